@@ -1,0 +1,75 @@
+package lock
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// The widest bounds there are. A deployment may narrow those of the TTL and the
+// grace, see Bounds.
+const (
+	ShortestTTL  = 100 * time.Millisecond
+	LongestTTL   = 24 * time.Hour
+	LongestGrace = time.Minute
+	LongestHold  = 366 * 24 * time.Hour
+	// UsualTTL is the TTL of an acquire that asks for none.
+	UsualTTL = 30 * time.Second
+)
+
+// Bounds are what a deployment allows. The zero value allows the widest.
+type Bounds struct {
+	MinTTL     time.Duration // zero: ShortestTTL
+	MaxTTL     time.Duration // zero: LongestTTL
+	DefaultTTL time.Duration // zero: UsualTTL, or the nearest that is allowed
+	MaxGrace   time.Duration // zero: LongestGrace; negative: none allowed
+}
+
+// Resolve returns b with its zero fields filled in, or an error that says which
+// fields do not go together.
+func (b Bounds) Resolve() (Bounds, error) {
+	b.MinTTL = or(b.MinTTL, ShortestTTL)
+	b.MaxTTL = or(b.MaxTTL, LongestTTL)
+	b.DefaultTTL = or(b.DefaultTTL, min(max(UsualTTL, b.MinTTL), b.MaxTTL))
+	b.MaxGrace = max(or(b.MaxGrace, LongestGrace), 0)
+	switch {
+	case b.MinTTL < ShortestTTL:
+		return b, fmt.Errorf("the least TTL, %v, is below %v", b.MinTTL, ShortestTTL)
+	case b.MaxTTL > LongestTTL:
+		return b, fmt.Errorf("the greatest TTL, %v, is above %v", b.MaxTTL, LongestTTL)
+	case b.MaxGrace > LongestGrace:
+		return b, fmt.Errorf("the greatest grace, %v, is above %v", b.MaxGrace, LongestGrace)
+	case b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL:
+		return b, fmt.Errorf("the default TTL, %v, is not between the least, %v, and the greatest, %v", b.DefaultTTL, b.MinTTL, b.MaxTTL)
+	}
+	return b, nil
+}
+
+func or(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+func checkDuration(field string, d, least, greatest time.Duration) error {
+	if d < least || d > greatest {
+		return Invalid(field, "is %d; give %d to %d (milliseconds)",
+			d.Milliseconds(), least.Milliseconds(), greatest.Milliseconds())
+	}
+	return nil
+}
+
+func checkMetadata(m json.RawMessage) error {
+	if m == nil {
+		return nil
+	}
+	if len(m) > MaxMetadataSize {
+		return Invalid("metadata", "has %d bytes; at most %d are allowed", len(m), MaxMetadataSize)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(m, &object); err != nil || object == nil {
+		return Invalid("metadata", "must be a JSON object")
+	}
+	return nil
+}

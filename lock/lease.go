@@ -1,0 +1,94 @@
+package lock
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+)
+
+// A Token is a fencing token. Of two grants of one name that conflict, the later
+// has the greater token. Tokens are positive and at most 2⁵³−1, so that
+// JavaScript counts them exactly. Gaps are normal.
+type Token int64
+
+// MaxToken is the greatest token there can be.
+const MaxToken Token = 1<<53 - 1
+
+// A LeaseID is the secret UUID that proves a lease to be mine. The zero LeaseID
+// means that none was chosen. It does not show itself when printed.
+type LeaseID [16]byte
+
+// String returns a placeholder: a lease_id must not get into a log by accident.
+func (LeaseID) String() string { return "(lease_id)" }
+
+// GoString returns what String does, for %#v.
+func (LeaseID) GoString() string { return "(lease_id)" }
+
+// A LeaseRef stands for a lease where its secret must not be: 63 bits of a
+// SHA-256 over name and lease_id. It cannot be turned back.
+type LeaseRef int64
+
+// RefOf returns the reference of the lease id of the lock name.
+func RefOf(name string, id LeaseID) LeaseRef {
+	sum := sha256.Sum256(append([]byte(name), id[:]...))
+	return LeaseRef(binary.BigEndian.Uint64(sum[:]) >> 1)
+}
+
+// A Mode says who may hold a lock together. The zero Mode is not one.
+type Mode int16
+
+// Exclusive leases conflict with every other lease of the name.
+const Exclusive Mode = 1
+
+// String returns the mode's name on the wire.
+func (m Mode) String() string {
+	if m == Exclusive {
+		return "exclusive"
+	}
+	return "unknown"
+}
+
+// A Lease is one grant of a lock to a holder. Instants are of the database's clock.
+type Lease struct {
+	ID         LeaseID
+	Name       string
+	Slot       int // 0 for exclusive leases
+	Mode       Mode
+	Holder     string
+	Token      Token
+	TTL        time.Duration // asked for; each renewal gives it anew
+	Grace      time.Duration // after ExpiresAt: still mine to renew, nobody else's
+	MaxHold    time.Duration // since AcquiredAt, no renewal goes beyond; zero for no bound
+	AcquiredAt time.Time
+	ExpiresAt  time.Time
+	Metadata   json.RawMessage // a JSON object, or nil
+}
+
+// OverAt returns the instant from which the lock may be somebody else's.
+func (l Lease) OverAt() time.Time { return l.ExpiresAt.Add(l.Grace) }
+
+// endFrom returns the end that a grant or a renewal at now gives: a TTL away,
+// never before the end that there is, never beyond the greatest hold.
+func (l Lease) endFrom(now time.Time) time.Time {
+	end := now.Add(l.TTL)
+	if end.Before(l.ExpiresAt) {
+		end = l.ExpiresAt
+	}
+	if last := l.AcquiredAt.Add(l.MaxHold); l.MaxHold > 0 && end.After(last) {
+		end = last
+	}
+	return end
+}
+
+// A Grant is a lease as its holder is told of it.
+type Grant struct {
+	Lease
+	// Until is the instant on this process's own clock by which the holder must
+	// have stopped or renewed. It is never later than the lease's end: the time
+	// that the answer was on its way is already taken off.
+	Until time.Time
+	// Replayed is whether the lease had been granted by an earlier call with the
+	// same lease_id.
+	Replayed bool
+}

@@ -1,0 +1,54 @@
+package lock
+
+import "time"
+
+// Renew moves a lease's end to a TTL from now, never to an earlier instant than
+// it has and never beyond the lease's MaxHold. It does not accumulate. It works
+// in the lease's grace, and never after.
+type Renew struct {
+	Name    string
+	LeaseID LeaseID
+	TTL     time.Duration // zero: the TTL that the lease has; else it has this one from now on
+}
+
+// Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
+func (r Renew) Resolve(b Bounds) (Renew, error) {
+	if r.TTL != 0 {
+		if err := checkDuration("ttl_ms", r.TTL, b.MinTTL, b.MaxTTL); err != nil {
+			return r, err
+		}
+	}
+	return r, firstOf(CheckName(r.Name), checkLeaseID(r.LeaseID))
+}
+
+func checkLeaseID(id LeaseID) error {
+	if id == (LeaseID{}) {
+		return Invalid("lease_id", "is missing; send the UUID that acquire returned")
+	}
+	return nil
+}
+
+// Names returns the lock's name.
+func (r Renew) Names() []string { return []string{r.Name} }
+
+// Refs returns the lease of r.
+func (r Renew) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
+
+// Apply moves the end of the lease, or refuses with ErrLeaseLost.
+func (r Renew) Apply(v View) Decision {
+	t := begin(v)
+	l, ok := t.lease(r.LeaseID)
+	if !ok {
+		return t.decided(t.lost(v, r.LeaseID))
+	}
+	l.TTL = or(r.TTL, l.TTL)
+	l.ExpiresAt = l.endFrom(t.now)
+	if !t.now.Before(l.ExpiresAt) {
+		return t.decided(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.ExpiresAt, Token: l.Token,
+			Detail: "The lease has reached its max_hold_ms and cannot be renewed. Stop the work; to go on, acquire with a new lease_id."})
+	}
+	t.replace(l)
+	d := t.decided(nil)
+	d.Grant = l
+	return d
+}

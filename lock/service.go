@@ -1,0 +1,37 @@
+package lock
+
+import "context"
+
+// A Service is a lock service: the store is one on PostgreSQL, the client is one
+// over HTTP. Its methods are safe for concurrent use. Errors are *Error, or can
+// be compared with a Code.
+//
+// When a context ends first, the error is ErrUnavailable if the call is known
+// not to have been done and ErrUnknownOutcome otherwise; the same call again
+// finds out.
+type Service interface {
+	// Acquire grants the lock or refuses with ErrHeld. It does not wait.
+	Acquire(context.Context, Acquire) (Grant, error)
+	// Renew moves the end of a lease, or refuses with ErrLeaseLost.
+	Renew(context.Context, Renew) (Grant, error)
+	// Release ends a lease, or refuses with ErrLeaseLost.
+	Release(context.Context, Release) error
+	// Revoke takes a lease away and returns the lock as it is then, or refuses
+	// with ErrTokenMismatch.
+	Revoke(context.Context, Revoke) (Lock, error)
+
+	// Lock returns a lock. One that was never used is free.
+	Lock(ctx context.Context, name string) (Lock, error)
+	// Locks returns a page of the locks known, in the order of their names.
+	Locks(context.Context, LockQuery) (Page[Lock], error)
+	// Events returns a page of what happened, oldest first.
+	Events(context.Context, EventQuery) (Page[Event], error)
+	// VerifyToken says how a token stands as of an instant.
+	VerifyToken(context.Context, Verify) (Verdict, error)
+
+	// WriteFenced writes the resource, or refuses with ErrStaleToken,
+	// ErrUnknownToken or ErrVersionMismatch.
+	WriteFenced(context.Context, FencedWrite) (Fenced, error)
+	// ReadFenced returns the resource, ErrNotFound if it was never written.
+	ReadFenced(ctx context.Context, key string) (Fenced, error)
+}

@@ -63,6 +63,9 @@ func (a Acquire) Names() []string { return []string{a.Name} }
 // Refs returns the lease of a.
 func (a Acquire) Refs() []LeaseRef { return []LeaseRef{RefOf(a.Name, a.LeaseID)} }
 
+// Draws allows for a token, the grant, and the end of a lease before it.
+func (a Acquire) Draws() (tokens, events int) { return 1, 2 }
+
 // Apply grants the lease, or finds the one that an earlier call with the same
 // LeaseID got. A lease that has ended is never granted again under its LeaseID.
 func (a Acquire) Apply(v View) Decision {

@@ -11,6 +11,9 @@ type Command interface {
 	Names() []string
 	// Refs returns the leases whose endings the command must see.
 	Refs() []LeaseRef
+	// Draws returns the greatest numbers of tokens and of events that the
+	// decision may use.
+	Draws() (tokens, events int)
 	// Apply decides. It changes nothing that it is given.
 	Apply(View) Decision
 }
@@ -25,12 +28,13 @@ type View struct {
 
 // A Decision is what a command made of what it saw.
 type Decision struct {
-	Locks   []State // those of the View, as they are from now on
-	Changed bool    // whether Locks differ from those of the View
-	Events  []Event // what happened, in order
-	Grant   Lease   // what Acquire and Renew gave
-	Replay  bool    // Acquire: whether Grant is of an earlier call
-	Err     error   // the refusal. Locks may have changed all the same: a lease found to be over is ended
+	Now     time.Time // the instant of the decision: the View's, but never before the lock's last transition
+	Locks   []State   // those of the View, as they are from now on
+	Changed bool      // whether Locks differ from those of the View
+	Events  []Event   // what happened, in order
+	Grant   Lease     // what Acquire and Renew gave
+	Replay  bool      // Acquire: whether Grant is of an earlier call
+	Err     error     // the refusal. Locks may have changed all the same: a lease found to be over is ended
 }
 
 // A turn is a command on its way to a decision about a single lock.
@@ -42,8 +46,12 @@ type turn struct {
 }
 
 // begin starts a turn at the view's one lock by ending the leases that are over.
+// The lock's time does not run backwards, should the database's clock be set back.
 func begin(v View) *turn {
 	t := &turn{now: v.Now, state: v.Locks[0]}
+	if t.now.Before(t.state.ChangedAt) {
+		t.now = t.state.ChangedAt
+	}
 	for _, l := range t.state.Leases {
 		if !t.now.Before(l.OverAt()) {
 			t.end(l, Expired, "")
@@ -54,7 +62,7 @@ func begin(v View) *turn {
 
 // decided returns the turn's outcome: a refusal unless err is nil.
 func (t *turn) decided(err error) Decision {
-	return Decision{Locks: []State{t.state}, Changed: t.changed, Events: t.events, Err: err}
+	return Decision{Now: t.now, Locks: []State{t.state}, Changed: t.changed, Events: t.events, Err: err}
 }
 
 // lease returns the lease that id proves.

@@ -9,13 +9,13 @@
 // every guarded write. A lock whose lease is past its end, and past its grace,
 // is free for every decision, whether anybody has written that down or not.
 //
-//	            Acquire                      time
-//	  free ──────────────────▶ held ──────────────────▶ grace
-//	   ▲                        │ ▲         Renew         │ │
-//	   │   Release, Revoke      │ └───────────────────────┘ │
-//	   ├────────────────────────┘                           │
-//	   │   Release, Revoke, or the end of the grace         │
-//	   └────────────────────────────────────────────────────┘
+//	          Acquire                      time
+//	free ──────────────────▶ held ──────────────────▶ grace
+//	 ▲                        │ ▲         Renew         │ │
+//	 │   Release, Revoke      │ └───────────────────────┘ │
+//	 ├────────────────────────┘                           │
+//	 │   Release, Revoke, or the end of the grace         │
+//	 └────────────────────────────────────────────────────┘
 //
 // # Deciding
 //

@@ -12,5 +12,8 @@ func (e Expire) Names() []string { return []string{e.Name} }
 // Refs returns nothing: expiry shows no lease_id.
 func (e Expire) Refs() []LeaseRef { return nil }
 
+// Draws allows for the end of the lease.
+func (e Expire) Draws() (tokens, events int) { return 0, 1 }
+
 // Apply ends the leases that are over, and no other.
 func (e Expire) Apply(v View) Decision { return begin(v).decided(nil) }

@@ -21,6 +21,10 @@ const (
 // since proxies rewrite it.
 func CheckName(name string) error { return checkName("name", name) }
 
+// CheckKey returns an ErrInvalid error unless key can be a fenced resource's key,
+// which is formed like a lock's name.
+func CheckKey(key string) error { return checkName("key", key) }
+
 func checkName(field, name string) error {
 	switch {
 	case name == "":

@@ -19,6 +19,9 @@ func (r Release) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Release) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
+// Draws allows for the end of the lease.
+func (r Release) Draws() (tokens, events int) { return 0, 1 }
+
 // Apply ends the lease.
 func (r Release) Apply(v View) Decision {
 	t := begin(v)

@@ -34,6 +34,9 @@ func (r Renew) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Renew) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
+// Draws allows for the end of a lease found to be over.
+func (r Renew) Draws() (tokens, events int) { return 0, 1 }
+
 // Apply moves the end of the lease, or refuses with ErrLeaseLost.
 func (r Renew) Apply(v View) Decision {
 	t := begin(v)

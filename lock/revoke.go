@@ -33,6 +33,9 @@ func (r Revoke) Names() []string { return []string{r.Name} }
 // Refs returns nothing: a revocation shows no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
 
+// Draws allows for the end of the lease.
+func (r Revoke) Draws() (tokens, events int) { return 0, 1 }
+
 // Apply ends the lease that has the token. Sent again it succeeds for as long as
 // nobody was granted the lock since.
 func (r Revoke) Apply(v View) Decision {

@@ -55,11 +55,9 @@ create table paddock.locks (
 
 -- What happened, a row a transition: audit trail, watch stream and history in
 -- one. A transaction that is still open may hold a lower id than one that has
--- committed; horizon tells readers when no such transaction is left (see
--- docs/design.md, "Reading events").
+-- committed: docs/design.md, "Reading events", tells how readers know.
 create table paddock.events (
     id         bigint      primary key,
-    horizon    xid8        not null,
     at         timestamptz not null,
     name       text        not null collate "C",
     slot       integer     not null default 0,
@@ -76,7 +74,6 @@ create table paddock.events (
 
 create index events_by_name on paddock.events (name, id);
 create index events_by_lease on paddock.events (lease_ref) where lease_ref is not null;
-create index events_by_time on paddock.events using brin (at);
 
 -- The example resource of the fenced write. Its token is the greatest it has seen.
 create table paddock.fenced (

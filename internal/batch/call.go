@@ -1,0 +1,64 @@
+package batch
+
+import "sync/atomic"
+
+// A Call is one request on its way to an answer.
+type Call[Req, Res any] struct {
+	Req Req
+
+	state    atomic.Int32
+	answered chan struct{} // closed by Answer
+	res      Res
+	err      error
+}
+
+// The states of a call. Only a call that waits can be left for good.
+const (
+	waiting int32 = iota
+	begun
+	left
+)
+
+// Begin marks the call as one that may take effect from now on. It returns false
+// if its caller has left: then the call must not be run.
+func (c *Call[Req, Res]) Begin() bool {
+	return c.state.CompareAndSwap(waiting, begun) || c.state.Load() == begun
+}
+
+// Rewind takes Begin back, when it is certain that the call took no effect.
+func (c *Call[Req, Res]) Rewind() { c.state.CompareAndSwap(begun, waiting) }
+
+// Answer gives the call its answer. It is called once.
+func (c *Call[Req, Res]) Answer(res Res, err error) {
+	c.res, c.err = res, err
+	close(c.answered)
+}
+
+// leave gives the call up, unless it has been answered meanwhile.
+func (c *Call[Req, Res]) leave(cause error) (Res, error) {
+	started := !c.state.CompareAndSwap(waiting, left)
+	select {
+	case <-c.answered:
+		return c.res, c.err
+	default:
+		var none Res
+		return none, &Abandoned{Started: started, Cause: cause}
+	}
+}
+
+// Abandoned says that the caller left before the answer came.
+type Abandoned struct {
+	Started bool  // whether the call may have taken effect, or still may
+	Cause   error // of the caller's context
+}
+
+// Error says whether the call may have taken effect.
+func (a *Abandoned) Error() string {
+	if a.Started {
+		return "left after it began: " + a.Cause.Error()
+	}
+	return "left before it began: " + a.Cause.Error()
+}
+
+// Unwrap returns the cause.
+func (a *Abandoned) Unwrap() error { return a.Cause }

@@ -1,0 +1,126 @@
+package lock_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestBoundsOfWhatCallersSend(t *testing.T) {
+	t.Parallel()
+	bounds, err := lock.Bounds{}.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(change func(*lock.Acquire)) error {
+		a := lock.Acquire{Name: "a", Holder: "h"}
+		change(&a)
+		_, err := a.Resolve(bounds)
+		return err
+	}
+	version := int64(-1)
+	cases := []struct {
+		name  string
+		err   error
+		field string // empty: must pass
+	}{
+		{"the least there is to say", with(func(*lock.Acquire) {}), ""},
+		{"a name of 200", with(func(a *lock.Acquire) { a.Name = strings.Repeat("n", 200) }), ""},
+		{"a name of 201", with(func(a *lock.Acquire) { a.Name = strings.Repeat("n", 201) }), "name"},
+		{"a name with a slash", with(func(a *lock.Acquire) { a.Name = "a/b" }), "name"},
+		{"no holder", with(func(a *lock.Acquire) { a.Holder = "" }), "holder"},
+		{"a holder of 200 characters", with(func(a *lock.Acquire) { a.Holder = strings.Repeat("é", 200) }), ""},
+		{"a holder of 201 characters", with(func(a *lock.Acquire) { a.Holder = strings.Repeat("é", 201) }), "holder"},
+		{"a holder with a control character", with(func(a *lock.Acquire) { a.Holder = "a\nb" }), "holder"},
+		{"a holder that is not UTF-8", with(func(a *lock.Acquire) { a.Holder = "\xff" }), "holder"},
+		{"the shortest TTL", with(func(a *lock.Acquire) { a.TTL = lock.ShortestTTL }), ""},
+		{"a TTL below the shortest", with(func(a *lock.Acquire) { a.TTL = lock.ShortestTTL - 1 }), "ttl_ms"},
+		{"the longest TTL", with(func(a *lock.Acquire) { a.TTL = lock.LongestTTL }), ""},
+		{"a TTL above the longest", with(func(a *lock.Acquire) { a.TTL = lock.LongestTTL + 1 }), "ttl_ms"},
+		{"a negative TTL", with(func(a *lock.Acquire) { a.TTL = -1 }), "ttl_ms"},
+		{"a TTL without end", with(func(a *lock.Acquire) { a.TTL = math.MaxInt64 }), "ttl_ms"},
+		{"a negative grace", with(func(a *lock.Acquire) { a.Grace = -1 }), "grace_ms"},
+		{"a grace above the longest", with(func(a *lock.Acquire) { a.Grace = lock.LongestGrace + 1 }), "grace_ms"},
+		{"a greatest hold below the shortest TTL", with(func(a *lock.Acquire) { a.MaxHold = 1 }), "max_hold_ms"},
+		{"a greatest hold above the longest", with(func(a *lock.Acquire) { a.MaxHold = lock.LongestHold + 1 }), "max_hold_ms"},
+		{"a mode that is none", with(func(a *lock.Acquire) { a.Mode = 77 }), "mode"},
+		{"metadata of 4096 bytes", with(func(a *lock.Acquire) { a.Metadata = object(4096) }), ""},
+		{"metadata of 4097 bytes", with(func(a *lock.Acquire) { a.Metadata = object(4097) }), "metadata"},
+		{"metadata that is no object", with(func(a *lock.Acquire) { a.Metadata = json.RawMessage(`[1]`) }), "metadata"},
+		{"metadata that is null", with(func(a *lock.Acquire) { a.Metadata = json.RawMessage(`null`) }), "metadata"},
+		{"a renewal without lease_id", second(lock.Renew{Name: "a"}.Resolve(bounds)), "lease_id"},
+		{"a renewal with a bad TTL", second(lock.Renew{Name: "a", LeaseID: id(1), TTL: 1}.Resolve(bounds)), "ttl_ms"},
+		{"a release without lease_id", second(lock.Release{Name: "a"}.Resolve()), "lease_id"},
+		{"a revocation without token", second(lock.Revoke{Name: "a", Reason: "r"}.Resolve()), "fencing_token"},
+		{"a revocation with a token above 2⁵³−1", second(lock.Revoke{Name: "a", Token: lock.MaxToken + 1, Reason: "r"}.Resolve()), "fencing_token"},
+		{"a revocation without reason", second(lock.Revoke{Name: "a", Token: 1}.Resolve()), "reason"},
+		{"a fenced write to a bad key", second(lock.FencedWrite{Key: "/", Lock: "a", Token: 1, Value: object(2)}.Resolve()), "key"},
+		{"a fenced write with a bad lock", second(lock.FencedWrite{Key: "k", Token: 1, Value: object(2)}.Resolve()), "lock"},
+		{"a fenced write of what is not JSON", second(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(`{`)}.Resolve()), "value"},
+		{"a fenced write at a negative version", second(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2), IfVersion: &version}.Resolve()), "if_version"},
+		{"a page of 1000", second(lock.LockQuery{Limit: 1000}.Resolve()), ""},
+		{"a page of 1001", second(lock.LockQuery{Limit: 1001}.Resolve()), "limit"},
+		{"a page of -1", second(lock.EventQuery{Limit: -1}.Resolve()), "limit"},
+		{"a state that is none", second(lock.LockQuery{Phase: "busy"}.Resolve()), "state"},
+		{"a bad prefix", second(lock.LockQuery{Prefix: "%"}.Resolve()), "prefix"},
+		{"events of a lock and of a prefix", second(lock.EventQuery{Name: "a", Prefix: "b"}.Resolve()), "prefix"},
+		{"verifying no token", second(lock.Verify{Name: "a"}.Resolve()), "fencing_token"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := new(lock.Error)
+			switch {
+			case c.field == "" && c.err != nil:
+				t.Errorf("refused: %v", c.err)
+			case c.field != "" && (!errors.As(c.err, &e) || e.Code != lock.ErrInvalid || e.Field != c.field):
+				t.Errorf("err = %v, want ErrInvalid for %s", c.err, c.field)
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// object returns a JSON object of n bytes.
+func object(n int) json.RawMessage {
+	if n == 2 {
+		return json.RawMessage(`{}`)
+	}
+	return json.RawMessage(`{"a":"` + strings.Repeat("x", n-8) + `"}`)
+}
+
+func TestBoundsOfADeployment(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name   string
+		bounds lock.Bounds
+		ok     bool
+	}{
+		{"nothing set allows the widest", lock.Bounds{}, true},
+		{"narrower than the usual TTL", lock.Bounds{MaxTTL: time.Second}, true},
+		{"no grace", lock.Bounds{MaxGrace: -1}, true},
+		{"a TTL below what there can be", lock.Bounds{MinTTL: time.Millisecond}, false},
+		{"a TTL above what there can be", lock.Bounds{MaxTTL: 25 * time.Hour}, false},
+		{"a grace above what there can be", lock.Bounds{MaxGrace: time.Hour}, false},
+		{"least above greatest", lock.Bounds{MinTTL: time.Minute, MaxTTL: time.Second}, false},
+		{"a default outside", lock.Bounds{DefaultTTL: time.Hour, MaxTTL: time.Minute}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b, err := c.bounds.Resolve()
+			if (err == nil) != c.ok {
+				t.Errorf("err = %v", err)
+			}
+			if err == nil && (b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL || b.MaxGrace < 0) {
+				t.Errorf("resolved to %+v", b)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	driver "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// walk takes the schema from one version to another, a migration at a time.
+// The library's own way of stopping between migrations is a data race, hence
+// the single steps.
+func walk(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err error) {
+	m, err := open(config)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	defer func() {
+		sourceErr, databaseErr := m.Close()
+		err = errors.Join(err, sourceErr, databaseErr)
+	}()
+	for at := from; at != to; {
+		if ctx.Err() != nil {
+			return fmt.Errorf("migrations: stopped at version %d: %w", at, context.Cause(ctx))
+		}
+		next, step := at+1, 1
+		if to < at {
+			next, step = at-1, -1
+		}
+		if err := m.Steps(step); err != nil {
+			return broken(m, at, next, err)
+		}
+		at = next
+	}
+	return nil
+}
+
+// open connects golang-migrate to the database, on connections of its own that
+// its Close closes.
+func open(config *pgx.ConnConfig) (*migrate.Migrate, error) {
+	source, err := iofs.New(files, ".")
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*config)
+	target, err := driver.WithInstance(db, &driver.Config{SchemaName: "paddock", MigrationsTable: "schema_migrations"})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return migrate.NewWithInstance("iofs", source, "pgx5", target)
+}
+
+// broken says why the step from at to next failed. When PostgreSQL refused the
+// migration it has rolled it back, and so the mark of a dirty schema is taken
+// off again.
+func broken(m *migrate.Migrate, at, next uint, err error) error {
+	var failed database.Error
+	if !errors.As(err, &failed) {
+		return fmt.Errorf("migrations: from version %d to %d: %w", at, next, err)
+	}
+	err = failed.OrigErr // without the whole text of the file
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
+		clean := int(at)
+		if at == 0 {
+			clean = database.NilVersion
+		}
+		err = errors.Join(err, m.Force(clean))
+	}
+	return fmt.Errorf("migrations: from version %d to %d, line %d: %w", at, next, failed.Line, err)
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The census walks the table in name order, so that leases granted by a replica
+// that is gone end promptly too, and locks long free are forgotten. It reads a
+// stretch, then rests for as long that it takes a small share of one core.
+const (
+	censusStretch = 5000                   // rows at a time
+	censusRest    = 400 * time.Millisecond // before the table is walked again
+	censusShare   = 20                     // rests this many times as long as a stretch took
+	pruneStretch  = 5000                   // events at a time
+	pruneRest     = 10 * time.Second       // after a stretch that was not full
+)
+
+// A tally is what a stretch of the census found.
+type tally struct {
+	last string   // the last name, empty if there was none
+	full bool     // whether there may be more
+	idle []string // free for long
+}
+
+// takeCensus walks the table again and again until the store closes.
+func (s *Store) takeCensus(keepIdle time.Duration) {
+	after := ""
+	for {
+		began := time.Now()
+		t, err := s.count(after, keepIdle)
+		if err == nil && len(t.idle) > 0 {
+			_, err = s.pool.Exec(s.ctx, sqlPruneLocks, t.idle, keepIdle)
+		}
+		if err != nil && s.ctx.Err() == nil {
+			s.log.Warn("the census of locks failed; trying again", "error", err)
+		}
+		rest := censusRest
+		after = t.last
+		if t.full {
+			rest = min(censusShare*time.Since(began), censusRest)
+		} else {
+			after = ""
+		}
+		if !s.sleep(jittered(rest)) {
+			return
+		}
+	}
+}
+
+// count reads a stretch of the table, and has the sweep hear of its leases.
+func (s *Store) count(after string, keepIdle time.Duration) (tally, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, sqlCensus, after, censusStretch, keepIdle)
+	if err != nil {
+		return tally{}, err
+	}
+	var t tally
+	var name string
+	var held, idle bool
+	var overIn float64
+	n := 0
+	_, err = pgx.ForEachRow(rows, []any{&name, &held, &overIn, &idle}, func() error {
+		n++
+		t.last = name
+		if held {
+			s.sweep.hear(name, time.Now().Add(time.Duration(overIn*float64(time.Millisecond))))
+		}
+		if idle {
+			t.idle = append(t.idle, name)
+		}
+		return nil
+	})
+	t.full = n == censusStretch
+	return t, err
+}
+
+// pruneEvents deletes events that are old, in small bites, until the store closes.
+func (s *Store) pruneEvents(keep time.Duration) {
+	var after int64
+	for s.sleep(jittered(pruneRest)) {
+		for s.ctx.Err() == nil {
+			last, n, err := s.pruneStretch(after, keep)
+			if err != nil && s.ctx.Err() == nil {
+				s.log.Warn("pruning events failed; trying again later", "error", err)
+			}
+			after = max(after, last)
+			if n < pruneStretch {
+				break
+			}
+		}
+	}
+}
+
+func (s *Store) pruneStretch(after int64, keep time.Duration) (last, n int64, err error) {
+	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, sqlPruneEvents, after, pruneStretch, keep).Scan(&last, &n)
+	return last, n, err
+}
+
+// jittered spreads what replicas do at the same pace.
+func jittered(d time.Duration) time.Duration {
+	return d/2 + rand.N(d+1)
+}

@@ -1,0 +1,40 @@
+// Package store is a lock.Service on PostgreSQL.
+//
+// # The transaction
+//
+// Calls that arrive together are decided together. One batch is one transaction
+// and two round trips, each pipelined:
+//
+//  1. begin; make sure that each name has a row, the lock's anchor; lock the
+//     anchors in name order; then, in later statements, read the clock and draw
+//     tokens and event ids. Every command is applied in order, by package lock.
+//  2. write the anchors that changed, insert the events, commit.
+//
+// Why in this order: a statement that waits for a row has read its clock, and
+// drawn its numbers, before the wait. It would renew a lease that ended
+// meanwhile, or grant token 10 after 11. So the rows are locked first.
+//
+// The second round trip is never cancelled. PostgreSQL ends the wait for a
+// standby on a cancel request, and shows a grant that no standby has. The
+// transaction runs under the store's context; a caller whose own context ends
+// stops waiting and is told whether its call may have been done.
+//
+// # What is retried
+//
+// What failed before the commit was sent is run again while any of its callers
+// waits. What failed after that is answered with lock.ErrUnknownOutcome; the same
+// call again finds the truth, since every command is idempotent. A name whose row
+// somebody outside keeps locked is taken out of the batches, see lanes.go.
+//
+// # Ends
+//
+// A lease that is over is over for every decision, written down or not. The
+// sweep only makes it prompt: each replica keeps the ends it has seen in a heap,
+// and walks the table for those of other replicas, see sweep.go and census.go.
+// All may do so at once: ending a lease is a command like any other.
+//
+// # Not given
+//
+// A plain read may see what a standby has not confirmed yet, and what it says may
+// have changed when it arrives. Only what a command answered is durable.
+package store

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// fencedCall is a fenced write on its way.
+type fencedCall = batch.Call[lock.FencedWrite, lock.Fenced]
+
+// WriteFenced writes the resource, see lock.Service. It shares the lock's row, so
+// that no grant comes between the check of the token and the write: when a lease
+// has been granted, nothing lands any more under an older token.
+func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+	w, err := w.Resolve()
+	if err != nil {
+		return lock.Fenced{}, err
+	}
+	if ctx.Err() != nil || s.ctx.Err() != nil {
+		return lock.Fenced{}, unavailable(context.Cause(ctx))
+	}
+	// A group of one, so that a caller who leaves cancels no commit and is told
+	// whether the write may have been done.
+	g := batch.New(1, func(calls []*fencedCall) { s.runFenced(calls[0]) })
+	f, err := g.Do(ctx, w)
+	return f, leftEarly(err)
+}
+
+func (s *Store) runFenced(c *fencedCall) {
+	err := s.read(s.ctx, func(ctx context.Context) error {
+		if !c.Begin() {
+			return nil
+		}
+		f, err := s.attemptFenced(ctx, c.Req)
+		if err == nil || errors.As(err, new(*lock.Error)) {
+			c.Answer(f, err)
+			return nil
+		}
+		c.Rewind()
+		return err
+	})
+	if err != nil && c.Begin() {
+		c.Answer(lock.Fenced{}, err)
+	}
+}
+
+// attemptFenced runs the write in one transaction of two round trips. An error
+// that is no lock.Error says that nothing was done.
+func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+	trip, cancel := context.WithTimeout(ctx, tripTimeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(trip)
+	if err != nil {
+		return lock.Fenced{}, err
+	}
+	defer conn.Release()
+	before, newest, now, err := loadFenced(trip, conn.Conn(), w)
+	if err != nil {
+		rollback(conn.Conn())
+		return lock.Fenced{}, err
+	}
+	after, err := w.Apply(before, newest, now)
+	if err != nil {
+		rollback(conn.Conn())
+		return lock.Fenced{}, err
+	}
+	if err := saveFenced(context.WithoutCancel(ctx), conn.Conn(), after); err != nil {
+		if fateOfCommit(err) == unknown {
+			return lock.Fenced{}, unknownOutcome(err)
+		}
+		rollback(conn.Conn())
+		return lock.Fenced{}, err
+	}
+	return after, nil
+}
+
+func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, newest lock.Token, now time.Time, err error) {
+	b := &pgx.Batch{}
+	b.Queue("begin")
+	b.Queue(sqlSettings, strconv.FormatInt(tripTimeout.Milliseconds(), 10))
+	b.Queue(sqlLockFence, w.Lock).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&newest); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return nil // a lock never used has granted no token
+	})
+	b.Queue(sqlCreateFenced, w.Key, w.Lock)
+	b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &f) })
+	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	err = conn.SendBatch(ctx, b).Close()
+	return f, newest, now.UTC(), err
+}
+
+func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.Fenced) error {
+	b := &pgx.Batch{}
+	b.Queue(sqlSaveFenced, f.Key, f.Lock, f.Token, f.Version, []byte(f.Value), f.WrittenAt)
+	b.Queue("commit")
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	return confirmed(conn)
+}
+
+// ReadFenced returns the resource, see lock.Service.
+func (s *Store) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+	var f lock.Fenced
+	if err := lock.CheckKey(key); err != nil {
+		return f, err
+	}
+	found := true
+	err := s.read(ctx, func(ctx context.Context) error {
+		err := scanFenced(s.pool.QueryRow(ctx, sqlReadFenced, key), &f)
+		found = !errors.Is(err, pgx.ErrNoRows)
+		if !found {
+			return nil
+		}
+		return err
+	})
+	if err == nil && !found {
+		return f, &lock.Error{Code: lock.ErrNotFound, Detail: "Nothing was ever written under this key."}
+	}
+	return f, err
+}
+
+func scanFenced(row pgx.Row, f *lock.Fenced) error {
+	var value []byte
+	err := row.Scan(&f.Key, &f.Lock, &f.Token, &f.Version, &value, &f.WrittenAt)
+	f.Value, f.WrittenAt = value, f.WrittenAt.UTC()
+	return err
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/paddock-lock/paddock/internal/batch"
+)
+
+// lanes are for names whose rows somebody outside keeps locked: an open psql, a
+// backup tool. Each such name has a group of its own, so that it stalls nobody
+// else, until that has nothing left to do. Calls on a name keep their order.
+type lanes struct {
+	mu    sync.Mutex
+	lanes map[string]*lane
+	limit chan struct{} // how many may wait for a row at once
+}
+
+type lane struct {
+	*group
+	calls int // not yet through; guarded by lanes.mu
+}
+
+// runAhead runs the calls, but for those on names that have a lane.
+func (s *Store) runAhead(calls []*call) {
+	s.lanes.mu.Lock()
+	if len(s.lanes.lanes) > 0 {
+		calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+			l := s.lanes.lanes[c.Req.Names()[0]]
+			if l != nil {
+				l.calls++
+				l.Add(c)
+			}
+			return l != nil
+		})
+	}
+	s.lanes.mu.Unlock()
+	s.run(calls, s.setAside)
+}
+
+// setAside moves the calls on names that are locked outside to lanes, and returns
+// the others.
+func (s *Store) setAside(calls []*call) []*call {
+	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+	defer cancel()
+	free, err := s.freeOf(ctx, want(calls).names)
+	if err != nil {
+		s.log.Warn("cannot tell which locks are locked outside", "error", err)
+		return calls
+	}
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+		name := c.Req.Names()[0]
+		if slices.Contains(free, name) {
+			return false
+		}
+		l := s.lane(name)
+		l.calls++
+		l.Add(c)
+		return true
+	})
+}
+
+// freeOf returns which of the names nobody outside holds.
+func (s *Store) freeOf(ctx context.Context, names []string) ([]string, error) {
+	rows, err := s.pool.Query(ctx, sqlFreeAnchors, names)
+	if err != nil {
+		return nil, err
+	}
+	return collectNames(rows)
+}
+
+// lane returns the name's lane, a new one if there is none. The caller has the mutex.
+func (s *Store) lane(name string) *lane {
+	if s.lanes.lanes == nil {
+		s.lanes.lanes = make(map[string]*lane)
+	}
+	l := s.lanes.lanes[name]
+	if l == nil {
+		l = new(lane)
+		l.group = batch.New(maxBatch, func(calls []*call) { s.runAside(name, l, calls) })
+		s.lanes.lanes[name] = l
+	}
+	return l
+}
+
+// runAside runs calls in the name's lane, and ends the lane if they were the last.
+func (s *Store) runAside(name string, l *lane, calls []*call) {
+	s.lanes.limit <- struct{}{}
+	s.run(calls, func(calls []*call) []*call { return calls })
+	<-s.lanes.limit
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if l.calls -= len(calls); l.calls == 0 {
+		delete(s.lanes.lanes, name)
+	}
+}
+
+// wait returns once all lanes are through.
+func (l *lanes) wait() {
+	l.mu.Lock()
+	open := slices.Collect(maps.Values(l.lanes))
+	l.mu.Unlock()
+	for _, lane := range open {
+		lane.Wait()
+	}
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// readTries is how often a read is tried that meets a connection gone bad.
+const readTries = 5
+
+// read runs a function that changes nothing, again if that may help.
+func (s *Store) read(ctx context.Context, query func(context.Context) error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	err := query(ctx)
+	for try := 1; err != nil && fateOf(err) == again && ctx.Err() == nil && try < readTries; try++ {
+		if !s.sleep(pause.NextBackOff()) {
+			break
+		}
+		err = query(ctx)
+	}
+	if err != nil {
+		return readFailed(err)
+	}
+	return nil
+}
+
+// Lock returns a lock, see lock.Service.
+func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	if err := lock.CheckName(name); err != nil {
+		return lock.Lock{}, err
+	}
+	state, now, err := s.state(ctx, name)
+	return state.Lock(now), err
+}
+
+// VerifyToken says how a token stands, see lock.Service.
+func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+	v, err := v.Resolve()
+	if err != nil {
+		return lock.Verdict{}, err
+	}
+	state, now, err := s.state(ctx, v.Name)
+	if err != nil {
+		return lock.Verdict{}, err
+	}
+	return v.Verdict(state, now), nil
+}
+
+// state reads a lock without locking it.
+func (s *Store) state(ctx context.Context, name string) (state lock.State, now time.Time, err error) {
+	var a anchor
+	err = s.read(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, sqlReadLock, name).Scan(append([]any{&now}, a.targets()...)...)
+	})
+	return a.state(), now.UTC(), err
+}
+
+// Locks returns a page of locks, see lock.Service.
+func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	var page lock.Page[lock.Lock]
+	q, err := q.Resolve()
+	if err != nil {
+		return page, err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
+		return page, badCursor()
+	}
+	any := q.Phase == ""
+	err = s.read(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sqlListLocks, string(after), q.Prefix, beyond(q.Prefix), q.Holder,
+			any || q.Phase == lock.Free, any || q.Phase == lock.Held, any || q.Phase == lock.InGrace, q.Limit+1)
+		if err != nil {
+			return err
+		}
+		page.Items, err = pgx.CollectRows(rows, scanLock)
+		return err
+	})
+	if len(page.Items) > q.Limit {
+		page.Items = page.Items[:q.Limit]
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Items[q.Limit-1].Name))
+	}
+	return page, err
+}
+
+func scanLock(row pgx.CollectableRow) (lock.Lock, error) {
+	var now time.Time
+	var a anchor
+	err := row.Scan(append([]any{&now}, a.targets()...)...)
+	return a.state().Lock(now.UTC()), err
+}
+
+// beyond returns what is greater than every name with the prefix. No name has
+// the byte 0x7f, which is greater than all that they have.
+func beyond(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	return prefix + "\x7f"
+}
+
+func badCursor() error {
+	return lock.Invalid("cursor", "is none that a page gave; send next_cursor as it is, or none to begin anew")
+}
+
+func collectNames(rows pgx.Rows) ([]string, error) { return pgx.CollectRows(rows, pgx.RowTo[string]) }

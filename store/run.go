@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Bounds of the pause before a batch that failed is tried again.
+const (
+	firstPause = 10 * time.Millisecond
+	maxPause   = 500 * time.Millisecond
+)
+
+// wanted is what a batch needs from its first round trip.
+type wanted struct {
+	names          []string // in order, without duplicates
+	refs           []int64
+	tokens, events int
+}
+
+func want(calls []*call) *wanted {
+	w := new(wanted)
+	for _, c := range calls {
+		w.names = append(w.names, c.Req.Names()...)
+		for _, ref := range c.Req.Refs() {
+			w.refs = append(w.refs, int64(ref))
+		}
+		tokens, events := c.Req.Draws()
+		w.tokens += tokens
+		w.events += events
+	}
+	slices.Sort(w.names)
+	w.names = slices.Compact(w.names)
+	return w
+}
+
+// run answers the calls. It tries until it has, or until their callers have left.
+// Those that wait for a locked row go through onBlocked, which returns what is to
+// be tried again.
+func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
+		begun, f, err := s.attempt(calls)
+		if err == nil {
+			return
+		}
+		calls = begun
+		switch f {
+		case unknown:
+			s.log.Error("a commit's outcome is unknown", "error", err, "calls", len(calls))
+			refuse(calls, unknownOutcome(err))
+			return
+		case failed:
+			s.log.Error("a batch failed", "error", err, "calls", len(calls))
+			refuse(calls, internal(err))
+			return
+		case blocked:
+			calls = onBlocked(calls)
+			continue
+		}
+		s.log.Warn("trying a batch again", "error", err, "calls", len(calls))
+		if readOnly(err) {
+			s.pool.Reset()
+		}
+		if !s.sleep(pause.NextBackOff()) {
+			refuse(calls, unavailable(err))
+			return
+		}
+	}
+}
+
+// attempt runs the calls whose callers are still there in one transaction and
+// answers them. If that fails, it returns those and what is known of it.
+func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return calls, again, err
+	}
+	defer conn.Release()
+	calls = begin(calls)
+	if len(calls) == 0 {
+		return nil, again, nil
+	}
+	t := &tx{conn: conn.Conn()}
+	outcomes, err := t.decide(ctx, calls)
+	if err != nil {
+		t.undo()
+		rewind(calls)
+		return calls, fateOf(err), err
+	}
+	if err := t.save(context.WithoutCancel(ctx)); err != nil {
+		f := fateOfCommit(err)
+		if f != unknown {
+			t.undo()
+			rewind(calls)
+		}
+		return calls, f, err
+	}
+	for i, c := range calls {
+		c.Answer(outcomes[i], nil)
+	}
+	s.sweep.note(outcomes)
+	return nil, again, nil
+}
+
+// decide loads what the calls want and applies them in order.
+func (t *tx) decide(ctx context.Context, calls []*call) ([]outcome, error) {
+	if err := t.load(ctx, want(calls)); err != nil {
+		return nil, err
+	}
+	outcomes := make([]outcome, len(calls))
+	for i, c := range calls {
+		var err error
+		if outcomes[i], err = t.apply(c.Req); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+// undo rolls back as well as it can; the pool drops a connection that is not idle.
+func (t *tx) undo() { rollback(t.conn) }
+
+func rollback(conn *pgx.Conn) {
+	if conn.IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tripTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "rollback"); err != nil {
+		conn.Close(ctx) //nolint:errcheck // it is given up
+	}
+}
+
+// begin marks the calls as begun and leaves out those whose callers have left.
+func begin(calls []*call) []*call {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.Begin() })
+}
+
+// stillThere leaves out the calls whose callers have left.
+func stillThere(calls []*call) []*call {
+	calls = begin(calls)
+	rewind(calls)
+	return calls
+}
+
+func rewind(calls []*call) {
+	for _, c := range calls {
+		c.Rewind()
+	}
+}
+
+func refuse(calls []*call, err error) {
+	for _, c := range calls {
+		if c.Begin() {
+			c.Answer(outcome{Decision: lock.Decision{Err: err}}, nil)
+		}
+	}
+}
+
+// sleep pauses and returns true, or false at once when the store closes.
+func (s *Store) sleep(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Acquire grants the lock, see lock.Service.
+func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	if a.LeaseID == (lock.LeaseID{}) {
+		a.LeaseID = lock.LeaseID(uuid.New())
+	}
+	a, err := a.Resolve(s.bounds)
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	return s.grant(ctx, a)
+}
+
+// Renew moves the end of a lease, see lock.Service.
+func (s *Store) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	r, err := r.Resolve(s.bounds)
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	return s.grant(ctx, r)
+}
+
+func (s *Store) grant(ctx context.Context, cmd lock.Command) (lock.Grant, error) {
+	out, err := s.do(ctx, cmd)
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	return lock.Grant{Lease: out.Grant, Until: out.until(out.Grant.ExpiresAt), Replayed: out.Replay}, nil
+}
+
+// Release ends a lease, see lock.Service.
+func (s *Store) Release(ctx context.Context, r lock.Release) error {
+	r, err := r.Resolve()
+	if err != nil {
+		return err
+	}
+	_, err = s.do(ctx, r)
+	return err
+}
+
+// Revoke takes a lease away, see lock.Service.
+func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
+	r, err := r.Resolve()
+	if err != nil {
+		return lock.Lock{}, err
+	}
+	out, err := s.do(ctx, r)
+	if err != nil {
+		return lock.Lock{}, err
+	}
+	return out.Locks[0].Lock(out.Now), nil
+}

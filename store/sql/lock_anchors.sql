@@ -1,0 +1,12 @@
+-- The names come in order, and the rows are locked in it: no two transactions
+-- can wait for each other.
+select l.*
+from unnest($1::text[]) with ordinality as n (name, place)
+cross join lateral (
+    select name, revision, last_token, last_end, changed_at,
+           lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms, acquired_at, expires_at, metadata
+    from paddock.locks
+    where locks.name = n.name and slot = 0
+    for update
+) l
+order by n.place

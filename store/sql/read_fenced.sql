@@ -1,0 +1,1 @@
+select key, lock, token, version, value, written_at from paddock.fenced where key = $1

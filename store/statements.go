@@ -1,0 +1,47 @@
+package store
+
+import "embed"
+
+// statements holds one statement a file; a test prepares each against the schema.
+//
+//go:embed sql/*.sql
+var statements embed.FS
+
+var (
+	sqlSettings      = statement("settings")
+	sqlCreateAnchors = statement("create_anchors")
+	sqlLockAnchors   = statement("lock_anchors")
+	sqlMark          = statement("mark")
+	sqlDraw          = statement("draw")
+	sqlEndings       = statement("endings")
+	sqlSaveAnchors   = statement("save_anchors")
+	sqlSaveEvents    = statement("save_events")
+	sqlFreeAnchors   = statement("free_anchors")
+
+	sqlReadLock    = statement("read_lock")
+	sqlListLocks   = statement("list_locks")
+	sqlEventsDrawn = statement("events_drawn")
+	sqlEventsOpen  = statement("events_open")
+	sqlListEvents  = statement("list_events")
+
+	sqlCensus      = statement("census")
+	sqlPruneLocks  = statement("prune_locks")
+	sqlPruneEvents = statement("prune_events")
+
+	sqlLockFence    = statement("lock_fence")
+	sqlCreateFenced = statement("create_fenced")
+	sqlLockFenced   = statement("lock_fenced")
+	sqlClock        = statement("clock")
+	sqlSaveFenced   = statement("save_fenced")
+	sqlReadFenced   = statement("read_fenced")
+
+	sqlSchemaVersion = statement("schema_version")
+)
+
+func statement(name string) string {
+	text, err := statements.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return string(text)
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Limits of a store.
+const (
+	// maxBatch is how many calls one transaction decides on at most.
+	maxBatch = 1000
+	// rowTimeout is how long a batch waits for a row that somebody outside has locked.
+	rowTimeout = 250 * time.Millisecond
+	// tripTimeout is how long a round trip may take that commits nothing.
+	tripTimeout = 5 * time.Second
+	// closeTimeout is how long Close waits for what still runs.
+	closeTimeout = 10 * time.Second
+)
+
+// Options of a store. The zero value is good.
+type Options struct {
+	Bounds lock.Bounds
+	Log    *slog.Logger // nil: nothing is logged
+	// Groups is how many batches may run at once; a name is always in the same
+	// group. Zero: 1, which made the most of two cores.
+	Groups int
+	// KeepEvents is for how long events are kept, at least. It is also how long a
+	// call may be repeated after its lease has ended. Zero: a week.
+	KeepEvents time.Duration
+	// KeepIdle is for how long a lock that is free is remembered, at least. Zero: a week.
+	KeepIdle time.Duration
+}
+
+const week = 7 * 24 * time.Hour
+
+func (o Options) resolve() (Options, error) {
+	var err error
+	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
+		return o, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Groups = max(o.Groups, 1)
+	if o.KeepEvents == 0 {
+		o.KeepEvents = week
+	}
+	if o.KeepIdle == 0 {
+		o.KeepIdle = week
+	}
+	if o.KeepEvents < time.Minute || o.KeepIdle < time.Minute {
+		return o, fmt.Errorf("events are kept %v and idle locks %v; keep both for a minute or more", o.KeepEvents, o.KeepIdle)
+	}
+	return o, nil
+}
+
+// call and group are those of package batch, for commands.
+type (
+	call  = batch.Call[lock.Command, outcome]
+	group = batch.Group[lock.Command, outcome]
+)
+
+// A Store is a lock.Service on PostgreSQL. Make one with Open.
+type Store struct {
+	pool   *pgxpool.Pool
+	bounds lock.Bounds
+	log    *slog.Logger
+	groups []*group
+	seed   maphash.Seed
+	lanes  lanes
+	sweep  *sweep
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	work sync.WaitGroup // the sweep, the census and the pruning
+}
+
+var _ lock.Service = (*Store)(nil)
+
+// Open connects to the database at the URL, whose schema must have been migrated,
+// and returns a Store that sweeps and prunes there until Close. It fails if the
+// database does not answer before ctx ends.
+func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
+	o, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := openPool(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{pool: pool, bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
+	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.sweep = newSweep()
+	s.lanes.limit = make(chan struct{}, max(pool.Config().MaxConns/2, 1))
+	for range o.Groups {
+		s.groups = append(s.groups, batch.New(maxBatch, s.runAhead))
+	}
+	s.work.Go(s.sweepEnds)
+	s.work.Go(func() { s.takeCensus(o.KeepIdle) })
+	s.work.Go(func() { s.pruneEvents(o.KeepEvents) })
+	return s, nil
+}
+
+// Close ends the sweeping, waits a while for the calls that still run, and
+// closes the connections. Calls that come later are refused.
+func (s *Store) Close() {
+	s.stop()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.work.Wait()
+		for _, g := range s.groups {
+			g.Wait()
+		}
+		s.lanes.wait()
+		s.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
+		s.log.Error("closing without having heard from the database; what was being committed may or may not be done")
+	}
+}
+
+// do runs the command in its turn.
+func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
+	if ctx.Err() != nil || s.ctx.Err() != nil {
+		return outcome{}, unavailable(context.Cause(ctx))
+	}
+	out, err := s.group(cmd.Names()[0]).Do(ctx, cmd)
+	if err != nil {
+		return out, leftEarly(err)
+	}
+	return out, out.Err
+}
+
+// group returns the group in which all commands on the name run.
+func (s *Store) group(name string) *group {
+	return s.groups[maphash.String(s.seed, name)%uint64(len(s.groups))]
+}

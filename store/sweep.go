@@ -1,0 +1,169 @@
+package store
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// sweepers is how many leases are ended at once.
+const sweepers = 256
+
+// A sweep knows, on this process's own clock, when the leases that it has heard
+// of are over. It may be wrong: whether one is over is decided when it is ended.
+type sweep struct {
+	mu     sync.Mutex
+	ends   endHeap
+	byName map[string]*end
+	sooner chan struct{} // has a value when the first end has changed
+}
+
+// An end is when the lease of a name is over.
+type end struct {
+	name  string
+	at    time.Time
+	index int // in the heap
+}
+
+func newSweep() *sweep {
+	return &sweep{byName: make(map[string]*end), sooner: make(chan struct{}, 1)}
+}
+
+// note hears what was decided.
+func (w *sweep) note(outcomes []outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range outcomes {
+		for _, s := range o.Locks {
+			if len(s.Leases) == 0 {
+				w.forget(s.Name)
+				continue
+			}
+			w.expect(s.Name, o.began.Add(overAt(s).Sub(o.Now)))
+		}
+	}
+}
+
+// overAt returns when the first of the lock's leases is over.
+func overAt(s lock.State) time.Time {
+	at := s.Leases[0].OverAt()
+	for _, l := range s.Leases[1:] {
+		if l.OverAt().Before(at) {
+			at = l.OverAt()
+		}
+	}
+	return at
+}
+
+// hear notes an end that was read from the table, unless one is known: that is
+// at least as good.
+func (w *sweep) hear(name string, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byName[name] == nil {
+		w.expect(name, at)
+	}
+}
+
+func (w *sweep) expect(name string, at time.Time) {
+	e := w.byName[name]
+	if e == nil {
+		e = &end{name: name, at: at}
+		w.byName[name] = e
+		heap.Push(&w.ends, e)
+	} else {
+		e.at = at
+		heap.Fix(&w.ends, e.index)
+	}
+	if e.index == 0 {
+		select {
+		case w.sooner <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (w *sweep) forget(name string) {
+	if e := w.byName[name]; e != nil {
+		heap.Remove(&w.ends, e.index)
+		delete(w.byName, name)
+	}
+}
+
+// due takes the names whose leases are over by now, and says how long it is
+// until the next one is.
+func (w *sweep) due(now time.Time) (names []string, next time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.ends) > 0 && !now.Before(w.ends[0].at) {
+		names = append(names, w.ends[0].name)
+		w.forget(w.ends[0].name)
+	}
+	if len(w.ends) == 0 {
+		return names, time.Hour
+	}
+	return names, w.ends[0].at.Sub(now)
+}
+
+// sweepEnds ends leases as they are over, until the store closes. A lease that
+// turns out to have been renewed is noted again by the decision that says so.
+func (s *Store) sweepEnds() {
+	var sweeping errgroup.Group
+	sweeping.SetLimit(sweepers)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			_ = sweeping.Wait() // they return no errors
+			return
+		case <-s.sweep.sooner:
+		case <-timer.C:
+		}
+		names, next := s.sweep.due(time.Now())
+		for _, name := range names {
+			sweeping.Go(func() error {
+				s.expire(name)
+				return nil
+			})
+		}
+		timer.Reset(next)
+	}
+}
+
+// expire ends the leases of the name that are over. What fails is found again by
+// the census.
+func (s *Store) expire(name string) {
+	if _, err := s.do(s.ctx, lock.Expire{Name: name}); err != nil && s.ctx.Err() == nil {
+		s.log.Warn("could not end a lease", "lock", name, "error", err)
+	}
+}
+
+// An endHeap is a heap.Interface, the earliest end first.
+type endHeap []*end
+
+func (h endHeap) Len() int           { return len(h) }
+func (h endHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h endHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push is for package heap.
+func (h *endHeap) Push(x any) {
+	e := x.(*end)
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+// Pop is for package heap.
+func (h *endHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return e
+}

@@ -1,0 +1,142 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestWhatWasAnsweredSurvivesACrash kills PostgreSQL right after a grant, a
+// release and a fenced write were answered, and starts it again.
+func TestWhatWasAnsweredSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	server, url := pgtest.Server(t)
+	s := open(t, url)
+	var newest lock.Token
+	for round := range 5 {
+		gone := mustAcquire(t, s, acquire(fmt.Sprintf("released:%d", round)))
+		mustRelease(t, s, gone)
+		written := lock.FencedWrite{Key: "k", Lock: gone.Name, Token: gone.Token, Value: []byte("1")}
+		if _, err := s.WriteFenced(t.Context(), written); err != nil {
+			t.Fatal(err)
+		}
+		a := acquire(fmt.Sprintf("held:%d", round))
+		g := mustAcquire(t, s, a)
+		if g.Token <= newest {
+			t.Fatalf("token %d after %d", g.Token, newest)
+		}
+		newest = g.Token
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := mustAcquire(t, s, a)
+		if !again.Replayed || again.Token != g.Token || !again.ExpiresAt.Equal(g.ExpiresAt) {
+			t.Errorf("after the crash the lease is %+v, was %+v", again, g)
+		}
+		if l, err := s.Lock(t.Context(), gone.Name); err != nil || l.Phase != lock.Free || l.Token != gone.Token {
+			t.Errorf("after the crash the released lock is %+v, %v", l, err)
+		}
+		if f, err := s.ReadFenced(t.Context(), "k"); err != nil || f.Token != gone.Token {
+			t.Errorf("after the crash the fenced value is %+v, %v", f, err)
+		}
+	}
+}
+
+// TestACrashUnderLoad: every caller is answered; whoever repeats a call with an
+// unknown outcome finds the truth; and the events show no two holds at once.
+func TestACrashUnderLoad(t *testing.T) {
+	t.Parallel()
+	server, url := pgtest.Server(t)
+	s := open(t, url)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for range 60 {
+				a := acquire(fmt.Sprintf("n:%d", i%4))
+				g, err := s.Acquire(t.Context(), a)
+				for errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrUnavailable) {
+					g, err = s.Acquire(t.Context(), a)
+				}
+				if errors.Is(err, lock.ErrHeld) {
+					continue
+				}
+				for err == nil {
+					err = s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
+					if err == nil {
+						break
+					}
+					if errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrUnavailable) {
+						err = nil
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	outside := connect(t, url)
+	until(t, "there is load", func() bool { return number(t, outside, "select count(*) from paddock.events") > 20 })
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for i := range 4 {
+		checkHistory(t, eventsOf(t, s, fmt.Sprintf("n:%d", i)))
+	}
+}
+
+// TestACommitThatNoStandbyConfirmedIsNoGrant has PostgreSQL wait for a standby
+// that there is not, and then cancels the wait: it reports success with a
+// warning, which must not reach the caller as a grant.
+func TestACommitThatNoStandbyConfirmedIsNoGrant(t *testing.T) {
+	t.Parallel()
+	_, url := pgtest.Server(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("a")))
+	exec(t, outside, "alter system set synchronous_standby_names = 'ANY 1 (nobody)'")
+	exec(t, outside, "select pg_reload_conf()")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	a := acquire("a")
+	if _, err := s.Acquire(ctx, a); !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Fatalf("err = %v, want unknown_outcome", err)
+	}
+	inSync := func() bool {
+		return number(t, outside, "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") > 0
+	}
+	until(t, "the commit still waits, though its caller has left", inSync)
+
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(t.Context(), a)
+		answered <- err
+	}()
+	cancelWaits := func() bool {
+		return number(t, outside, "select count(pg_cancel_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'") > 0
+	}
+	until(t, "the first wait is cancelled", cancelWaits)
+	until(t, "the replay waits for a standby too", inSync)
+	until(t, "the second wait is cancelled", cancelWaits)
+	if err := <-answered; !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("err = %v, want unknown_outcome", err)
+	}
+	exec(t, outside, "alter system reset synchronous_standby_names")
+	exec(t, outside, "select pg_reload_conf()")
+	if g := mustAcquire(t, s, a); !g.Replayed {
+		t.Error("the lease was granted twice")
+	}
+}

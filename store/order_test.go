@@ -1,0 +1,180 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestARenewalThatWaitsPastTheEndIsRefused holds the lock's row from a second
+// connection, without changing it, until the lease is over. A statement that had
+// read its clock before the wait would renew.
+func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	a := acquire("a")
+	a.TTL = 500 * time.Millisecond
+	g := mustAcquire(t, s, a)
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.locks where name = 'a' for update")
+
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID})
+		renewed <- err
+	}()
+	until(t, "the renewal waits", func() bool { return waiting(t, outside) > 0 })
+	until(t, "the lease is over", func() bool {
+		return number(t, outside, "select count(*) from paddock.locks where expires_at <= clock_timestamp()") == 1
+	})
+	exec(t, outside, "commit")
+
+	e := new(lock.Error)
+	if err := <-renewed; !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Ended != lock.Expired {
+		t.Errorf("renewing gave %v, want lease_lost, expired", err)
+	}
+}
+
+// TestANameLockedOutsideStallsNobodyElse keeps one row locked: calls on other
+// names go on, and the call on that name is done as soon as the row is free.
+func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.locks where name = 'stuck' for update")
+
+	var stuck sync.WaitGroup
+	for range 3 {
+		stuck.Go(func() {
+			if _, err := s.Acquire(t.Context(), acquire("stuck")); err != nil && !errors.Is(err, lock.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	until(t, "the calls wait", func() bool { return waiting(t, outside) > 0 })
+	for i := range 200 {
+		name := fmt.Sprintf("free:%d", i%7)
+		mustRelease(t, s, mustAcquire(t, s, acquire(name)))
+	}
+	if n := number(t, outside, "select revision from paddock.locks where name = 'stuck'"); n != 2 {
+		t.Errorf("the stuck lock is at revision %d", n)
+	}
+	exec(t, outside, "commit")
+	stuck.Wait()
+	if events := eventsOf(t, s, "stuck"); len(events) != 3 {
+		t.Errorf("%d events, want one more grant", len(events))
+	}
+	mustAcquire(t, s, acquire("stuck:not"))
+}
+
+// TestACallerWhoLeavesALockedNameIsToldThatNothingWasDone or may be done; what
+// counts is that it is told in time.
+func TestACallerLeavesALockedNameAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.locks where name = 'stuck' for update")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Acquire(ctx, acquire("stuck"))
+	if !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("err = %v", err)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err = %v, want the context's among its causes", err)
+	}
+}
+
+// TestTokensFollowTheGrants has two replicas race for a few names that are new to
+// both. The events by themselves show that no two holds of a name overlapped and
+// that tokens grew.
+func TestTokensFollowTheGrants(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []lock.Service{open(t, url), open(t, url)}
+	names := []string{"n:0", "n:1", "n:2"}
+	var wg sync.WaitGroup
+	for i := range 24 {
+		wg.Go(func() {
+			for round := range 40 {
+				s := replicas[(i+round)%2]
+				g, err := s.Acquire(t.Context(), acquire(names[(i+round)%3]))
+				if errors.Is(err, lock.ErrHeld) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mustRelease(t, replicas[round%2], g)
+			}
+		})
+	}
+	wg.Wait()
+	for _, name := range names {
+		checkHistory(t, eventsOf(t, replicas[0], name))
+	}
+}
+
+// checkHistory fails unless the events of one lock show one hold at a time,
+// growing tokens and revisions without gaps.
+func checkHistory(t *testing.T, events []lock.Event) {
+	t.Helper()
+	if len(events) == 0 {
+		t.Fatal("no events")
+	}
+	var holding, newest lock.Token
+	for i, e := range events {
+		if e.Revision != int64(i+1) {
+			t.Fatalf("event %d of %s has revision %d", i, e.Name, e.Revision)
+		}
+		if e.Kind != lock.Granted {
+			if e.Token != holding {
+				t.Fatalf("%v of token %d of %s while %d held", e.Kind, e.Token, e.Name, holding)
+			}
+			holding = 0
+			continue
+		}
+		if holding != 0 || e.Token <= newest {
+			t.Fatalf("token %d of %s was granted while %d held, after %d", e.Token, e.Name, holding, newest)
+		}
+		holding, newest = e.Token, e.Token
+	}
+}
+
+// TestAGrantWaitsForAFencedWriteUnderWay has somebody share the row as a fenced
+// write does: no grant is decided before that is over.
+func TestAGrantWaitsForAFencedWriteUnderWay(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("a")))
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.locks where name = 'a' for key share")
+	granted := make(chan struct{})
+	go func() {
+		defer close(granted)
+		if _, err := s.Acquire(t.Context(), acquire("a")); err != nil {
+			t.Error(err)
+		}
+	}()
+	until(t, "the grant waits", func() bool { return waiting(t, outside) > 0 })
+	select {
+	case <-granted:
+		t.Error("granted while a write under the old token could still land")
+	default:
+	}
+	exec(t, outside, "commit")
+	<-granted
+}

@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+func short(name string) lock.Acquire {
+	a := acquire(name)
+	a.TTL = lock.ShortestTTL
+	return a
+}
+
+// TestLeasesExpireWithoutACall has several replicas sweep at once: each lease is
+// ended, once.
+func TestLeasesExpireWithoutACall(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	open(t, url)
+	open(t, url)
+	for i := range 50 {
+		mustAcquire(t, s, short(fmt.Sprintf("n:%d", i)))
+	}
+	until(t, "all have expired", func() bool {
+		return number(t, outside, "select count(*) from paddock.locks where lease_id is not null") == 0
+	})
+	if n := number(t, outside, "select count(*) from paddock.events where kind = $1", lock.Expired); n != 50 {
+		t.Errorf("%d leases expired, want 50", n)
+	}
+}
+
+// TestAnotherReplicasLeasesExpireToo: the replica that granted is gone.
+func TestAnotherReplicasLeasesExpireToo(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	first := open(t, url)
+	a := short("orphan")
+	a.TTL = time.Second
+	mustAcquire(t, first, a)
+	first.Close()
+	s := open(t, url)
+	until(t, "the lease has expired", func() bool { return len(eventsOf(t, s, "orphan")) == 2 })
+}
+
+// TestARenewalElsewhereIsSeen: the replica that granted does not end a lease that
+// was renewed through another.
+func TestARenewalElsewhereIsSeen(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, other, outside := open(t, url), open(t, url), connect(t, url)
+	a := acquire("a")
+	a.TTL = 2 * time.Second
+	g := mustAcquire(t, s, a)
+	if _, err := other.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID, TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the first end is past", func() bool {
+		return number(t, outside, "select count(*) from paddock.locks where acquired_at + interval '2.2 s' < clock_timestamp()") == 1
+	})
+	if _, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID}); err != nil {
+		t.Errorf("the lease is gone: %v", err)
+	}
+}
+
+// TestLongFreeLocksAreForgottenAndTokensGrowOn ages a lock by hand: its row goes,
+// that of a held one and that of one newly free stay, and the next token of the
+// forgotten one is greater all the same.
+func TestLongFreeLocksAreForgottenAndTokensGrowOn(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := openWith(t, url, store.Options{KeepIdle: time.Hour}), connect(t, url)
+	old := mustAcquire(t, s, acquire("old"))
+	mustRelease(t, s, old)
+	mustRelease(t, s, mustAcquire(t, s, acquire("new")))
+	mustAcquire(t, s, acquire("held"))
+	exec(t, outside, "update paddock.locks set changed_at = changed_at - interval '2 hours' where name <> 'new'")
+	until(t, "the old one is forgotten", func() bool {
+		return number(t, outside, "select count(*) from paddock.locks") == 2
+	})
+	if g := mustAcquire(t, s, acquire("old")); g.Token <= old.Token {
+		t.Errorf("token %d after %d", g.Token, old.Token)
+	}
+}

@@ -58,15 +58,20 @@ func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
 	return n
 }
 
-// until asks again until the condition holds, for as long as the test may run.
+// patience is how long until waits on a machine however slow.
+const patience = 2 * time.Minute
+
+// until asks again until the condition holds.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-tick.C:
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("waited in vain until %s", what)
 		}
 	}

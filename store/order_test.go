@@ -76,8 +76,8 @@ func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
 	mustAcquire(t, s, acquire("stuck:not"))
 }
 
-// TestACallerWhoLeavesALockedNameIsToldThatNothingWasDone or may be done; what
-// counts is that it is told in time.
+// TestACallerLeavesALockedNameAtItsDeadline: it is told what may have been done,
+// and does not wait for the row.
 func TestACallerLeavesALockedNameAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -105,10 +105,10 @@ func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
 		}
 		return calls, f, err
 	}
+	s.sweep.note(outcomes)
 	for i, c := range calls {
 		c.Answer(outcomes[i], nil)
 	}
-	s.sweep.note(outcomes)
 	return nil, again, nil
 }
 

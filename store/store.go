@@ -94,6 +94,18 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := connect(ctx, databaseURL, o)
+	if err != nil {
+		return nil, err
+	}
+	s.work.Go(s.sweepEnds)
+	s.work.Go(func() { s.takeCensus(o.KeepIdle) })
+	s.work.Go(func() { s.pruneEvents(o.KeepEvents) })
+	return s, nil
+}
+
+// connect returns a Store that decides, and does nothing unasked.
+func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	pool, err := openPool(ctx, databaseURL)
 	if err != nil {
 		return nil, err
@@ -105,9 +117,6 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	for range o.Groups {
 		s.groups = append(s.groups, batch.New(maxBatch, s.runAhead))
 	}
-	s.work.Go(s.sweepEnds)
-	s.work.Go(func() { s.takeCensus(o.KeepIdle) })
-	s.work.Go(func() { s.pruneEvents(o.KeepEvents) })
 	return s, nil
 }
 

@@ -19,7 +19,8 @@ type sweep struct {
 	mu     sync.Mutex
 	ends   endHeap
 	byName map[string]*end
-	sooner chan struct{} // has a value when the first end has changed
+	ending map[string]bool // names that were due and are being seen to
+	sooner chan struct{}   // has a value when the first end has changed
 }
 
 // An end is when the lease of a name is over.
@@ -30,7 +31,7 @@ type end struct {
 }
 
 func newSweep() *sweep {
-	return &sweep{byName: make(map[string]*end), sooner: make(chan struct{}, 1)}
+	return &sweep{byName: make(map[string]*end), ending: make(map[string]bool), sooner: make(chan struct{}, 1)}
 }
 
 // note hears what was decided.
@@ -59,12 +60,12 @@ func overAt(s lock.State) time.Time {
 	return at
 }
 
-// hear notes an end that was read from the table, unless one is known: that is
-// at least as good.
+// hear notes an end that was read from the table, unless one is known, which is
+// at least as good, or has come and is being seen to.
 func (w *sweep) hear(name string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.byName[name] == nil {
+	if w.byName[name] == nil && !w.ending[name] {
 		w.expect(name, at)
 	}
 }
@@ -94,19 +95,29 @@ func (w *sweep) forget(name string) {
 	}
 }
 
-// due takes the names whose leases are over by now, and says how long it is
-// until the next one is.
+// due takes the names whose leases are over by now, each to be given back to
+// seenTo, and says how long it is until the next one is.
 func (w *sweep) due(now time.Time) (names []string, next time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.ends) > 0 && !now.Before(w.ends[0].at) {
-		names = append(names, w.ends[0].name)
-		w.forget(w.ends[0].name)
+		name := w.ends[0].name
+		w.forget(name)
+		if !w.ending[name] {
+			w.ending[name] = true
+			names = append(names, name)
+		}
 	}
 	if len(w.ends) == 0 {
 		return names, time.Hour
 	}
 	return names, w.ends[0].at.Sub(now)
+}
+
+func (w *sweep) seenTo(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.ending, name)
 }
 
 // sweepEnds ends leases as they are over, until the store closes. A lease that
@@ -138,6 +149,7 @@ func (s *Store) sweepEnds() {
 // expire ends the leases of the name that are over. What fails is found again by
 // the census.
 func (s *Store) expire(name string) {
+	defer s.sweep.seenTo(name)
 	if _, err := s.do(s.ctx, lock.Expire{Name: name}); err != nil && s.ctx.Err() == nil {
 		s.log.Warn("could not end a lease", "lock", name, "error", err)
 	}

@@ -30,13 +30,19 @@ func accountFor(data string) (account, error) {
 		return account{}, err
 	}
 	if err == nil {
-		uid, gid := owner(info)
-		return account{name: fmt.Sprintf("user %d, who owns %s,", uid, data), uid: uid, gid: gid, switches: true}, nil
+		if uid, gid := owner(info); uid != 0 {
+			return account{name: "user " + strconv.Itoa(int(uid)), uid: uid, gid: gid, switches: true}, nil
+		}
 	}
+	return servant()
+}
+
+// servant is the user that a server started by root runs as.
+func servant() (account, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
 		if err != nil {
-			continue
+			continue // no such user here
 		}
 		uid, errUID := strconv.ParseInt(u.Uid, 10, 64)
 		gid, errGID := strconv.ParseInt(u.Gid, 10, 64)
@@ -81,21 +87,25 @@ func (a account) own(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// reach says which directory on the way to dir a cannot enter, going by the
-// permission bits alone.
+// reach says which directory on the way to dir, and dir itself, a cannot enter,
+// as far as they exist. It goes by the permission bits alone.
 func (a account) reach(dir string) error {
-	for ; ; dir = filepath.Dir(dir) {
+	if !a.switches {
+		return nil // then the calls themselves tell
+	}
+	for {
 		info, err := os.Stat(dir)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if !a.enters(info) {
-			return fmt.Errorf("the server runs as %s who cannot enter %s (%v): "+
-				"choose a directory elsewhere, or let others pass with: chmod o+x %s", a.name, dir, info.Mode(), dir)
+		if err == nil && !a.enters(info) {
+			return fmt.Errorf("the server runs as %s, who cannot enter %s (%v): choose a directory elsewhere, "+
+				"or let others through with: chmod o+x %s", a.name, dir, info.Mode(), dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil
 		}
+		dir = filepath.Dir(dir)
 	}
 }
 

@@ -1,0 +1,145 @@
+package pgtest
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A fakeTest is a test whose end the real one decides.
+type fakeTest struct {
+	testing.TB
+	failed   bool
+	cleanups []func()
+	log      []string
+}
+
+func (f *fakeTest) Failed() bool               { return f.failed }
+func (f *fakeTest) Cleanup(c func())           { f.cleanups = append(f.cleanups, c) }
+func (f *fakeTest) Logf(s string, args ...any) { f.log = append(f.log, s) }
+
+func (f *fakeTest) end() {
+	for _, c := range f.cleanups {
+		c()
+	}
+}
+
+func TestOnlyAFailedTestKeepsItsDatabase(t *testing.T) {
+	t.Parallel()
+	for name, failed := range map[string]bool{"a test that passed": false, "a test that failed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake := &fakeTest{TB: t, failed: failed}
+			url := URL(fake)
+			name := open(t, url) // a connection left open does not keep it
+			fake.end()
+			err := exec(t.Context(), url, "select 1")
+			if failed != (err == nil) || failed != (len(fake.log) == 1) {
+				t.Errorf("connecting: %v; log: %q", err, fake.log)
+			}
+			if err := exec(t.Context(), shared.s.admin, "drop database if exists "+quoted(name)+" with (force)"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// open opens a connection, leaves it so until t ends, and tells its database.
+func open(t *testing.T, url string) (database string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(context.Background()); err != nil {
+			t.Logf("closing what the server has cut: %v", err)
+		}
+	})
+	return conn.Config().Database
+}
+
+func TestTemplateIsMadeOnceForAll(t *testing.T) {
+	t.Parallel()
+	s, _ := Server(t)
+	admin := s.URL("postgres")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			name, err := makeTemplate(t.Context(), admin)
+			if err == nil {
+				err = clone(t.Context(), admin, name, nameFor(t.Name()))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestUnfinishedTemplateIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	s, _ := Server(t)
+	admin := s.URL("postgres")
+	name, err := makeTemplate(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As another process leaves it that dies before the last step.
+	for _, sql := range []string{
+		"alter database " + name + " allow_connections true",
+		"create database other template " + name,
+	} {
+		if err := exec(t.Context(), admin, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := exec(t.Context(), s.URL(name), "drop table paddock.locks"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := makeTemplate(t.Context(), admin); err != nil {
+		t.Fatal(err)
+	}
+	if err := clone(t.Context(), admin, name, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec(t.Context(), s.URL("again"), "select from paddock.locks"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNamesTellTheirTestAndFit(t *testing.T) {
+	t.Parallel()
+	name := nameFor("TestStore/ein Fall: " + strings.Repeat("änd ", 30))
+	if !regexp.MustCompile(`^teststore_ein_fall_nd_[a-z0-9_]+$`).MatchString(name) || len(name) != 63 {
+		t.Errorf("%s, of %d bytes", name, len(name))
+	}
+	if name == nameFor("TestStore/ein Fall: "+strings.Repeat("änd ", 30)) {
+		t.Error("the same name came twice")
+	}
+}
+
+func TestDatabaseIsReplacedInAURL(t *testing.T) {
+	t.Parallel()
+	for admin, want := range map[string]string{
+		"postgres://u:p@h:1/postgres?sslmode=disable": "postgres://u:p@h:1/x?sslmode=disable",
+		"postgresql://h": "postgresql://h/x",
+		"postgres:///?host=/a%20b&dbname=old&user=u": "postgres:///x?host=%2Fa%20b&user=u",
+	} {
+		got, err := withDatabase(admin, "x")
+		if got != want || err != nil {
+			t.Errorf("%s became %s, %v", admin, got, err)
+		}
+		if config, err := pgx.ParseConfig(got); err != nil || config.Database != "x" {
+			t.Errorf("%s is not understood: %v", got, err)
+		}
+	}
+	if got, err := withDatabase("host=/tmp user=u", "x"); err == nil {
+		t.Errorf("what is no URL became %s", got)
+	}
+}

@@ -1,0 +1,85 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// root is where the locks are listed.
+const root = "/ui/"
+
+// A filter says which locks to list, as the address of the list does.
+type filter struct {
+	Prefix  string
+	State   string
+	Holder  string
+	Cursor  string
+	Refresh bool // fetch the list anew every five seconds
+}
+
+func filterFrom(v url.Values) filter {
+	return filter{
+		Prefix:  strings.TrimSpace(v.Get("prefix")),
+		State:   v.Get("state"),
+		Holder:  v.Get("holder"),
+		Cursor:  v.Get("cursor"),
+		Refresh: v.Get("refresh") == "5",
+	}
+}
+
+// filterBack returns the filter that an earlier page put into its form. What is
+// not a filter in it is dropped, so that it cannot lead anywhere else.
+func filterBack(query string) filter {
+	v, err := url.ParseQuery(query)
+	if err != nil {
+		return filter{}
+	}
+	return filterFrom(v)
+}
+
+func (f filter) query() lock.LockQuery {
+	return lock.LockQuery{Prefix: f.Prefix, Phase: lock.Phase(f.State), Holder: f.Holder, Cursor: f.Cursor}
+}
+
+// Narrow is whether the filter leaves out some locks.
+func (f filter) Narrow() bool { return f.Prefix != "" || f.State != "" || f.Holder != "" }
+
+// States are the choices of the state's field.
+func (filter) States() []lock.Phase { return []lock.Phase{lock.Free, lock.Held, lock.InGrace} }
+
+func (f filter) values() url.Values {
+	v := url.Values{}
+	for key, value := range map[string]string{"prefix": f.Prefix, "state": f.State, "holder": f.Holder, "cursor": f.Cursor} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	if f.Refresh {
+		v.Set("refresh", "5")
+	}
+	return v
+}
+
+// Encode returns the filter as a query, which filterBack understands.
+func (f filter) Encode() string { return f.values().Encode() }
+
+// URL returns the address of the list.
+func (f filter) URL() string { return address(root, f.values()) }
+
+// At returns the filter with its page beginning at the cursor.
+func (f filter) At(cursor string) filter {
+	f.Cursor = cursor
+	return f
+}
+
+// Wide returns the filter with nothing left out, on its first page.
+func (f filter) Wide() filter { return filter{Refresh: f.Refresh} }
+
+func address(path string, v url.Values) string {
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}

@@ -1,0 +1,105 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The tab fails a test in which a script ran, threw or opened a dialog.
+
+func strangersTextIsInert(t *testing.T, browser context.Context) {
+	b := open(t, browser, busy())
+	b.visit("/ui/?prefix=hostile", 1280, 800)
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.Click(chromedp.CSS("[data-revoke] button")))
+	b.wait("document.getElementById('ask').open")
+	for _, selector := range []string{".holder bdi", "#ask bdi"} {
+		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
+			t.Errorf("%s holds %q, want %q", selector, got, hostile)
+		}
+	}
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-close]")), chromedp.Click(chromedp.CSS("#refresh")))
+	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
+}
+
+// turningTextStaysInside looks where the words after a hostile text stand: to the
+// right of it or under it, and in their own order.
+func turningTextStaysInside(t *testing.T, browser context.Context) {
+	const turning = "\u2069\u2069\u202eabc"
+	y := newYard()
+	y.grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	b := open(t, browser, y)
+	for path, selector := range map[string]string{
+		"/ui/": ".holder bdi", "/ui/revoke?name=n&token=1": "dd bdi", "/ui/?state=free&holder=" + url.QueryEscape(turning): ".empty bdi",
+	} {
+		b.visit(path, 1280, 800)
+		if !value[bool](b, fmt.Sprintf(`(() => {
+			const bdi = document.querySelector(%q), after = document.createTextNode('xyz'), range = document.createRange();
+			bdi.after(after);
+			const box = (i) => { range.setStart(after, i); range.setEnd(after, i + 1); return range.getBoundingClientRect(); };
+			const outside = box(0).left >= bdi.getBoundingClientRect().right || box(0).top >= bdi.getBoundingClientRect().bottom;
+			return outside && box(0).left < box(1).left && box(1).left < box(2).left;
+		})()`, selector)) {
+			t.Errorf("%s: the text after %s is turned around", path, selector)
+		}
+	}
+}
+
+func policyHolds(t *testing.T, browser context.Context) {
+	b := open(t, browser, busy())
+	b.allowed = "Content Security Policy"
+	b.visit("/ui/", 1280, 800)
+	b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`(() => {
+		const s = document.createElement('script');
+		s.textContent = 'window.ran = true';
+		document.body.append(s);
+		document.body.insertAdjacentHTML('beforeend', '<p style="color:red" onclick="window.ran = true">x</p>');
+		document.body.lastElementChild.click();
+	})()`))
+	if value[bool](b, "window.ran === true") {
+		t.Error("an inline script ran")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !strings.Contains(strings.Join(b.said, "\n"), "violates") {
+		t.Errorf("the browser did not complain, so silence elsewhere means nothing: %q", b.said)
+	}
+}
+
+// crowded returns a yard in which all that can be long is.
+func crowded() *yard {
+	y := newYard()
+	y.last = lock.MaxToken - 10
+	y.limit = 3
+	y.grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
+		Metadata: []byte(`{"` + strings.Repeat("k", 200) + `":"` + strings.Repeat("v", 200) + `"}`)}, time.Hour)
+	y.grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
+	y.grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
+	y.free("x")
+	return y
+}
+
+func noSidewaysScroll(t *testing.T, browser context.Context) {
+	b := open(t, browser, crowded())
+	b.allowed = "400 (Bad Request)"
+	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
+		for _, width := range []int64{320, 360, 480, 720, 721, 900, 1024, 1184, 1185, 1280, 1920} {
+			b.visit(path, width, 740)
+			b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true;
+				for (const s of document.querySelectorAll('[data-over]')) s.hidden = false; document.querySelector('[data-revoke] button')?.click()`))
+			if value[bool](b, "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth") {
+				t.Errorf("%s scrolls sideways at %d pixels", path, width)
+			}
+			if value[bool](b, "[...document.querySelectorAll('dialog[open], tbody tr')].some((e) => e.scrollWidth > e.clientWidth)") {
+				t.Errorf("something in %s sticks out at %d pixels", path, width)
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestRowsSayWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, busy(), "/ui/")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body,
+		"2031-05-04 12:00:00</time> UTC",
+		"billing:<wbr>invoice-run", "worker-7 on db-3", `data-left-ms="22000">22 s<`, "2031-05-04 11:59:52", "for 8 s",
+		`data-left-ms="75600000">21 h 0 min<`, "&#34;ticket&#34;: &#34;OPS-4711&#34;",
+		`<span class="pill">grace</span>`, `ended</b><small>grace: <span data-left-ms="6000">6 s<`,
+		`data-left-ms="505000">8 min 25 s<`, "then 2 s grace",
+		`<span class="pill">free</span>`)
+	if n := strings.Count(body, "data-revoke"); n != 5 {
+		t.Errorf("%d buttons for 5 leases", n)
+	}
+}
+
+func TestTimeLeftIsSaidInItsGreatestUnits(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]string{
+		400 * time.Millisecond:       `data-left-ms="400">1 s<`,
+		1001 * time.Millisecond:      `data-left-ms="1001">2 s<`,
+		59*time.Second + 1:           `data-left-ms="59000">59 s<`,
+		time.Minute:                  `data-left-ms="60000">1 min 0 s<`,
+		time.Hour - time.Millisecond: `data-left-ms="3599999">1 h 0 min<`,
+		24 * time.Hour:               `data-left-ms="86400000">1 d 0 h<`,
+	} {
+		t.Run(left.String(), func(t *testing.T) {
+			t.Parallel()
+			y := newYard()
+			y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
+			_, body := get(t, y, "/ui/")
+			wantText(t, body, want)
+		})
+	}
+}
+
+func TestStrangersTextIsText(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"/ui/", "/ui/revoke?name=hostile&token=6"} {
+		_, body := get(t, busy(), target)
+		wantText(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>")
+		for _, bad := range []string{"<script>", "<img src=x", "</pre><script"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s holds %q", target, bad)
+			}
+		}
+	}
+	_, body := get(t, busy(), `/ui/?prefix="><script>alert(1)</script>&holder="><script>alert(1)</script>`)
+	if strings.Contains(body, "<script>alert") {
+		t.Error("a filter got out of its field")
+	}
+}
+
+func TestFiltersNarrowTheListAndStay(t *testing.T) {
+	t.Parallel()
+	for query, c := range map[string]struct {
+		kept string
+		rows int
+	}{
+		"prefix=billing%3A":          {`name="prefix" value="billing:"`, 2},
+		"state=free":                 {`<option selected>free</option>`, 2},
+		"holder=cron-2":              {`name="holder" value="cron-2"`, 1},
+		"prefix=deploy&state=held":   {`<option selected>held</option>`, 1},
+		"prefix=+deploy+":            {`name="prefix" value="deploy"`, 2},
+		"refresh=5":                  {`<meta http-equiv="refresh" content="5">`, 7},
+		"prefix=&state=&holder=":     {`<option value="">any</option>`, 7},
+		"prefix=deploy&unknown=thin": {`name="prefix" value="deploy"`, 2},
+	} {
+		t.Run(query, func(t *testing.T) {
+			t.Parallel()
+			r, body := get(t, busy(), "/ui/?"+query)
+			wantStatus(t, r, http.StatusOK)
+			wantText(t, body, c.kept)
+			if n := strings.Count(body, `scope="row"`); n != c.rows {
+				t.Errorf("%d rows, want %d", n, c.rows)
+			}
+		})
+	}
+}
+
+func TestAFilterThatCannotBeIsRefusedInWords(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, busy(), "/ui/?state=broken&prefix=deploy")
+	wantStatus(t, r, http.StatusBadRequest)
+	wantText(t, body, "use free, held or grace", `value="deploy"`)
+}
+
+func TestPagesFollowOneAnother(t *testing.T) {
+	t.Parallel()
+	y := newYard()
+	y.limit = 2
+	for i := range 5 {
+		y.free(fmt.Sprintf("n:%d", i))
+	}
+	next := regexp.MustCompile(`id="next" rel="next" href="([^"]*)"`)
+	target, seen := "/ui/?prefix=n", 0
+	for range 3 {
+		_, body := get(t, y, target)
+		seen += strings.Count(body, `scope="row"`)
+		m := next.FindStringSubmatch(body)
+		if m == nil {
+			wantText(t, body, "First page")
+			break
+		}
+		target = strings.ReplaceAll(m[1], "&amp;", "&")
+		wantText(t, target, "prefix=n")
+	}
+	if seen != 5 {
+		t.Errorf("%d of 5 locks seen", seen)
+	}
+}
+
+func TestEmptyListsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, newYard(), "http://paddock.example:8080/ui/")
+	wantText(t, body, "No lock yet.", `curl --json`, "http://paddock.example:8080</span>/v1/locks/first/acquire")
+	_, body = get(t, newYard(), "http://a$(b)/ui/")
+	wantText(t, body, "http://127.0.0.1:8080</span>/v1/locks/first/acquire")
+	_, body = get(t, busy(), "/ui/?prefix=zzz&state=held")
+	wantText(t, body, "No lock matches.", "“<bdi>zzz</bdi>” and the state held", "Show all")
+	_, body = get(t, busy(), "/ui/?cursor=zzz")
+	wantText(t, body, "There are no more locks.", "First page")
+}
+
+func TestANoticeIsShownOnlyIfItIsTrue(t *testing.T) {
+	t.Parallel()
+	for target, shown := range map[string]bool{
+		"/ui/?revoked=deploy:staging&token=5":       true,
+		"/ui/?revoked=deploy:production&token=4":    false, // it holds the lock
+		"/ui/?revoked=deploy:staging&token=6":       false, // never granted for it
+		"/ui/?revoked=%3Cb%3E&token=5":              false,
+		"/ui/?revoked=deploy:staging&token=x":       false,
+		"/ui/?revoked=deploy:staging&token=-1":      false,
+		"/ui/?revoked=never:used&token=1":           false,
+		"/ui/?revoked=deploy:staging&token=5&x=%00": true,
+		"/ui/?token=5": false,
+		"/ui/?revoked=deploy:staging&token=5&state=x": false, // the list itself is refused
+	} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			_, body := get(t, busy(), target)
+			if strings.Contains(body, `class="notice"`) != shown {
+				t.Errorf("notice shown: %v, want %v", !shown, shown)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestInABrowser shows the page to a real one.
+func TestInABrowser(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	for name, test := range map[string]func(*testing.T, context.Context){
+		"the list shows each lock":                            listShowsEachLock,
+		"the time left runs down and ends":                    timeRunsDown,
+		"the prefix filter works by keyboard":                 prefixFilters,
+		"revoking by keyboard alone":                          revokeByKeyboard,
+		"escape closes the dialog and gives the focus back":   escapeGivesBack,
+		"what strangers wrote stays text":                     strangersTextIsInert,
+		"text that turns around stays in its box":             turningTextStaysInside,
+		"a script that got in would not run":                  policyHolds,
+		"no width makes the page scroll sideways":             noSidewaysScroll,
+		"a refresh keeps what is open and where the focus is": refreshKeepsPlace,
+		"an unreachable service is said to be so":             unreachableIsSaid,
+		"every five seconds, and not while a dialog is open":  refreshesByItself,
+		"revoking without a script":                           revokeWithoutScript,
+		"revoking over plain HTTP beyond loopback":            revokeOverPlainHTTP,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, browser)
+		})
+	}
+}
+
+func listShowsEachLock(t *testing.T, browser context.Context) {
+	b := open(t, browser, busy())
+	b.visit("/ui/", 1280, 800)
+	if n := value[int](b, "document.querySelectorAll('tbody tr').length"); n != 7 {
+		t.Errorf("%d rows, want 7", n)
+	}
+	if got := b.text("tbody tr"); !strings.Contains(got, "billing:invoice-run") || !strings.Contains(got, "worker-7 on db-3") {
+		t.Errorf("the first row reads %q", got)
+	}
+	if got := b.text("#as-of"); !strings.HasPrefix(got, "As of 2031-05-04 12:00:00 UTC, ") || !strings.HasSuffix(got, " s ago") {
+		t.Errorf("as of: %q", got)
+	}
+}
+
+func timeRunsDown(t *testing.T, browser context.Context) {
+	y := newYard()
+	y.grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
+	y.grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	b := open(t, browser, y)
+	b.visit("/ui/", 1280, 800)
+	const long, short = "document.querySelectorAll('.left')[0].textContent", "document.querySelectorAll('.left')[1].textContent"
+	b.wait(short + " === 'ended' && !document.querySelectorAll('[data-over]')[1].hidden")
+	b.wait("/^59 min 5[0-8] s$/.test(" + long + ")")
+	b.wait("/, [2-9] s ago$/.test(document.getElementById('as-of').textContent)")
+	if value[bool](b, "!document.querySelectorAll('[data-over]')[0].hidden") {
+		t.Error("the long lease counts as over")
+	}
+}
+
+func prefixFilters(t *testing.T, browser context.Context) {
+	b := open(t, browser, busy())
+	b.visit("/ui/", 1280, 800)
+	b.do(b.ctx, chromedp.Focus(chromedp.CSS("#prefix")))
+	b.press("deploy:" + kb.Enter)
+	b.wait("location.search.includes('prefix=deploy%3A') && document.querySelectorAll('tbody tr').length === 2")
+	if got := value[string](b, "document.getElementById('prefix').value"); got != "deploy:" {
+		t.Errorf("the field holds %q", got)
+	}
+}
+
+// tabTo presses Tab until the focus is on what matches.
+func (b *tab) tabTo(selector string) {
+	b.Helper()
+	for range 60 {
+		b.press(kb.Tab)
+		if value[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
+			return
+		}
+	}
+	b.Fatalf("Tab does not lead to %s", selector)
+}
+
+func revokeByKeyboard(t *testing.T, browser context.Context) {
+	y := busy()
+	b := open(t, browser, y)
+	b.visit("/ui/?prefix=deploy", 1280, 800)
+	b.tabTo(".skip")
+	b.tabTo("form[data-holder='pipeline 1881'] button")
+	b.press(kb.Enter)
+	b.wait("document.getElementById('ask').open && document.activeElement.id === 'reason'")
+	for _, want := range []string{"deploy:production", "pipeline 1881", "4", "The holder is not stopped by it"} {
+		if got := b.text("#ask"); !strings.Contains(got, want) {
+			t.Errorf("the dialog lacks %q: %q", want, got)
+		}
+	}
+	b.tabTo("#ask .strong")
+	b.press(kb.Enter) // the reason is missing: the browser leads back to it
+	b.wait("document.activeElement.id === 'reason'")
+	b.press("stuck since noon")
+	b.tabTo("#ask .strong")
+	b.press(kb.Enter)
+	b.wait("document.querySelector('.notice')?.innerText.includes('Token 4 no longer holds deploy:production')")
+	b.wait("document.activeElement.matches('.notice') && location.search === '?prefix=deploy'")
+	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
+	if d := cmp.Diff(want, y.revocations()); d != "" {
+		t.Error(d)
+	}
+}
+
+func escapeGivesBack(t *testing.T, browser context.Context) {
+	y := busy()
+	b := open(t, browser, y)
+	b.visit("/ui/", 1280, 800)
+	b.tabTo("[data-revoke] button")
+	b.press(" ")
+	b.wait("document.getElementById('ask').open")
+	b.press("half a reason" + kb.Escape)
+	b.wait("!document.getElementById('ask').open && document.activeElement.matches('[data-revoke] button')")
+	b.press(kb.Enter)
+	b.wait("document.getElementById('ask').open && document.getElementById('reason').value === ''")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-close]")))
+	b.wait("!document.getElementById('ask').open")
+	if len(y.revocations()) != 0 {
+		t.Error("revoked all the same")
+	}
+}

@@ -1,0 +1,148 @@
+package web_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/web"
+)
+
+func form(name, token, reason, back string) url.Values {
+	return url.Values{"name": {name}, "token": {token}, "reason": {reason}, "back": {back}}
+}
+
+func TestRevokeTakesTheLeaseAndLeadsBack(t *testing.T) {
+	t.Parallel()
+	y := busy()
+	r, _ := post(t, y, form("deploy:production", "4", "  stuck\r\nsince noon ", "prefix=deploy&refresh=5&evil=https%3A%2F%2Fx"))
+	wantStatus(t, r, http.StatusSeeOther)
+	if got, want := r.Header.Get("Location"), "/ui/?prefix=deploy&refresh=5&revoked=deploy%3Aproduction&token=4"; got != want {
+		t.Errorf("leads to %q, want %q", got, want)
+	}
+	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
+	if d := cmp.Diff(want, y.revocations()); d != "" {
+		t.Error(d)
+	}
+	_, body := get(t, y, r.Header.Get("Location"))
+	wantText(t, body, `role="status"`, "Revoked.", `<b class="lock">deploy:production</b>`)
+}
+
+func TestRevokeSentAgainSucceeds(t *testing.T) {
+	t.Parallel()
+	y := busy()
+	for range 2 {
+		r, _ := post(t, y, form("deploy:production", "4", "stuck", ""))
+		wantStatus(t, r, http.StatusSeeOther)
+	}
+}
+
+func TestARefusedRevokeKeepsWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		form   url.Values
+		status int
+		words  string
+	}{
+		"another token holds the lock":  {form("deploy:production", "3", "stuck <b>", ""), 409, "Token 3 does not hold the lock"},
+		"nobody holds the lock":         {form("deploy:staging", "5", "stuck <b>", ""), 409, "nobody holds the lock now"},
+		"the reason is too long":        {form("deploy:production", "4", "stuck <b>"+strings.Repeat("x", 500), ""), 400, "reason has 509 characters"},
+		"the reason has control bytes":  {form("deploy:production", "4", "stuck <b>\x00", ""), 400, "control character"},
+		"the token is no number":        {form("deploy:production", "4x", "stuck <b>", ""), 400, "token must be a whole number"},
+		"the token is beyond all":       {form("deploy:production", "9007199254740992", "stuck <b>", ""), 400, "token must be a whole number"},
+		"the name cannot be a lock's":   {form("a/b", "4", "stuck <b>", ""), 400, "name has a character"},
+		"the name is missing":           {form("", "4", "stuck <b>", ""), 400, "name is empty"},
+		"the name and token are hidden": {url.Values{"reason": {"stuck <b>"}}, 400, "token must be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, body := post(t, busy(), c.form)
+			wantStatus(t, r, c.status)
+			wantText(t, body, c.words, `role="alert"`, "stuck &lt;b&gt;")
+		})
+	}
+}
+
+func TestAReasonOfBlanksIsNone(t *testing.T) {
+	t.Parallel()
+	y := busy()
+	r, body := post(t, y, form("deploy:production", "4", " \r\n ", ""))
+	wantStatus(t, r, http.StatusBadRequest)
+	wantText(t, body, "reason has 0 characters")
+	if len(y.revocations()) != 0 {
+		t.Error("revoked all the same")
+	}
+}
+
+func TestALostAnswerLeavesTheFormToSendAgain(t *testing.T) {
+	t.Parallel()
+	y := busy()
+	y.breakDown(&lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The answer was lost. Send it again."})
+	r, body := post(t, y, form("deploy:production", "4", "stuck", "state=held"))
+	wantStatus(t, r, http.StatusServiceUnavailable)
+	wantText(t, body, "The answer was lost. Send it again.", "not known now", ">stuck</textarea>", `name="back" value="state=held"`)
+}
+
+func TestThePageThatAsks(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, busy(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body, "deploy:production", "<bdi>pipeline 1881</bdi>", "The holder is not stopped by it", "fencing",
+		`required maxlength="500"`, `href="/ui/?prefix=deploy">Cancel`)
+	for target, want := range map[string]int{
+		"/ui/revoke?name=deploy:production&token=3": http.StatusConflict,
+		"/ui/revoke?name=deploy:staging&token=5":    http.StatusConflict,
+		"/ui/revoke?name=a/b&token=3":               http.StatusBadRequest,
+		"/ui/revoke":                                http.StatusBadRequest,
+	} {
+		r, body := get(t, busy(), target)
+		wantStatus(t, r, want)
+		wantText(t, body, "Nothing was revoked", "Back to the locks")
+		if strings.Contains(body, "<textarea") {
+			t.Errorf("%s asks about nothing", target)
+		}
+	}
+}
+
+func TestOtherSitesCannotRevoke(t *testing.T) {
+	t.Parallel()
+	for name, head := range map[string][2]string{
+		"a browser that says so":                {"Sec-Fetch-Site", "cross-site"},
+		"a neighbour under the same domain":     {"Sec-Fetch-Site", "same-site"},
+		"a browser that only tells the origin":  {"Origin", "https://evil.example"},
+		"a page that hides where it comes from": {"Origin", "null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := busy()
+			r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form("deploy:production", "4", "stuck", "").Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set(head[0], head[1])
+			answer, body := ask(t, web.New(web.Options{Locks: y}), r)
+			wantStatus(t, answer, http.StatusForbidden)
+			wantText(t, body, "nothing was done")
+			if len(y.revocations()) != 0 {
+				t.Error("revoked all the same")
+			}
+		})
+	}
+}
+
+func TestFormsThatCannotBeReadAreRefused(t *testing.T) {
+	t.Parallel()
+	r, body := post(t, busy(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
+	wantStatus(t, r, http.StatusRequestEntityTooLarge)
+	wantText(t, body, "too large")
+	bad := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", strings.NewReader("name=%zz"))
+	bad.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r, _ = ask(t, web.New(web.Options{Locks: busy()}), bad)
+	wantStatus(t, r, http.StatusBadRequest)
+	bare := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", nil)
+	r, _ = ask(t, web.New(web.Options{Locks: busy()}), bare)
+	wantStatus(t, r, http.StatusBadRequest)
+}

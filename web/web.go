@@ -1,0 +1,74 @@
+package web
+
+import (
+	"html/template"
+	"log/slog"
+	"net/http"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Options are what the page needs.
+type Options struct {
+	Locks lock.Service
+	Log   *slog.Logger // nil: nothing is logged
+}
+
+// policy lets the browser load this package's files and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// ui answers the requests. It is safe for concurrent use.
+type ui struct {
+	locks  lock.Service
+	log    *slog.Logger
+	pages  *template.Template
+	assets map[string]asset
+}
+
+// New returns the admin page, to be mounted at /ui/ without stripping that from
+// the path. It panics only if the files embedded in this package are broken.
+func New(o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	u := &ui{locks: o.Locks, log: o.Log, assets: loadAssets()}
+	u.pages = parsePages(u.assets)
+	return secured(u.sameOrigin(u.routes()))
+}
+
+func (u *ui) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ui/{$}", u.list)
+	mux.HandleFunc("GET /ui/revoke", u.confirm)
+	mux.HandleFunc("POST /ui/revoke", u.revoke)
+	mux.HandleFunc("GET /ui/assets/{file}", u.asset)
+	mux.HandleFunc("GET /ui/", u.notFound)
+	return mux
+}
+
+// sameOrigin refuses what another site's page makes a browser send, reading apart.
+func (u *ui) sameOrigin(h http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.refuse(w, r, http.StatusForbidden,
+			"This request came from another site's page, so nothing was done. Open the locks here and revoke from there.")
+	}))
+	return p.Handler(h)
+}
+
+// secured puts on every answer what browsers need to be strict about it. The
+// referrer goes to this origin only. It is not left out altogether: then browsers
+// would send "Origin: null" with our own forms, which over plain HTTP cannot be
+// told from another site's.
+func secured(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Content-Security-Policy", policy)
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Referrer-Policy", "same-origin")
+		head.Set("Cross-Origin-Resource-Policy", "same-origin")
+		head.Set("Cache-Control", "no-store")
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,158 @@
+package web_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/web"
+)
+
+// ask sends the request and returns the answer with its body.
+func ask(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	body, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Result(), string(body)
+}
+
+func get(t *testing.T, y *yard, target string) (*http.Response, string) {
+	t.Helper()
+	return ask(t, web.New(web.Options{Locks: y}), httptest.NewRequest(http.MethodGet, target, nil))
+}
+
+func post(t *testing.T, y *yard, form url.Values) (*http.Response, string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return ask(t, web.New(web.Options{Locks: y}), r)
+}
+
+func wantStatus(t *testing.T, r *http.Response, want int) {
+	t.Helper()
+	if r.StatusCode != want {
+		t.Errorf("status %d, want %d", r.StatusCode, want)
+	}
+}
+
+// wantText fails unless the body holds each of the texts.
+func wantText(t *testing.T, body string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			t.Errorf("the page lacks %q:\n%s", text, body)
+		}
+	}
+}
+
+func TestEveryAnswerIsStrict(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"/ui/", "/ui/?state=none", "/ui/revoke?name=hostile&token=6", "/ui/revoke", "/ui/nothing", "/ui/assets/paddock.js", "/ui/assets/none"} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			r, body := get(t, busy(), target)
+			for key, want := range map[string]string{
+				"X-Content-Type-Options": "nosniff",
+				"Referrer-Policy":        "same-origin",
+				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+					"form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+			} {
+				if got := r.Header.Get(key); got != want {
+					t.Errorf("%s: %q, want %q", key, got, want)
+				}
+			}
+			if inline.MatchString(body) {
+				t.Errorf("inline script or style:\n%s", inline.FindString(body))
+			}
+			if !strings.HasPrefix(target, "/ui/assets/p") && r.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf("Cache-Control: %q", r.Header.Get("Cache-Control"))
+			}
+		})
+	}
+}
+
+// inline finds what the policy would refuse. In the text of a page < is escaped.
+var inline = regexp.MustCompile(`<script[^>]*>[^<]|<style|<[^>"]*("[^"]*"[^>"]*)* (style|on[a-z]+)=`)
+
+func TestAssetsAreKeptByTheirContent(t *testing.T) {
+	t.Parallel()
+	y := newYard()
+	_, page := get(t, y, "/ui/")
+	types := map[string]string{"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+	for ext, want := range types {
+		address := regexp.MustCompile(`/ui/assets/paddock\.` + ext + `\?v=[0-9a-f]{16}`).FindString(page)
+		r, _ := get(t, y, address)
+		wantStatus(t, r, http.StatusOK)
+		if r.Header.Get("Content-Type") != want || !strings.Contains(r.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %v", address, r.Header)
+		}
+		again := httptest.NewRequest(http.MethodGet, "/ui/assets/paddock."+ext+"?v=another", nil)
+		again.Header.Set("If-None-Match", r.Header.Get("ETag"))
+		r, _ = ask(t, web.New(web.Options{Locks: y}), again)
+		wantStatus(t, r, http.StatusNotModified)
+		if r.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("an address with another hash may be kept: %v", r.Header)
+		}
+	}
+}
+
+func TestUnknownPagesAndMethodsAreRefused(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, newYard(), "/ui/nothing/here")
+	wantStatus(t, r, http.StatusNotFound)
+	wantText(t, body, "There is no such page.", `href="/ui/"`)
+	r, _ = ask(t, web.New(web.Options{Locks: newYard()}), httptest.NewRequest(http.MethodDelete, "/ui/revoke", nil))
+	wantStatus(t, r, http.StatusMethodNotAllowed)
+}
+
+func TestProblemsAreShownInWords(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault  error
+		status int
+		words  string
+	}{
+		"an error with words shows them":               {&lock.Error{Code: lock.ErrUnavailable, Detail: "Not now."}, 503, "Not now."},
+		"a bare code gets words":                       {lock.ErrUnavailable, 503, "Try again in a moment."},
+		"an unknown outcome is not the reader's fault": {lock.ErrUnknownOutcome, 503, "Try again in a moment."},
+		"an error of another kind stays inside":        {errors.New("secret of the machine"), 500, "The service has failed"},
+		"an unexpected code is a fault":                {lock.ErrLeaseLost, 500, "The service has failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard()
+			y.breakDown(c.fault)
+			r, body := get(t, y, "/ui/?prefix=kept")
+			wantStatus(t, r, c.status)
+			wantText(t, body, c.words, `value="kept"`, `role="alert"`)
+			if strings.Contains(body, "secret of the machine") {
+				t.Error("the page shows the cause")
+			}
+		})
+	}
+}
+
+func TestFaultsAreLoggedWithTheirCause(t *testing.T) {
+	t.Parallel()
+	y := newYard()
+	y.breakDown(&lock.Error{Code: lock.ErrInternal, Detail: "Sorry.", Cause: errors.New("disk on fire")})
+	var log bytes.Buffer
+	h := web.New(web.Options{Locks: y, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	_, body := ask(t, h, httptest.NewRequest(http.MethodGet, "/ui/", nil))
+	wantText(t, log.String(), "level=ERROR", "disk on fire")
+	if strings.Contains(body, "disk on fire") {
+		t.Error("the page shows the cause")
+	}
+}

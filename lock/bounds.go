@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // The widest bounds there are. A deployment may narrow those of the TTL and the
@@ -68,8 +69,8 @@ func checkMetadata(m json.RawMessage) error {
 		return Invalid("metadata", "has %d bytes; at most %d are allowed", len(m), MaxMetadataSize)
 	}
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(m, &object); err != nil || object == nil {
-		return Invalid("metadata", "must be a JSON object")
+	if err := json.Unmarshal(m, &object); err != nil || object == nil || !utf8.Valid(m) {
+		return Invalid("metadata", "must be a JSON object in UTF-8")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // CheckFence decides whether a write that carries the token shown may land on a
@@ -48,8 +49,8 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 		return w, Invalid("if_version", "is %d; give 0 or more", *w.IfVersion)
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, w.Value); err != nil {
-		return w, Invalid("value", "must be JSON")
+	if err := json.Compact(&compact, w.Value); err != nil || !utf8.Valid(w.Value) {
+		return w, Invalid("value", "must be JSON in UTF-8")
 	}
 	w.Value = compact.Bytes()
 	return w, nil

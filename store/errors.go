@@ -36,6 +36,8 @@ var passing = []string{
 func fateOf(err error) fate {
 	pg := new(pgconn.PgError)
 	switch {
+	case errors.Is(err, errOverdrawn):
+		return failed
 	case !errors.As(err, &pg):
 		return again // the connection is gone, or a row was
 	case pg.Code == "55P03":
@@ -54,7 +56,7 @@ func fateOfCommit(err error) fate {
 	}
 	// An ERROR ends the transaction, a FATAL one only the connection; but one
 	// that sat idle had ended before.
-	if pg.Severity == "ERROR" || pg.Code == "25P03" {
+	if pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" {
 		return fateOf(err)
 	}
 	return unknown

@@ -99,6 +99,7 @@ func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock
 }
 
 func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.Fenced) error {
+	forget(conn)
 	b := &pgx.Batch{}
 	b.Queue(sqlSaveFenced, f.Key, f.Lock, f.Token, f.Version, []byte(f.Value), f.WrittenAt)
 	b.Queue("commit")

@@ -46,26 +46,27 @@ func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// unconfirmedKey marks a connection whose last commit no standby has confirmed.
+// unconfirmedKey marks a connection on which a commit may have no standby's word.
 const unconfirmedKey = "paddock.unconfirmed"
 
 // noteUnconfirmed hears PostgreSQL say that a commit stopped waiting for its
-// standbys: it calls that a success with a warning.
+// standbys: it calls that a success with a warning. The text of the warning is in
+// the server's language, so every warning of its kind counts.
 func noteUnconfirmed(conn *pgconn.PgConn, n *pgconn.Notice) {
-	if n.Code == "01000" && strings.Contains(n.Message, "canceling wait for synchronous replication") {
+	if n.Code == "01000" {
 		conn.CustomData()[unconfirmedKey] = true
 	}
 }
 
-// errUnconfirmed says that a commit is on the primary only.
+// errUnconfirmed says that a commit may be on the primary only.
 var errUnconfirmed = errors.New("the wait for a standby to confirm the commit was cancelled")
 
-// confirmed returns errUnconfirmed if the last commit of conn has not reached
-// the standbys that it should have.
+// forget begins the listening for warnings anew, ahead of a commit.
+func forget(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), unconfirmedKey) }
+
+// confirmed returns errUnconfirmed if there was a warning since forget.
 func confirmed(conn *pgx.Conn) error {
-	data := conn.PgConn().CustomData()
-	if _, marked := data[unconfirmedKey]; marked {
-		delete(data, unconfirmedKey)
+	if _, marked := conn.PgConn().CustomData()[unconfirmedKey]; marked {
 		return errUnconfirmed
 	}
 	return nil

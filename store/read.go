@@ -73,10 +73,10 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
 		return page, badCursor()
 	}
-	any := q.Phase == ""
+	all := q.Phase == ""
 	err = s.read(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, sqlListLocks, string(after), q.Prefix, beyond(q.Prefix), q.Holder,
-			any || q.Phase == lock.Free, any || q.Phase == lock.Held, any || q.Phase == lock.InGrace, q.Limit+1)
+			all || q.Phase == lock.Free, all || q.Phase == lock.Held, all || q.Phase == lock.InGrace, q.Limit+1)
 		if err != nil {
 			return err
 		}

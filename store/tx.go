@@ -26,6 +26,9 @@ func (o outcome) until(t time.Time) time.Time { return o.began.Add(t.Sub(o.Now))
 // errVanished says that an anchor was pruned between its creation and its locking.
 var errVanished = errors.New("a lock was pruned meanwhile")
 
+// errOverdrawn says that a command used more than its Draws, which is a bug.
+var errOverdrawn = errors.New("used more tokens or events than it said it would")
+
 // A tx is the transaction of one batch.
 type tx struct {
 	conn *pgx.Conn
@@ -40,6 +43,8 @@ type tx struct {
 	changed map[string]bool
 	events  eventRows
 	confirm bool // somebody is told that something is so
+
+	overdrawn bool // a command wanted more tokens than were drawn
 }
 
 // load is the first round trip. The names must be in order.
@@ -94,8 +99,8 @@ func (t *tx) apply(cmd lock.Command) (outcome, error) {
 		v.Locks = append(v.Locks, t.locks[name])
 	}
 	d := cmd.Apply(v)
-	if len(d.Events) > len(t.ids) {
-		return outcome{}, fmt.Errorf("%T made more events than it said it would", cmd)
+	if t.overdrawn || len(d.Events) > len(t.ids) {
+		return outcome{}, fmt.Errorf("%T: %w", cmd, errOverdrawn)
 	}
 	for i, e := range d.Events {
 		e.ID = t.ids[i]
@@ -115,6 +120,9 @@ func (t *tx) apply(cmd lock.Command) (outcome, error) {
 
 // token takes the next of the tokens drawn.
 func (t *tx) token() lock.Token {
+	if t.overdrawn = len(t.tokens) == 0; t.overdrawn {
+		return 0
+	}
 	token := t.tokens[0]
 	t.tokens = t.tokens[1:]
 	return lock.Token(token)
@@ -128,6 +136,7 @@ func (t *tx) save(ctx context.Context) error {
 		_, err := t.conn.Exec(ctx, "rollback")
 		return err
 	}
+	forget(t.conn)
 	b := &pgx.Batch{}
 	if rows := t.rows(); len(rows.names) > 0 {
 		b.Queue(sqlSaveAnchors, rows.args()...)

@@ -1,10 +1,13 @@
--- The oldest $2 events after id $1, of which those older than $3 go. Returns the
--- greatest id that went and how many did.
-with oldest as materialized (
-    select id, at from paddock.events where id > $1 order by id limit $2
+-- Of the first $2 events after id $1, those older than $3 go. Returns the id up to
+-- which there are none left, and how many went.
+with first as materialized (
+    select id, at < clock_timestamp() - $3::interval as old
+    from paddock.events
+    where id > $1
+    order by id
+    limit $2
 ), gone as (
-    delete from paddock.events
-    where id in (select id from oldest where at < clock_timestamp() - $3::interval)
-    returning id
+    delete from paddock.events where id in (select id from first where old) returning id
 )
-select coalesce(max(id), 0), count(*) from gone
+select coalesce((select min(id) - 1 from first where not old), (select max(id) from first), $1::bigint),
+       (select count(*) from gone)

@@ -1,0 +1,15 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.URL(t))
+	locktest.Run(t, func(*testing.T) lock.Service { return s })
+}

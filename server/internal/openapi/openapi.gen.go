@@ -462,7 +462,7 @@ type Problem struct {
 	// Pointer JSON Pointer to the member at fault, or the name of the parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
-	// Reason The operator's
+	// Reason The reason that the operator gave for revoking.
 	Reason *string `json:"reason,omitempty"`
 
 	// RequestID The same as in the header X-Request-Id and in the service's log.

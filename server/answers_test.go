@@ -1,0 +1,154 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+func TestAcquireIsPassedOnWhole(t *testing.T) {
+	t.Parallel()
+	var got lock.Acquire
+	s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+		got = a
+		return grantOf(a), nil
+	}}})
+	answer := s.post("/v1/locks/jobs%3Anightly/acquire", `{"lease_id": "`+leaseID+`", "holder": "<é>", "mode": "exclusive", "ttl_ms": 20000,
+		"grace_ms": 2000, "max_hold_ms": 3600000, "metadata": {"host": "db-3", "none": null}}`)
+	want := lock.Acquire{
+		Name: "jobs:nightly", LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Holder: "<é>", Mode: lock.Exclusive,
+		TTL: 20 * time.Second, Grace: 2 * time.Second, MaxHold: time.Hour, Metadata: []byte(`{"host": "db-3", "none": null}`),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	answer.want(t, http.StatusCreated, map[string]any{
+		"name": "jobs:nightly", "lease_id": leaseID, "fencing_token": 41.0, "mode": "exclusive", "holder": "<é>",
+		"ttl_ms": 20000.0, "grace_ms": 2000.0, "max_hold_ms": 3600000.0,
+		"acquired_at": "2026-01-02T03:04:05.678901Z", "expires_at": "2026-01-02T03:04:25.678901Z",
+	})
+	if !strings.Contains(answer.text, `"holder":"<é>"`) || !strings.Contains(answer.text, `"metadata":{"host":"db-3","none":null}`) {
+		t.Errorf("not as it was sent: %s", answer.text)
+	}
+}
+
+func TestWhatIsLeftNeverExceedsTheLease(t *testing.T) {
+	t.Parallel()
+	until := time.Now()
+	s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+		g := grantOf(a)
+		g.Until, g.Replayed = until, true
+		return g, nil
+	}}})
+	s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusOK, map[string]any{"expires_in_ms": 0.0})
+	until = time.Now().Add(time.Hour)
+	left := s.post(acquirePath, `{"holder": "a"}`).body["expires_in_ms"].(float64)
+	if most := time.Hour.Milliseconds(); left <= 0 || left >= float64(most) {
+		t.Errorf("expires_in_ms is %v of %d", left, most)
+	}
+}
+
+func TestEveryCallAnswers(t *testing.T) {
+	t.Parallel()
+	held := lock.State{Name: "a", Revision: 1, Token: 41, ChangedAt: instant, Leases: []lock.Lease{{
+		Name: "a", Mode: lock.Exclusive, Holder: "w", Token: 41, AcquiredAt: instant, ExpiresAt: instant.Add(time.Second), Grace: time.Second,
+	}}}
+	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc"}, Locks: &fake{
+		lock: func(name string) (lock.Lock, error) { return held.Lock(instant), nil },
+		verify: func(v lock.Verify) (lock.Verdict, error) {
+			return v.Verdict(held, instant), nil
+		},
+		read: func(key string) (lock.Fenced, error) {
+			return lock.Fenced{Key: key, Lock: "a", Token: 41, Version: 1, WrittenAt: instant}, nil
+		},
+	}})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               map[string]any
+	}{
+		{"POST", "/v1/locks/a/renew", oneID, 200, map[string]any{"lease_id": leaseID, "max_hold_ms": nil, "metadata": nil}},
+		{"POST", "/v1/locks/a/release", oneID, 204, nil},
+		{"POST", "/v1/locks/a/revoke", `{"fencing_token": 41, "reason": "r"}`, 200, map[string]any{"state": "free", "fencing_token": 0.0, "changed_at": nil}},
+		{"GET", "/v1/locks/a", "", 200, map[string]any{"state": "held", "revision": 1.0, "as_of": "2026-01-02T03:04:05.678901Z"}},
+		{"POST", "/v1/tokens/verify", `{"name": "a", "fencing_token": 41}`, 200, map[string]any{"standing": "current", "current": true, "expires_in_ms": 1000.0}},
+		{"POST", "/v1/tokens/verify", `{"name": "a", "fencing_token": 40}`, 200, map[string]any{"standing": "stale", "current": false, "expires_in_ms": nil}},
+		{"PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 41, "value": {"x": [null]}, "if_version": 0}`, 200, map[string]any{"key": "k", "version": 1.0}},
+		{"PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 41, "value": null}`, 200, map[string]any{"value": nil}},
+		{"GET", "/v1/fenced/k", "", 200, map[string]any{"value": nil, "lock": "a"}},
+		{"GET", "/livez", "", 200, map[string]any{"status": "ok"}},
+		{"GET", "/readyz", "", 200, map[string]any{"status": "ok"}},
+		{"GET", "/version", "", 200, map[string]any{"version": "1.2.3", "commit": "abc"}},
+	} {
+		s.send(c.method, c.path, c.body).want(t, c.status, c.want)
+	}
+}
+
+func TestPagesLeadOn(t *testing.T) {
+	t.Parallel()
+	var locks lock.LockQuery
+	var events lock.EventQuery
+	page := lock.Page[lock.Event]{Next: "c2"}
+	s := serve(t, server.Options{Locks: &fake{
+		locks: func(q lock.LockQuery) (lock.Page[lock.Lock], error) {
+			locks = q
+			return lock.Page[lock.Lock]{Items: []lock.Lock{lock.State{Name: "a:b"}.Lock(instant)}, Next: "YT/i+"}, nil
+		},
+		events: func(q lock.EventQuery) (lock.Page[lock.Event], error) {
+			events = q
+			return page, nil
+		},
+	}})
+	got := s.get("/v1/locks?prefix=a:&state=free&holder=h%20h&limit=7&cursor=c")
+	if want := (lock.LockQuery{Prefix: "a:", Phase: lock.Free, Holder: "h h", Limit: 7, Cursor: "c"}); locks != want {
+		t.Errorf("asked for %+v", locks)
+	}
+	if link := got.Header.Get("Link"); link != `</v1/locks?cursor=YT%2Fi%2B&holder=h+h&limit=7&prefix=a%3A&state=free>; rel="next"` {
+		t.Errorf("Link: %s", link)
+	}
+	got.want(t, http.StatusOK, map[string]any{"next_cursor": "YT/i+"})
+
+	got = s.get("/v1/events?lock=a:b&limit=7&cursor=")
+	if want := (lock.EventQuery{Name: "a:b", Limit: 7}); events != want {
+		t.Errorf("asked for %+v", events)
+	}
+	if got.want(t, http.StatusOK, map[string]any{"next_cursor": "c2"}); got.Header.Get("Link") != "" || !strings.Contains(got.text, `"events":[]`) {
+		t.Errorf("an empty page leads on: %v %s", got.Header, got.text)
+	}
+	page.Items = []lock.Event{{ID: 7, At: instant, Name: "a:b", Revision: 1, Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "h", Token: 41, Reason: "r"}}
+	if got = s.get("/v1/events"); got.Header.Get("Link") != `</v1/events?cursor=c2>; rel="next"` {
+		t.Errorf("Link: %q", got.Header.Get("Link"))
+	}
+	event := got.body["events"].([]any)[0]
+	if diff := cmp.Diff(map[string]any{
+		"id": 7.0, "at": "2026-01-02T03:04:05.678901Z", "lock": "a:b", "slot": 0.0, "revision": 1.0, "kind": "revoked", "mode": "exclusive",
+		"holder": "h", "fencing_token": 41.0, "reason": "r",
+	}, event); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestANameIsItsPercentEncodedSelf(t *testing.T) {
+	t.Parallel()
+	var names []string
+	s := serve(t, server.Options{Locks: &fake{lock: func(name string) (lock.Lock, error) {
+		names = append(names, name)
+		return lock.State{Name: name}.Lock(instant), nil
+	}}})
+	for _, path := range []string{"a:b@c", "a%3Ab%40c", "a%3ab@c", "%61:b@c"} {
+		r := s.request(http.MethodGet, "/v1/locks/"+path, "")
+		s.do(r).want(t, http.StatusOK, map[string]any{"name": "a:b@c"})
+	}
+	if slices.Sort(names); len(slices.Compact(names)) != 1 {
+		t.Errorf("the service saw %q", names)
+	}
+}

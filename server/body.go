@@ -1,0 +1,49 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// readBody returns the request's body, which must say that it is JSON, be whole,
+// and have at most MaxBodySize bytes.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodySize))
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.As(err, new(*http.MaxBytesError)):
+		return nil, ErrBodyTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, badBody("did not arrive within %v. Send it again", readTimeout)
+	}
+	return nil, badBody("broke off after %d bytes. Send it again", len(body))
+}
+
+// checkMediaType allows parameters, such as a charset: JSON is UTF-8 whatever they say.
+func checkMediaType(header string) error {
+	if kind, _, err := mime.ParseMediaType(header); err == nil && kind == "application/json" {
+		return nil
+	}
+	says := "has no Content-Type"
+	if header != "" {
+		says = fmt.Sprintf("says that it is %q", header)
+	}
+	return &lock.Error{Code: ErrUnsupportedMediaType, Detail: "The body " + says +
+		". Send it as Content-Type: application/json; curl --json does."}
+}
+
+// badBody returns the refusal of a body as a whole: what is wrong with it, said
+// so that the sentence goes on from "The body", without a full stop.
+func badBody(format string, args ...any) error {
+	return &lock.Error{Code: lock.ErrInvalid, Detail: "The body " + fmt.Sprintf(format, args...) + "."}
+}

@@ -1,0 +1,163 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+
+	"github.com/paddock-lock/paddock"
+)
+
+// A contract is a RoundTripper that holds every answer against openapi.yaml, and
+// every request that was accepted, too: nothing undescribed may work.
+type contract struct {
+	t    testing.TB
+	next http.RoundTripper
+}
+
+// described is openapi.yaml and what finds an operation in it. Objects with
+// members that the document does not name are refused, in answers as well.
+var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
+	doc, err := openapi3.NewLoader().LoadFromData(paddock.OpenAPI)
+	if err != nil {
+		panic(err)
+	}
+	doc.Servers = nil
+	for _, schema := range doc.Components.Schemas {
+		s := schema.Value
+		if s.Type.Is("object") && len(s.Properties) > 0 {
+			s.AdditionalProperties.Has = new(false)
+		}
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		panic(err)
+	}
+	return doc, router
+})
+
+// RoundTrip sends the request and checks both ways.
+func (c contract) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent []byte
+	if r.Body != nil {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	answer, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	got, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(got))
+	c.checkHeaders(r, answer)
+	if r.Method != http.MethodHead {
+		c.checkBody(r, sent, answer, got)
+	}
+	return answer, nil
+}
+
+func (c contract) checkHeaders(r *http.Request, answer *http.Response) {
+	c.t.Helper()
+	h := answer.Header
+	if len(h.Get("X-Request-Id")) != 36 || h.Get("X-Content-Type-Options") != "nosniff" {
+		c.t.Errorf("%s %s: headers %v", r.Method, r.URL, h)
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1") && h.Get("Cache-Control") != "no-store" {
+		c.t.Errorf("%s %s: Cache-Control %q", r.Method, r.URL, h.Get("Cache-Control"))
+	}
+	if answer.StatusCode == http.StatusServiceUnavailable && h.Get("Retry-After") == "" {
+		c.t.Errorf("%s %s: 503 without Retry-After", r.Method, r.URL)
+	}
+}
+
+func (c contract) checkBody(r *http.Request, sent []byte, answer *http.Response, got []byte) {
+	c.t.Helper()
+	if answer.StatusCode >= http.StatusBadRequest {
+		c.checkProblem(r, answer, got)
+	}
+	_, router := described()
+	route, params, err := router.FindRoute(r)
+	if answer.StatusCode == http.StatusNotFound && bytes.Contains(got, []byte(`"code":"no_route"`)) {
+		return // the document's paths match where a slash is too many
+	}
+	if err != nil {
+		if answer.StatusCode < http.StatusBadRequest && !isPage(r.URL.Path) {
+			c.t.Errorf("%s %s: %d, and openapi.yaml does not have it", r.Method, r.URL, answer.StatusCode)
+		}
+		return
+	}
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}
+	if answer.StatusCode < http.StatusBadRequest {
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+		if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil {
+			c.t.Errorf("%s %s: accepted, though %v", r.Method, r.URL, err)
+		}
+	}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: answer.StatusCode, Header: answer.Header,
+		Options: &openapi3filter.Options{
+			IncludeResponseStatus: true,
+			ExcludeResponseBody:   answer.Header.Get("Content-Type") == "application/yaml", // would be parsed, and is said to be text
+		},
+	}
+	if err := openapi3filter.ValidateResponse(r.Context(), out.SetBodyBytes(got)); err != nil {
+		c.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
+}
+
+// checkProblem holds for each refusal, also where there is no operation.
+func (c contract) checkProblem(r *http.Request, answer *http.Response, got []byte) {
+	c.t.Helper()
+	doc, _ := described()
+	var p map[string]any
+	if err := json.Unmarshal(got, &p); err != nil {
+		c.t.Errorf("%s %s: %d %q: %v", r.Method, r.URL, answer.StatusCode, got, err)
+		return
+	}
+	if err := doc.Components.Schemas["Problem"].Value.VisitJSON(p); err != nil {
+		c.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
+	if kind := answer.Header.Get("Content-Type"); kind != "application/problem+json" {
+		c.t.Errorf("%s %s: a problem of type %q", r.Method, r.URL, kind)
+	}
+	if p["status"] != float64(answer.StatusCode) || p["title"] != http.StatusText(answer.StatusCode) || p["type"] != "about:blank" ||
+		p["request_id"] != answer.Header.Get("X-Request-Id") {
+		c.t.Errorf("%s %s: %d with problem %v", r.Method, r.URL, answer.StatusCode, p)
+	}
+	checkDetail(c.t, p["detail"])
+}
+
+// checkDetail holds for text that says what to do in the words of the service,
+// without those of its libraries.
+func checkDetail(t testing.TB, detail any) {
+	t.Helper()
+	text, _ := detail.(string)
+	if len(text) < 20 || !strings.HasSuffix(text, ".") {
+		t.Errorf("detail %q is no sentence", text)
+	}
+	for _, word := range []string{"openapi.", "json:", "jsontext", "unmarshal", "strconv", "int64", "Go ", "*", "chi"} {
+		if strings.Contains(text, word) && !strings.Contains(text, "/openapi.yaml") {
+			t.Errorf("detail %q speaks of %q", text, word)
+		}
+	}
+}
+
+func isPage(path string) bool {
+	return path == "/" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/ui")
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{"holder": "a"}`, `{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"}`, `{"holder": "a", "metadata": {"x": [null, 1e400]}}`,
+		`{"lock": "a", "fencing_token": 1, "value": null, "if_version": 0}`, `{"fencing_token": 9007199254740992, "reason": "r"}`,
+		`{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		acquire, err := parse[openapi.AcquireRequest](body)
+		checkParsed(t, body, err, "holder")
+		if err == nil {
+			a, err := acquireFrom("a", acquire)
+			checkRefusal(t, err)
+			checkTime(t, a.TTL, acquire.TTLMs)
+		}
+		_, err = parse[openapi.RenewRequest](body)
+		checkParsed(t, body, err, "lease_id")
+		_, err = parse[openapi.RevokeRequest](body)
+		checkParsed(t, body, err, "fencing_token", "reason")
+		write, err := parse[openapi.FencedWrite](body)
+		checkParsed(t, body, err, "lock", "fencing_token", "value")
+		if err == nil && !json.Valid(*write.Value) {
+			t.Errorf("value %q is not JSON", *write.Value)
+		}
+	})
+}
+
+// checkParsed holds for what the lenient decoder of the standard library agrees
+// to be an object with these members.
+func checkParsed(t *testing.T, body []byte, err error, required ...string) {
+	t.Helper()
+	if err != nil {
+		checkRefusal(t, err)
+		return
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		t.Fatalf("accepted %q: %v", body, err)
+	}
+	for _, name := range required {
+		if _, ok := object[name]; !ok {
+			t.Errorf("accepted %q without %s", body, name)
+		}
+	}
+}
+
+func checkRefusal(t *testing.T, err error) {
+	t.Helper()
+	var e *lock.Error
+	if err != nil && (!errors.As(err, &e) || e.Code != lock.ErrInvalid || !strings.HasSuffix(e.Detail, ".")) {
+		t.Errorf("refused with %#v", err)
+	}
+}
+
+// checkTime holds for durations that did not overflow.
+func checkTime(t *testing.T, d time.Duration, ms *int64) {
+	t.Helper()
+	if ms != nil && (*ms > 0) != (d > 0) {
+		t.Errorf("%d ms became %v", *ms, d)
+	}
+}

@@ -1,0 +1,26 @@
+package server
+
+import (
+	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// What the tests of this package see of its inside.
+
+const (
+	ReadTimeout  = readTimeout
+	DrainTimeout = drainTimeout
+)
+
+func (s *Server) Routes() chi.Routes { return s.router }
+
+func Statuses() map[lock.Code]int {
+	statuses := make(map[lock.Code]int, len(refusals))
+	for code, r := range refusals {
+		statuses[code] = r.status
+	}
+	return statuses
+}
+
+func Parameters() map[string][]string { return parameters }

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// GetLock looks at a lock.
+func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name openapi.Name) {
+	a.answer(w, r, func() (reply, error) {
+		lock, err := a.locks.Lock(r.Context(), name)
+		return ok(lockOf(lock)), err
+	})
+}
+
+// ListLocks pages through the locks known.
+func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params openapi.ListLocksParams) {
+	a.answer(w, r, func() (reply, error) {
+		in, err := lockQueryFrom(params)
+		if err != nil {
+			return reply{}, err
+		}
+		page, err := a.locks.Locks(r.Context(), in)
+		return ok(lockPageOf(page)).before(page.Next), err
+	})
+}
+
+// ListEvents pages through what happened. There is always a cursor to ask with
+// later, yet no next page while there is nothing on this one.
+func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params openapi.ListEventsParams) {
+	a.answer(w, r, func() (reply, error) {
+		in, err := eventQueryFrom(params)
+		if err != nil {
+			return reply{}, err
+		}
+		page, err := a.locks.Events(r.Context(), in)
+		out := ok(eventPageOf(page))
+		if len(page.Items) > 0 {
+			out = out.before(page.Next)
+		}
+		return out, err
+	})
+}
+
+// ReadFenced reads what was written under a key.
+func (a *api) ReadFenced(w http.ResponseWriter, r *http.Request, key openapi.Key) {
+	a.answer(w, r, func() (reply, error) {
+		fenced, err := a.locks.ReadFenced(r.Context(), key)
+		return ok(fencedOf(fenced)), err
+	})
+}

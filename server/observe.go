@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+type requestIDKey struct{}
+
+// requestID returns the id that observed gave to the request, empty before that.
+func requestID(r *http.Request) string {
+	id, _ := r.Context().Value(requestIDKey{}).(string)
+	return id
+}
+
+// observed gives the request a random id, shown in X-Request-Id, in problems and
+// in the log; one that came from outside is not looked at. When the request is
+// over it logs a line, which holds nothing of bodies and of the query.
+func (s *Server) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start, id, seen := time.Now(), uuid.NewString(), &recorder{ResponseWriter: w}
+		w.Header().Set("X-Request-Id", id)
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		path := r.URL.Path
+		defer func() {
+			s.log.LogAttrs(r.Context(), accessLevel(path), "request",
+				slog.String("request_id", id),
+				slog.String("method", r.Method),
+				slog.String("route", chi.RouteContext(r.Context()).RoutePattern()),
+				slog.String("path", path),
+				slog.Int("status", seen.Status()),
+				slog.Int64("bytes", seen.bytes),
+				slog.Duration("duration", time.Since(start)))
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// accessLevel keeps what probes ask every second out of the way.
+func accessLevel(path string) slog.Level {
+	if path == "/livez" || path == "/readyz" {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// recovered answers a panic with a problem and logs it with its stack. An answer
+// that had begun is cut off instead, so that nobody takes it for whole.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			fault := recover()
+			if fault == nil {
+				return
+			}
+			if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(fault)
+			}
+			err := &lock.Error{Code: lock.ErrInternal, Cause: fmt.Errorf("panic: %v\n%s", fault, debug.Stack())}
+			if seen, ok := w.(*recorder); ok && seen.status != 0 {
+				s.logRefusal(r, err, err)
+				panic(http.ErrAbortHandler)
+			}
+			s.refuse(w, r, err)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A recorder counts what a handler writes.
+type recorder struct {
+	http.ResponseWriter
+	status int // zero until the answer begins
+	bytes  int64
+}
+
+// Status returns the status that the answer has in the end.
+func (c *recorder) Status() int {
+	if c.status == 0 {
+		return http.StatusOK // what net/http makes of it
+	}
+	return c.status
+}
+
+func (c *recorder) WriteHeader(status int) {
+	if c.status == 0 && status >= http.StatusOK {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *recorder) Write(p []byte) (int, error) {
+	c.status = c.Status()
+	n, err := c.ResponseWriter.Write(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (c *recorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// usualRetry is when to try again after a 503 that does not say.
+const usualRetry = time.Second
+
+// A refusal is how a Code looks over HTTP. Its detail is for errors that bring none.
+type refusal struct {
+	status int
+	detail string
+}
+
+// refusals is the only place where a Code meets a status.
+var refusals = map[lock.Code]refusal{
+	lock.ErrInvalid:         {http.StatusBadRequest, "The request is not what /openapi.yaml describes. Mend it before sending it again."},
+	lock.ErrHeld:            {http.StatusConflict, "Somebody else holds the lock. Try again later."},
+	lock.ErrLeaseLost:       {http.StatusConflict, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
+	lock.ErrLeaseIDInUse:    {http.StatusConflict, "The lease_id belongs to another lease. Choose a new random UUID."},
+	lock.ErrTokenMismatch:   {http.StatusConflict, "That token does not hold the lock. Look at the lock again."},
+	lock.ErrVersionMismatch: {http.StatusConflict, "The resource is at another version. Read it again and decide anew."},
+	lock.ErrStaleToken:      {http.StatusPreconditionFailed, "A greater token has been granted or seen. Stop the work."},
+	lock.ErrUnknownToken:    {http.StatusPreconditionFailed, "The token was never granted for this lock. Send the one that acquire returned."},
+	lock.ErrNotFound:        {http.StatusNotFound, "Nothing was ever written under this key."},
+	lock.ErrUnavailable:     {http.StatusServiceUnavailable, "The service cannot do this now. Nothing was changed; try again."},
+	lock.ErrUnknownOutcome:  {http.StatusServiceUnavailable, "It may or may not have been done. Send the same call again to find out."},
+	lock.ErrInternal:        {http.StatusInternalServerError, "A fault of the service. Its log says more under this request_id."},
+	ErrNoRoute:              {http.StatusNotFound, "There is nothing at this address; /docs/ lists what there is."},
+	ErrMethodNotAllowed:     {http.StatusMethodNotAllowed, "This address has other methods; Allow lists them."},
+	ErrCrossOrigin:          {http.StatusForbidden, "A browser sent this from another site. Send it from the service's own address, or without a browser."},
+	ErrBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
+	ErrUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
+}
+
+// refusalOf returns err as an error of the domain that has all its Code promises
+// over HTTP: a status, a detail, and when to try again.
+func refusalOf(err error) *lock.Error {
+	e := lock.Error{Code: lock.ErrInternal}
+	if found := (*lock.Error)(nil); errors.As(err, &found) {
+		e = *found
+	} else if code := lock.Code(""); errors.As(err, &code) {
+		e.Code = code
+	}
+	if _, known := refusals[e.Code]; !known {
+		e = lock.Error{Code: lock.ErrInternal, Cause: e.Cause}
+	}
+	known := refusals[e.Code]
+	if e.Detail == "" || e.Code == lock.ErrInternal {
+		e.Detail = known.detail
+	}
+	if known.status == http.StatusServiceUnavailable && e.RetryAfter <= 0 {
+		e.RetryAfter = usualRetry
+	}
+	return &e
+}
+
+func problemOf(e *lock.Error) openapi.Problem {
+	status := refusals[e.Code].status
+	p := openapi.Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: openapi.Code(e.Code), Detail: e.Detail,
+		Holder: unlessZero(e.Holder), Reason: unlessZero(e.Reason), EndedAt: instant(e.EndedAt),
+		FencingToken: unlessZero(int64(e.Token)), NewestToken: unlessZero(int64(e.Newest)), Version: unlessZero(e.Version),
+	}
+	if e.RetryAfter > 0 {
+		p.RetryAfterMs = new(roundUp(e.RetryAfter, time.Millisecond))
+	}
+	if e.Ended != 0 {
+		p.Ended = new(openapi.ProblemEnded(e.Ended.String()))
+	}
+	switch e.Code {
+	case lock.ErrTokenMismatch, lock.ErrUnknownToken:
+		p.NewestToken = new(int64(e.Newest)) // zero says that there was none
+	case lock.ErrVersionMismatch:
+		p.Version = &e.Version // zero says that there is nothing yet
+	}
+	return p
+}
+
+// A parameterError is a refusal of a parameter in the path or the query.
+type parameterError struct{ error }
+
+func (e parameterError) Unwrap() error { return e.error }
+
+// pointerTo returns where the fault is: the name of a parameter, else the JSON
+// Pointer to a member of the body, which is empty for the whole of it. It returns
+// nil where there is nothing to point to.
+func pointerTo(e *lock.Error, r *http.Request, err error) *string {
+	inBody := r.Method == http.MethodPost || r.Method == http.MethodPut
+	if errors.As(err, new(parameterError)) {
+		inBody = false
+	}
+	switch {
+	case e.Code != lock.ErrInvalid, !inBody && e.Field == "":
+		return nil
+	case !inBody:
+		return &e.Field
+	case e.Field == "":
+		return new("")
+	}
+	return new(string(jsontext.Pointer("").AppendToken(e.Field)))
+}
+
+// roundUp returns how many units d is, counting one that has begun.
+func roundUp(d, unit time.Duration) int64 {
+	if d > math.MaxInt64-unit {
+		return int64(d / unit)
+	}
+	return int64((d + unit - 1) / unit)
+}

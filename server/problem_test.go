@@ -1,0 +1,142 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+// own are the codes that HTTP adds to those of the domain.
+func own() []lock.Code {
+	return []lock.Code{
+		server.ErrNoRoute, server.ErrMethodNotAllowed, server.ErrCrossOrigin, server.ErrBodyTooLarge, server.ErrUnsupportedMediaType,
+	}
+}
+
+func TestEveryCodeHasItsStatus(t *testing.T) {
+	t.Parallel()
+	doc, _ := described()
+	schema, statuses := doc.Components.Schemas["Code"].Value, server.Statuses()
+	var described, ours []string
+	for _, code := range schema.Enum {
+		described = append(described, code.(string))
+	}
+	for _, code := range append(lock.Codes(), own()...) {
+		ours = append(ours, string(code))
+		row := fmt.Sprintf("| `%s` | %d |", code, statuses[code])
+		if http.StatusText(statuses[code]) == "" || !strings.Contains(schema.Description, row) {
+			t.Errorf("openapi.yaml has no row %s", row)
+		}
+	}
+	slices.Sort(described)
+	if slices.Sort(ours); !slices.Equal(described, ours) {
+		t.Errorf("openapi.yaml has the codes\n%q, the service\n%q", described, ours)
+	}
+	if len(statuses) != len(ours) {
+		t.Errorf("%d codes have a status, %d are there", len(statuses), len(ours))
+	}
+}
+
+// refusing returns a site whose every acquire is refused with what *err is.
+func refusing(t *testing.T, err *error) site {
+	t.Helper()
+	return serve(t, server.Options{Locks: &fake{acquire: func(context.Context, lock.Acquire) (lock.Grant, error) {
+		return lock.Grant{}, *err
+	}}})
+}
+
+func TestRefusalsSayWhatTheyKnow(t *testing.T) {
+	t.Parallel()
+	var err error
+	s := refusing(t, &err)
+	for _, c := range []struct {
+		err     *lock.Error
+		status  int
+		retry   string
+		members map[string]any
+	}{
+		{
+			&lock.Error{Code: lock.ErrHeld, Detail: "It is held by somebody else.", Holder: "w", Newest: 41, RetryAfter: 1500*time.Millisecond + 1},
+			409, "2", map[string]any{"holder": "w", "newest_token": 41.0, "retry_after_ms": 1501.0, "fencing_token": nil},
+		},
+		{
+			&lock.Error{Code: lock.ErrLeaseLost, Detail: "The lease was revoked by an operator.", Ended: lock.Revoked, EndedAt: instant, Reason: "r", Token: 41},
+			409, "", map[string]any{"ended": "revoked", "ended_at": "2026-01-02T03:04:05.678901Z", "reason": "r", "fencing_token": 41.0},
+		},
+		{&lock.Error{Code: lock.ErrLeaseLost}, 409, "", map[string]any{"ended": nil, "ended_at": nil, "fencing_token": nil, "retry_after_ms": nil}},
+		{&lock.Error{Code: lock.ErrUnavailable}, 503, "1", map[string]any{"retry_after_ms": 1000.0}},
+		{&lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: 2 * time.Second}, 503, "2", map[string]any{"retry_after_ms": 2000.0}},
+		{&lock.Error{Code: lock.ErrLeaseIDInUse}, 409, "", map[string]any{"pointer": nil}},
+		{&lock.Error{Code: lock.ErrInvalid, Field: "ttl_ms", Detail: "ttl_ms breaks a bound of this deployment."}, 400, "", map[string]any{"pointer": "/ttl_ms"}},
+	} {
+		err = fmt.Errorf("wrapped: %w", c.err)
+		got := s.post(acquirePath, `{"holder": "a"}`)
+		got.want(t, c.status, map[string]any{"code": string(c.err.Code)})
+		got.want(t, c.status, c.members)
+		if retry := got.Header.Get("Retry-After"); retry != c.retry {
+			t.Errorf("%s: Retry-After %q, want %q", c.err.Code, retry, c.retry)
+		}
+	}
+}
+
+func TestZerosThatSaySomethingAreSaid(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: &fake{
+		revoke: func(r lock.Revoke) (lock.Lock, error) {
+			return lock.Lock{}, &lock.Error{Code: lock.ErrTokenMismatch, Token: r.Token}
+		},
+		write: func(w lock.FencedWrite) (lock.Fenced, error) {
+			if w.IfVersion != nil {
+				return lock.Fenced{}, &lock.Error{Code: lock.ErrVersionMismatch}
+			}
+			return lock.Fenced{}, lock.CheckFence(w.Token, 0, 0)
+		},
+		read: func(string) (lock.Fenced, error) { return lock.Fenced{}, lock.ErrNotFound },
+	}})
+	s.post("/v1/locks/a/revoke", `{"fencing_token": 7, "reason": "r"}`).
+		want(t, 409, map[string]any{"code": "token_mismatch", "fencing_token": 7.0, "newest_token": 0.0})
+	write := `{"lock": "a", "fencing_token": 7, "value": 1`
+	s.send("PUT", "/v1/fenced/k", write+`}`).
+		want(t, 412, map[string]any{"code": "unknown_token", "fencing_token": 7.0, "newest_token": 0.0})
+	s.send("PUT", "/v1/fenced/k", write+`, "if_version": 3}`).
+		want(t, 409, map[string]any{"code": "version_mismatch", "version": 0.0})
+	s.get("/v1/fenced/k").want(t, 404, map[string]any{"code": "not_found"})
+}
+
+func TestFaultsAreLoggedAndNotShown(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("password=hunter2")
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		code   string
+	}{
+		"an error of no kind":           {secret, 500, "internal"},
+		"an internal error of the kind": {&lock.Error{Code: lock.ErrInternal, Detail: "password=hunter2", Cause: secret}, 500, "internal"},
+		"a code that there is not":      {&lock.Error{Code: "weird", Detail: "x", Cause: secret}, 500, "internal"},
+		"a cause beside a code":         {&lock.Error{Code: lock.ErrUnavailable, Cause: secret}, 503, "unavailable"},
+		"a code that was wrapped":       {fmt.Errorf("password=hunter2: %w", lock.ErrUnavailable), 503, "unavailable"},
+		"a context that ended":          {fmt.Errorf("password=hunter2: %w", context.DeadlineExceeded), 500, "internal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := refusing(t, &c.err)
+			got := s.post(acquirePath, `{"holder": "a"}`)
+			got.want(t, c.status, map[string]any{"code": c.code})
+			if strings.Contains(got.text, "hunter2") {
+				t.Errorf("the answer shows it: %s", got.text)
+			}
+			if log := s.log.String(); !strings.Contains(log, "hunter2") || !strings.Contains(log, got.Header.Get("X-Request-Id")) {
+				t.Errorf("the log does not say it: %s", log)
+			}
+		})
+	}
+}

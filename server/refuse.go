@@ -1,0 +1,45 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// refuse answers with the problem that err is. What is not a refusal of the
+// domain is logged, and shown as internal without a word of it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e := refusalOf(err)
+	s.logRefusal(r, e, err)
+	p := problemOf(e)
+	p.RequestID, p.Pointer = requestID(r), pointerTo(e, r, err)
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(roundUp(e.RetryAfter, time.Second), 10))
+	}
+	s.write(w, r, p.Status, p)
+}
+
+// logRefusal logs a fault of the service, and at debug level what callers get
+// wrong. The cause is for operators and appears nowhere else.
+func (s *Server) logRefusal(r *http.Request, e *lock.Error, err error) {
+	level := slog.LevelDebug
+	switch refusals[e.Code].status {
+	case http.StatusInternalServerError:
+		level = slog.LevelError
+	case http.StatusServiceUnavailable:
+		level = slog.LevelWarn
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", requestID(r)), slog.String("code", string(e.Code)), slog.Any("error", err),
+	}
+	if e.Cause != nil {
+		attrs = append(attrs, slog.Any("cause", e.Cause))
+	}
+	s.log.LogAttrs(r.Context(), level, "refused", attrs...)
+}

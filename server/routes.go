@@ -1,0 +1,94 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// routes returns the router: what openapi.yaml describes, and the pages.
+func (s *Server) routes(ui http.Handler) *chi.Mux {
+	r := chi.NewRouter()
+	r.Use(s.observed, s.recovered, headed, s.timed, s.protected(), named)
+	r.NotFound(s.noRoute)
+	r.MethodNotAllowed(s.methodNotAllowed)
+	r.Group(func(r chi.Router) {
+		r.Use(s.limited, s.checked)
+		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.unbound})
+	})
+	home := "/docs/"
+	if ui != nil {
+		home = "/ui/"
+		r.Get("/ui", redirectTo("/ui/"))
+		r.With(s.limited).Handle("/ui/*", ui)
+	}
+	r.Get("/", redirectTo(home))
+	r.Get("/docs", redirectTo("/docs/"))
+	docs(r)
+	return r
+}
+
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
+	s.refuse(w, r, ErrNoRoute)
+}
+
+// methodNotAllowed says what would be allowed. A method that chi does not know
+// ends here for every address, also where there is nothing.
+func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	allowed := s.allowed(r)
+	if allowed == "" {
+		s.noRoute(w, r)
+		return
+	}
+	w.Header().Set("Allow", allowed)
+	s.refuse(w, r, &lock.Error{Code: ErrMethodNotAllowed, Detail: r.Method + " does nothing here; use " + allowed + "."})
+}
+
+// allowed returns the methods that the address of r has, as an Allow header
+// lists them; empty if there is no such address.
+func (s *Server) allowed(r *http.Request) string {
+	path, list := r.URL.RawPath, ""
+	if path == "" {
+		path = r.URL.Path
+	}
+	for _, m := range []struct{ method, listed string }{
+		{http.MethodGet, "GET, HEAD"}, {http.MethodPost, "POST"}, {http.MethodPut, "PUT"},
+		{http.MethodPatch, "PATCH"}, {http.MethodDelete, "DELETE"},
+	} {
+		if !s.router.Match(chi.NewRouteContext(), m.method, path) {
+			continue
+		}
+		if list != "" {
+			list += ", "
+		}
+		list += m.listed
+	}
+	return list
+}
+
+// protected refuses what a browser sends from another site and would change
+// something.
+func (s *Server) protected() func(http.Handler) http.Handler {
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, ErrCrossOrigin)
+	}))
+	return guard.Handler
+}
+
+// headed sets the headers that every answer has unless its handler says
+// otherwise, and has HEAD answered by the handler of GET, whose body net/http
+// then leaves out.
+func headed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.Method == http.MethodHead {
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-chi/chi/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	doc, _ := described()
+	var want, got []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			want = append(want, method+" "+path)
+		}
+	}
+	err := chi.Walk(server.New(server.Options{}).Routes(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if !isPage(route) {
+			got = append(got, method+" "+route)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParametersAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	doc, _ := described()
+	for path, item := range doc.Paths.Map() {
+		var want []string
+		for _, operation := range item.Operations() {
+			for _, p := range slices.Concat(item.Parameters, operation.Parameters) {
+				if p.Value.In == openapi3.ParameterInQuery {
+					want = append(want, p.Value.Name)
+				}
+			}
+		}
+		slices.Sort(want)
+		if got := server.Parameters()[path]; !slices.Equal(want, got) {
+			t.Errorf("%s: openapi.yaml has %q, the server %q", path, want, got)
+		}
+	}
+}
+
+func TestExamplesAreWhatTheDocumentDescribes(t *testing.T) {
+	t.Parallel()
+	doc, err := openapi3.NewLoader().LoadFromData(paddock.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaFormatValidation()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDocumentIsServedInBothForms(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{})
+	if got := s.get("/openapi.yaml"); got.text != string(paddock.OpenAPI) || got.Header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("%v %d bytes", got.Header, len(got.text))
+	}
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(s.get("/openapi.json").text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, _ := described(); doc.Paths.Len() != want.Paths.Len() {
+		t.Errorf("%d paths, want %d", doc.Paths.Len(), want.Paths.Len())
+	}
+}
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	var seen string
+	ui := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Method + " " + r.URL.Path
+		w.WriteHeader(http.StatusAccepted)
+	})
+	with, without := serve(t, server.Options{UI: ui}), serve(t, server.Options{})
+	for _, c := range []struct {
+		s        site
+		path, to string
+	}{
+		{with, "/", "/ui/"}, {with, "/ui", "/ui/"}, {with, "/docs", "/docs/"}, {without, "/", "/docs/"}, {without, "/docs", "/docs/"},
+	} {
+		if got := c.s.get(c.path); got.StatusCode != http.StatusTemporaryRedirect || got.Header.Get("Location") != c.to {
+			t.Errorf("%s: %d to %s", c.path, got.StatusCode, got.Header.Get("Location"))
+		}
+	}
+	for _, path := range []string{"/ui/", "/ui/locks/a"} {
+		if with.post(path, "x=1").want(t, http.StatusAccepted, nil); seen != "POST "+path {
+			t.Errorf("the page saw %s", seen)
+		}
+	}
+}
+
+func TestDocsAskNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{})
+	got := s.get("/docs/")
+	got.want(t, http.StatusOK, nil)
+	policy := got.Header.Get("Content-Security-Policy")
+	if !strings.Contains(policy, "default-src 'none'; script-src 'self' 'sha256-") || strings.Contains(policy, "unsafe") ||
+		strings.Count(policy, "sha256-") != strings.Count(got.text, "<script>")+strings.Count(got.text, "<style>") {
+		t.Errorf("policy %s", policy)
+	}
+	for _, address := range strings.Split(got.text, `"`) {
+		if strings.HasPrefix(address, "/docs/") && strings.Contains(address, ".") {
+			s.get(address).want(t, http.StatusOK, nil)
+		}
+		if strings.HasPrefix(address, "//") && len(address) > 2 || strings.HasPrefix(address, "http") && !strings.HasSuffix(address, "://") {
+			t.Errorf("the page asks %s", address)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+// A waiting Service answers an acquire when it is told to, or when the request's
+// time is over.
+type waiting struct{ asked, answer chan struct{} }
+
+func newWaiting() waiting { return waiting{make(chan struct{}, 1), make(chan struct{})} }
+
+func (w waiting) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	w.asked <- struct{}{}
+	select {
+	case <-w.answer:
+		return grantOf(a), nil
+	case <-ctx.Done():
+		return lock.Grant{}, &lock.Error{Code: lock.ErrUnknownOutcome, Cause: ctx.Err()}
+	}
+}
+
+func TestServeEndsGracefully(t *testing.T) {
+	t.Parallel()
+	w := newWaiting()
+	h := server.New(server.Options{Locks: &fake{acquire: w.acquire}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	served, answered := make(chan error, 1), make(chan answer, 1)
+	go func() { served <- h.Serve(ctx, l) }()
+	s := site{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
+	s.get("/readyz").want(t, http.StatusOK, nil)
+	go func() { answered <- s.post(acquirePath, `{"holder": "a"}`) }()
+	<-w.asked
+	end()
+	untilRefused(t, l.Addr())
+	probe := httptest.NewRecorder()
+	h.ServeHTTP(probe, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if probe.Code != http.StatusServiceUnavailable || !strings.Contains(probe.Body.String(), "shutting down") {
+		t.Errorf("ready: %d %s", probe.Code, probe.Body)
+	}
+	close(w.answer)
+	got := <-answered
+	got.want(t, http.StatusCreated, nil)
+	if err := <-served; err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+}
+
+// untilRefused returns when nobody accepts connections at the address.
+func untilRefused(t *testing.T, address net.Addr) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		c, err := new(net.Dialer).DialContext(ctx, address.Network(), address.String())
+		if err != nil {
+			break
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatal("connections are still accepted")
+	}
+}
+
+func TestServeSaysThatItsListenerFailed(t *testing.T) {
+	t.Parallel()
+	p := newPipes()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.New(server.Options{}).Serve(t.Context(), p); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve returned %v", err)
+	}
+}
+
+func TestTheEndIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting()
+		s, _, end := piped(t, server.Options{Locks: &fake{acquire: w.acquire}, RequestTimeout: time.Hour})
+		cut := make(chan error, 1)
+		go func() {
+			_, err := s.client.Do(s.request(http.MethodPost, acquirePath, `{"holder": "a"}`))
+			cut <- err
+		}()
+		<-w.asked
+		start := time.Now()
+		if err := end(); err != nil || time.Since(start) < server.DrainTimeout || time.Since(start) > server.DrainTimeout+time.Second {
+			t.Errorf("ended after %v with %v", time.Since(start), err)
+		}
+		if err := <-cut; err == nil {
+			t.Error("a request that was cut off got an answer")
+		}
+	})
+}
+
+func TestTheServiceHasTheRequestsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, start := newWaiting(), time.Now()
+		s, _, end := piped(t, server.Options{Locks: &fake{acquire: w.acquire}})
+		got := s.post(acquirePath, `{"holder": "a"}`)
+		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unknown_outcome"})
+		if took := time.Since(start); took != server.UsualRequestTimeout {
+			t.Errorf("answered after %v", took)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALongAnswerIsNoLostClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		long := func(ctx context.Context) error {
+			select {
+			case <-time.After(3 * server.ReadTimeout):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		s, _, end := piped(t, server.Options{RequestTimeout: time.Minute, Ready: long, Locks: &fake{
+			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), long(ctx) },
+		}})
+		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
+		s.get("/readyz").want(t, http.StatusOK, nil)
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABodyMustArriveInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, p, end := piped(t, server.Options{Locks: &fake{}})
+		c, err := p.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err := c.Write([]byte("POST " + acquirePath + " HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.StatusCode != http.StatusBadRequest || time.Since(start) != server.ReadTimeout {
+			t.Errorf("answered %d after %v", got.StatusCode, time.Since(start))
+		}
+		if err := errors.Join(got.Body.Close(), c.Close(), end()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnAnswerMustLeaveInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		failed := make(chan error, 1)
+		_, p, end := piped(t, server.Options{UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 1<<20))
+			failed <- err
+		})})
+		c, err := p.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err := c.Write([]byte("GET /ui/ HTTP/1.1\r\nHost: p\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-failed; err == nil || time.Since(start) > time.Minute {
+			t.Errorf("gave up after %v with %v", time.Since(start), err)
+		}
+		if err := errors.Join(c.Close(), end()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// A document is openapi.yaml in both of its forms.
+type document struct{ yaml, json []byte }
+
+func newAPI(s *Server) *api {
+	json, err := yaml.YAMLToJSON(paddock.OpenAPI)
+	if err != nil {
+		panic(fmt.Sprintf("the embedded openapi.yaml is not YAML: %v", err))
+	}
+	return &api{Server: s, document: document{yaml: paddock.OpenAPI, json: json}}
+}
+
+// Livez says that the process runs. It looks at nothing else.
+func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func() (reply, error) { return ok(openapi.Health{Status: openapi.Ok}), nil })
+}
+
+// Readyz says whether requests should be sent here.
+func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func() (reply, error) {
+		if a.draining.Load() {
+			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Detail: "This replica is shutting down. Send requests to another."}
+		}
+		if err := a.ready(r.Context()); err != nil {
+			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
+				Detail: "This replica is not ready; its log says why under this request_id. Send requests to another."}
+		}
+		return ok(openapi.Health{Status: openapi.Ok}), nil
+	})
+}
+
+// Version says what runs here.
+func (a *api) Version(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func() (reply, error) {
+		v := a.version
+		return ok(openapi.Version{Version: v.Version, Commit: unlessZero(v.Commit), Go: v.Go}), nil
+	})
+}
+
+// OpenapiYAML returns openapi.yaml as it is.
+func (a *api) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
+	a.writeText(w, r, "application/yaml", a.document.yaml)
+}
+
+// OpenapiJSON returns openapi.yaml as JSON.
+func (a *api) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
+	a.writeText(w, r, "application/json", a.document.json)
+}

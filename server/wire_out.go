@@ -1,0 +1,99 @@
+package server
+
+import (
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// What callers are told. Instants are shown in UTC, durations in whole
+// milliseconds; what is left is rounded down.
+
+var modes = map[lock.Mode]openapi.Mode{
+	lock.Exclusive: openapi.Exclusive,
+}
+
+// leaseOf returns the lease with what is left of it now, which is when it is written.
+func leaseOf(g lock.Grant) openapi.Lease {
+	return openapi.Lease{
+		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Mode: modes[g.Mode], Holder: g.Holder,
+		TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(), MaxHoldMs: unlessZero(g.MaxHold.Milliseconds()),
+		AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: left(time.Until(g.Until)),
+		Metadata: g.Metadata,
+	}
+}
+
+func lockOf(l lock.Lock) openapi.Lock {
+	return openapi.Lock{
+		Name: l.Name, State: openapi.State(l.Phase), Revision: l.Revision, FencingToken: int64(l.Token),
+		AsOf: l.AsOf.UTC(), ChangedAt: instant(l.ChangedAt), Leases: each(l.Leases, holdingOf),
+	}
+}
+
+func holdingOf(h lock.Holding) openapi.Holding {
+	return openapi.Holding{
+		Slot: h.Slot, Mode: modes[h.Mode], Holder: h.Holder, FencingToken: int64(h.Token),
+		AcquiredAt: h.AcquiredAt.UTC(), ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: left(h.Remaining),
+		GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata,
+	}
+}
+
+func lockPageOf(p lock.Page[lock.Lock]) openapi.LockPage {
+	return openapi.LockPage{Locks: each(p.Items, lockOf), NextCursor: unlessZero(p.Next)}
+}
+
+func eventPageOf(p lock.Page[lock.Event]) openapi.EventPage {
+	return openapi.EventPage{Events: each(p.Items, eventOf), NextCursor: p.Next}
+}
+
+func eventOf(e lock.Event) openapi.Event {
+	return openapi.Event{
+		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
+		Kind: openapi.EventKind(e.Kind.String()), Mode: modes[e.Mode], Holder: e.Holder,
+		FencingToken: int64(e.Token), Reason: unlessZero(e.Reason),
+	}
+}
+
+func verdictOf(v lock.Verdict) openapi.Verdict {
+	out := openapi.Verdict{
+		Name: v.Name, FencingToken: int64(v.Token), Standing: openapi.VerdictStanding(v.Standing),
+		Current: v.Standing == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
+	}
+	if out.Current {
+		out.ExpiresInMs = new(left(v.Remaining))
+	}
+	return out
+}
+
+func fencedOf(f lock.Fenced) openapi.Fenced {
+	return openapi.Fenced{
+		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value, WrittenAt: f.WrittenAt.UTC(),
+	}
+}
+
+// each returns what of makes of every item; never nil, so that JSON has a list.
+func each[In, Out any](items []In, of func(In) Out) []Out {
+	out := make([]Out, len(items))
+	for i, item := range items {
+		out[i] = of(item)
+	}
+	return out
+}
+
+func left(d time.Duration) int64 { return max(d.Milliseconds(), 0) }
+
+// instant returns nil for the zero Time, which is none.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+func unlessZero[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,76 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/store"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// replica returns a client of a server of its own on the database.
+func replica(t *testing.T, databaseURL string) *client.Client {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	locks, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locks.Close)
+	s := httptest.NewServer(server.New(server.Options{Locks: locks, Ready: locks.Ready, Log: log}))
+	t.Cleanup(s.Close)
+	return open(t, client.Options{BaseURL: s.URL})
+}
+
+func TestAClientConforms(t *testing.T) {
+	t.Parallel()
+	c := replica(t, pgtest.URL(t))
+	locktest.Run(t, func(*testing.T) lock.Service { return c })
+}
+
+func TestClientsOfTwoReplicasConform(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	both := locktest.AtRandom(replica(t, databaseURL), replica(t, databaseURL))
+	locktest.Run(t, func(*testing.T) lock.Service { return both })
+}
+
+func TestOf50ClientsOneHasTheLock(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	replicas := []*client.Client{replica(t, databaseURL), replica(t, databaseURL)}
+	const contenders, rounds = 50, 5
+	for round := range rounds {
+		var all sync.WaitGroup
+		errs := make([]error, contenders)
+		for i := range contenders {
+			all.Go(func() {
+				_, errs[i] = replicas[i%2].Acquire(t.Context(), lock.Acquire{
+					Name: fmt.Sprintf("race:%d", round), Holder: fmt.Sprintf("client %d", i),
+				})
+			})
+		}
+		all.Wait()
+		granted := 0
+		for i, err := range errs {
+			if err == nil {
+				granted++
+			} else if !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("client %d: %v", i, err)
+			}
+		}
+		if granted != 1 {
+			t.Errorf("round %d: %d clients were granted the lock", round, granted)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Package client is the Go SDK: a [lock.Service] over HTTP.
+//
+//	locks, err := client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
+//	…
+//	grant, err := locks.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", Holder: "worker-1"})
+//	if errors.Is(err, lock.ErrHeld) {
+//		// somebody else has it
+//	}
+//
+// # Time
+//
+// A Grant's Until is counted from the moment before the request was sent, on the
+// monotonic clock, so a slow answer shortens what is left and never lengthens it.
+// Until leaves no margin: have the work stop some time before it.
+//
+// # Errors
+//
+// Errors are *[lock.Error] and hold what the server said: errors.Is and errors.As
+// do on this side of the wire what they do on the other. Codes that this package
+// does not know are kept as they are. When no answer came, or none of Paddock's:
+//
+//	nothing was sent (no connection, context over)     lock.ErrUnavailable
+//	a read                                             lock.ErrUnavailable
+//	a change, refused by something in front (3xx, 4xx)  lock.ErrUnavailable
+//	a change, otherwise                                lock.ErrUnknownOutcome
+//
+// Neither means that a lease is lost. The same call again finds out; for Acquire
+// that takes a LeaseID chosen by the caller. What the network or the proxy said
+// is the error's Cause.
+//
+// # Not given
+//
+// A call is sent once: nothing here retries, renews or waits. net/http sends a
+// change a second time only where it knows that nothing of the first was written.
+// Redirects are not followed, since a lease_id must not travel to another host.
+// There is no timeout but the context's, apart from 10 seconds for a connection.
+package client

@@ -1,0 +1,49 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/paddock-lock/paddock/client/internal/openapi"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// WriteFenced writes the resource, or is refused with lock.ErrStaleToken,
+// lock.ErrUnknownToken or lock.ErrVersionMismatch.
+func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+	if err := lock.CheckKey(w.Key); err != nil {
+		return lock.Fenced{}, err
+	}
+	if !isJSON(w.Value) {
+		return lock.Fenced{}, lock.Invalid("value", "must be JSON, in UTF-8")
+	}
+	got, err := call[openapi.Fenced]{
+		changes: true, limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(w.Key),
+		body: openapi.FencedWrite{
+			Lock: w.Lock, FencingToken: int64(w.Token), Value: &w.Value, IfVersion: w.IfVersion,
+		},
+		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
+			return c.api.WriteFencedWithBody(ctx, w.Key, contentJSON, body)
+		},
+	}.do(ctx)
+	if err != nil {
+		return lock.Fenced{}, err
+	}
+	return fencedFrom(got.value), nil
+}
+
+// ReadFenced returns the resource, lock.ErrNotFound if it was never written.
+func (c *Client) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+	if err := lock.CheckKey(key); err != nil {
+		return lock.Fenced{}, err
+	}
+	got, err := call[openapi.Fenced]{
+		limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(key),
+		send: func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.ReadFenced(ctx, key) },
+	}.do(ctx)
+	if err != nil {
+		return lock.Fenced{}, err
+	}
+	return fencedFrom(got.value), nil
+}

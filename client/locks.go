@@ -1,0 +1,121 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client/internal/openapi"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Acquire takes the lock or is refused with lock.ErrHeld. It does not wait. A
+// zero LeaseID is replaced by a random one before anything is sent; choose it
+// yourself to be able to send the call again after lock.ErrUnknownOutcome.
+//
+// Durations travel in whole milliseconds, rounded down. One of less than a
+// millisecond is sent as a millisecond, not as if it were absent.
+func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	if err := carries(a); err != nil {
+		return lock.Grant{}, err
+	}
+	if a.LeaseID == (lock.LeaseID{}) {
+		a.LeaseID = lock.LeaseID(uuid.New())
+	}
+	got, err := call[openapi.Lease]{
+		changes: true, body: acquireTo(a), limit: maxAnswer,
+		success: []int{http.StatusCreated, http.StatusOK}, answers: isLease(a.Name, a.LeaseID),
+		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
+			return c.api.AcquireLockWithBody(ctx, a.Name, contentJSON, body)
+		},
+	}.do(ctx)
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	g := grantFrom(got)
+	g.Replayed = got.status == http.StatusOK
+	return g, nil
+}
+
+// carries refuses what JSON and a URL would carry as something else. Every other
+// bound is the service's to check.
+func carries(a lock.Acquire) error {
+	if err := lock.CheckName(a.Name); err != nil {
+		return err
+	}
+	if a.Metadata != nil && !isJSON(a.Metadata) {
+		return lock.Invalid("metadata", "must be a JSON object, in UTF-8")
+	}
+	return carriesText("holder", a.Holder)
+}
+
+// isJSON returns whether JSON can carry m as it is.
+func isJSON(m json.RawMessage) bool { return json.Valid(m) && utf8.Valid(m) }
+
+// carriesText refuses text that JSON would carry with its bad bytes replaced.
+func carriesText(field, text string) error {
+	if !utf8.ValidString(text) {
+		return lock.Invalid(field, "is not valid UTF-8")
+	}
+	return nil
+}
+
+// Renew moves the end of a lease, or is refused with lock.ErrLeaseLost. The TTL
+// travels as that of Acquire does.
+func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	if err := lock.CheckName(r.Name); err != nil {
+		return lock.Grant{}, err
+	}
+	got, err := call[openapi.Lease]{
+		changes: true, body: openapi.RenewRequest{LeaseID: uuid.UUID(r.LeaseID), TTLMs: toMs(r.TTL)},
+		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLease(r.Name, r.LeaseID),
+		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
+			return c.api.RenewLeaseWithBody(ctx, r.Name, contentJSON, body)
+		},
+	}.do(ctx)
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	return grantFrom(got), nil
+}
+
+// Release ends a lease, or is refused with lock.ErrLeaseLost.
+func (c *Client) Release(ctx context.Context, r lock.Release) error {
+	if err := lock.CheckName(r.Name); err != nil {
+		return err
+	}
+	_, err := call[struct{}]{
+		changes: true, body: openapi.ReleaseRequest{LeaseID: uuid.UUID(r.LeaseID)},
+		limit: maxAnswer, success: []int{http.StatusNoContent},
+		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
+			return c.api.ReleaseLeaseWithBody(ctx, r.Name, contentJSON, body)
+		},
+	}.do(ctx)
+	return err
+}
+
+// Revoke takes a lease away and returns the lock as it is then, or is refused
+// with lock.ErrTokenMismatch.
+func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
+	if err := lock.CheckName(r.Name); err != nil {
+		return lock.Lock{}, err
+	}
+	if err := carriesText("reason", r.Reason); err != nil {
+		return lock.Lock{}, err
+	}
+	got, err := call[openapi.Lock]{
+		changes: true, body: openapi.RevokeRequest{FencingToken: int64(r.Token), Reason: r.Reason},
+		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLock(r.Name),
+		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
+			return c.api.RevokeLockWithBody(ctx, r.Name, contentJSON, body)
+		},
+	}.do(ctx)
+	if err != nil {
+		return lock.Lock{}, err
+	}
+	return lockFrom(got.value), nil
+}

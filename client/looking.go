@@ -1,0 +1,80 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/paddock-lock/paddock/client/internal/openapi"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Lock returns a lock. One that was never used is free.
+func (c *Client) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	if err := lock.CheckName(name); err != nil {
+		return lock.Lock{}, err
+	}
+	got, err := call[openapi.Lock]{
+		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLock(name),
+		send: func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.GetLock(ctx, name) },
+	}.do(ctx)
+	if err != nil {
+		return lock.Lock{}, err
+	}
+	return lockFrom(got.value), nil
+}
+
+// Locks returns a page of the locks known, in the order of their names.
+func (c *Client) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	params := &openapi.ListLocksParams{
+		Prefix: ifGiven(q.Prefix), State: ifGiven(openapi.State(q.Phase)), Holder: ifGiven(q.Holder),
+		Limit: ifGiven(q.Limit), Cursor: ifGiven(q.Cursor),
+	}
+	got, err := call[openapi.LockPage]{
+		limit: maxPage, success: []int{http.StatusOK},
+		answers: func(p openapi.LockPage) bool { return p.Locks != nil },
+		send:    func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.ListLocks(ctx, params) },
+	}.do(ctx)
+	if err != nil {
+		return lock.Page[lock.Lock]{}, err
+	}
+	return lock.Page[lock.Lock]{Items: each(got.value.Locks, lockFrom), Next: given(got.value.NextCursor)}, nil
+}
+
+// Events returns a page of what happened, oldest first. An event's Ref does not
+// travel and is zero.
+func (c *Client) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	params := &openapi.ListEventsParams{
+		Lock: ifGiven(q.Name), Prefix: ifGiven(q.Prefix), Limit: ifGiven(q.Limit), Cursor: ifGiven(q.Cursor),
+	}
+	got, err := call[openapi.EventPage]{
+		limit: maxPage, success: []int{http.StatusOK},
+		answers: func(p openapi.EventPage) bool { return p.Events != nil },
+		send:    func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.ListEvents(ctx, params) },
+	}.do(ctx)
+	if err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	return lock.Page[lock.Event]{Items: each(got.value.Events, eventFrom), Next: got.value.NextCursor}, nil
+}
+
+// VerifyToken says how a token stands as of an instant.
+func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+	if err := lock.CheckName(v.Name); err != nil {
+		return lock.Verdict{}, err
+	}
+	got, err := call[openapi.Verdict]{
+		body:  openapi.VerifyRequest{Name: v.Name, FencingToken: int64(v.Token)},
+		limit: maxAnswer, success: []int{http.StatusOK},
+		answers: func(d openapi.Verdict) bool {
+			return d.Name == v.Name && d.FencingToken == int64(v.Token) && d.Standing != ""
+		},
+		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
+			return c.api.VerifyTokenWithBody(ctx, contentJSON, body)
+		},
+	}.do(ctx)
+	if err != nil {
+		return lock.Verdict{}, err
+	}
+	return verdictFrom(got.value), nil
+}

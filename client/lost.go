@@ -1,0 +1,57 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	nothingDone = "Nothing was changed; try again."
+	maybeDone   = "It may or may not have been done; send the same call again to find out, and do not take the lease for lost."
+)
+
+// unsent returns the error of a call of which nothing was sent.
+func unsent(err error) error {
+	return &lock.Error{Code: lock.ErrUnavailable, Cause: err,
+		Detail: fmt.Sprintf("The request was not sent: %v. %s", err, nothingDone)}
+}
+
+// lost returns the error of a call whose answer did not come, or not whole. What
+// err says is left to its Cause: net/http quotes peers, and a peer may echo.
+func lost(changes bool, w *way, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	switch {
+	case w.unsent():
+		return unsent(err)
+	case changes:
+		return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err,
+			Detail: "The answer was lost on the way. " + maybeDone}
+	}
+	return &lock.Error{Code: lock.ErrUnavailable, Cause: err,
+		Detail: "The answer was lost on the way. " + nothingDone}
+}
+
+// foreign returns the error of a call that something else than Paddock answered:
+// a proxy on the way, or another server. Nothing of its text is repeated, since
+// it may echo the request.
+func foreign(changes bool, res *http.Response, err error) error {
+	e := &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter(res), Cause: err}
+	what := fmt.Sprintf("The answer, HTTP %d with content type %q, is none of Paddock's: "+
+		"a proxy on the way gave it, or the base URL is that of another server. ", res.StatusCode, mediaType(res))
+	switch redirect, refused := res.StatusCode/100 == 3, res.StatusCode/100 == 4; {
+	case redirect:
+		e.Detail = what + "Redirects are not followed: give the final address as base URL. " + nothingDone
+	case changes && !refused:
+		e.Code, e.Detail = lock.ErrUnknownOutcome, what+maybeDone
+	default:
+		e.Detail = what + nothingDone
+	}
+	return e
+}

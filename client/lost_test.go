@@ -1,0 +1,144 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, raw := range map[string]string{
+		"to a connection cut before it":      "",
+		"to one cut within the headers":      "HTTP/1.1 201 Created\r\nContent-Ty",
+		"to one cut within the body":         "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n" + leaseJSON,
+		"to one cut within a chunk":          "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{",
+		"of a server that speaks no HTTP":    "SSH-2.0-OpenSSH_9.2 " + leaseText + "\r\n",
+		"of a problem that is cut short":     "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nContent-Length: 99\r\n\r\n{",
+		"of a proxy that sent half its page": "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n<",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			c := open(t, client.Options{BaseURL: cutting(t, &asked, raw)})
+			for call, err := range changes(t, c) {
+				expectLost(t, call, err, lock.ErrUnknownOutcome)
+			}
+			if n := asked.Load(); n != 5 {
+				t.Errorf("5 changes were sent %d times", n)
+			}
+			for call, err := range reads(t, c) {
+				expectLost(t, call, err, lock.ErrUnavailable)
+			}
+		})
+	}
+}
+
+// expectLost is expect but for the cause, which may quote what the peer sent.
+func expectLost(t *testing.T, call string, err error, code lock.Code) {
+	t.Helper()
+	var e *lock.Error
+	if !errors.As(err, &e) || e.Code != code || e.Cause == nil {
+		t.Errorf("%s: the error is %v, want the code %s and a cause", call, err, code)
+	} else if strings.Contains(err.Error(), leaseText) {
+		t.Errorf("%s: the error shows a lease_id: %v", call, err)
+	}
+}
+
+// cutting returns the address of a server that reads a request, says raw, and
+// hangs up.
+func cutting(t *testing.T, asked *atomic.Int32, raw string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				asked.Add(1)
+			}
+			_, writeErr := conn.Write([]byte(raw))
+			if err := errors.Join(writeErr, conn.Close()); err != nil {
+				t.Errorf("the server that cuts: %v", err)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		<-stopped
+	})
+	return "http://" + l.Addr().String()
+}
+
+func TestACallThatWasNeverSentIsUnavailable(t *testing.T) {
+	t.Parallel()
+	tlsServer := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of each refused handshake
+	tlsServer.StartTLS()
+	t.Cleanup(tlsServer.Close)
+	for name, o := range map[string]client.Options{
+		"since nobody listens":               {BaseURL: "http://" + deaf(t)},
+		"since the certificate is not known": {BaseURL: tlsServer.URL, HTTP: &http.Client{Transport: quietTLS()}},
+		"since the dialer refuses": {BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") },
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := open(t, o)
+			for call, err := range changes(t, c) {
+				expect(t, call, err, lock.ErrUnavailable)
+			}
+			for call, err := range reads(t, c) {
+				expect(t, call, err, lock.ErrUnavailable)
+			}
+		})
+	}
+}
+
+func quietTLS() *http.Transport {
+	return &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
+}
+
+// deaf returns an address at which nobody listens.
+func deaf(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+func TestAnErrorOfATransportThatReportsNothingIsUnknown(t *testing.T) {
+	t.Parallel()
+	c := over(t, func(*http.Request) (*http.Response, error) {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("refused, after a try that was not")}
+	})
+	_, err := acquire(c, t)
+	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
+}

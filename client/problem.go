@@ -1,0 +1,57 @@
+package client
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/client/internal/openapi"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// refusal returns the error that an answer without success stands for: what its
+// problem document says, if it is one of Paddock's.
+func refusal(changes bool, res *http.Response, text []byte) error {
+	if mediaType(res) != contentProblem {
+		return foreign(changes, res, nil)
+	}
+	var p openapi.Problem
+	if err := json.Unmarshal(text, &p); err != nil {
+		return foreign(changes, res, err)
+	}
+	if p.Code == "" {
+		return foreign(changes, res, errors.New("the problem has no code"))
+	}
+	return problemFrom(p, res)
+}
+
+func problemFrom(p openapi.Problem, res *http.Response) error {
+	return &lock.Error{
+		Code:       lock.Code(p.Code),
+		Detail:     cmp.Or(p.Detail, p.Title, res.Status),
+		Field:      strings.TrimPrefix(given(p.Pointer), "/"),
+		Holder:     given(p.Holder),
+		RetryAfter: cmp.Or(fromMs(given(p.RetryAfterMs)), retryAfter(res)),
+		Token:      lock.Token(given(p.FencingToken)),
+		Newest:     lock.Token(given(p.NewestToken)),
+		Version:    given(p.Version),
+		Ended:      lock.KindOf(string(given(p.Ended))),
+		EndedAt:    given(p.EndedAt),
+		Reason:     given(p.Reason),
+		Cause:      fmt.Errorf("HTTP %d, request_id %q", res.StatusCode, p.RequestID),
+	}
+}
+
+// retryAfter returns the header Retry-After where it counts seconds, else zero.
+func retryAfter(res *http.Response) time.Duration {
+	seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

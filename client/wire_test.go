@@ -1,0 +1,149 @@
+package client_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestAnAcquireOnTheWire(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		acquire lock.Acquire
+		want    string
+	}{
+		"leaves out what is not given": {
+			lock.Acquire{Holder: "h"}, `{"holder":"h"}`},
+		"says everything that is given": {
+			lock.Acquire{
+				Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Grace: 2 * time.Second,
+				MaxHold: time.Minute, Metadata: json.RawMessage(`{"a":1}`),
+			},
+			`{"grace_ms":2000,"holder":"h","max_hold_ms":60000,"metadata":{"a":1},"mode":"exclusive","ttl_ms":1000}`},
+		"rounds durations down": {
+			lock.Acquire{Holder: "h", TTL: 1999*time.Microsecond + 100*time.Millisecond}, `{"holder":"h","ttl_ms":101}`},
+		"never sends a TTL below a millisecond as none": {
+			lock.Acquire{Holder: "h", TTL: time.Nanosecond, Grace: -time.Nanosecond}, `{"grace_ms":-1,"holder":"h","ttl_ms":1}`},
+		"leaves metadata as long as it is": {
+			lock.Acquire{Holder: "<&>", Metadata: json.RawMessage(`{"a":"<&>"}`)}, `{"holder":"<&>","metadata":{"a":"<&>"}}`},
+		"sends a mode that is none for the service to refuse": {
+			lock.Acquire{Holder: "h", Mode: 7}, `{"holder":"h","mode":"unknown"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r request
+			c.acquire.Name, c.acquire.LeaseID = "jobs:nightly", leaseID
+			if _, err := over(t, heard(&r, http.StatusCreated, leaseJSON)).Acquire(t.Context(), c.acquire); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Replace(r.text, `"lease_id":"`+leaseText+`",`, "", 1)
+			got = strings.Replace(got, `,"lease_id":"`+leaseText+`"`, "", 1)
+			if got != c.want {
+				t.Errorf("sent %s, want %s and the lease_id", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnAcquireWithoutLeaseIDSendsOneOfItsOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[any]bool{}
+	for range 3 {
+		var r request
+		_, err := over(t, heard(&r, http.StatusConflict, "{}")).Acquire(t.Context(), lock.Acquire{Name: "n", Holder: "h"})
+		if err == nil {
+			t.Fatal("a bare 409 was taken for a lease")
+		}
+		if id, ok := r.body["lease_id"].(string); !ok || len(id) != 36 || id[14] != '4' || seen[id] {
+			t.Errorf("sent the lease_id %v, want a new UUID of version 4", r.body["lease_id"])
+		}
+		seen[r.body["lease_id"]] = true
+	}
+}
+
+func TestALeaseFromTheWire(t *testing.T) {
+	t.Parallel()
+	got, err := acquire(over(t, saying(http.StatusCreated, "application/json; charset=utf-8", leaseJSON)), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	want := lock.Grant{Lease: lock.Lease{
+		ID: leaseID, Name: "jobs:nightly", Mode: lock.Exclusive, Holder: "worker-1", Token: 41,
+		TTL: 30 * time.Second, Grace: 2 * time.Second, MaxHold: time.Minute,
+		AcquiredAt: at, ExpiresAt: at.Add(30 * time.Second), Metadata: json.RawMessage(`{"host":"db-3"}`),
+	}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(lock.Grant{}, "Until")); diff != "" {
+		t.Errorf("the grant differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAcquireAnswered200IsAReplay(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{http.StatusCreated: false, http.StatusOK: true} {
+		got, err := acquire(over(t, saying(status, "application/json", leaseJSON)), t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Replayed != want {
+			t.Errorf("status %d: Replayed is %v", status, got.Replayed)
+		}
+	}
+	renewed, err := over(t, saying(http.StatusOK, "application/json", leaseJSON)).
+		Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renewed.Replayed {
+		t.Error("a renewal is no replay")
+	}
+}
+
+func TestAJSONNullIsAValue(t *testing.T) {
+	t.Parallel()
+	got, err := over(t, saying(http.StatusOK, "application/json", fencedJSON)).ReadFenced(t.Context(), "accounts:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got.Value) != "null" {
+		t.Errorf("the value is %q, want null", got.Value)
+	}
+}
+
+func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	const page = `{"locks":[],"events":[],"next_cursor":"n"}`
+	for want, ask := range map[string]func(lock.Service) error{
+		"/v1/locks": func(s lock.Service) error {
+			_, err := s.Locks(t.Context(), lock.LockQuery{})
+			return err
+		},
+		"/v1/locks?prefix=a%3A&state=held&holder=me+%26+you%2C+%C3%A9&limit=7&cursor=x%2By": func(s lock.Service) error {
+			_, err := s.Locks(t.Context(), lock.LockQuery{
+				Prefix: "a:", Phase: lock.Held, Holder: "me & you, é", Limit: 7, Cursor: "x+y"})
+			return err
+		},
+		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s lock.Service) error {
+			_, err := s.Events(t.Context(), lock.EventQuery{Name: "a", Prefix: "b", Limit: -1, Cursor: "c"})
+			return err
+		},
+	} {
+		var r request
+		if err := ask(over(t, heard(&r, http.StatusOK, page))); err != nil {
+			t.Fatal(err)
+		}
+		if r.uri != want {
+			t.Errorf("asked for %s, want %s", r.uri, want)
+		}
+		if got := r.header.Get("User-Agent"); got != "paddock-go" {
+			t.Errorf("the user agent is %q", got)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package arch_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/paddock-lock/paddock"
+
+// A dependent is a package, what it imports, and all that it links, without tests.
+type dependent struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+}
+
+// house returns all packages of the module.
+func house(t *testing.T) []dependent {
+	t.Helper()
+	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the go command notes it
+		t.Fatal(err)
+	}
+	return list(t, module+"/...")
+}
+
+func list(t *testing.T, patterns ...string) []dependent {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, complaint.String())
+	}
+	var all []dependent
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p dependent
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// isIn returns whether a package is that one, or in a folder under it.
+func isIn(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
+
+// own returns paths in the module by their folders.
+func own(folders ...string) []string {
+	for i := range folders {
+		folders[i] = module + "/" + folders[i]
+	}
+	return folders
+}
+
+func TestWhoMayNotKnowWhom(t *testing.T) {
+	t.Parallel()
+	const pgx, chi = "github.com/jackc/pgx", "github.com/go-chi/chi"
+	packages := house(t)
+	for folder, banned := range map[string][]string{
+		"server":         append(own("store", "client", "web", "migrations", "internal/batch", "internal/postgres"), pgx),
+		"web":            append(own("store", "client", "server", "migrations", "internal/batch", "internal/postgres"), pgx, chi),
+		"store":          append(own("server", "client", "web", "internal/postgres"), chi, "net/http"),
+		"client":         append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres"), chi, pgx),
+		"migrations":     own("store", "server", "client", "web", "lock"),
+		"internal/batch": append(own("lock", "store"), "net/http", pgx),
+		"cmd/paddock": append(own("internal/pgtest", "internal/locktest", "internal/arch"),
+			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
+	} {
+		t.Run(folder+" keeps to itself", func(t *testing.T) {
+			t.Parallel()
+			found := false
+			for _, p := range packages {
+				if !isIn(p.ImportPath, module+"/"+folder) {
+					continue
+				}
+				found = true
+				for _, dep := range p.Deps {
+					if slices.ContainsFunc(banned, func(b string) bool { return isIn(dep, b) }) {
+						t.Errorf("%s depends on %s", p.ImportPath, dep)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("there is no package %s", folder)
+			}
+		})
+	}
+}
+
+func TestTheDomainKnowsTheStandardLibraryOnly(t *testing.T) {
+	t.Parallel()
+	domain := list(t, module+"/lock")[0]
+	for _, dep := range list(t, domain.Deps...) {
+		if !dep.Standard {
+			t.Errorf("lock depends on %s", dep.ImportPath)
+		}
+	}
+	for _, banned := range []string{"io", "os", "net", "net/http", "database/sql", "log", "log/slog", "math/rand/v2"} {
+		if slices.Contains(domain.Imports, banned) {
+			t.Errorf("lock imports %s: it does no input or output, and is given what is random", banned)
+		}
+	}
+}
+
+func TestOnlyTheCommandWires(t *testing.T) {
+	t.Parallel()
+	for _, p := range house(t) {
+		if isIn(p.ImportPath, module+"/cmd/paddock") {
+			continue
+		}
+		var known []string
+		for _, part := range own("store", "server", "client", "web") {
+			if p.ImportPath == part || slices.Contains(p.Deps, part) {
+				known = append(known, part)
+			}
+		}
+		if len(known) > 1 {
+			t.Errorf("%s knows %v; only cmd/paddock may know more than one of them", p.ImportPath, known)
+		}
+	}
+}
+
+func TestTestingIsNotLinkedIntoTheHouse(t *testing.T) {
+	t.Parallel()
+	tests := own("internal/pgtest", "internal/locktest")
+	for _, p := range house(t) {
+		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if dep == "testing" || slices.Contains(tests, dep) {
+				t.Errorf("%s depends on %s", p.ImportPath, dep)
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package arch_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The greatest lengths, in lines. Most are to be far below.
+const (
+	longestFile     = 400
+	longestFunction = 60
+)
+
+// root is the folder of the module. The go command notes that the tests read it,
+// and runs them again when anything there has changed.
+const root = "../.."
+
+// written calls see with each Go file that somebody wrote, tests included.
+func written(t *testing.T, see func(path string, set *token.FileSet, f *ast.File)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if !ast.IsGenerated(f) {
+			see(path, set, f)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesAndFunctionsAreShort(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	written(t, func(path string, set *token.FileSet, f *ast.File) {
+		seen++
+		if lines := set.File(f.Pos()).LineCount(); lines > longestFile {
+			t.Errorf("%s has %d lines, want at most %d", path, lines, longestFile)
+		}
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			from, to := set.Position(fn.Pos()).Line, set.Position(fn.End()).Line
+			if lines := to - from + 1; lines > longestFunction {
+				t.Errorf("%s:%d: %s has %d lines, want at most %d", path, from, fn.Name, lines, longestFunction)
+			}
+		}
+	})
+	if seen == 0 {
+		t.Error("no Go file was found")
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{}
+	written(t, func(path string, _ *token.FileSet, f *ast.File) {
+		folder := filepath.Dir(path)
+		said[folder] = said[folder] || f.Doc != nil || strings.HasSuffix(f.Name.Name, "_test")
+	})
+	for folder, ok := range said {
+		if !ok {
+			t.Errorf("the package in %s has no comment", folder)
+		}
+	}
+}
+
+func TestNothingRunsBeforeMain(t *testing.T) {
+	t.Parallel()
+	written(t, func(path string, set *token.FileSet, f *ast.File) {
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s: there is an init", set.Position(fn.Pos()))
+			}
+		}
+	})
+}

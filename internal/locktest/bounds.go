@@ -1,0 +1,107 @@
+package locktest
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func bounding() cases {
+	return cases{
+		"an acquire beyond its bounds is refused":       boundAcquire,
+		"a renewal beyond its bounds is refused":        boundRenew,
+		"a release beyond its bounds is refused":        boundRelease,
+		"a revocation beyond its bounds is refused":     boundRevoke,
+		"a look beyond its bounds is refused":           boundLook,
+		"a list beyond its bounds is refused":           boundLocks,
+		"a list of events beyond its bounds is refused": boundEvents,
+		"a verification beyond its bounds is refused":   boundVerify,
+		"a fenced write beyond its bounds is refused":   boundWrite,
+		"a fenced read beyond its bounds is refused":    boundRead,
+	}
+}
+
+// badNames are names that no lock has.
+func badNames() []string {
+	return []string{
+		"", "-a", ".", "..", ":a", "a/b", "a b", "a%2Fb", "é", "a\x00b", "a\n", "a?b", "a#b", "a\xff", strings.Repeat("x", lock.MaxNameLength+1),
+	}
+}
+
+// atFault ends the test unless err says that the field breaks a bound.
+func (s *scene) atFault(what any, err error, field string) {
+	s.Helper()
+	e := s.refused(err, lock.ErrInvalid)
+	if e.Field != field {
+		s.Errorf("%+v: the field at fault is %q, want %q (%v)", what, e.Field, field, err)
+	}
+}
+
+func boundAcquire(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: alive})
+		s.atFault(name, err, "name")
+	}
+	for field, wrong := range map[string][]lock.Acquire{
+		"holder": {
+			{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\nb"}, {Holder: "a\x00"}, {Holder: "\u0085"}, {Holder: "a\xff"}},
+		"mode":        {{Mode: 7}},
+		"ttl_ms":      {{TTL: lock.ShortestTTL - 1}, {TTL: 1}, {TTL: -alive}, {TTL: lock.LongestTTL + time.Millisecond}},
+		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.LongestGrace + time.Millisecond}},
+		"max_hold_ms": {{MaxHold: lock.ShortestTTL - 1}, {MaxHold: -1}, {MaxHold: lock.LongestHold + time.Millisecond}},
+		"metadata": {
+			{Metadata: json.RawMessage(`[]`)}, {Metadata: json.RawMessage(`null`)}, {Metadata: json.RawMessage(`"{}"`)},
+			{Metadata: json.RawMessage(`{`)}, {Metadata: json.RawMessage{}}, {Metadata: json.RawMessage("{\"a\":\"\xff\"}")},
+			{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", lock.MaxMetadataSize-7) + `"}`)},
+		},
+	} {
+		for _, a := range wrong {
+			_, err := s.acquire(a)
+			s.atFault(a, err, field)
+		}
+	}
+	_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: alive})
+	s.atFault("no holder", err, "holder")
+	if l := s.look(s.name); l.Revision != 0 {
+		s.Errorf("a refused acquire changed the lock: %+v", l)
+	}
+}
+
+func boundRenew(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})
+		s.atFault(name, err, "name")
+	}
+	_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name})
+	s.atFault("no lease_id", err, "lease_id")
+	for _, ttl := range []time.Duration{lock.ShortestTTL - 1, 1, -1, lock.LongestTTL + time.Millisecond} {
+		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: ttl})
+		s.atFault(ttl, err, "ttl_ms")
+	}
+}
+
+func boundRelease(s *scene) {
+	for _, name := range badNames() {
+		s.atFault(name, s.locks.Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}), "name")
+	}
+	s.atFault("no lease_id", s.locks.Release(s.ctx, lock.Release{Name: s.name}), "lease_id")
+}
+
+func boundRevoke(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})
+		s.atFault(name, err, "name")
+	}
+	for _, token := range badTokens() {
+		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: "r"})
+		s.atFault(token, err, "fencing_token")
+	}
+	for _, reason := range []string{"", "a\nb", "a\xff", strings.Repeat("r", lock.MaxReasonLength+1)} {
+		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Reason: reason})
+		s.atFault(reason, err, "reason")
+	}
+}
+
+func badTokens() []lock.Token { return []lock.Token{0, -1, lock.MaxToken + 1} }

@@ -1,0 +1,85 @@
+package locktest
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func boundLook(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.Lock(s.ctx, name)
+		s.atFault(name, err, "name")
+	}
+}
+
+func boundLocks(s *scene) {
+	for field, wrong := range map[string][]lock.LockQuery{
+		"prefix": {{Prefix: "a/b"}, {Prefix: "-"}, {Prefix: "a b"}, {Prefix: "a\xff"}, {Prefix: strings.Repeat("x", lock.MaxNameLength+1)}},
+		"state":  {{Phase: "gone"}, {Phase: "Held"}},
+		"holder": {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\x00"}, {Holder: "a\xff"}},
+		"limit":  {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+		"cursor": {{Cursor: strings.Repeat("c", 1000)}},
+	} {
+		for _, q := range wrong {
+			_, err := s.locks.Locks(s.ctx, q)
+			s.atFault(q, err, field)
+		}
+	}
+}
+
+func boundEvents(s *scene) {
+	for field, wrong := range map[string][]lock.EventQuery{
+		"lock":   {{Name: "a/b"}, {Name: "a\xff"}, {Name: strings.Repeat("x", lock.MaxNameLength+1)}},
+		"prefix": {{Prefix: "a/b"}, {Prefix: "-"}, {Name: s.name, Prefix: s.name}},
+		"limit":  {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+		"cursor": {{Cursor: strings.Repeat("c", 1000)}},
+	} {
+		for _, q := range wrong {
+			_, err := s.locks.Events(s.ctx, q)
+			s.atFault(q, err, field)
+		}
+	}
+}
+
+func boundVerify(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})
+		s.atFault(name, err, "name")
+	}
+	for _, token := range badTokens() {
+		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})
+		s.atFault(token, err, "fencing_token")
+	}
+}
+
+func boundWrite(s *scene) {
+	right := lock.FencedWrite{Key: s.name, Lock: s.name, Token: 1, Value: json.RawMessage(`1`)}
+	refused := func(field string, change func(*lock.FencedWrite)) {
+		s.Helper()
+		w := right
+		change(&w)
+		_, err := s.locks.WriteFenced(s.ctx, w)
+		s.atFault(w, err, field)
+	}
+	for _, name := range badNames() {
+		refused("key", func(w *lock.FencedWrite) { w.Key = name })
+		refused("lock", func(w *lock.FencedWrite) { w.Lock = name })
+	}
+	for _, token := range badTokens() {
+		refused("fencing_token", func(w *lock.FencedWrite) { w.Token = token })
+	}
+	for _, value := range []string{"", "{", "1 2", "nul", "\"\xff\""} {
+		refused("value", func(w *lock.FencedWrite) { w.Value = json.RawMessage(value) })
+	}
+	refused("value", func(w *lock.FencedWrite) { w.Value = nil })
+	refused("if_version", func(w *lock.FencedWrite) { w.IfVersion = new(int64(-1)) })
+}
+
+func boundRead(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.ReadFenced(s.ctx, name)
+		s.atFault(name, err, "key")
+	}
+}

@@ -1,0 +1,188 @@
+package locktest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func recording() cases {
+	return cases{
+		"a lock's events tell its history, in order":            recordHistory,
+		"an event tells who, with which token, and why":         recordFacts,
+		"renewals, replays and refusals are none":               recordQuiet,
+		"pages have no gaps and no duplicates":                  recordPages,
+		"an empty page leads to what comes later":               recordLater,
+		"a prefix selects the events of several locks":          recordPrefix,
+		"a cursor that is none is refused":                      recordCursor,
+		"a lock never used has no events, and a cursor even so": recordNothing,
+	}
+}
+
+// A reader reads on from where it is.
+type reader struct {
+	s *scene
+	q lock.EventQuery
+}
+
+// read returns the next page. Its cursor is never empty.
+func (r *reader) read() []lock.Event {
+	r.s.Helper()
+	page, err := r.s.locks.Events(r.s.ctx, r.q)
+	r.s.must(err)
+	if page.Next == "" {
+		r.s.Fatal("a page of events has no cursor")
+	}
+	if limit := r.q.Limit; limit > 0 && len(page.Items) > limit {
+		r.s.Fatalf("a page has %d events, want at most %d", len(page.Items), limit)
+	}
+	r.q.Cursor = page.Next
+	return page.Items
+}
+
+// want reads until there are n events, and then to the end.
+func (r *reader) want(n int) []lock.Event {
+	r.s.Helper()
+	var all []lock.Event
+	r.s.eventually(fmt.Sprintf("there are %d events", n), func() bool {
+		page := r.read()
+		for ; len(page) > 0; page = r.read() {
+			all = append(all, page...)
+		}
+		return len(all) >= n
+	})
+	if len(all) != n {
+		r.s.Fatalf("there are %d events, want %d: %+v", len(all), n, all)
+	}
+	return all
+}
+
+// recorded returns the n events of the lock.
+func (s *scene) recorded(name string, n int) []lock.Event {
+	s.Helper()
+	return (&reader{s, lock.EventQuery{Name: name}}).want(n)
+}
+
+func kinds(events []lock.Event) []lock.Kind {
+	var kinds []lock.Kind
+	for _, e := range events {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// gapless ends the test unless events are the first of one lock, in order.
+func (s *scene) gapless(events []lock.Event) {
+	s.Helper()
+	for i, e := range events {
+		if e.Revision != int64(i+1) {
+			s.Fatalf("event %d has the revision %d: %+v", i+1, e.Revision, events)
+		}
+		if i > 0 && (e.ID <= events[i-1].ID || e.At.Before(events[i-1].At)) {
+			s.Fatalf("event %d is not after the one before it: %+v", i+1, events)
+		}
+	}
+}
+
+func recordHistory(s *scene) {
+	s.released(lock.Acquire{})
+	s.expired(lock.Acquire{})
+	s.revoked(s.granted(lock.Acquire{}))
+	s.granted(lock.Acquire{})
+	events := s.recorded(s.name, 7)
+	s.gapless(events)
+	want := []lock.Kind{
+		lock.Granted, lock.Released, lock.Granted, lock.Expired, lock.Granted, lock.Revoked, lock.Granted,
+	}
+	if got := kinds(events); !slices.Equal(got, want) {
+		s.Errorf("the history is %v, want %v", got, want)
+	}
+}
+
+func recordFacts(s *scene) {
+	g := s.granted(lock.Acquire{Holder: "somebody"})
+	l := s.revoked(g)
+	events := s.recorded(s.name, 2)
+	granted, revoked := events[0], events[1]
+	if !near(granted.At, g.AcquiredAt) || !near(revoked.At, l.ChangedAt) {
+		s.Errorf("the events are of %v and %v, want %v and %v", granted.At, revoked.At, g.AcquiredAt, l.ChangedAt)
+	}
+	if granted.Reason != "" || revoked.Reason != theReason {
+		s.Errorf("the reasons are %q and %q, want none and %q", granted.Reason, revoked.Reason, theReason)
+	}
+	for _, e := range events {
+		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "somebody" || e.Token != g.Token {
+			s.Errorf("the event is %+v", e)
+		}
+	}
+}
+
+func recordQuiet(s *scene) {
+	g := s.granted(lock.Acquire{})
+	_, err := s.renew(g, 0)
+	s.must(err)
+	s.granted(lock.Acquire{LeaseID: g.ID})
+	_, err = s.acquire(lock.Acquire{Holder: "second"})
+	s.refused(err, lock.ErrHeld)
+	s.must(s.release(g))
+	s.must(s.release(g))
+	s.gapless(s.recorded(s.name, 2))
+}
+
+func recordPages(s *scene) {
+	for range 4 {
+		s.released(lock.Acquire{})
+	}
+	for limit := range 10 {
+		r := &reader{s, lock.EventQuery{Name: s.name, Limit: limit}}
+		s.gapless(r.want(8))
+	}
+}
+
+func recordLater(s *scene) {
+	r := &reader{s, lock.EventQuery{Name: s.name}}
+	r.want(0)
+	s.released(lock.Acquire{})
+	first := r.want(2)
+	r.want(0)
+	s.granted(lock.Acquire{})
+	s.gapless(append(first, r.want(1)...))
+}
+
+func recordPrefix(s *scene) {
+	for _, name := range []string{":b", ":a", ":b", ":c", ":a"} {
+		s.released(lock.Acquire{Name: s.name + name})
+	}
+	s.released(lock.Acquire{Name: s.name})
+	r := &reader{s, lock.EventQuery{Prefix: s.name + ":", Limit: 3}}
+	of := map[string][]lock.Event{}
+	var last int64
+	for _, e := range r.want(10) {
+		if e.ID <= last {
+			s.Errorf("event %d comes after event %d", e.ID, last)
+		}
+		last = e.ID
+		of[e.Name] = append(of[e.Name], e)
+	}
+	for name, n := range map[string]int{":a": 4, ":b": 4, ":c": 2} {
+		if events := of[s.name+name]; len(events) != n {
+			s.Errorf("there are %d events of %s, want %d", len(events), name, n)
+		} else {
+			s.gapless(events)
+		}
+	}
+}
+
+func recordCursor(s *scene) {
+	for _, cursor := range []string{"x", "not a cursor", "%00", "1 or 1=1"} {
+		_, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Cursor: cursor})
+		if e := s.refused(err, lock.ErrInvalid); e.Field != "cursor" {
+			s.Errorf("the cursor %q: the field at fault is %q", cursor, e.Field)
+		}
+	}
+}
+
+func recordNothing(s *scene) {
+	s.recorded(s.name, 0)
+}

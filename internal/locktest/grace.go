@@ -1,0 +1,116 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func gracing() cases {
+	return cases{
+		"in the grace others are refused":           graceRefuses,
+		"in the grace the holder renews":            graceRenews,
+		"in the grace the holder releases":          graceReleases,
+		"in the grace an acquire is still replayed": graceReplays,
+		"in the grace the lock shows who may go on": graceShows,
+		"in the grace an operator may revoke":       graceRevokes,
+		"in the grace the token is still current":   graceVerifies,
+		"after the grace the lease is lost":         graceEnds,
+		"the next holder has to wait for the grace": graceWaits,
+	}
+}
+
+// graced acquires and waits until the lease is in its grace, which outlives the test.
+func (s *scene) graced() lock.Grant {
+	s.Helper()
+	g := s.granted(lock.Acquire{TTL: brief, Grace: lock.LongestGrace})
+	s.wait(s.name, lock.InGrace)
+	return g
+}
+
+func graceRefuses(s *scene) {
+	g := s.graced()
+	_, err := s.acquire(lock.Acquire{Holder: "second"})
+	e := s.refused(err, lock.ErrHeld)
+	if e.Holder != "first" || e.Newest != g.Token || e.RetryAfter <= 0 || e.RetryAfter > lock.LongestGrace {
+		s.Errorf("the refusal is %+v", e)
+	}
+}
+
+func graceRenews(s *scene) {
+	g := s.graced()
+	r, err := s.renew(g, alive)
+	s.must(err)
+	if r.Token != g.Token {
+		s.Errorf("the renewal changed the token from %d to %d", g.Token, r.Token)
+	}
+	if l := s.look(s.name); l.Phase != lock.Held || l.Revision != 1 {
+		s.Errorf("after the renewal the lock is %+v", l)
+	}
+}
+
+func graceReleases(s *scene) {
+	g := s.graced()
+	s.must(s.release(g))
+	s.granted(lock.Acquire{Holder: "second"})
+}
+
+func graceReplays(s *scene) {
+	g := s.graced()
+	again := s.granted(lock.Acquire{LeaseID: g.ID})
+	if !again.Replayed || again.Token != g.Token || !near(again.ExpiresAt, g.ExpiresAt) {
+		s.Errorf("the replay is %+v, want the lease of before", again)
+	}
+	if left := time.Until(again.Until); left > lateness {
+		s.Errorf("Until leaves %v of a lease that is past its end", left)
+	}
+}
+
+func graceShows(s *scene) {
+	g := s.graced()
+	l := s.look(s.name)
+	if l.Phase != lock.InGrace || len(l.Leases) != 1 {
+		s.Fatalf("the lock is %+v", l)
+	}
+	if h := l.Leases[0]; h.Remaining != 0 || h.Token != g.Token || h.Grace != lock.LongestGrace {
+		s.Errorf("the lease is shown as %+v", h)
+	}
+}
+
+func graceRevokes(s *scene) {
+	g := s.graced()
+	s.revoked(g)
+	_, err := s.renew(g, alive)
+	s.lost(err, lock.Revoked)
+}
+
+func graceVerifies(s *scene) {
+	g := s.graced()
+	v := s.verify(s.name, g.Token)
+	if v.Standing != lock.Current || v.Remaining != 0 {
+		s.Errorf("the verdict is %+v, want current with nothing left", v)
+	}
+}
+
+func graceEnds(s *scene) {
+	g := s.granted(lock.Acquire{TTL: brief, Grace: brief})
+	s.wait(s.name, lock.Free)
+	_, err := s.renew(g, alive)
+	s.lost(err, lock.Expired)
+	s.lost(s.release(g), lock.Expired)
+}
+
+func graceWaits(s *scene) {
+	first := s.granted(lock.Acquire{TTL: brief, Grace: 4 * brief})
+	s.eventually("the second holder has the lock", func() bool {
+		second, err := s.acquire(lock.Acquire{Holder: "second"})
+		if err != nil {
+			s.refused(err, lock.ErrHeld)
+			return false
+		}
+		if second.AcquiredAt.Before(first.OverAt().Add(-time.Millisecond)) {
+			s.Errorf("the lock was given away %v before the grace's end", first.OverAt().Sub(second.AcquiredAt))
+		}
+		return true
+	})
+}

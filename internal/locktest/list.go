@@ -1,0 +1,146 @@
+package locktest
+
+import (
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func listing() cases {
+	return cases{
+		"a prefix selects names, in the order of their bytes":   listPrefix,
+		"a state selects locks as they are now":                 listPhase,
+		"a holder selects what it has, and nothing that it had": listHolder,
+		"pages have no gaps, no duplicates and an end":          listPages,
+		"a listed lock is as it is when looked at":              listSame,
+		"a cursor that is none is refused":                      listCursor,
+		"a prefix that nothing has gives an empty page":         listNothing,
+	}
+}
+
+// names returns the names of the locks on all pages, less their common prefix.
+func (s *scene) names(q lock.LockQuery) []string {
+	s.Helper()
+	var names []string
+	for {
+		page, err := s.locks.Locks(s.ctx, q)
+		s.must(err)
+		if q.Limit > 0 && len(page.Items) > q.Limit {
+			s.Fatalf("a page has %d locks, want at most %d", len(page.Items), q.Limit)
+		}
+		for _, l := range page.Items {
+			names = append(names, l.Name[len(s.name):])
+		}
+		if page.Next == "" {
+			return names
+		}
+		if page.Next == q.Cursor {
+			s.Fatalf("the page after %q leads to itself", q.Cursor)
+		}
+		q.Cursor = page.Next
+	}
+}
+
+func listPrefix(s *scene) {
+	names := []string{":a", ":b", ":Z", ":a:b", ":a.b", ":a-b", ":a_b", ":a@b", ":10", ":9", "-"}
+	for _, n := range names {
+		s.released(lock.Acquire{Name: s.name + n})
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(names, s.names(lock.LockQuery{Prefix: s.name})); diff != "" {
+		s.Errorf("the list differs (-want +got):\n%s", diff)
+	}
+	below := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return len(n) < 2 || n[:2] != ":a" })
+	if diff := cmp.Diff(below, s.names(lock.LockQuery{Prefix: s.name + ":a"})); diff != "" {
+		s.Errorf("the list under :a differs (-want +got):\n%s", diff)
+	}
+	if got := s.names(lock.LockQuery{Prefix: s.name + ":a_"}); !slices.Equal(got, []string{":a_b"}) {
+		s.Errorf("the list under :a_ is %v: a prefix is no pattern", got)
+	}
+}
+
+func listPhase(s *scene) {
+	s.granted(lock.Acquire{Name: s.name + ":held"})
+	s.released(lock.Acquire{Name: s.name + ":released"})
+	s.expired(lock.Acquire{Name: s.name + ":expired"})
+	s.granted(lock.Acquire{Name: s.name + ":grace", TTL: brief, Grace: lock.LongestGrace})
+	s.wait(s.name+":grace", lock.InGrace)
+	for phase, want := range map[lock.Phase][]string{
+		lock.Held:    {":held"},
+		lock.InGrace: {":grace"},
+		lock.Free:    {":expired", ":released"},
+		"":           {":expired", ":grace", ":held", ":released"},
+	} {
+		for _, limit := range []int{0, 1} {
+			if got := s.names(lock.LockQuery{Prefix: s.name, Phase: phase, Limit: limit}); !slices.Equal(got, want) {
+				s.Errorf("in state %q, %d a page, there are %v, want %v", phase, limit, got, want)
+			}
+		}
+	}
+}
+
+func listHolder(s *scene) {
+	s.granted(lock.Acquire{Name: s.name + ":1", Holder: "me & 'you' %"})
+	s.granted(lock.Acquire{Name: s.name + ":2", Holder: "me"})
+	s.granted(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: brief, Grace: lock.LongestGrace})
+	s.released(lock.Acquire{Name: s.name + ":4", Holder: "me & 'you' %"})
+	s.expired(lock.Acquire{Name: s.name + ":5", Holder: "me & 'you' %"})
+	q := lock.LockQuery{Prefix: s.name, Holder: "me & 'you' %"}
+	if got := s.names(q); !slices.Equal(got, []string{":1", ":3"}) {
+		s.Errorf("the holder has %v, want :1 and :3", got)
+	}
+	q.Phase = lock.Held
+	s.wait(s.name+":3", lock.InGrace)
+	if got := s.names(q); !slices.Equal(got, []string{":1"}) {
+		s.Errorf("the holder has %v that are held, want :1", got)
+	}
+}
+
+func listPages(s *scene) {
+	var want []string
+	for c := 'a'; c < 'h'; c++ {
+		s.released(lock.Acquire{Name: s.name + ":" + string(c)})
+		want = append(want, ":"+string(c))
+	}
+	for limit := range 9 {
+		if got := s.names(lock.LockQuery{Prefix: s.name, Limit: limit}); !slices.Equal(got, want) {
+			s.Errorf("%d a page: the list is %v, want %v", limit, got, want)
+		}
+	}
+}
+
+func listSame(s *scene) {
+	s.granted(lock.Acquire{Metadata: []byte(`{"a":1}`), Grace: brief})
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	s.must(err)
+	if len(page.Items) != 1 || len(page.Items[0].Leases) != 1 {
+		s.Fatalf("the list is %+v", page)
+	}
+	listed, looked := page.Items[0], s.look(s.name)
+	if looked.AsOf.Before(listed.AsOf) {
+		s.Errorf("looked at %v, after the list of %v", looked.AsOf, listed.AsOf)
+	}
+	listed.AsOf, listed.Leases[0].Remaining = looked.AsOf, looked.Leases[0].Remaining
+	if diff := cmp.Diff(looked, listed); diff != "" {
+		s.Errorf("the lock differs (-looked at +listed):\n%s", diff)
+	}
+}
+
+func listCursor(s *scene) {
+	for _, cursor := range []string{"x", "not a cursor", "AAAA", "%00", "1 or 1=1"} {
+		_, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Cursor: cursor})
+		if e := s.refused(err, lock.ErrInvalid); e.Field != "cursor" {
+			s.Errorf("the cursor %q: the field at fault is %q", cursor, e.Field)
+		}
+	}
+}
+
+func listNothing(s *scene) {
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	s.must(err)
+	if len(page.Items) != 0 || page.Next != "" {
+		s.Errorf("the page is %+v", page)
+	}
+}

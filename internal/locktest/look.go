@@ -1,0 +1,99 @@
+package locktest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func looking() cases {
+	return cases{
+		"a lock never used is free":                   lookNever,
+		"looking at a lock does not make it known":    lookQuiet,
+		"a held lock shows its lease":                 lookHeld,
+		"what remains and the instants agree":         lookInstants,
+		"the revision grows by one a transition":      lookRevision,
+		"nothing that anybody may see holds a secret": lookSecret,
+	}
+}
+
+func lookNever(s *scene) {
+	l := s.look(s.name)
+	if l.Name != s.name || l.Phase != lock.Free || l.Revision != 0 || l.Token != 0 || len(l.Leases) != 0 {
+		s.Errorf("a lock never used is %+v", l)
+	}
+	if l.AsOf.IsZero() || !l.ChangedAt.IsZero() {
+		s.Errorf("it is shown as of %v and changed at %v", l.AsOf, l.ChangedAt)
+	}
+}
+
+func lookQuiet(s *scene) {
+	s.look(s.name)
+	if got := s.names(lock.LockQuery{Prefix: s.name}); len(got) != 0 {
+		s.Errorf("the list has %v", got)
+	}
+}
+
+func lookHeld(s *scene) {
+	g := s.granted(lock.Acquire{Holder: "first", Grace: time.Second, Metadata: []byte(`{"a":[1,2]}`)})
+	l := s.look(s.name)
+	if l.Phase != lock.Held || l.Token != g.Token || l.Revision != 1 || len(l.Leases) != 1 {
+		s.Fatalf("the lock is %+v", l)
+	}
+	h := l.Leases[0]
+	if h.Slot != 0 || h.Mode != lock.Exclusive || h.Holder != "first" || h.Token != g.Token || h.Grace != time.Second ||
+		!near(h.AcquiredAt, g.AcquiredAt) || !near(h.ExpiresAt, g.ExpiresAt) || !sameJSON(h.Metadata, g.Metadata) {
+		s.Errorf("the lease %+v is shown as %+v", g.Lease, h)
+	}
+}
+
+func lookInstants(s *scene) {
+	g := s.granted(lock.Acquire{})
+	l := s.look(s.name)
+	if !near(l.ChangedAt, g.AcquiredAt) {
+		s.Errorf("the lock changed at %v, want the grant's %v", l.ChangedAt, g.AcquiredAt)
+	}
+	if l.AsOf.Before(g.AcquiredAt) {
+		s.Errorf("the lock is shown as of %v, before the grant at %v", l.AsOf, g.AcquiredAt)
+	}
+	if want := l.Leases[0].ExpiresAt.Sub(l.AsOf); (l.Leases[0].Remaining - want).Abs() > 2*time.Millisecond {
+		s.Errorf("%v remain, want the %v between the instants", l.Leases[0].Remaining, want)
+	}
+}
+
+func lookRevision(s *scene) {
+	steps := []func(){
+		func() { s.granted(lock.Acquire{LeaseID: newID()}) },
+		func() { s.revoked(lock.Grant{Lease: lock.Lease{Token: s.look(s.name).Token}}) },
+		func() { s.granted(lock.Acquire{}) },
+	}
+	for i, step := range steps {
+		step()
+		if l := s.look(s.name); l.Revision != int64(i+1) {
+			s.Fatalf("after %d transitions the revision is %d", i+1, l.Revision)
+		}
+	}
+}
+
+func lookSecret(s *scene) {
+	g := s.granted(lock.Acquire{})
+	replaced := s.released(lock.Acquire{Name: s.name + ":b"})
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	s.must(err)
+	seen := fmt.Sprintf("%+v %+v %+v %+v", page, s.look(s.name), s.recorded(s.name, 1), s.recorded(s.name+":b", 2))
+	text, err := json.Marshal([]any{page, s.look(s.name), s.recorded(s.name, 1), s.recorded(s.name+":b", 2)})
+	s.must(err)
+	for _, id := range []lock.LeaseID{g.ID, replaced.ID} {
+		for _, secret := range []string{uuid.UUID(id).String(), hex.EncodeToString(id[:]), fmt.Sprintf("%v", [16]byte(id))} {
+			if strings.Contains(seen+string(text), secret) {
+				s.Errorf("a lease_id is shown in %s", seen)
+			}
+		}
+	}
+}

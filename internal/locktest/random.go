@@ -1,0 +1,54 @@
+package locktest
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// AtRandom returns a service that sends each call to any one of services, as a
+// balancer before several replicas does.
+func AtRandom(services ...lock.Service) lock.Service { return balancer(services) }
+
+type balancer []lock.Service
+
+func (b balancer) any() lock.Service { return b[rand.IntN(len(b))] }
+
+func (b balancer) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	return b.any().Acquire(ctx, a)
+}
+
+func (b balancer) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	return b.any().Renew(ctx, r)
+}
+
+func (b balancer) Release(ctx context.Context, r lock.Release) error { return b.any().Release(ctx, r) }
+
+func (b balancer) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
+	return b.any().Revoke(ctx, r)
+}
+
+func (b balancer) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	return b.any().Lock(ctx, name)
+}
+
+func (b balancer) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	return b.any().Locks(ctx, q)
+}
+
+func (b balancer) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	return b.any().Events(ctx, q)
+}
+
+func (b balancer) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+	return b.any().VerifyToken(ctx, v)
+}
+
+func (b balancer) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+	return b.any().WriteFenced(ctx, w)
+}
+
+func (b balancer) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+	return b.any().ReadFenced(ctx, key)
+}

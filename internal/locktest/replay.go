@@ -1,0 +1,122 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func replaying() cases {
+	return cases{
+		"the same lease_id finds the same lease":                    replaySame,
+		"a replay prolongs nothing":                                 replayProlongs,
+		"a replay with other wishes changes nothing":                replayWishes,
+		"a replay of a renewed lease tells of the new end":          replayRenewed,
+		"another holder under the lease_id is refused":              replayOther,
+		"a released lease_id is never granted again":                replayReleased,
+		"an expired lease_id is never granted again":                replayExpired,
+		"a revoked lease_id is never granted again":                 replayRevoked,
+		"an ended lease_id is lost also while another has the lock": replayOusted,
+	}
+}
+
+func replaySame(s *scene) {
+	a := lock.Acquire{LeaseID: newID(), Metadata: []byte(`{"a":1}`), Grace: time.Second, MaxHold: time.Hour}
+	first := s.granted(a)
+	again := s.granted(a)
+	if !again.Replayed {
+		s.Error("the second acquire does not say that it is a replay")
+	}
+	same := cmp.Options{cmpopts.IgnoreFields(lock.Lease{}, "Metadata"), cmpopts.EquateApproxTime(time.Millisecond)}
+	if diff := cmp.Diff(first.Lease, again.Lease, same); diff != "" {
+		s.Errorf("the leases differ (-first +again):\n%s", diff)
+	}
+	if !sameJSON(first.Metadata, again.Metadata) {
+		s.Errorf("the metadata became %s", again.Metadata)
+	}
+	if l := s.look(s.name); l.Revision != 1 {
+		s.Errorf("the lock changed hands %d times, want once", l.Revision)
+	}
+}
+
+func replayProlongs(s *scene) {
+	a := lock.Acquire{LeaseID: newID()}
+	before := time.Now()
+	first := s.granted(a)
+	took := time.Since(before)
+	again := s.granted(a)
+	if latest := first.Until.Add(took + lateness); again.Until.After(latest) {
+		s.Errorf("the replay's Until is %v later than the first's", again.Until.Sub(first.Until))
+	}
+	if !near(first.ExpiresAt, again.ExpiresAt) {
+		s.Errorf("the replay moved the end by %v", again.ExpiresAt.Sub(first.ExpiresAt))
+	}
+}
+
+func replayWishes(s *scene) {
+	id := newID()
+	first := s.granted(lock.Acquire{LeaseID: id})
+	again := s.granted(lock.Acquire{LeaseID: id, TTL: 2 * alive, Grace: time.Second, MaxHold: alive, Metadata: []byte(`{}`)})
+	if again.TTL != alive || again.Grace != 0 || again.MaxHold != 0 || again.Metadata != nil {
+		s.Errorf("the lease became %+v", again.Lease)
+	}
+	if again.Token != first.Token || !near(again.ExpiresAt, first.ExpiresAt) {
+		s.Error("the replay changed the lease's token or its end")
+	}
+}
+
+func replayRenewed(s *scene) {
+	a := lock.Acquire{LeaseID: newID()}
+	s.granted(a)
+	renewed, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: a.LeaseID, TTL: 2 * alive})
+	s.must(err)
+	again := s.granted(a)
+	if !near(again.ExpiresAt, renewed.ExpiresAt) || again.TTL != 2*alive {
+		s.Errorf("the replay tells of the end %v and the TTL %v, want %v and %v",
+			again.ExpiresAt, again.TTL, renewed.ExpiresAt, 2*alive)
+	}
+}
+
+func replayOther(s *scene) {
+	g := s.granted(lock.Acquire{Holder: "first"})
+	_, err := s.acquire(lock.Acquire{LeaseID: g.ID, Holder: "second"})
+	s.refused(err, lock.ErrLeaseIDInUse)
+	if l := s.look(s.name); l.Revision != 1 || l.Leases[0].Holder != "first" {
+		s.Errorf("the refusal changed the lock: %+v", l)
+	}
+}
+
+func replayReleased(s *scene) {
+	g := s.released(lock.Acquire{})
+	_, err := s.acquire(lock.Acquire{LeaseID: g.ID})
+	if e := s.lost(err, lock.Released); e.Token != g.Token {
+		s.Errorf("the refusal names token %d, want %d", e.Token, g.Token)
+	}
+}
+
+func replayExpired(s *scene) {
+	g := s.expired(lock.Acquire{})
+	_, err := s.acquire(lock.Acquire{LeaseID: g.ID})
+	s.lost(err, lock.Expired)
+	_, err = s.acquire(lock.Acquire{LeaseID: g.ID})
+	s.lost(err, lock.Expired)
+}
+
+func replayRevoked(s *scene) {
+	g := s.granted(lock.Acquire{})
+	s.revoked(g)
+	_, err := s.acquire(lock.Acquire{LeaseID: g.ID})
+	if e := s.lost(err, lock.Revoked); e.Reason != theReason {
+		s.Errorf("the reason is %q, want %q", e.Reason, theReason)
+	}
+}
+
+func replayOusted(s *scene) {
+	first := s.expired(lock.Acquire{})
+	s.granted(lock.Acquire{Holder: "second"})
+	_, err := s.acquire(lock.Acquire{LeaseID: first.ID})
+	s.lost(err, lock.Expired)
+}

@@ -1,0 +1,96 @@
+package locktest
+
+import (
+	"encoding/json"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func versioning() cases {
+	return cases{
+		"a write at the version that there is lands":       versionRight,
+		"a write at another version is refused":            versionWrong,
+		"version 0 writes only what is not there":          versionZero,
+		"a conditional write sent again changes nothing":   versionReplay,
+		"a conditional write is no replay of another":      versionOther,
+		"a stale token is refused whatever the version is": versionStale,
+	}
+}
+
+func (s *scene) writeAt(version int64, token lock.Token, value string) (lock.Fenced, error) {
+	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{
+		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value), IfVersion: &version,
+	})
+}
+
+func versionRight(s *scene) {
+	g := s.granted(lock.Acquire{})
+	for i := range int64(3) {
+		f, err := s.writeAt(i, g.Token, `{"a":1}`)
+		s.must(err)
+		if f.Version != i+1 {
+			s.Errorf("the write at version %d gave version %d", i, f.Version)
+		}
+	}
+}
+
+func versionWrong(s *scene) {
+	g := s.granted(lock.Acquire{})
+	s.wrote(g.Token, `1`)
+	s.wrote(g.Token, `2`)
+	for _, version := range []int64{0, 1, 3, 1 << 40} {
+		_, err := s.writeAt(version, g.Token, `"new"`)
+		if e := s.refused(err, lock.ErrVersionMismatch); e.Version != 2 {
+			s.Errorf("the refusal names version %d, want 2", e.Version)
+		}
+	}
+	f, err := s.locks.ReadFenced(s.ctx, s.name)
+	s.must(err)
+	if f.Version != 2 || string(f.Value) != `2` {
+		s.Errorf("after the refusals the resource is %+v", f)
+	}
+}
+
+func versionZero(s *scene) {
+	g := s.granted(lock.Acquire{})
+	_, err := s.writeAt(1, g.Token, `1`)
+	if e := s.refused(err, lock.ErrVersionMismatch); e.Version != 0 {
+		s.Errorf("the refusal names version %d of what is not there", e.Version)
+	}
+	_, err = s.writeAt(0, g.Token, `1`)
+	s.must(err)
+	_, err = s.writeAt(0, g.Token, `2`)
+	s.refused(err, lock.ErrVersionMismatch)
+}
+
+func versionReplay(s *scene) {
+	g := s.granted(lock.Acquire{})
+	first, err := s.writeAt(0, g.Token, `{"a": 1}`)
+	s.must(err)
+	again, err := s.writeAt(0, g.Token, `{"a":1}`)
+	s.must(err)
+	if again.Version != 1 || !near(again.WrittenAt, first.WrittenAt) || !sameJSON(again.Value, first.Value) {
+		s.Errorf("the write gave %+v and then %+v", first, again)
+	}
+}
+
+func versionOther(s *scene) {
+	g := s.granted(lock.Acquire{})
+	_, err := s.writeAt(0, g.Token, `1`)
+	s.must(err)
+	_, err = s.writeAt(1, g.Token, `1`)
+	s.must(err)
+	_, err = s.writeAt(0, g.Token, `1`)
+	s.refused(err, lock.ErrVersionMismatch)
+}
+
+func versionStale(s *scene) {
+	first := s.released(lock.Acquire{})
+	_, err := s.writeAt(0, first.Token, `1`)
+	s.must(err)
+	second := s.granted(lock.Acquire{})
+	_, err = s.writeAt(0, first.Token, `1`)
+	s.stale(err, first.Token, second.Token)
+	_, err = s.writeAt(1, second.Token, `2`)
+	s.must(err)
+}

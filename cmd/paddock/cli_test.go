@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestMisuseIsExplained(t *testing.T) {
+	t.Parallel()
+	const url = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":                          {nil, `expected one of "serve"`},
+		"an unknown command":                  {[]string{"unlock"}, "unlock"},
+		"an unknown flag":                     {[]string{"serve", "--port=80"}, "paddock serve --help"},
+		"an unknown level":                    {[]string{"--log-level=loud", "version"}, "--log-level"},
+		"serve without a database":            {[]string{"serve"}, "PADDOCK_DATABASE_URL"},
+		"serve with a malformed database URL": {[]string{"serve", "--database-url=postgres://a b:x@y:z"}, "malformed"},
+		"serve with an unknown sslmode":       {[]string{"serve", "--database-url=postgres://a@b/c?sslmode=maybe"}, "sslmode"},
+		"serve with bounds that contradict":   {[]string{"serve", url, "--min-ttl=10s", "--max-ttl=1s"}, "the default TTL"},
+		"serve without a port":                {[]string{"serve", url, "--listen=127.0.0.1"}, "HOST:PORT"},
+		"dev beyond loopback":                 {[]string{"dev", "--ephemeral", "--listen=0.0.0.0:0"}, "loopback"},
+		"dev with data kept and not":          {[]string{"dev", "--ephemeral", "--dir=/tmp/x"}, "can't be used together"},
+		"migrate down without steps":          {[]string{"migrate", "down", url}, "--steps"},
+		"migrate down by none":                {[]string{"migrate", "down", url, "--yes", "--steps=0"}, "1 or more"},
+		"migrate down without a yes":          {[]string{"migrate", "down", url, "--steps=1"}, "--yes"},
+		"demo of what is no URL":              {[]string{"demo", "--url=here"}, "--url here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := call(t, nil, c.args...)
+			if code != exitUsage || !strings.Contains(stderr, c.want) || stdout != "" {
+				t.Errorf("exit code %d, want %d and %q in:\n%s%s", code, exitUsage, c.want, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestHelpIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"migrate", "down", "--help"}} {
+		code, stdout, stderr := call(t, nil, args...)
+		if code != exitOK || !strings.Contains(stdout, "Usage: paddock") || stderr != "" {
+			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
+func TestTheEnvironmentStandsInForFlags(t *testing.T) {
+	t.Parallel()
+	parsed := func(env map[string]string, args ...string) serveCommand {
+		var line commandLine
+		if _, err := parse(&line, append([]string{"serve"}, args...), variablesOf(env), t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		return line.Serve
+	}
+	env := map[string]string{"DATABASE_URL": "usual", "PADDOCK_LISTEN": "127.0.0.1:1", "PADDOCK_MIN_TTL": "", "PADDOCK_NO_AUTH": "true"}
+	got := parsed(env, "--listen=127.0.0.1:2")
+	if got.URL != "usual" || got.Listen != "127.0.0.1:2" {
+		t.Errorf("URL %q, listen %q: want the variable and the flag", got.URL, got.Listen)
+	}
+	if got.MinTTL != lock.ShortestTTL {
+		t.Errorf("least TTL %v: an empty variable is to count as none", got.MinTTL)
+	}
+	if got.NoAuth {
+		t.Error("a variable has opened the service")
+	}
+	env["PADDOCK_DATABASE_URL"] = "ours"
+	if got := parsed(env); got.URL != "ours" || got.Listen != "127.0.0.1:1" {
+		t.Errorf("URL %q, listen %q: want those of our variables", got.URL, got.Listen)
+	}
+}
+
+func TestExitCodesTellWhoIsAtFault(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[int]error{
+		exitOK:          nil,
+		exitFailed:      errors.New("anything"),
+		exitUsage:       fmt.Errorf("wrapped: %w", usagef("wrong")),
+		exitUnreachable: fmt.Errorf("wrapped: %w", &lock.Error{Code: lock.ErrUnavailable}),
+		exitInternal:    &lock.Error{Code: lock.ErrInternal},
+	} {
+		if got := exitCode(err); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestVersionSaysWhatThisIs(t *testing.T) {
+	t.Parallel()
+	code, stdout, _ := call(t, nil, "version")
+	if code != exitOK || !strings.HasPrefix(stdout, "paddock ") || !strings.Contains(stdout, "go1.") {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+)
+
+func TestAPasswordIsNeverShown(t *testing.T) {
+	t.Parallel()
+	const password = "hunter2"
+	elsewhere, err := url.Parse(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere.User, elsewhere.Path = url.UserPassword("nobody", password), "/nothing"
+	for name, c := range map[string]struct {
+		url  string
+		code int
+	}{
+		"a URL with a space":            {"postgres://me:" + password + "@a b/c", exitUsage},
+		"a port that is none":           {"postgres://me:" + password + "@host:port/c", exitUsage},
+		"a sslmode that is none":        {"postgres://me:" + password + "@host/c?sslmode=maybe", exitUsage},
+		"a sslmode beside the password": {"postgres://me@host/c?sslmode=maybe&password=" + password, exitUsage},
+		"words and values":              {"host=there port=x password=" + password, exitUsage},
+		"nobody there":                  {"postgres://me:" + password + "@127.0.0.1:1/c", exitUnreachable},
+		"an unknown role":               {elsewhere.String(), exitUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := call(t, nil, "serve", "--log-level=debug", "--wait-database=10ms", "--database-url", c.url)
+			if code != c.code || strings.Contains(stdout+stderr, password) {
+				t.Errorf("exit code %d, want %d and no password in:\n%s%s", code, c.code, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestWhatWaitingCannotMendFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	missing, err := url.Parse(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing.Path = "/nothing"
+	code, _, stderr := call(t, nil, "serve", "--wait-database=24h", "--database-url", missing.String())
+	if code != exitUnreachable || !strings.Contains(stderr, `database "nothing" does not exist`) {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+func TestServeWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	late, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	late.Host, late.RawQuery = "", url.Values{"host": {dir}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
+
+	p := start(t, "serve", "--listen=127.0.0.1:0", "--wait-database=1m", "--database-url", late.String())
+	p.stderr.await(t, `(cannot be reached yet)`)
+	forward(t, filepath.Join(dir, ".s.PGSQL.5432"), databaseURL)
+	p.stderr.await(t, `"msg":"(listening)"`)
+}
+
+// forward has the database answer at a socket as well.
+func forward(t *testing.T, socket, databaseURL string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, address := pgconn.NetworkAddress(config.Host, config.Port)
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, listener) })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			to, err := net.Dial(network, address)
+			if err != nil {
+				closed(t, from)
+				continue
+			}
+			go relay(t, to, from)
+			go relay(t, from, to)
+		}
+	}()
+}
+
+// relay copies until either end closes, and then closes both.
+func relay(t *testing.T, to, from net.Conn) {
+	if _, err := io.Copy(to, from); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Log(err)
+	}
+	closed(t, to)
+	closed(t, from)
+}
+
+func closed(t *testing.T, c io.Closer) {
+	if err := c.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Log(err)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/store"
+)
+
+func TestTheDemoShowsAStaleWriteRefused(t *testing.T) {
+	t.Parallel()
+	base := serveHere(t, pgtest.URL(t))
+	p := start(t, "demo", "--url", base, "--ttl=300ms")
+	if code := p.exit(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	told := p.stdout.String()
+	for _, step := range []string{
+		"A  acquires the lock", "A  writes with token 1: accepted", "A  is paused", "B  acquires the lock: token 2",
+		"B  writes with token 2: accepted", "A  wakes up", "A  writes with token 1: refused, 412 stale_token", "as B left it", "No lock can",
+	} {
+		_, after, found := strings.Cut(told, step)
+		if !found {
+			t.Fatalf("%q is missing, or not in its place, in:\n%s", step, p.stdout)
+		}
+		told = after
+	}
+}
+
+// careless is a service whose resource believes every token.
+type careless struct{ lock.Service }
+
+func (c careless) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+	now, err := c.Lock(ctx, w.Lock)
+	if err != nil {
+		return lock.Fenced{}, err
+	}
+	w.Token = now.Token
+	return c.Service.WriteFenced(ctx, w)
+}
+
+func TestTheDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
+	t.Parallel()
+	locks, err := store.Open(t.Context(), pgtest.URL(t), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locks.Close)
+	service := httptest.NewServer(server.New(server.Options{Locks: careless{locks}}))
+	t.Cleanup(service.Close)
+
+	p := start(t, "demo", "--url", service.URL, "--ttl=300ms")
+	if code := p.exit(t); code != exitFailed || !strings.Contains(p.stderr.String(), "A wrote with token 1 after token 2") {
+		t.Errorf("exit code %d:\n%s%s", code, p.stdout, p.stderr)
+	}
+}
+
+func TestTheDemoNeedsAService(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := call(t, nil, "demo", "--url=http://127.0.0.1:1")
+	if code != exitUnreachable || !strings.Contains(stderr, "paddock dev") {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+func TestTheDemoTellsWhyItsWorkerFailed(t *testing.T) {
+	t.Parallel()
+	base := serveHere(t, pgtest.URL(t), "--min-ttl=1s")
+	p := start(t, "demo", "--url", base, "--ttl=300ms")
+	if code := p.exit(t); code != exitFailed || !strings.Contains(p.stderr.String(), "ttl_ms is 300") {
+		t.Errorf("exit code %d:\n%s", code, p.stderr)
+	}
+}

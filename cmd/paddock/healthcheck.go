@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+type healthcheckCommand struct {
+	URL     string        `placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the replica. Without it, the address in PADDOCK_LISTEN, else http://127.0.0.1:8080."`
+	Timeout time.Duration `default:"3s" help:"How long to wait for the answer."`
+}
+
+// Run prints whether the replica is ready. Every failure is exit code 1, since
+// container engines keep the others for themselves.
+func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
+	base, err := c.base(p.env)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	if err := askReady(ctx, base); err != nil {
+		return fmt.Errorf("not ready: %w", err)
+	}
+	_, err = fmt.Fprintln(p.stdout, "ready")
+	return err
+}
+
+func (c *healthcheckCommand) base(env lookup) (string, error) {
+	if c.URL != "" {
+		return c.URL, nil
+	}
+	address, ok := env("PADDOCK_LISTEN")
+	if !ok || address == "" {
+		address = usualAddress
+	}
+	return urlOf(address)
+}
+
+// askReady returns nil if the replica at base says that it is ready, and else
+// what it says.
+func askReady(ctx context.Context, base string) (err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	said, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, said)
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+)
+
+// patience is how long a test waits for what takes milliseconds.
+const patience = time.Minute
+
+// actAsPaddock, set in the environment, has the test binary be paddock.
+const actAsPaddock = "PADDOCK_TEST_ACT_AS_PADDOCK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(actAsPaddock) != "" {
+		main()
+	}
+	pgtest.Main(m)
+}
+
+// call runs paddock in this process, with no environment but env.
+func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out, err bytes.Buffer
+	code = run(ctx, args, variablesOf(env), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func variablesOf(env map[string]string) lookup {
+	return func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	}
+}
+
+// serveHere runs paddock serve in this process until the test ends, and returns
+// its base URL. It checks that the end is a good one.
+func serveHere(t *testing.T, databaseURL string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	log := newTranscript()
+	ended := make(chan int, 1)
+	go func() {
+		args := append([]string{"serve", "--database-url", databaseURL, "--listen", "127.0.0.1:0"}, args...)
+		ended <- run(ctx, args, variablesOf(nil), log, log)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if code := <-ended; code != exitOK {
+			t.Errorf("serve ended with %d:\n%s", code, log)
+		}
+	})
+	return "http://" + log.await(t, `"msg":"listening","address":"([^"]+)"`)
+}
+
+// A transcript is what somebody has written so far. It can be awaited.
+type transcript struct {
+	mu    sync.Mutex
+	text  []byte
+	grown chan struct{} // closed by the next Write
+}
+
+func newTranscript() *transcript { return &transcript{grown: make(chan struct{})} }
+
+func (t *transcript) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	close(t.grown)
+	t.grown = make(chan struct{})
+	return len(b), nil
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
+
+func (t *transcript) now() (string, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text), t.grown
+}
+
+// await returns what the pattern's first group matches, once it does.
+func (t *transcript) await(tb testing.TB, pattern string) string {
+	tb.Helper()
+	enough := time.After(patience)
+	for re := regexp.MustCompile(pattern); ; {
+		text, grown := t.now()
+		if match := re.FindStringSubmatch(text); match != nil {
+			return match[1]
+		}
+		select {
+		case <-grown:
+		case <-enough:
+			tb.Fatalf("waited in vain for %s in:\n%s", pattern, text)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/migrations"
+)
+
+func TestTheSchemaGoesUpAndDown(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"DATABASE_URL": pgtest.EmptyURL(t)}
+	latest := migrations.Latest()
+	all, tooMany := fmt.Sprintf("--steps=%d", latest), fmt.Sprintf("--steps=%d", latest+1)
+	for _, step := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"migrate", "version"}, exitFailed, "at version 0;"},
+		{[]string{"serve", "--listen=127.0.0.1:0"}, exitFailed, "run paddock migrate up"},
+		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("was at version 0 and is at version %d now", latest)},
+		{[]string{"migrate", "up"}, exitOK, "already; nothing was changed"},
+		{[]string{"migrate", "version"}, exitOK, fmt.Sprintf("at version %d; this binary knows version %[1]d", latest)},
+		{[]string{"migrate", "down", "--yes", tooMany}, exitFailed, "cannot go down"},
+		{[]string{"migrate", "down", all}, exitUsage, "--yes"},
+		{[]string{"migrate", "down", "--yes", all}, exitOK, fmt.Sprintf("was at version %d and is at version 0 now", latest)},
+	} {
+		code, stdout, stderr := call(t, env, step.args...)
+		if code != step.code || !strings.Contains(stdout+stderr, step.want) {
+			t.Errorf("%v: exit code %d, want %d and %q in:\n%s%s", step.args, code, step.code, step.want, stdout, stderr)
+		}
+	}
+}
+
+func TestServeMigratesIfToldTo(t *testing.T) {
+	t.Parallel()
+	isReady(t, serveHere(t, pgtest.EmptyURL(t), "--migrate"))
+}
+
+// A replica of the release before may be restarted after the schema has moved on.
+func TestServeRunsOnANewerSchema(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	setSchema(t, databaseURL, "version = version + 1")
+	isReady(t, serveHere(t, databaseURL))
+	isReady(t, serveHere(t, databaseURL, "--migrate"))
+}
+
+func TestServeRefusesASchemaThatBrokeOff(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	setSchema(t, databaseURL, "dirty = true")
+	for _, args := range [][]string{{"serve"}, {"serve", "--migrate"}, {"migrate", "up"}, {"migrate", "version"}} {
+		code, _, stderr := call(t, nil, append(args, "--database-url", databaseURL)...)
+		if code != exitFailed || !strings.Contains(stderr, "dirty") {
+			t.Errorf("%v: exit code %d:\n%s", args, code, stderr)
+		}
+	}
+}
+
+func setSchema(t *testing.T, databaseURL, assignment string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "update paddock.schema_migrations set "+assignment); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

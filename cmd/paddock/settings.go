@@ -1,0 +1,47 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// The settings are flags of whatever runs the service.
+type settings struct {
+	MinTTL     time.Duration `name:"min-ttl" default:"100ms" variable:"PADDOCK_MIN_TTL" help:"Least TTL that may be asked for."`
+	MaxTTL     time.Duration `name:"max-ttl" default:"24h" variable:"PADDOCK_MAX_TTL" help:"Greatest TTL that may be asked for."`
+	DefaultTTL time.Duration `name:"default-ttl" placeholder:"DURATION" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that asks for none (30s, or the nearest that is allowed)."`
+	MaxGrace   time.Duration `name:"max-grace" default:"1m" variable:"PADDOCK_MAX_GRACE" help:"Greatest grace that may be asked for; 0s allows none."`
+
+	Groups     int           `placeholder:"N" variable:"PADDOCK_GROUPS" help:"How many batches run side by side (1)."`
+	KeepEvents time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_EVENTS" help:"For how long to keep what happened (168h)."`
+	KeepIdle   time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_IDLE" help:"For how long to keep a lock that nobody uses (168h)."`
+
+	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"How long a request may take."`
+}
+
+// check returns a usage error that says which settings do not go together.
+func (s settings) check() error {
+	if _, err := s.bounds().Resolve(); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// bounds returns what callers may ask for. Among flags a zero grace is a zero
+// grace; among Bounds it would be the default.
+func (s settings) bounds() lock.Bounds {
+	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace}
+	if b.MaxGrace == 0 {
+		b.MaxGrace = -1
+	}
+	return b
+}
+
+func (s settings) store(log *slog.Logger) store.Options {
+	return store.Options{
+		Bounds: s.bounds(), Log: log, Groups: s.Groups, KeepEvents: s.KeepEvents, KeepIdle: s.KeepIdle,
+	}
+}

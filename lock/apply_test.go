@@ -114,6 +114,10 @@ func TestAcquire(t *testing.T) {
 			t.Errorf("refused with %+v", e)
 		}
 	})
+}
+
+func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
+	t.Parallel()
 	t.Run("the same lease_id is the same lease, with what remains now", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -153,6 +157,10 @@ func TestAcquire(t *testing.T) {
 			t.Error("the expiry was not written down")
 		}
 	})
+}
+
+func TestAcquireAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	t.Run("at the very instant of its end the lease is over, and the next token is greater", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -233,6 +241,10 @@ func TestRenew(t *testing.T) {
 		}
 		w.refused(renew(1), lock.ErrLeaseLost)
 	})
+}
+
+func TestRenewAtItsBounds(t *testing.T) {
+	t.Parallel()
 	t.Run("works in the grace", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

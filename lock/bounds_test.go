@@ -11,24 +11,43 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestBoundsOfWhatCallersSend(t *testing.T) {
+// A bound is something that callers may send, and the field at fault, if one is.
+type bound struct {
+	name  string
+	err   error
+	field string // empty: it is allowed
+}
+
+func (b bound) check(t *testing.T) {
 	t.Parallel()
-	bounds, err := lock.Bounds{}.Resolve()
+	e := new(lock.Error)
+	switch {
+	case b.field == "" && b.err != nil:
+		t.Errorf("refused: %v", b.err)
+	case b.field != "" && (!errors.As(b.err, &e) || e.Code != lock.ErrInvalid || e.Field != b.field):
+		t.Errorf("err = %v, want ErrInvalid for %s", b.err, b.field)
+	}
+}
+
+func widest(t *testing.T) lock.Bounds {
+	t.Helper()
+	b, err := lock.Bounds{}.Resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+func TestBoundsOfAnAcquire(t *testing.T) {
+	t.Parallel()
+	bounds := widest(t)
 	with := func(change func(*lock.Acquire)) error {
 		a := lock.Acquire{Name: "a", Holder: "h"}
 		change(&a)
 		_, err := a.Resolve(bounds)
 		return err
 	}
-	version := int64(-1)
-	cases := []struct {
-		name  string
-		err   error
-		field string // empty: must pass
-	}{
+	for _, b := range []bound{
 		{"the least there is to say", with(func(*lock.Acquire) {}), ""},
 		{"a name of 200", with(func(a *lock.Acquire) { a.Name = strings.Repeat("n", 200) }), ""},
 		{"a name of 201", with(func(a *lock.Acquire) { a.Name = strings.Repeat("n", 201) }), "name"},
@@ -53,6 +72,16 @@ func TestBoundsOfWhatCallersSend(t *testing.T) {
 		{"metadata of 4097 bytes", with(func(a *lock.Acquire) { a.Metadata = object(4097) }), "metadata"},
 		{"metadata that is no object", with(func(a *lock.Acquire) { a.Metadata = json.RawMessage(`[1]`) }), "metadata"},
 		{"metadata that is null", with(func(a *lock.Acquire) { a.Metadata = json.RawMessage(`null`) }), "metadata"},
+	} {
+		t.Run(b.name, b.check)
+	}
+}
+
+func TestBoundsOfTheRest(t *testing.T) {
+	t.Parallel()
+	bounds := widest(t)
+	version := int64(-1)
+	for _, b := range []bound{
 		{"a renewal without lease_id", second(lock.Renew{Name: "a"}.Resolve(bounds)), "lease_id"},
 		{"a renewal with a bad TTL", second(lock.Renew{Name: "a", LeaseID: id(1), TTL: 1}.Resolve(bounds)), "ttl_ms"},
 		{"a release without lease_id", second(lock.Release{Name: "a"}.Resolve()), "lease_id"},
@@ -70,18 +99,8 @@ func TestBoundsOfWhatCallersSend(t *testing.T) {
 		{"a bad prefix", second(lock.LockQuery{Prefix: "%"}.Resolve()), "prefix"},
 		{"events of a lock and of a prefix", second(lock.EventQuery{Name: "a", Prefix: "b"}.Resolve()), "prefix"},
 		{"verifying no token", second(lock.Verify{Name: "a"}.Resolve()), "fencing_token"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			e := new(lock.Error)
-			switch {
-			case c.field == "" && c.err != nil:
-				t.Errorf("refused: %v", c.err)
-			case c.field != "" && (!errors.As(c.err, &e) || e.Code != lock.ErrInvalid || e.Field != c.field):
-				t.Errorf("err = %v, want ErrInvalid for %s", c.err, c.field)
-			}
-		})
+	} {
+		t.Run(b.name, b.check)
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 			return
 		case failed:
 			s.log.Error("a batch failed", "error", err, "calls", len(calls))
-			refuse(calls, internal(err))
+			s.runAlone(calls, err, onBlocked)
 			return
 		case blocked:
 			calls = onBlocked(calls)
@@ -73,6 +73,18 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 			refuse(calls, unavailable(err))
 			return
 		}
+	}
+}
+
+// runAlone runs each of the calls in a transaction of its own, so that one which
+// cannot be done takes no other with it. The error is what a single call gets.
+func (s *Store) runAlone(calls []*call, err error, onBlocked func([]*call) []*call) {
+	if len(calls) == 1 {
+		refuse(calls, internal(err))
+		return
+	}
+	for i := range calls {
+		s.run(calls[i:i+1], onBlocked)
 	}
 }
 

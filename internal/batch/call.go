@@ -2,7 +2,7 @@ package batch
 
 import "sync/atomic"
 
-// A Call is one request on its way to an answer.
+// A Call is one request on its way to an answer. Make one with NewCall.
 type Call[Req, Res any] struct {
 	Req Req
 
@@ -18,6 +18,11 @@ const (
 	begun
 	left
 )
+
+// NewCall returns a call that nobody waits for yet.
+func NewCall[Req, Res any](req Req) *Call[Req, Res] {
+	return &Call[Req, Res]{Req: req, answered: make(chan struct{})}
+}
 
 // Begin marks the call as one that may take effect from now on. It returns false
 // if its caller has left: then the call must not be run.

@@ -27,7 +27,7 @@ func New[Req, Res any](max int, run func([]*Call[Req, Res])) *Group[Req, Res] {
 // Do submits req and waits for its answer. When ctx ends first it returns an
 // *Abandoned error, which tells whether the call may have been run.
 func (g *Group[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
-	c := &Call[Req, Res]{Req: req, answered: make(chan struct{})}
+	c := NewCall[Req, Res](req)
 	g.Add(c)
 	select {
 	case <-c.answered:

@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Cases are tests by the sentence that each of them proves.
+// Cases are tests, each under the sentence that it proves.
 type cases map[string]func(*scene)
 
 // Run runs the suite in subtests of t, in parallel. Each subtest calls open once,

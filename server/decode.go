@@ -60,7 +60,7 @@ func membersOf(body []byte) (map[string]jsontext.Value, error) {
 		return nil, badBody(`is empty. Send a JSON object, such as {"holder": "worker-1"} to acquire`)
 	}
 	if kind := d.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
-		return nil, badBody("is JSON but not an object. Send one object, in braces")
+		return nil, badBody("is not a JSON object. Send one, in braces")
 	}
 	members := map[string]jsontext.Value{}
 	_, err := d.ReadToken()

@@ -1,0 +1,45 @@
+GOLANGCI_LINT ?= $(shell command -v golangci-lint || echo "$$(go env GOPATH)/bin/golangci-lint")
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Run the service with a PostgreSQL of its own, on 127.0.0.1:8080
+	go run ./cmd/paddock dev
+
+.PHONY: test
+test: ## Run all tests
+	go test ./...
+
+.PHONY: generate
+generate: ## Make the code that comes from openapi.yaml anew
+	go generate ./...
+
+.PHONY: fmt
+fmt: ## Format the code
+	gofmt -w .
+
+.PHONY: vet
+vet: ## Run go vet
+	go vet ./...
+
+.PHONY: lint
+lint: ## Run golangci-lint
+	$(GOLANGCI_LINT) run
+
+.PHONY: check
+check: ## Run all that CI runs
+	.ci/run
+
+.PHONY: build
+build: ## Build bin/paddock
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT)" -o bin/paddock ./cmd/paddock
+
+.PHONY: docker
+docker: ## Build the image paddock
+	docker build --build-arg VERSION="$(VERSION)" --build-arg COMMIT="$(COMMIT)" -t paddock .

@@ -93,6 +93,17 @@ func acquire(n byte) lock.Acquire {
 func renew(n byte) lock.Renew     { return lock.Renew{Name: name, LeaseID: id(n)} }
 func release(n byte) lock.Release { return lock.Release{Name: name, LeaseID: id(n)} }
 
+// inGrace returns a world whose lease 1 has ended and has half a second of grace left.
+func inGrace(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	a := acquire(1)
+	a.Grace = time.Second
+	w.must(a)
+	w.pass(10500 * time.Millisecond)
+	return w
+}
+
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	t.Run("a free lock is granted with a token and a TTL from now", func(t *testing.T) {
@@ -175,11 +186,7 @@ func TestAcquireAfterTheEnd(t *testing.T) {
 	})
 	t.Run("in the grace nobody else may have it", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
-		a := acquire(1)
-		a.Grace = time.Second
-		w.must(a)
-		w.pass(10500 * time.Millisecond)
+		w := inGrace(t)
 		if p := w.state.Lock(w.now).Phase; p != lock.InGrace {
 			t.Errorf("phase %q", p)
 		}
@@ -247,11 +254,7 @@ func TestRenewAtItsBounds(t *testing.T) {
 	t.Parallel()
 	t.Run("works in the grace", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
-		a := acquire(1)
-		a.Grace = time.Second
-		w.must(a)
-		w.pass(10500 * time.Millisecond)
+		w := inGrace(t)
 		if l := w.must(renew(1)).Grant; !l.ExpiresAt.Equal(w.now.Add(10 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
@@ -308,11 +311,7 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("works in the grace", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
-		a := acquire(1)
-		a.Grace = time.Second
-		w.must(a)
-		w.pass(10500 * time.Millisecond)
+		w := inGrace(t)
 		w.must(release(1))
 	})
 }

@@ -8,9 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
+
+// hold locks the row of the lock from outside, until that commits.
+func hold(t *testing.T, outside *pgx.Conn, name, strength string) {
+	t.Helper()
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.locks where name = $1 "+strength, name)
+}
 
 // TestARenewalThatWaitsPastTheEndIsRefused holds the lock's row from a second
 // connection, without changing it, until the lease is over. A statement that had
@@ -22,8 +31,7 @@ func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
 	a := acquire("a")
 	a.TTL = 500 * time.Millisecond
 	g := mustAcquire(t, s, a)
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.locks where name = 'a' for update")
+	hold(t, outside, "a", "for update")
 
 	renewed := make(chan error, 1)
 	go func() {
@@ -49,8 +57,7 @@ func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.locks where name = 'stuck' for update")
+	hold(t, outside, "stuck", "for update")
 
 	var stuck sync.WaitGroup
 	for range 3 {
@@ -83,8 +90,7 @@ func TestACallerLeavesALockedNameAtItsDeadline(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.locks where name = 'stuck' for update")
+	hold(t, outside, "stuck", "for update")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Acquire(ctx, acquire("stuck"))
@@ -160,8 +166,7 @@ func TestAGrantWaitsForAFencedWriteUnderWay(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	mustRelease(t, s, mustAcquire(t, s, acquire("a")))
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.locks where name = 'a' for key share")
+	hold(t, outside, "a", "for key share")
 	granted := make(chan struct{})
 	go func() {
 		defer close(granted)

@@ -42,6 +42,18 @@ func (d *double) run(calls []*call) {
 	}
 }
 
+// doAndLeave submits a call, leaves when nothing moves any more, and returns what
+// Do says to that.
+func doAndLeave(t *testing.T, g *batch.Group[int, int]) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { _, err := g.Do(ctx, 1); done <- err }()
+	synctest.Wait()
+	cancel()
+	return <-done
+}
+
 func TestWhatArrivesMeanwhileIsTheNextBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,12 +85,7 @@ func TestACallLeftBeforeItBeganIsNeverRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &double{gate: make(chan struct{})}
 		g := batch.New(10, d.run)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { _, err := g.Do(ctx, 1); done <- err }()
-		synctest.Wait()
-		cancel()
-		err := <-done
+		err := doAndLeave(t, g)
 		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
 			t.Errorf("err = %v, want Abandoned before it began", err)
 		}
@@ -96,12 +103,7 @@ func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
 			<-gate
 			calls[0].Answer(0, nil)
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { _, err := g.Do(ctx, 1); done <- err }()
-		synctest.Wait()
-		cancel()
-		err := <-done
+		err := doAndLeave(t, g)
 		if a := new(batch.Abandoned); !errors.As(err, &a) || !a.Started {
 			t.Errorf("err = %v, want Abandoned after it began", err)
 		}
@@ -121,12 +123,7 @@ func TestARewoundCallCanBeLeftForGood(t *testing.T) {
 			<-gate
 			again = calls[0].Begin()
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { _, err := g.Do(ctx, 1); done <- err }()
-		synctest.Wait()
-		cancel()
-		err := <-done
+		err := doAndLeave(t, g)
 		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started {
 			t.Errorf("err = %v, want Abandoned before it began", err)
 		}

@@ -13,7 +13,7 @@ import (
 // stretch, then rests for as long that it takes a small share of one core.
 const (
 	censusStretch = 5000                   // rows at a time
-	censusRest    = 400 * time.Millisecond // before the table is walked again
+	censusRest    = 400 * time.Millisecond // the least, before the table is walked again
 	censusShare   = 20                     // rests this many times as long as a stretch took
 	pruneStretch  = 5000                   // events at a time
 	pruneRest     = 10 * time.Second       // after a stretch that was not full
@@ -21,34 +21,42 @@ const (
 
 // A tally is what a stretch of the census found.
 type tally struct {
-	last string   // the last name, empty if there was none
-	full bool     // whether there may be more
+	next string   // the name after which there may be more, empty at the end
 	idle []string // free for long
 }
 
-// takeCensus walks the table again and again until the store closes.
+// takeCensus walks the table again and again until the store closes. A stretch
+// that failed is read again.
 func (s *Store) takeCensus(keepIdle time.Duration) {
 	after := ""
 	for {
 		began := time.Now()
 		t, err := s.count(after, keepIdle)
-		if err == nil && len(t.idle) > 0 {
-			_, err = s.pool.Exec(s.ctx, sqlPruneLocks, t.idle, keepIdle)
+		if err == nil {
+			after = t.next
+			err = s.pruneLocks(t.idle, keepIdle)
 		}
 		if err != nil && s.ctx.Err() == nil {
 			s.log.Warn("the census of locks failed; trying again", "error", err)
 		}
-		rest := censusRest
-		after = t.last
-		if t.full {
-			rest = min(censusShare*time.Since(began), censusRest)
-		} else {
-			after = ""
+		rest := censusShare * time.Since(began)
+		if after == "" || err != nil {
+			rest = max(rest, censusRest)
 		}
 		if !s.sleep(jittered(rest)) {
 			return
 		}
 	}
+}
+
+func (s *Store) pruneLocks(names []string, keepIdle time.Duration) error {
+	if len(names) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, sqlPruneLocks, names, keepIdle)
+	return err
 }
 
 // count reads a stretch of the table, and has the sweep hear of its leases.
@@ -66,7 +74,6 @@ func (s *Store) count(after string, keepIdle time.Duration) (tally, error) {
 	n := 0
 	_, err = pgx.ForEachRow(rows, []any{&name, &held, &overIn, &idle}, func() error {
 		n++
-		t.last = name
 		if held {
 			s.sweep.hear(name, time.Now().Add(time.Duration(overIn*float64(time.Millisecond))))
 		}
@@ -75,7 +82,9 @@ func (s *Store) count(after string, keepIdle time.Duration) (tally, error) {
 		}
 		return nil
 	})
-	t.full = n == censusStretch
+	if n == censusStretch {
+		t.next = name
+	}
 	return t, err
 }
 

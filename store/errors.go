@@ -30,6 +30,7 @@ var passing = []string{
 	"08", "40", "53", "55006", "57",
 	"25006", // read-only: the primary has become a standby
 	"25P03", // the server ended a transaction of ours that was idle for too long
+	"25P04", // or that took too long
 }
 
 // fateOf judges an error from before the commit was sent.
@@ -56,7 +57,7 @@ func fateOfCommit(err error) fate {
 	}
 	// An ERROR ends the transaction, a FATAL one only the connection; but one
 	// that sat idle had ended before.
-	if pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" {
+	if pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" || pg.Code == "25P04" {
 		return fateOf(err)
 	}
 	return unknown
@@ -86,11 +87,13 @@ func internal(cause error) error {
 // leftEarly turns what a batch.Group says of a caller that left into the words
 // of package lock.
 func leftEarly(err error) error {
-	if a := new(batch.Abandoned); errors.As(err, &a) && !a.Started {
-		return unavailable(err)
-	}
-	if a := new(batch.Abandoned); errors.As(err, &a) {
+	a := new(batch.Abandoned)
+	left := errors.As(err, &a)
+	switch {
+	case left && a.Started:
 		return unknownOutcome(err)
+	case left, errors.Is(err, batch.ErrFull):
+		return unavailable(err)
 	}
 	return err
 }

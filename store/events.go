@@ -41,7 +41,7 @@ func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.E
 		if err != nil {
 			return err
 		}
-		rows, err := s.pool.Query(ctx, sqlListEvents, after, settled, q.Name, q.Prefix, beyond(q.Prefix), q.Limit)
+		rows, err := s.eventRows(ctx, after, settled, q)
 		if err != nil {
 			return err
 		}
@@ -53,6 +53,13 @@ func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.E
 	}
 	page.Next = base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, after, 10))
 	return page, err
+}
+
+func (s *Store) eventRows(ctx context.Context, after, upTo int64, q lock.EventQuery) (pgx.Rows, error) {
+	if q.Name != "" {
+		return s.pool.Query(ctx, sqlEventsOf, after, upTo, q.Name, q.Limit)
+	}
+	return s.pool.Query(ctx, sqlListEvents, after, upTo, q.Prefix, beyond(q.Prefix), q.Limit)
 }
 
 // settled returns an id up to which no event is missing that will ever be there.

@@ -28,7 +28,7 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	}
 	// A group of one, so that a caller who leaves cancels no commit and is told
 	// whether the write may have been done.
-	g := batch.New(1, func(calls []*fencedCall) { s.runFenced(calls[0]) })
+	g := batch.New(1, 1, func(calls []*fencedCall) { s.runFenced(calls[0]) })
 	f, err := g.Do(ctx, w)
 	return f, leftEarly(err)
 }
@@ -54,14 +54,12 @@ func (s *Store) runFenced(c *fencedCall) {
 // attemptFenced runs the write in one transaction of two round trips. An error
 // that is no lock.Error says that nothing was done.
 func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
-	trip, cancel := context.WithTimeout(ctx, tripTimeout)
-	defer cancel()
-	conn, err := s.pool.Acquire(trip)
+	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return lock.Fenced{}, err
 	}
 	defer conn.Release()
-	before, newest, now, err := loadFenced(trip, conn.Conn(), w)
+	before, newest, now, err := loadFenced(ctx, conn.Conn(), w)
 	if err != nil {
 		rollback(conn.Conn())
 		return lock.Fenced{}, err
@@ -83,8 +81,8 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 
 func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, newest lock.Token, now time.Time, err error) {
 	b := &pgx.Batch{}
-	b.Queue("begin")
-	b.Queue(sqlSettings, strconv.FormatInt(tripTimeout.Milliseconds(), 10))
+	b.Queue(sqlBegin)
+	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
 	b.Queue(sqlLockFence, w.Lock).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&newest); !errors.Is(err, pgx.ErrNoRows) {
 			return err

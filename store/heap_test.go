@@ -50,6 +50,25 @@ func TestTheSweepKnowsEndsInOrder(t *testing.T) {
 	}
 }
 
+// TestAnEndThatComesWhileTheNameIsSeenToIsNotLost: an end that was acted on a
+// moment early is noted anew, and may come before the first is through.
+func TestAnEndThatComesWhileTheNameIsSeenToIsNotLost(t *testing.T) {
+	t.Parallel()
+	w, now := newSweep(), time.Now()
+	w.note([]outcome{decided("a", now, time.Second)})
+	if names, _ := w.due(now.Add(time.Second)); len(names) != 1 {
+		t.Fatalf("due %v", names)
+	}
+	w.note([]outcome{decided("a", now, time.Second+time.Millisecond)})
+	if names, _ := w.due(now.Add(2 * time.Second)); len(names) != 0 {
+		t.Fatalf("due %v, while it is being seen to", names)
+	}
+	w.seenTo("a")
+	if names, _ := w.due(time.Now()); len(names) != 1 {
+		t.Errorf("due %v, want a once more", names)
+	}
+}
+
 func TestADatabaseClockThatIsOffMovesNoEnd(t *testing.T) {
 	t.Parallel()
 	w, here := newSweep(), time.Now()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/internal/batch"
 )
 
@@ -43,9 +45,7 @@ func (s *Store) runAhead(calls []*call) {
 // setAside moves the calls on names that are locked outside to lanes, and returns
 // the others.
 func (s *Store) setAside(calls []*call) []*call {
-	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
-	defer cancel()
-	free, err := s.freeOf(ctx, want(calls).names)
+	locked, err := s.lockedOf(want(calls).names)
 	if err != nil {
 		s.log.Warn("cannot tell which locks are locked outside", "error", err)
 		return calls
@@ -54,7 +54,7 @@ func (s *Store) setAside(calls []*call) []*call {
 	defer s.lanes.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
 		name := c.Req.Names()[0]
-		if slices.Contains(free, name) {
+		if !slices.Contains(locked, name) {
 			return false
 		}
 		l := s.lane(name)
@@ -64,13 +64,25 @@ func (s *Store) setAside(calls []*call) []*call {
 	})
 }
 
-// freeOf returns which of the names nobody outside holds.
-func (s *Store) freeOf(ctx context.Context, names []string) ([]string, error) {
-	rows, err := s.pool.Query(ctx, sqlFreeAnchors, names)
+// lockedOf returns which of the names somebody outside holds. If none of those
+// that have a row is, it is one that has none yet: somebody is making it.
+func (s *Store) lockedOf(names []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+	defer cancel()
+	locked, err := s.namesOf(ctx, sqlLockedAnchors, names)
+	if err != nil || len(locked) > 0 {
+		return locked, err
+	}
+	known, err := s.namesOf(ctx, sqlKnownAnchors, names)
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) }), err
+}
+
+func (s *Store) namesOf(ctx context.Context, sql string, names []string) ([]string, error) {
+	rows, err := s.pool.Query(ctx, sql, names)
 	if err != nil {
 		return nil, err
 	}
-	return collectNames(rows)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // lane returns the name's lane, a new one if there is none. The caller has the mutex.
@@ -81,7 +93,7 @@ func (s *Store) lane(name string) *lane {
 	l := s.lanes.lanes[name]
 	if l == nil {
 		l = new(lane)
-		l.group = batch.New(maxBatch, func(calls []*call) { s.runAside(name, l, calls) })
+		l.group = batch.New(maxBatch, maxQueue, func(calls []*call) { s.runAside(name, l, calls) })
 		s.lanes.lanes[name] = l
 	}
 	return l

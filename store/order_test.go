@@ -102,6 +102,30 @@ func TestACallerLeavesALockedNameAtItsDeadline(t *testing.T) {
 	}
 }
 
+// TestACallThatNobodyWaitsForIsNotRun: its caller left while it was being tried.
+// When the row is free at last, the lock is not granted to nobody.
+func TestACallThatNobodyWaitsForIsNotRun(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
+	hold(t, outside, "stuck", "for update")
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(ctx, acquire("stuck"))
+		left <- err
+	}()
+	until(t, "the call waits for the row", func() bool { return waiting(t, outside) > 0 })
+	cancel()
+	if err := <-left; !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("err = %v, want unknown_outcome: it was being tried", err)
+	}
+	until(t, "nobody tries any more", func() bool { return waiting(t, outside) == 0 })
+	exec(t, outside, "commit")
+	mustAcquire(t, s, acquire("stuck"))
+}
+
 // TestTokensFollowTheGrants has two replicas race for a few names that are new to
 // both. The events by themselves show that no two holds of a name overlapped and
 // that tokens grew.
@@ -166,7 +190,7 @@ func TestAGrantWaitsForAFencedWriteUnderWay(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	mustRelease(t, s, mustAcquire(t, s, acquire("a")))
-	hold(t, outside, "a", "for key share")
+	hold(t, outside, "a", "for no key update")
 	granted := make(chan struct{})
 	go func() {
 		defer close(granted)

@@ -20,6 +20,11 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
+// fewestConns is the least pool_max_conns. A quarter of the connections may be
+// with late commits, one with names locked outside, one with reads and fenced
+// writes: the last is always there for deciding.
+const fewestConns = 4
+
 func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -28,6 +33,9 @@ func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	if !strings.Contains(databaseURL, "pool_max_conns") {
 		config.MaxConns = usualConns
 	}
+	if config.MaxConns < fewestConns {
+		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; give %d or more", config.MaxConns, fewestConns)
+	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
@@ -35,6 +43,7 @@ func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 		config.ConnConfig.RuntimeParams["application_name"] = "paddock"
 	}
 	config.ConnConfig.OnNotice = noteUnconfirmed
+	config.ConnConfig.DialFunc = dial
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -72,9 +81,12 @@ func confirmed(conn *pgx.Conn) error {
 	return nil
 }
 
-// Ready returns nil if the database answers and its schema is the one that this
-// binary works with.
+// Ready returns nil if the database answers, commits too, and its schema is the
+// one that this binary works with.
 func (s *Store) Ready(ctx context.Context) error {
+	if n := len(s.late); n > 0 {
+		return fmt.Errorf("%d commits have had no answer for more than %v", n, commitPatience)
+	}
 	var version int64
 	var dirty bool
 	if err := s.pool.QueryRow(ctx, sqlSchemaVersion).Scan(&version, &dirty); err != nil {

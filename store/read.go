@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -11,24 +12,45 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// readTries is how often a read is tried that meets a connection gone bad.
+// readTries is how often a read is tried that meets a connection gone bad, and a
+// fenced write that meets a row locked outside.
 const readTries = 5
 
-// read runs a function that changes nothing, again if that may help.
+// read runs a function that changes nothing unless it succeeds, again if that may
+// help. Reads and fenced writes have a quarter of the connections, so that
+// deciding never waits for them.
 func (s *Store) read(ctx context.Context, query func(context.Context) error) error {
+	select {
+	case s.guests <- struct{}{}:
+		defer func() { <-s.guests }()
+	case <-ctx.Done():
+		return unavailable(context.Cause(ctx))
+	}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
-	err := query(ctx)
-	for try := 1; err != nil && fateOf(err) == again && ctx.Err() == nil && try < readTries; try++ {
+	err := within(ctx, query)
+	for try := 1; mayPass(err) && ctx.Err() == nil && try < readTries; try++ {
 		if !s.sleep(pause.NextBackOff()) {
 			break
 		}
-		err = query(ctx)
+		err = within(ctx, query)
 	}
 	if err != nil {
 		return readFailed(err)
 	}
 	return nil
+}
+
+// within runs the query, which may take no longer than a round trip may.
+func within(ctx context.Context, query func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tripTimeout)
+	defer cancel()
+	return query(ctx)
+}
+
+// mayPass is whether another try may go well. One that took too long would again.
+func mayPass(err error) bool {
+	return err != nil && fateOf(err) != failed && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // Lock returns a lock, see lock.Service.
@@ -109,5 +131,3 @@ func beyond(prefix string) string {
 func badCursor() error {
 	return lock.Invalid("cursor", "is none that a page gave; send next_cursor as it is, or none to begin anew")
 }
-
-func collectNames(rows pgx.Rows) ([]string, error) { return pgx.CollectRows(rows, pgx.RowTo[string]) }

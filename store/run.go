@@ -54,8 +54,7 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 		calls = begun
 		switch f {
 		case unknown:
-			s.log.Error("a commit's outcome is unknown", "error", err, "calls", len(calls))
-			refuse(calls, unknownOutcome(err))
+			s.giveUp(calls, err)
 			return
 		case failed:
 			s.log.Error("a batch failed", "error", err, "calls", len(calls))
@@ -97,31 +96,20 @@ func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
 	if err != nil {
 		return calls, again, err
 	}
-	defer conn.Release()
 	calls = begin(calls)
 	if len(calls) == 0 {
+		conn.Release()
 		return nil, again, nil
 	}
 	t := &tx{conn: conn.Conn()}
 	outcomes, err := t.decide(ctx, calls)
 	if err != nil {
 		t.undo()
+		conn.Release()
 		rewind(calls)
 		return calls, fateOf(err), err
 	}
-	if err := t.save(context.WithoutCancel(ctx)); err != nil {
-		f := fateOfCommit(err)
-		if f != unknown {
-			t.undo()
-			rewind(calls)
-		}
-		return calls, f, err
-	}
-	s.sweep.note(outcomes)
-	for i, c := range calls {
-		c.Answer(outcomes[i], nil)
-	}
-	return nil, again, nil
+	return s.commit(conn, t, calls, outcomes)
 }
 
 // decide loads what the calls want and applies them in order.

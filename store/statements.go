@@ -16,13 +16,15 @@ var (
 	sqlEndings       = statement("endings")
 	sqlSaveAnchors   = statement("save_anchors")
 	sqlSaveEvents    = statement("save_events")
-	sqlFreeAnchors   = statement("free_anchors")
+	sqlLockedAnchors = statement("locked_anchors")
+	sqlKnownAnchors  = statement("known_anchors")
 
 	sqlReadLock    = statement("read_lock")
 	sqlListLocks   = statement("list_locks")
 	sqlEventsDrawn = statement("events_drawn")
 	sqlEventsOpen  = statement("events_open")
 	sqlListEvents  = statement("list_events")
+	sqlEventsOf    = statement("list_events_of")
 
 	sqlCensus      = statement("census")
 	sqlPruneLocks  = statement("prune_locks")

@@ -18,6 +18,8 @@ import (
 const (
 	// maxBatch is how many calls one transaction decides on at most.
 	maxBatch = 1000
+	// maxQueue is how many calls wait for their batch at most, in each group.
+	maxQueue = 20_000
 	// rowTimeout is how long a batch waits for a row that somebody outside has locked.
 	rowTimeout = 250 * time.Millisecond
 	// tripTimeout is how long a round trip may take that commits nothing.
@@ -79,9 +81,12 @@ type Store struct {
 	lanes  lanes
 	sweep  *sweep
 
+	late   chan struct{} // has a value for each commit that takes long
+	guests chan struct{} // has a value for each connection that reads or fenced writes have
+
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
-	work sync.WaitGroup // the sweep, the census and the pruning
+	work sync.WaitGroup // the sweep, the census, the pruning and late commits
 }
 
 var _ lock.Service = (*Store)(nil)
@@ -113,9 +118,10 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	s := &Store{pool: pool, bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.sweep = newSweep()
-	s.lanes.limit = make(chan struct{}, max(pool.Config().MaxConns/2, 1))
+	quarter := pool.Config().MaxConns / fewestConns
+	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
 	for range o.Groups {
-		s.groups = append(s.groups, batch.New(maxBatch, s.runAhead))
+		s.groups = append(s.groups, batch.New(maxBatch, maxQueue, s.runAhead))
 	}
 	return s, nil
 }
@@ -127,11 +133,11 @@ func (s *Store) Close() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		s.work.Wait()
 		for _, g := range s.groups {
 			g.Wait()
 		}
 		s.lanes.wait()
+		s.work.Wait()
 		s.pool.Close()
 	}()
 	select {

@@ -19,7 +19,7 @@ type sweep struct {
 	mu     sync.Mutex
 	ends   endHeap
 	byName map[string]*end
-	ending map[string]bool // names that were due and are being seen to
+	ending map[string]bool // names that were due and are being seen to: true if they were due again
 	sooner chan struct{}   // has a value when the first end has changed
 }
 
@@ -65,7 +65,7 @@ func overAt(s lock.State) time.Time {
 func (w *sweep) hear(name string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.byName[name] == nil && !w.ending[name] {
+	if _, ending := w.ending[name]; w.byName[name] == nil && !ending {
 		w.expect(name, at)
 	}
 }
@@ -103,8 +103,8 @@ func (w *sweep) due(now time.Time) (names []string, next time.Duration) {
 	for len(w.ends) > 0 && !now.Before(w.ends[0].at) {
 		name := w.ends[0].name
 		w.forget(name)
-		if !w.ending[name] {
-			w.ending[name] = true
+		_, again := w.ending[name]
+		if w.ending[name] = again; !again {
 			names = append(names, name)
 		}
 	}
@@ -114,9 +114,14 @@ func (w *sweep) due(now time.Time) (names []string, next time.Duration) {
 	return names, w.ends[0].at.Sub(now)
 }
 
+// seenTo gives back a name that was due. If it has been due again meanwhile, it
+// is once more.
 func (w *sweep) seenTo(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.ending[name] {
+		w.expect(name, time.Now())
+	}
 	delete(w.ending, name)
 }
 

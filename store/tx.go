@@ -29,6 +29,10 @@ var errVanished = errors.New("a lock was pruned meanwhile")
 // errOverdrawn says that a command used more than its Draws, which is a bug.
 var errOverdrawn = errors.New("used more tokens or events than it said it would")
 
+// sqlBegin does not leave the isolation to the database's default: under a
+// stricter one the rows that a batch waited for would fail it.
+const sqlBegin = "begin isolation level read committed"
+
 // A tx is the transaction of one batch.
 type tx struct {
 	conn *pgx.Conn
@@ -54,7 +58,7 @@ func (t *tx) load(ctx context.Context, w *wanted) error {
 	t.ended = make(map[lock.LeaseRef]lock.Event)
 	t.changed = make(map[string]bool)
 	b := &pgx.Batch{}
-	b.Queue("begin")
+	b.Queue(sqlBegin)
 	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
 	b.Queue(sqlCreateAnchors, w.names)
 	b.Queue(sqlLockAnchors, w.names).Query(t.scanLocks)
@@ -133,8 +137,8 @@ func (t *tx) token() lock.Token {
 // commits all the same, so that what it confirms is as durable as a grant.
 func (t *tx) save(ctx context.Context) error {
 	if !t.confirm {
-		_, err := t.conn.Exec(ctx, "rollback")
-		return err
+		rollback(t.conn)
+		return nil
 	}
 	forget(t.conn)
 	b := &pgx.Batch{}

@@ -12,10 +12,12 @@ type Call[Req, Res any] struct {
 	err      error
 }
 
-// The states of a call. Only a call that waits can be left for good.
+// The states of a call. Only a call that waits can be left for good; one that was
+// left after it began is, should it be rewound.
 const (
 	waiting int32 = iota
 	begun
+	begunAndLeft
 	left
 )
 
@@ -25,13 +27,17 @@ func NewCall[Req, Res any](req Req) *Call[Req, Res] {
 }
 
 // Begin marks the call as one that may take effect from now on. It returns false
-// if its caller has left: then the call must not be run.
+// if its caller has left before: then the call must not be run.
 func (c *Call[Req, Res]) Begin() bool {
-	return c.state.CompareAndSwap(waiting, begun) || c.state.Load() == begun
+	return c.state.CompareAndSwap(waiting, begun) || c.state.Load() != left
 }
 
 // Rewind takes Begin back, when it is certain that the call took no effect.
-func (c *Call[Req, Res]) Rewind() { c.state.CompareAndSwap(begun, waiting) }
+func (c *Call[Req, Res]) Rewind() {
+	if !c.state.CompareAndSwap(begun, waiting) {
+		c.state.CompareAndSwap(begunAndLeft, left)
+	}
+}
 
 // Answer gives the call its answer. It is called once.
 func (c *Call[Req, Res]) Answer(res Res, err error) {
@@ -42,6 +48,9 @@ func (c *Call[Req, Res]) Answer(res Res, err error) {
 // leave gives the call up, unless it has been answered meanwhile.
 func (c *Call[Req, Res]) leave(cause error) (Res, error) {
 	started := !c.state.CompareAndSwap(waiting, left)
+	if started {
+		c.state.CompareAndSwap(begun, begunAndLeft)
+	}
 	select {
 	case <-c.answered:
 		return c.res, c.err

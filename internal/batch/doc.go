@@ -9,5 +9,6 @@
 // A [Call] is the piece of work of one caller. Its runner may answer it at any
 // time and from any goroutine, also by adding it to another Group. What its
 // caller may conclude on leaving early rests on Begin: a call that was left
-// before it began is never run.
+// before it began is never run, and one that was left while it ran is not run
+// again once Rewind has said that it took no effect.
 package batch

@@ -2,13 +2,18 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
+// ErrFull says that too many calls wait already; the call was not taken.
+var ErrFull = errors.New("too many calls wait already")
+
 // A Group runs calls in batches, one batch at a time. Make one with New.
 type Group[Req, Res any] struct {
-	run func([]*Call[Req, Res])
-	max int
+	run      func([]*Call[Req, Res])
+	max      int
+	maxQueue int
 
 	mu    sync.Mutex
 	queue []*Call[Req, Res]
@@ -17,18 +22,21 @@ type Group[Req, Res any] struct {
 }
 
 // New returns a Group that hands up to max calls at a time to run, which answers
-// each of them, sooner or later.
-func New[Req, Res any](max int, run func([]*Call[Req, Res])) *Group[Req, Res] {
-	g := &Group[Req, Res]{run: run, max: max}
+// each of them, sooner or later. Up to maxQueue calls wait for that.
+func New[Req, Res any](max, maxQueue int, run func([]*Call[Req, Res])) *Group[Req, Res] {
+	g := &Group[Req, Res]{run: run, max: max, maxQueue: maxQueue}
 	g.idle.L = &g.mu
 	return g
 }
 
 // Do submits req and waits for its answer. When ctx ends first it returns an
-// *Abandoned error, which tells whether the call may have been run.
+// *Abandoned error, which tells whether the call may have been run; when too many
+// calls wait, ErrFull.
 func (g *Group[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	c := NewCall[Req, Res](req)
-	g.Add(c)
+	if !g.offer(c) {
+		return c.res, ErrFull
+	}
 	select {
 	case <-c.answered:
 		return c.res, c.err
@@ -37,10 +45,26 @@ func (g *Group[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	}
 }
 
-// Add puts the calls at the end of the queue.
+// Add puts the calls at the end of the queue, however long it is: they have been
+// taken before.
 func (g *Group[Req, Res]) Add(calls ...*Call[Req, Res]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.add(calls...)
+}
+
+// offer puts the call at the end of the queue, unless that is full.
+func (g *Group[Req, Res]) offer(c *Call[Req, Res]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) >= g.maxQueue {
+		return false
+	}
+	g.add(c)
+	return true
+}
+
+func (g *Group[Req, Res]) add(calls ...*Call[Req, Res]) {
 	g.queue = append(g.queue, calls...)
 	if !g.busy && len(g.queue) > 0 {
 		g.busy = true

@@ -58,7 +58,7 @@ func TestWhatArrivesMeanwhileIsTheNextBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &double{gate: make(chan struct{})}
-		g := batch.New(3, d.run)
+		g := batch.New(3, 100, d.run)
 		var wg sync.WaitGroup
 		for i := range 6 {
 			wg.Go(func() {
@@ -84,7 +84,7 @@ func TestACallLeftBeforeItBeganIsNeverRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &double{gate: make(chan struct{})}
-		g := batch.New(10, d.run)
+		g := batch.New(10, 100, d.run)
 		err := doAndLeave(t, g)
 		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
 			t.Errorf("err = %v, want Abandoned before it began", err)
@@ -98,7 +98,7 @@ func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		g := batch.New(10, func(calls []*call) {
+		g := batch.New(10, 100, func(calls []*call) {
 			calls[0].Begin()
 			<-gate
 			calls[0].Answer(0, nil)
@@ -117,7 +117,7 @@ func TestARewoundCallCanBeLeftForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		var again bool
-		g := batch.New(10, func(calls []*call) {
+		g := batch.New(10, 100, func(calls []*call) {
 			calls[0].Begin()
 			calls[0].Rewind()
 			<-gate
@@ -135,11 +135,58 @@ func TestARewoundCallCanBeLeftForGood(t *testing.T) {
 	})
 }
 
+func TestACallLeftWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		var again bool
+		g := batch.New(10, 100, func(calls []*call) {
+			calls[0].Begin()
+			<-gate
+			calls[0].Rewind()
+			again = calls[0].Begin()
+		})
+		err := doAndLeave(t, g)
+		if a := new(batch.Abandoned); !errors.As(err, &a) || !a.Started {
+			t.Errorf("err = %v, want Abandoned after it began", err)
+		}
+		close(gate)
+		g.Wait()
+		if again {
+			t.Error("Begin = true for a call whose caller has left")
+		}
+	})
+}
+
+func TestAFullQueueTakesNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &double{gate: make(chan struct{})}
+		g := batch.New(1, 2, d.run)
+		var wg sync.WaitGroup
+		for range 3 { // one runs, two wait
+			wg.Go(func() {
+				if _, err := g.Do(t.Context(), 1); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		if _, err := g.Do(t.Context(), 1); !errors.Is(err, batch.ErrFull) {
+			t.Errorf("err = %v, want ErrFull", err)
+		}
+		for range 3 {
+			d.gate <- struct{}{}
+		}
+		wg.Wait()
+	})
+}
+
 func TestACallMayBeHandedOn(t *testing.T) {
 	t.Parallel()
 	d := new(double)
-	second := batch.New(10, d.run)
-	first := batch.New(10, func(calls []*call) { second.Add(calls...) })
+	second := batch.New(10, 100, d.run)
+	first := batch.New(10, 100, func(calls []*call) { second.Add(calls...) })
 	if res, err := first.Do(t.Context(), 21); err != nil || res != 42 {
 		t.Errorf("Do = %d, %v", res, err)
 	}

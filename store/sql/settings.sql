@@ -1,5 +1,6 @@
 -- Holds for this transaction alone, so that a pooler may stand in between.
--- A grant must be on disk before its token is shown; stronger settings stay.
+-- A grant must be on disk before its token is shown; stronger settings stay. The
+-- warning that a commit is on no standby must be heard.
 -- Look-ups go by key whatever the statistics say: a table that was never
 -- analysed would be read from end to end. What that leaves without a choice is
 -- priced so high that it would be compiled first, unless jit is off. With the
@@ -7,6 +8,7 @@
 select set_config('synchronous_commit',
            case when current_setting('synchronous_commit') in ('off', 'local', 'remote_write')
                 then 'on' else current_setting('synchronous_commit') end, true),
+       set_config('client_min_messages', 'warning', true),
        set_config('lock_timeout', $1, true),
        set_config('idle_in_transaction_session_timeout', '5s', true),
        set_config('enable_seqscan', 'off', true),

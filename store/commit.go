@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// commitPatience is how long a group waits for a commit before it goes on
+// without it.
+const commitPatience = time.Second
+
+// commit saves what was decided and answers the calls. If that fails it returns
+// the calls and what is known of them.
+//
+// A commit is never cancelled, so it may take for ever: while no standby
+// confirms, or until TCP gives a silent connection up. One that takes long is
+// left to itself, with its connection and its rows, so that other names go on;
+// as many as s.late has room for.
+func (s *Store) commit(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []outcome) ([]*call, fate, error) {
+	saved := make(chan error, 1)
+	go func() { saved <- t.save(context.WithoutCancel(s.ctx)) }()
+	select {
+	case err := <-saved:
+		return s.committed(conn, t, calls, outcomes, err)
+	case <-time.After(commitPatience):
+	}
+	select {
+	case err := <-saved:
+		return s.committed(conn, t, calls, outcomes, err)
+	case s.late <- struct{}{}:
+	}
+	s.log.Warn("a commit takes long", "calls", len(calls))
+	s.work.Go(func() {
+		left, f, err := s.committed(conn, t, calls, outcomes, <-saved)
+		<-s.late
+		s.finish(left, f, err)
+	})
+	return nil, again, nil
+}
+
+// committed answers the calls, now that the commit's outcome is here.
+func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []outcome, err error) ([]*call, fate, error) {
+	defer conn.Release()
+	if err != nil {
+		f := fateOfCommit(err)
+		if f != unknown {
+			t.undo()
+			rewind(calls)
+		}
+		return calls, f, err
+	}
+	s.sweep.note(outcomes)
+	for i, c := range calls {
+		c.Answer(outcomes[i], nil)
+	}
+	return nil, again, nil
+}
+
+// finish sees to calls whose late commit failed: those that were not done get
+// another turn.
+func (s *Store) finish(calls []*call, f fate, err error) {
+	if f == unknown {
+		s.giveUp(calls, err)
+		return
+	}
+	for _, c := range calls {
+		s.group(c.Req.Names()[0]).Add(c)
+	}
+}
+
+// giveUp answers calls of which nobody knows whether they were done.
+func (s *Store) giveUp(calls []*call, err error) {
+	s.log.Error("a commit's outcome is unknown", "error", err, "calls", len(calls))
+	refuse(calls, unknownOutcome(err))
+}

@@ -23,8 +23,14 @@
 //
 // What failed before the commit was sent is run again while any of its callers
 // waits. What failed after that is answered with lock.ErrUnknownOutcome; the same
-// call again finds the truth, since every command is idempotent. A name whose row
-// somebody outside keeps locked is taken out of the batches, see lanes.go.
+// call again finds the truth, since every command is idempotent.
+//
+// # What is kept apart
+//
+// A name whose row somebody outside keeps locked is taken out of the batches, see
+// lanes.go. A commit that takes long is left to itself, see commit.go. Reads and
+// fenced writes have a share of the connections that deciding never waits for,
+// see read.go.
 //
 // # Ends
 //

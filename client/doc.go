@@ -21,7 +21,7 @@
 //
 //	nothing was sent (no connection, context over)     lock.ErrUnavailable
 //	a read                                             lock.ErrUnavailable
-//	a change, refused by something in front (3xx, 4xx)  lock.ErrUnavailable
+//	a change, turned down by something in front        lock.ErrUnavailable
 //	a change, otherwise                                lock.ErrUnknownOutcome
 //
 // Neither means that a lease is lost. The same call again finds out; for Acquire

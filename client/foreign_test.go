@@ -26,7 +26,7 @@ var strangers = map[string]struct {
 	"a proxy's 429":                {429, "application/json", `{"code":"lock_held"}`, lock.ErrUnavailable, lock.ErrUnavailable},
 	"a problem without a code":     {502, "application/problem+json", `{"title":"x"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 	"a problem cut short":          {503, "application/problem+json", `{"code":"lock_h`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a problem that is a list":     {409, "application/problem+json", `[]`, lock.ErrUnavailable, lock.ErrUnavailable},
+	"a problem that is a list":     {409, "application/problem+json", `[]`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 	"a login page with 200":        {200, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 	"another server's JSON":        {200, "application/json", `{"status":"ok"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 	"JSON that is null":            {200, "application/json", `null`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
@@ -34,7 +34,9 @@ var strangers = map[string]struct {
 	"an empty 200":                 {200, "application/json", ``, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 	"a 204 where a body is due":    {204, "application/json", ``, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 	"a status of success not ours": {202, "application/json", leaseJSON, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a redirect":                   {307, "text/html", page, lock.ErrUnavailable, lock.ErrUnavailable},
+	"a redirect":                   {307, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a proxy's 408 page":           {408, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a gateway's own problem":      {504, "application/problem+json", `{"code":"upstream_timeout"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 }
 
 func TestAnswersThatAreNoneOfPaddocks(t *testing.T) {

@@ -45,13 +45,23 @@ func foreign(changes bool, res *http.Response, err error) error {
 	e := &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter(res), Cause: err}
 	what := fmt.Sprintf("The answer, HTTP %d with content type %q, is none of Paddock's: "+
 		"a proxy on the way gave it, or the base URL is that of another server. ", res.StatusCode, mediaType(res))
-	switch redirect, refused := res.StatusCode/100 == 3, res.StatusCode/100 == 4; {
-	case redirect:
-		e.Detail = what + "Redirects are not followed: give the final address as base URL. " + nothingDone
-	case changes && !refused:
+	if res.StatusCode/100 == 3 {
+		what += "Redirects are not followed: give the final address as base URL. "
+	}
+	if changes && !refusedAhead[res.StatusCode] {
 		e.Code, e.Detail = lock.ErrUnknownOutcome, what+maybeDone
-	default:
+	} else {
 		e.Detail = what + nothingDone
 	}
 	return e
+}
+
+// refusedAhead are the statuses with which something in front of the service
+// turns a request down before it hands it on. Any other may come from one that
+// did hand it on and then lost patience, a redirect to an error page included.
+var refusedAhead = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true,
+	http.StatusMethodNotAllowed: true, http.StatusRequestEntityTooLarge: true,
+	http.StatusUnsupportedMediaType: true, http.StatusTooManyRequests: true,
+	http.StatusRequestHeaderFieldsTooLarge: true,
 }

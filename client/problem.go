@@ -24,8 +24,8 @@ func refusal(changes bool, res *http.Response, text []byte) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return foreign(changes, res, err)
 	}
-	if p.Code == "" {
-		return foreign(changes, res, errors.New("the problem has no code"))
+	if p.Code == "" || res.StatusCode >= http.StatusInternalServerError && !p.Code.Valid() {
+		return foreign(changes, res, errors.New("the problem has no code of Paddock's"))
 	}
 	return problemFrom(p, res)
 }

@@ -9,8 +9,9 @@ import (
 // What the tests of this package see of its inside.
 
 const (
-	ReadTimeout  = readTimeout
-	DrainTimeout = drainTimeout
+	ReadTimeout = readTimeout
+	MaxDrain    = maxDrain
+	DrainMargin = drainMargin
 )
 
 func (s *Server) Routes() chi.Routes { return s.router }

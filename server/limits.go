@@ -19,7 +19,8 @@ const (
 	readTimeout   = 10 * time.Second  // for the whole request to arrive
 	writeTimeout  = 10 * time.Second  // for the answer to leave, after the Service's time
 	idleTimeout   = 120 * time.Second // between two requests of one connection
-	drainTimeout  = 10 * time.Second  // for what runs to finish when the Server ends
+	maxDrain      = 20 * time.Second  // for what runs to finish when the Server ends
+	drainMargin   = 2 * time.Second   // when the Server ends: beyond a request's time, and for the last answers
 	maxHeaderSize = 16 << 10          // of a request, in bytes
 )
 

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 )
 
 // Serve answers the connections that l accepts, until ctx ends. Then it is not
-// ready any more, closes l, lets the requests that run finish for up to 10 s,
-// ends those that have not, and returns nil. It returns an error when l fails
-// earlier. A Server is served once.
+// ready any more; after Options.DrainDelay it closes l and lets the requests that
+// run finish. Those that take longer than a request may, or 20 s, are told that
+// their time is over. It returns nil then, and an error when l fails earlier. A Server is
+// served once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// What runs when ctx ends is to finish: requests do not live under ctx itself.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -26,9 +28,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
-	err := s.drain(base, h)
+	select {
+	case err := <-served:
+		return errors.Join(fmt.Errorf("serve %v: %w", l.Addr(), err), h.Close())
+	case <-time.After(s.drainDelay):
+	}
+	err := shutdown(h, min(s.timeout+drainMargin, maxDrain))
 	if err != nil {
-		s.log.Warn("requests were cut off at the end", "after", drainTimeout, "error", err)
+		s.log.Warn("requests are cut off at the end", "error", err)
+		end()
+		err = shutdown(h, drainMargin)
+	}
+	if err != nil {
 		err = h.Close()
 	}
 	if last := <-served; !errors.Is(last, http.ErrServerClosed) {
@@ -49,8 +60,9 @@ func (s *Server) httpServer(base context.Context) *http.Server {
 	}
 }
 
-func (s *Server) drain(ctx context.Context, h *http.Server) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+// shutdown closes the listeners and waits for the requests that run.
+func shutdown(h *http.Server, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return h.Shutdown(ctx)
 }

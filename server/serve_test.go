@@ -92,23 +92,55 @@ func TestServeSaysThatItsListenerFailed(t *testing.T) {
 	}
 }
 
+// TestTheEndIsBounded: a request that would go on is told so, and one that does
+// not hear it is cut off.
 func TestTheEndIsBounded(t *testing.T) {
 	t.Parallel()
+	for deaf, want := range map[bool]time.Duration{false: server.MaxDrain, true: server.MaxDrain + server.DrainMargin} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWaiting()
+			acquire := w.acquire
+			if deaf {
+				acquire = func(_ context.Context, a lock.Acquire) (lock.Grant, error) { return w.acquire(t.Context(), a) }
+			}
+			s, _, end := piped(t, server.Options{Locks: &fake{acquire: acquire}, RequestTimeout: time.Hour})
+			status := make(chan int, 1)
+			go func() {
+				res, err := s.client.Do(s.request(http.MethodPost, acquirePath, `{"holder": "a"}`))
+				if err != nil {
+					status <- 0
+					return
+				}
+				status <- res.StatusCode
+				_ = res.Body.Close()
+			}()
+			<-w.asked
+			start := time.Now()
+			if err := end(); err != nil || time.Since(start) < want || time.Since(start) > want+time.Second {
+				t.Errorf("deaf %t: ended after %v with %v", deaf, time.Since(start), err)
+			}
+			if got := <-status; (got == 0) != deaf || !deaf && got != http.StatusServiceUnavailable {
+				t.Errorf("deaf %t: answered %d", deaf, got)
+			}
+			close(w.answer)
+		})
+	}
+}
+
+// TestABalancerHasTimeToNotice: for the delay the Server answers, and says that it
+// is not ready.
+func TestABalancerHasTimeToNotice(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting()
-		s, _, end := piped(t, server.Options{Locks: &fake{acquire: w.acquire}, RequestTimeout: time.Hour})
-		cut := make(chan error, 1)
-		go func() {
-			_, err := s.client.Do(s.request(http.MethodPost, acquirePath, `{"holder": "a"}`))
-			cut <- err
-		}()
-		<-w.asked
-		start := time.Now()
-		if err := end(); err != nil || time.Since(start) < server.DrainTimeout || time.Since(start) > server.DrainTimeout+time.Second {
+		const delay = time.Minute
+		s, _, end := piped(t, server.Options{Locks: &fake{}, DrainDelay: delay})
+		ended, start := make(chan error, 1), time.Now()
+		go func() { ended <- end() }()
+		synctest.Wait()
+		s.get("/readyz").want(t, http.StatusServiceUnavailable, nil)
+		s.get("/livez").want(t, http.StatusOK, nil)
+		if err := <-ended; err != nil || time.Since(start) < delay {
 			t.Errorf("ended after %v with %v", time.Since(start), err)
-		}
-		if err := <-cut; err == nil {
-			t.Error("a request that was cut off got an answer")
 		}
 	})
 }

@@ -26,6 +26,13 @@ type Options struct {
 	// RequestTimeout is how long the Service may take for a request; zero:
 	// UsualRequestTimeout.
 	RequestTimeout time.Duration
+	// DrainDelay is for how long the Server goes on, but says that it is not
+	// ready, before it ends: the time that a balancer needs to notice.
+	DrainDelay time.Duration
+	// LocalNames has requests refused whose Host is a name other than localhost.
+	// Set it where everybody on this machine may do anything: a web page elsewhere
+	// can have its own name lead here, and then its requests pass for local.
+	LocalNames bool
 }
 
 // A Version says what runs here.
@@ -46,11 +53,15 @@ type Server struct {
 	timeout  time.Duration
 	router   *chi.Mux
 	draining atomic.Bool
+
+	drainDelay time.Duration
+	localNames bool
 }
 
 // New returns a Server that does what o says.
 func New(o Options) *Server {
-	s := &Server{locks: o.Locks, ready: o.Ready, log: o.Log, version: o.Version, timeout: o.RequestTimeout}
+	s := &Server{locks: o.Locks, ready: o.Ready, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
+		drainDelay: o.DrainDelay, localNames: o.LocalNames}
 	if s.ready == nil {
 		s.ready = func(context.Context) error { return nil }
 	}

@@ -44,8 +44,20 @@ type Options struct {
 
 const week = 7 * 24 * time.Hour
 
+// maxGroups is more than any machine has a use for: each has a connection.
+const maxGroups = 64
+
+// Check returns an error that says which options do not go together.
+func (o Options) Check() error {
+	_, err := o.resolve()
+	return err
+}
+
 func (o Options) resolve() (Options, error) {
 	var err error
+	if o.Groups < 0 || o.Groups > maxGroups {
+		return o, fmt.Errorf("%d groups; give 1 to %d, or none", o.Groups, maxGroups)
+	}
 	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
 		return o, err
 	}

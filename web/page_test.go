@@ -112,7 +112,7 @@ func revokeByKeyboard(t *testing.T, browser context.Context) {
 	b.press("stuck since noon")
 	b.tabTo("#ask .strong")
 	b.press(kb.Enter)
-	b.wait("document.querySelector('.notice')?.innerText.includes('Token 4 no longer holds deploy:production')")
+	b.wait("document.querySelector('.notice')?.innerText.includes('Token 4 does not hold deploy:production')")
 	b.wait("document.activeElement.matches('.notice') && location.search === '?prefix=deploy'")
 	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
 	if d := cmp.Diff(want, y.revocations()); d != "" {

@@ -30,7 +30,7 @@ func TestRevokeTakesTheLeaseAndLeadsBack(t *testing.T) {
 		t.Error(d)
 	}
 	_, body := get(t, y, r.Header.Get("Location"))
-	wantText(t, body, `role="status"`, "Revoked.", `<b class="lock">deploy:production</b>`)
+	wantText(t, body, `role="status"`, "Done.", `<b class="lock">deploy:production</b>`)
 }
 
 func TestRevokeSentAgainSucceeds(t *testing.T) {

@@ -66,6 +66,9 @@ func misused(err error) error {
 	if wrong.Context != nil && wrong.Context.Selected() != nil {
 		help = wrong.Context.Selected().FullPath()
 	}
+	if strings.Contains(wrong.Error(), "://") {
+		return usagef("a URL stands where none is expected, and is not repeated here (see %s --help)", help)
+	}
 	return usagef("%w (see %s --help)", wrong.Unwrap(), help)
 }
 

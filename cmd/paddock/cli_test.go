@@ -30,7 +30,11 @@ func TestMisuseIsExplained(t *testing.T) {
 		"migrate down without steps":          {[]string{"migrate", "down", url}, "--steps"},
 		"migrate down by none":                {[]string{"migrate", "down", url, "--yes", "--steps=0"}, "1 or more"},
 		"migrate down without a yes":          {[]string{"migrate", "down", url, "--steps=1"}, "--yes"},
-		"demo of what is no URL":              {[]string{"demo", "--url=here"}, "--url here"},
+		"demo of what is no URL":              {[]string{"demo", "--url=here"}, "--url: "},
+		"demo with a TTL that is none":        {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
+		"serve with no time for requests":     {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
+		"serve with too many groups":          {[]string{"serve", url, "--groups=100000"}, "groups"},
+		"serve that keeps no events":          {[]string{"serve", url, "--keep-events=1s"}, "events are kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,6 +43,18 @@ func TestMisuseIsExplained(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q in:\n%s%s", code, exitUsage, c.want, stdout, stderr)
 			}
 		})
+	}
+}
+
+func TestAPasswordInAURLIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"demo", "--url", "http://me:s3cret@127.0.0.1:1"}, {"serve", "postgres://me:s3cret@127.0.0.1:1/db"},
+		{"serve", "--database-url", "postgres://me:s3cret@127.0.0.1:1/db", "--wait-database=0s"},
+	} {
+		if code, stdout, stderr := call(t, nil, args...); code == exitOK || strings.Contains(stdout+stderr, "s3cret") {
+			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
+		}
 	}
 }
 

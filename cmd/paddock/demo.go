@@ -25,11 +25,14 @@ type demoCommand struct {
 // process, is stopped for longer than its lease lasts, another takes over, the
 // first wakes up and writes. It succeeds only if that write was refused.
 func (c *demoCommand) Run(ctx context.Context, p *program) error {
+	if c.TTL < lock.ShortestTTL {
+		return usagef("--ttl is %v; give %v or more", c.TTL, lock.ShortestTTL)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.TTL+storyLimit, fmt.Errorf("the story was not over after %v", c.TTL+storyLimit))
 	defer cancel()
 	locks, err := client.New(client.Options{BaseURL: c.URL})
 	if err != nil {
-		return usagef("--url %s: %w", c.URL, err)
+		return usagef("--url: %w", err) // which may hold a password, and is not repeated
 	}
 	s := &story{locks: locks, url: c.URL, ttl: c.TTL, out: p.stdout, name: "demo:" + uuid.NewString()[:8]}
 	if err := s.tell(ctx); err != nil {

@@ -7,8 +7,8 @@
 //	healthcheck  ask a replica whether it is ready
 //	version      what this binary is
 //
-// Every flag of serve can be given in the environment as well; the flag wins,
-// and an empty variable counts as none. What is for people or for scripts goes
+// Every flag of serve but --no-auth can be given in the environment as well; the
+// flag wins, and an empty variable counts as none. What is for people or for scripts goes
 // to standard output, the log and the reasons of failures to standard error.
 //
 // # Exit codes

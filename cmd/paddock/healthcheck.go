@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -14,8 +15,8 @@ type healthcheckCommand struct {
 	Timeout time.Duration `default:"3s" help:"How long to wait for the answer."`
 }
 
-// Run prints whether the replica is ready. Every failure is exit code 1, since
-// container engines keep the others for themselves.
+// Run prints whether the replica is ready. If it is not that is exit code 1,
+// since container engines keep the others for themselves.
 func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
 	base, err := c.base(p.env)
 	if err != nil {
@@ -32,7 +33,7 @@ func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
 
 func (c *healthcheckCommand) base(env lookup) (string, error) {
 	if c.URL != "" {
-		return c.URL, nil
+		return strings.TrimSuffix(c.URL, "/"), nil
 	}
 	address, ok := env("PADDOCK_LISTEN")
 	if !ok || address == "" {

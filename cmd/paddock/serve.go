@@ -19,7 +19,7 @@ type serveCommand struct {
 	settings
 
 	Listen  string `default:"127.0.0.1:8080" variable:"PADDOCK_LISTEN" help:"Address to listen on; beyond loopback only with --no-auth."`
-	NoAuth  bool   `help:"Serve whoever can reach the address: there are no API keys yet. A flag only, so that no inherited variable opens the door."`
+	NoAuth  bool   `help:"Serve whoever can reach the address, under any name: there are no API keys yet. A flag only, so that no inherited variable opens the door."`
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Bring the schema up to date first."`
 }
 
@@ -40,7 +40,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.serve(ctx, c.URL, c.settings, listener)
+	return p.serve(ctx, c.URL, c.settings, listener, !c.NoAuth)
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
@@ -70,7 +70,8 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 
 // serve runs the service on listener until ctx ends: it then takes no more
 // requests, finishes those it has, and leaves the database. It closes listener.
-func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener) error {
+// With localNames it answers to no name but localhost.
+func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, localNames bool) error {
 	locks, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
@@ -78,7 +79,7 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	defer locks.Close()
 	service := server.New(server.Options{
 		Locks: locks, Ready: locks.Ready, UI: web.New(web.Options{Locks: locks, Log: p.log}),
-		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout,
+		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay, LocalNames: localNames,
 	})
 	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version)
 	err = service.Serve(ctx, listener)

@@ -20,11 +20,15 @@ type settings struct {
 	KeepIdle   time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_IDLE" help:"For how long to keep a lock that nobody uses (168h)."`
 
 	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"How long a request may take."`
+	DrainDelay     time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"When told to stop: for how long to go on, saying not ready, so that a balancer notices."`
 }
 
 // check returns a usage error that says which settings do not go together.
 func (s settings) check() error {
-	if _, err := s.bounds().Resolve(); err != nil {
+	if s.RequestTimeout <= 0 || s.DrainDelay < 0 || s.MinTTL <= 0 {
+		return usagef("--request-timeout and --min-ttl must be above zero, --drain-delay not below")
+	}
+	if err := s.store(nil).Check(); err != nil {
 		return usagef("%w", err)
 	}
 	return nil

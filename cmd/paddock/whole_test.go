@@ -77,6 +77,31 @@ func TestThePageRevokesForReal(t *testing.T) {
 	}
 }
 
+// TestAForeignNameLeadsNowhere: without --no-auth a page elsewhere that has its
+// own name lead to this machine is refused.
+func TestAForeignNameLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	for base, want := range map[string]int{
+		serveHere(t, databaseURL):              http.StatusForbidden,
+		serveHere(t, databaseURL, "--no-auth"): http.StatusOK,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/locks", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example"
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(t, res.Body)
+		if res.StatusCode != want {
+			t.Errorf("%s under a foreign name: %s, want %d", base, res.Status, want)
+		}
+	}
+}
+
 func get(t *testing.T, address string) string {
 	t.Helper()
 	res, err := http.Get(address)

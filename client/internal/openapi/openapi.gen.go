@@ -250,7 +250,7 @@ type AcquireRequest struct {
 // | `not_found` | 404 | nothing was ever written under this key |
 // | `no_route` | 404 | there is nothing at this address |
 // | `method_not_allowed` | 405 | see `Allow` |
-// | `cross_origin` | 403 | a browser sent this from another site |
+// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 // | `body_too_large` | 413 | more than 16 KiB |
 // | `unsupported_media_type` | 415 | the body is not `application/json` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
@@ -440,7 +440,7 @@ type Problem struct {
 	// | `not_found` | 404 | nothing was ever written under this key |
 	// | `no_route` | 404 | there is nothing at this address |
 	// | `method_not_allowed` | 405 | see `Allow` |
-	// | `cross_origin` | 403 | a browser sent this from another site |
+	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 	// | `body_too_large` | 413 | more than 16 KiB |
 	// | `unsupported_media_type` | 415 | the body is not `application/json` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |
@@ -2417,6 +2417,8 @@ type ListEventsResponse struct {
 	JSON200 *EventPage
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *CrossOrigin
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -2435,6 +2437,11 @@ func (r ListEventsResponse) GetJSON200() *EventPage {
 // GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
 func (r ListEventsResponse) GetApplicationProblemJSON400() *BadRequest {
 	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationProblemJSON403() *CrossOrigin {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -2488,6 +2495,8 @@ type ReadFencedResponse struct {
 	JSON200 *Fenced
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *CrossOrigin
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -2506,6 +2515,11 @@ func (r ReadFencedResponse) GetJSON200() *Fenced {
 // GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
 func (r ReadFencedResponse) GetApplicationProblemJSON400() *BadRequest {
 	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ReadFencedResponse) GetApplicationProblemJSON403() *CrossOrigin {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
@@ -2673,6 +2687,8 @@ type ListLocksResponse struct {
 	JSON200 *LockPage
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *CrossOrigin
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -2691,6 +2707,11 @@ func (r ListLocksResponse) GetJSON200() *LockPage {
 // GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
 func (r ListLocksResponse) GetApplicationProblemJSON400() *BadRequest {
 	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListLocksResponse) GetApplicationProblemJSON403() *CrossOrigin {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -2744,6 +2765,8 @@ type GetLockResponse struct {
 	JSON200 *Lock
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *CrossOrigin
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -2760,6 +2783,11 @@ func (r GetLockResponse) GetJSON200() *Lock {
 // GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
 func (r GetLockResponse) GetApplicationProblemJSON400() *BadRequest {
 	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetLockResponse) GetApplicationProblemJSON403() *CrossOrigin {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3809,6 +3837,13 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.ApplicationProblemJSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest CrossOrigin
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -3878,6 +3913,13 @@ func ParseReadFencedResponse(rsp *http.Response) (*ReadFencedResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest CrossOrigin
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest Problem
@@ -4041,6 +4083,13 @@ func ParseListLocksResponse(rsp *http.Response) (*ListLocksResponse, error) {
 		}
 		response.ApplicationProblemJSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest CrossOrigin
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4110,6 +4159,13 @@ func ParseGetLockResponse(rsp *http.Response) (*GetLockResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest CrossOrigin
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal

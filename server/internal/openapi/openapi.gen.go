@@ -245,7 +245,7 @@ type AcquireRequest struct {
 // | `not_found` | 404 | nothing was ever written under this key |
 // | `no_route` | 404 | there is nothing at this address |
 // | `method_not_allowed` | 405 | see `Allow` |
-// | `cross_origin` | 403 | a browser sent this from another site |
+// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 // | `body_too_large` | 413 | more than 16 KiB |
 // | `unsupported_media_type` | 415 | the body is not `application/json` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
@@ -435,7 +435,7 @@ type Problem struct {
 	// | `not_found` | 404 | nothing was ever written under this key |
 	// | `no_route` | 404 | there is nothing at this address |
 	// | `method_not_allowed` | 405 | see `Allow` |
-	// | `cross_origin` | 403 | a browser sent this from another site |
+	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 	// | `body_too_large` | 413 | more than 16 KiB |
 	// | `unsupported_media_type` | 415 | the body is not `application/json` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |

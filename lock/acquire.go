@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -24,14 +25,14 @@ type Acquire struct {
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that
 // names the field that breaks a bound.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
-	a.TTL = or(a.TTL, b.DefaultTTL)
+	a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
 	if a.Mode == 0 {
 		a.Mode = Exclusive
 	}
 	if a.Mode != Exclusive {
 		return a, Invalid("mode", "is not one that exists; use exclusive")
 	}
-	return a, firstOf(
+	return a, cmp.Or(
 		CheckName(a.Name),
 		checkText("holder", a.Holder, 1, MaxHolderLength),
 		checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL),
@@ -46,15 +47,6 @@ func checkMaxHold(d, least time.Duration) error {
 		return nil
 	}
 	return checkDuration("max_hold_ms", d, least, LongestHold)
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Names returns the lock's name.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -29,10 +30,10 @@ type Bounds struct {
 // Resolve returns b with its zero fields filled in, or an error that says which
 // fields do not go together.
 func (b Bounds) Resolve() (Bounds, error) {
-	b.MinTTL = or(b.MinTTL, ShortestTTL)
-	b.MaxTTL = or(b.MaxTTL, LongestTTL)
-	b.DefaultTTL = or(b.DefaultTTL, min(max(UsualTTL, b.MinTTL), b.MaxTTL))
-	b.MaxGrace = max(or(b.MaxGrace, LongestGrace), 0)
+	b.MinTTL = cmp.Or(b.MinTTL, ShortestTTL)
+	b.MaxTTL = cmp.Or(b.MaxTTL, LongestTTL)
+	b.DefaultTTL = cmp.Or(b.DefaultTTL, min(max(UsualTTL, b.MinTTL), b.MaxTTL))
+	b.MaxGrace = max(cmp.Or(b.MaxGrace, LongestGrace), 0)
 	switch {
 	case b.MinTTL < ShortestTTL:
 		return b, fmt.Errorf("the least TTL, %v, is below %v", b.MinTTL, ShortestTTL)
@@ -44,13 +45,6 @@ func (b Bounds) Resolve() (Bounds, error) {
 		return b, fmt.Errorf("the default TTL, %v, is not between the least, %v, and the greatest, %v", b.DefaultTTL, b.MinTTL, b.MaxTTL)
 	}
 	return b, nil
-}
-
-func or(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }
 
 func checkDuration(field string, d, least, greatest time.Duration) error {

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -42,7 +43,7 @@ type FencedWrite struct {
 // Resolve returns w with its value in compact form, or an ErrInvalid error that
 // names the field that breaks a bound.
 func (w FencedWrite) Resolve() (FencedWrite, error) {
-	if err := firstOf(checkName("key", w.Key), checkName("lock", w.Lock), checkToken(w.Token)); err != nil {
+	if err := cmp.Or(checkName("key", w.Key), checkName("lock", w.Lock), checkToken(w.Token)); err != nil {
 		return w, err
 	}
 	if w.IfVersion != nil && *w.IfVersion < 0 {

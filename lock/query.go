@@ -1,5 +1,7 @@
 package lock
 
+import "cmp"
+
 // Bounds of a page.
 const (
 	// UsualLimit is the length of a page when none is asked for.
@@ -29,7 +31,7 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, firstOf(checkPrefix(q.Prefix), checkText("holder", q.Holder, 0, MaxHolderLength))
+	return q, cmp.Or(checkPrefix(q.Prefix), checkText("holder", q.Holder, 0, MaxHolderLength))
 }
 
 // An EventQuery selects events. Zero fields select all.

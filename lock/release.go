@@ -1,5 +1,7 @@
 package lock
 
+import "cmp"
+
 // Release gives a lease up. Releasing what has been released already succeeds
 // and changes nothing; a lease that ended otherwise is refused with
 // ErrLeaseLost, so that its holder learns that the work may have overlapped.
@@ -10,7 +12,7 @@ type Release struct {
 
 // Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
 func (r Release) Resolve() (Release, error) {
-	return r, firstOf(CheckName(r.Name), checkLeaseID(r.LeaseID))
+	return r, cmp.Or(CheckName(r.Name), checkLeaseID(r.LeaseID))
 }
 
 // Names returns the lock's name.

@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Renew moves a lease's end to a TTL from now, never to an earlier instant than
 // it has and never beyond the lease's MaxHold. It does not accumulate. It works
@@ -18,7 +21,7 @@ func (r Renew) Resolve(b Bounds) (Renew, error) {
 			return r, err
 		}
 	}
-	return r, firstOf(CheckName(r.Name), checkLeaseID(r.LeaseID))
+	return r, cmp.Or(CheckName(r.Name), checkLeaseID(r.LeaseID))
 }
 
 func checkLeaseID(id LeaseID) error {
@@ -44,7 +47,7 @@ func (r Renew) Apply(v View) Decision {
 	if !ok {
 		return t.decided(t.lost(v, r.LeaseID))
 	}
-	l.TTL = or(r.TTL, l.TTL)
+	l.TTL = cmp.Or(r.TTL, l.TTL)
 	l.ExpiresAt = l.endFrom(t.now)
 	if !t.now.Before(l.ExpiresAt) {
 		return t.decided(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.ExpiresAt, Token: l.Token,

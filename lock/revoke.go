@@ -1,6 +1,9 @@
 package lock
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Revoke is an operator taking a lease away. It names the token that it means to
 // oust, so that it cannot hit a lease granted meanwhile, and the reason, which
@@ -13,7 +16,7 @@ type Revoke struct {
 
 // Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
 func (r Revoke) Resolve() (Revoke, error) {
-	return r, firstOf(
+	return r, cmp.Or(
 		CheckName(r.Name),
 		checkToken(r.Token),
 		checkText("reason", r.Reason, 1, MaxReasonLength),

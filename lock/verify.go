@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A Verify asks whether a token guards a lock at this instant, as Chubby's
 // CheckSequencer does.
@@ -11,7 +14,7 @@ type Verify struct {
 
 // Resolve returns v, or an ErrInvalid error that names the field that breaks a bound.
 func (v Verify) Resolve() (Verify, error) {
-	return v, firstOf(CheckName(v.Name), checkToken(v.Token))
+	return v, cmp.Or(CheckName(v.Name), checkToken(v.Token))
 }
 
 // A Standing says how a token stands to its lock.

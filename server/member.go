@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -54,7 +55,7 @@ func (m member) set(field reflect.Value, text jsontext.Value) error {
 		return m.checkDepth(text)
 	case *json.RawMessage:
 		*into = json.RawMessage(text)
-		return firstOf(m.checkNull(text), m.checkDepth(text))
+		return cmp.Or(m.checkNull(text), m.checkDepth(text))
 	case *uuid.UUID, **uuid.UUID:
 		if text.Kind() == '"' && len(text) != uuidSize+len(`""`) {
 			return m.mistyped(field.Type())
@@ -102,13 +103,4 @@ func (m member) mistyped(t reflect.Type) error {
 		return lock.Invalid(m.name, "must be a string")
 	}
 	return lock.Invalid(m.name, "must be a whole number within its bounds, in digits, without fraction or exponent")
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -60,15 +60,12 @@ func checkParameters(route *chi.Context, query string) error {
 	return checkQuery(query, parameters[pattern])
 }
 
-// checkName is lock.CheckName for the parameter of that name: a resource's key is
-// formed like a lock's name.
+// checkName checks the name of a lock, or the key of a resource.
 func checkName(param, value string) error {
-	err := lock.CheckName(value)
-	var e *lock.Error
-	if !errors.As(err, &e) {
-		return err
+	if param == "key" {
+		return lock.CheckKey(value)
 	}
-	return &lock.Error{Code: e.Code, Field: param, Detail: param + strings.TrimPrefix(e.Detail, e.Field)}
+	return lock.CheckName(value)
 }
 
 func checkQuery(query string, allowed []string) error {

@@ -13,8 +13,8 @@ import (
 // Serve answers the connections that l accepts, until ctx ends. Then it is not
 // ready any more; after Options.DrainDelay it closes l and lets the requests that
 // run finish. Those that take longer than a request may, or 20 s, are told that
-// their time is over. It returns nil then, and an error when l fails earlier. A Server is
-// served once.
+// their time is over. It returns nil then, and an error when l fails earlier. A
+// Server is served once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// What runs when ctx ends is to finish: requests do not live under ctx itself.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))

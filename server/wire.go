@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -22,7 +23,7 @@ func acquireFrom(name string, in openapi.AcquireRequest) (lock.Acquire, error) {
 	if in.LeaseID != nil {
 		a.LeaseID = lock.LeaseID(*in.LeaseID)
 	}
-	return a, firstOf(
+	return a, cmp.Or(
 		checkChosen(in.LeaseID), checkPositive("ttl_ms", in.TTLMs), checkPositive("max_hold_ms", in.MaxHoldMs),
 	)
 }
@@ -54,14 +55,14 @@ func lockQueryFrom(in openapi.ListLocksParams) (lock.LockQuery, error) {
 		Prefix: value(in.Prefix), Phase: lock.Phase(value(in.State)), Holder: value(in.Holder),
 		Limit: value(in.Limit), Cursor: value(in.Cursor),
 	}
-	return q, firstOf(checkGiven("state", in.State), checkGiven("holder", in.Holder), checkLimit(in.Limit))
+	return q, cmp.Or(checkGiven("state", in.State), checkGiven("holder", in.Holder), checkLimit(in.Limit))
 }
 
 func eventQueryFrom(in openapi.ListEventsParams) (lock.EventQuery, error) {
 	q := lock.EventQuery{
 		Name: value(in.Lock), Prefix: value(in.Prefix), Limit: value(in.Limit), Cursor: value(in.Cursor),
 	}
-	return q, firstOf(checkGiven("lock", in.Lock), checkLimit(in.Limit))
+	return q, cmp.Or(checkGiven("lock", in.Lock), checkLimit(in.Limit))
 }
 
 // modeFrom returns the mode of that name; for one that there is not, a mode that

@@ -15,7 +15,7 @@ import (
 // fencedCall is a fenced write on its way.
 type fencedCall = batch.Call[lock.FencedWrite, lock.Fenced]
 
-// WriteFenced writes the resource, see lock.Service. It shares the lock's row, so
+// WriteFenced writes the resource, see lock.Service. It holds the lock's row, so
 // that no grant comes between the check of the token and the write: when a lease
 // has been granted, nothing lands any more under an older token.
 func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {

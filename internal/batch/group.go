@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 )
 
@@ -88,8 +89,10 @@ func (g *Group[Req, Res]) work() {
 }
 
 // next takes the next batch from the queue. When there is none it returns nil,
-// and the Group is idle.
+// and the Group is idle. It yields once before: whom the last batch has answered
+// often has the next call ready, which else would just miss this one.
 func (g *Group[Req, Res]) next() []*Call[Req, Res] {
+	runtime.Gosched()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.queue) == 0 {

@@ -20,11 +20,11 @@ const (
 	contentProblem = "application/problem+json"
 )
 
-// The greatest sizes of an answer, in bytes: of one thing, and of a page, which
-// may have a thousand of them with 4 KiB of metadata each.
+// The greatest sizes of an answer, in bytes: of one thing, and of many, which may
+// be a thousand with 4 KiB of metadata each: a page, or a lock with its leases.
 const (
 	maxAnswer = 1 << 20
-	maxPage   = 16 << 20
+	maxMany   = 16 << 20
 )
 
 // A call is one request and what its answer may be. T is what the answer's body
@@ -78,7 +78,7 @@ func (c call[T]) do(ctx context.Context) (answer[T], error) {
 
 func (c call[T]) decode(res *http.Response, text []byte) (T, error) {
 	var value T
-	if res.StatusCode == http.StatusNoContent {
+	if res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
 		return value, nil
 	}
 	if mediaType(res) != contentJSON {

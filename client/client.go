@@ -21,7 +21,8 @@ type Options struct {
 	BaseURL string
 	// HTTP sends the requests; nil for one that keeps up to 256 connections to
 	// the server open. It is copied, and its CheckRedirect is not asked: see the
-	// package's comment.
+	// package's comment. Calls that wait are cut short by a Timeout of its own, or
+	// its Transport's, unless that is longer than their wait.
 	HTTP *http.Client
 }
 

@@ -11,7 +11,16 @@
 //
 // A Grant's Until is counted from the moment before the request was sent, on the
 // monotonic clock, so a slow answer shortens what is left and never lengthens it.
-// Until leaves no margin: have the work stop some time before it.
+// That holds for one that was waited for as well: renew it at once, and count from
+// there. Until leaves no margin: have the work stop some time before it.
+//
+// # Waiting
+//
+// A call that waits is one request for as long as it waits. When its context ends
+// the connection is closed, which tells the service that the client is gone. A
+// grant may cross that, its answer written and never read; so an Acquire that
+// waited sends a release after it and returns when that is answered, or after
+// three seconds.
 //
 // # Errors
 //
@@ -25,12 +34,12 @@
 //	a change, otherwise                                lock.ErrUnknownOutcome
 //
 // Neither means that a lease is lost. The same call again finds out; for Acquire
-// that takes a LeaseID chosen by the caller. What the network or the proxy said
-// is the error's Cause.
+// that takes a LeaseID chosen by the caller, and it finds its old place in the
+// queue. What the network or the proxy said is the error's Cause.
 //
 // # Not given
 //
-// A call is sent once: nothing here retries, renews or waits. net/http sends a
+// A call is sent once: nothing here retries or renews. net/http sends a
 // change a second time only where it knows that nothing of the first was written.
 // Redirects are not followed, since a lease_id must not travel to another host.
 // There is no timeout but the context's, apart from 10 seconds for a connection.

@@ -21,7 +21,7 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	got, err := call[openapi.Fenced]{
 		changes: true, limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(w.Key),
 		body: openapi.FencedWrite{
-			Lock: w.Lock, FencingToken: int64(w.Token), Value: &w.Value, IfVersion: w.IfVersion,
+			Lock: w.Lock, FencingToken: int64(w.Token), Slot: ifGiven(w.Slot), Value: &w.Value, IfVersion: w.IfVersion,
 		},
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
 			return c.api.WriteFencedWithBody(ctx, w.Key, contentJSON, body)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -116,10 +117,12 @@ func reads(t *testing.T, s lock.Service) map[string]error {
 	t.Helper()
 	_, one := s.Lock(t.Context(), "jobs:daily")
 	_, list := s.Locks(t.Context(), lock.LockQuery{})
+	_, watched := s.Watch(t.Context(), lock.Watch{Name: "jobs:daily", Seen: "2.41.free.0.0", Wait: time.Second})
+	_, queue := s.Queue(t.Context(), "jobs:daily")
 	_, events := s.Events(t.Context(), lock.EventQuery{})
 	_, verified := s.VerifyToken(t.Context(), lock.Verify{Name: "jobs:nightly", Token: 41})
 	_, got := s.ReadFenced(t.Context(), "accounts:42")
 	return map[string]error{
-		"Lock": one, "Locks": list, "Events": events, "VerifyToken": verified, "ReadFenced": got,
+		"Lock": one, "Watch": watched, "Queue": queue, "Locks": list, "Events": events, "VerifyToken": verified, "ReadFenced": got,
 	}
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"unicode/utf8"
@@ -13,12 +14,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Acquire takes the lock or is refused with lock.ErrHeld. It does not wait. A
+// Acquire takes the lock, or is refused with lock.ErrHeld once its Wait is over. A
 // zero LeaseID is replaced by a random one before anything is sent; choose it
-// yourself to be able to send the call again after lock.ErrUnknownOutcome.
+// yourself to be able to send the call again after lock.ErrUnknownOutcome. The
+// Attachment and the Replica do not travel.
 //
 // Durations travel in whole milliseconds, rounded down. One of less than a
 // millisecond is sent as a millisecond, not as if it were absent.
+//
+// The Until of a grant that was waited for is counted from the sending, too, so
+// the wait is taken off it: it may be over. Renew at once and count from that.
+//
+// When the context of a call that waits ends, the place in the queue, or the lease
+// that came meanwhile, is given up before Acquire returns, which takes up to three
+// seconds where the service does not answer. Choose a new LeaseID to wait again.
 func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	if err := carries(a); err != nil {
 		return lock.Grant{}, err
@@ -34,6 +43,9 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		},
 	}.do(ctx)
 	if err != nil {
+		if a.Wait > 0 && ctx.Err() != nil && errors.Is(err, lock.ErrUnknownOutcome) {
+			err = c.giveUp(ctx, a, err)
+		}
 		return lock.Grant{}, err
 	}
 	g := grantFrom(got)
@@ -83,7 +95,8 @@ func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return grantFrom(got), nil
 }
 
-// Release ends a lease, or is refused with lock.ErrLeaseLost.
+// Release ends a lease or gives a place in the queue up, or is refused with
+// lock.ErrLeaseLost.
 func (c *Client) Release(ctx context.Context, r lock.Release) error {
 	if err := lock.CheckName(r.Name); err != nil {
 		return err
@@ -98,7 +111,7 @@ func (c *Client) Release(ctx context.Context, r lock.Release) error {
 	return err
 }
 
-// Revoke takes a lease away and returns the lock as it is then, or is refused
+// Revoke takes leases away and returns the lock as it is then, or is refused
 // with lock.ErrTokenMismatch.
 func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	if err := lock.CheckName(r.Name); err != nil {
@@ -108,8 +121,8 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 		return lock.Lock{}, err
 	}
 	got, err := call[openapi.Lock]{
-		changes: true, body: openapi.RevokeRequest{FencingToken: int64(r.Token), Reason: r.Reason},
-		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLock(r.Name),
+		changes: true, body: openapi.RevokeRequest{FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason},
+		limit: maxMany, success: []int{http.StatusOK}, answers: isLock(r.Name),
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
 			return c.api.RevokeLockWithBody(ctx, r.Name, contentJSON, body)
 		},

@@ -17,41 +17,51 @@ func problem(members string) string {
 	return `{"type":"about:blank","title":"T","status":409,"detail":"D.","request_id":"r1",` + members + `}`
 }
 
+// Problems, and the errors that they become.
+var problems = map[string]struct {
+	status  int
+	members string
+	want    lock.Error
+}{
+	"invalid_request with the pointer's field": {400, `"code":"invalid_request","pointer":"/ttl_ms"`,
+		lock.Error{Code: lock.ErrInvalid, Field: "ttl_ms"}},
+	"invalid_request with the parameter": {400, `"code":"invalid_request","pointer":"state"`,
+		lock.Error{Code: lock.ErrInvalid, Field: "state"}},
+	"lock_held": {409, `"code":"lock_held","holder":"w","newest_token":41,"retry_after_ms":21340`,
+		lock.Error{Code: lock.ErrHeld, Holder: "w", Newest: 41, RetryAfter: 21340 * time.Millisecond}},
+	"lock_held after a wait, with the place kept": {409,
+		`"code":"lock_held","holder":"w","newest_token":41,"retry_after_ms":1,"waiters_ahead":3,"place_kept_ms":10000`,
+		lock.Error{Code: lock.ErrHeld, Holder: "w", Newest: 41, RetryAfter: time.Millisecond, Ahead: 3, KeptFor: 10 * time.Second}},
+	"capacity_mismatch": {409, `"code":"capacity_mismatch","capacity":3`,
+		lock.Error{Code: lock.ErrCapacityMismatch, Capacity: 3}},
+	"too_many_waiters": {429, `"code":"too_many_waiters","waiters_ahead":1000,"retry_after_ms":500`,
+		lock.Error{Code: lock.ErrTooManyWaiters, Ahead: 1000, RetryAfter: 500 * time.Millisecond}},
+	"lease_lost by revocation": {409,
+		`"code":"lease_lost","ended":"revoked","ended_at":"2026-01-02T03:04:05.5Z","reason":"moved","fencing_token":41`,
+		lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Revoked, Reason: "moved", Token: 41,
+			EndedAt: time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)}},
+	"lease_lost, nobody knows how": {409, `"code":"lease_lost"`, lock.Error{Code: lock.ErrLeaseLost}},
+	"lease_id_in_use":              {409, `"code":"lease_id_in_use"`, lock.Error{Code: lock.ErrLeaseIDInUse}},
+	"token_mismatch": {409, `"code":"token_mismatch","fencing_token":41,"newest_token":42`,
+		lock.Error{Code: lock.ErrTokenMismatch, Token: 41, Newest: 42}},
+	"stale_token": {412, `"code":"stale_token","fencing_token":41,"newest_token":42`,
+		lock.Error{Code: lock.ErrStaleToken, Token: 41, Newest: 42}},
+	"unknown_token": {412, `"code":"unknown_token","fencing_token":41,"newest_token":0`,
+		lock.Error{Code: lock.ErrUnknownToken, Token: 41}},
+	"version_mismatch": {409, `"code":"version_mismatch","version":2`,
+		lock.Error{Code: lock.ErrVersionMismatch, Version: 2}},
+	"not_found": {404, `"code":"not_found"`, lock.Error{Code: lock.ErrNotFound}},
+	"unavailable": {503, `"code":"unavailable","retry_after_ms":1000`,
+		lock.Error{Code: lock.ErrUnavailable, RetryAfter: time.Second}},
+	"unknown_outcome":              {503, `"code":"unknown_outcome"`, lock.Error{Code: lock.ErrUnknownOutcome}},
+	"internal":                     {500, `"code":"internal"`, lock.Error{Code: lock.ErrInternal}},
+	"a code of the transport":      {413, `"code":"body_too_large"`, lock.Error{Code: "body_too_large"}},
+	"a code that is not known yet": {409, `"code":"deadlock"`, lock.Error{Code: "deadlock"}},
+}
+
 func TestAProblemBecomesItsError(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		status  int
-		members string
-		want    lock.Error
-	}{
-		"invalid_request with the pointer's field": {400, `"code":"invalid_request","pointer":"/ttl_ms"`,
-			lock.Error{Code: lock.ErrInvalid, Field: "ttl_ms"}},
-		"invalid_request with the parameter": {400, `"code":"invalid_request","pointer":"state"`,
-			lock.Error{Code: lock.ErrInvalid, Field: "state"}},
-		"lock_held": {409, `"code":"lock_held","holder":"w","newest_token":41,"retry_after_ms":21340`,
-			lock.Error{Code: lock.ErrHeld, Holder: "w", Newest: 41, RetryAfter: 21340 * time.Millisecond}},
-		"lease_lost by revocation": {409,
-			`"code":"lease_lost","ended":"revoked","ended_at":"2026-01-02T03:04:05.5Z","reason":"moved","fencing_token":41`,
-			lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Revoked, Reason: "moved", Token: 41,
-				EndedAt: time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)}},
-		"lease_lost, nobody knows how": {409, `"code":"lease_lost"`, lock.Error{Code: lock.ErrLeaseLost}},
-		"lease_id_in_use":              {409, `"code":"lease_id_in_use"`, lock.Error{Code: lock.ErrLeaseIDInUse}},
-		"token_mismatch": {409, `"code":"token_mismatch","fencing_token":41,"newest_token":42`,
-			lock.Error{Code: lock.ErrTokenMismatch, Token: 41, Newest: 42}},
-		"stale_token": {412, `"code":"stale_token","fencing_token":41,"newest_token":42`,
-			lock.Error{Code: lock.ErrStaleToken, Token: 41, Newest: 42}},
-		"unknown_token": {412, `"code":"unknown_token","fencing_token":41,"newest_token":0`,
-			lock.Error{Code: lock.ErrUnknownToken, Token: 41}},
-		"version_mismatch": {409, `"code":"version_mismatch","version":2`,
-			lock.Error{Code: lock.ErrVersionMismatch, Version: 2}},
-		"not_found": {404, `"code":"not_found"`, lock.Error{Code: lock.ErrNotFound}},
-		"unavailable": {503, `"code":"unavailable","retry_after_ms":1000`,
-			lock.Error{Code: lock.ErrUnavailable, RetryAfter: time.Second}},
-		"unknown_outcome":              {503, `"code":"unknown_outcome"`, lock.Error{Code: lock.ErrUnknownOutcome}},
-		"internal":                     {500, `"code":"internal"`, lock.Error{Code: lock.ErrInternal}},
-		"a code of the transport":      {413, `"code":"body_too_large"`, lock.Error{Code: "body_too_large"}},
-		"a code that is not known yet": {429, `"code":"too_many_waiters"`, lock.Error{Code: "too_many_waiters"}},
-	} {
+	for name, c := range problems {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := acquire(over(t, saying(c.status, "application/problem+json", problem(c.members))), t)

@@ -13,12 +13,12 @@ import (
 
 const (
 	leaseText = "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
-	leaseJSON = `{"name":"jobs:nightly","lease_id":"` + leaseText + `","fencing_token":41,"mode":"exclusive",
+	leaseJSON = `{"name":"jobs:nightly","lease_id":"` + leaseText + `","fencing_token":41,"slot":2,"mode":"shared",
 		"holder":"worker-1","ttl_ms":30000,"grace_ms":2000,"max_hold_ms":60000,"expires_in_ms":29000,
 		"acquired_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901Z",
 		"metadata":{"host":"db-3"},"a_later_field":true}`
 	freeJSON = `{"name":"jobs:nightly","state":"free","revision":2,"fencing_token":41,
-		"as_of":"2026-01-02T03:04:07.789012Z","leases":[]}`
+		"as_of":"2026-01-02T03:04:07.789012Z","waiters":0,"leases":[]}`
 	fencedJSON = `{"key":"accounts:42","lock":"jobs:nightly","fencing_token":41,"version":1,"value":null,
 		"written_at":"2026-01-02T03:04:06.789012Z"}`
 	verdictJSON = `{"name":"jobs:nightly","fencing_token":41,"standing":"current","current":true,"newest_token":41,

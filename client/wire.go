@@ -13,6 +13,7 @@ func acquireTo(a lock.Acquire) openapi.AcquireRequest {
 	w := openapi.AcquireRequest{
 		LeaseID: new(uuid.UUID(a.LeaseID)), Holder: a.Holder, Metadata: a.Metadata,
 		TTLMs: toMs(a.TTL), GraceMs: toMs(a.Grace), MaxHoldMs: toMs(a.MaxHold),
+		Capacity: ifGiven(a.Capacity), WaitMs: toMs(a.Wait), KeepPlace: ifGiven(a.Keep),
 	}
 	if a.Mode != 0 {
 		w.Mode = new(openapi.Mode(a.Mode.String()))
@@ -26,7 +27,7 @@ func grantFrom(a answer[openapi.Lease]) lock.Grant {
 	l := a.value
 	return lock.Grant{
 		Lease: lock.Lease{
-			ID: lock.LeaseID(l.LeaseID), Name: l.Name, Mode: modeFrom(l.Mode), Holder: l.Holder,
+			ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: modeFrom(l.Mode), Holder: l.Holder,
 			Token: lock.Token(l.FencingToken), TTL: fromMs(l.TTLMs), Grace: fromMs(l.GraceMs),
 			MaxHold: fromMs(given(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 			Metadata: l.Metadata,
@@ -45,7 +46,8 @@ func isLease(name string, id lock.LeaseID) func(openapi.Lease) bool {
 func lockFrom(l openapi.Lock) lock.Lock {
 	return lock.Lock{
 		Name: l.Name, Phase: lock.Phase(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
-		ChangedAt: given(l.ChangedAt), AsOf: l.AsOf, Leases: each(l.Leases, holdingFrom),
+		ChangedAt: given(l.ChangedAt), AsOf: l.AsOf, Capacity: given(l.Capacity), Waiters: l.Waiters,
+		Leases: each(l.Leases, holdingFrom),
 	}
 }
 
@@ -62,10 +64,28 @@ func holdingFrom(h openapi.Holding) lock.Holding {
 	}
 }
 
+func queueFrom(q openapi.Queue) lock.Queue {
+	return lock.Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: each(q.Waiters, waitingFrom)}
+}
+
+// isQueue returns whether an answer tells of the queue of the lock of that name.
+func isQueue(name string) func(openapi.Queue) bool {
+	return func(q openapi.Queue) bool { return q.Name == name && q.Waiters != nil }
+}
+
+func waitingFrom(w openapi.Waiter) lock.Waiting {
+	return lock.Waiting{
+		Position: w.Position, Place: w.Place, Mode: modeFrom(w.Mode), Capacity: given(w.Capacity), Holder: w.Holder,
+		JoinedAt: w.JoinedAt, Waited: fromMs(w.WaitedMs), Attached: w.Attached, KeptFor: fromMs(given(w.PlaceKeptMs)),
+		Reason: lock.WaitReason(w.WaitsFor), For: each(w.Leases, holdingFrom), Behind: w.Behind,
+	}
+}
+
 func eventFrom(e openapi.Event) lock.Event {
 	return lock.Event{
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
-		Mode: modeFrom(e.Mode), Holder: e.Holder, Token: lock.Token(e.FencingToken), Reason: given(e.Reason),
+		Mode: modeFrom(e.Mode), Holder: e.Holder, Token: lock.Token(given(e.FencingToken)), Place: given(e.Place),
+		Reason: given(e.Reason),
 	}
 }
 
@@ -93,12 +113,7 @@ func isFenced(key string) func(openapi.Fenced) bool {
 }
 
 // modeFrom returns the mode of that name, zero for one that is not known here.
-func modeFrom(m openapi.Mode) lock.Mode {
-	if m == openapi.Exclusive {
-		return lock.Exclusive
-	}
-	return 0
-}
+func modeFrom(m openapi.Mode) lock.Mode { return lock.ModeOf(string(m)) }
 
 func each[From, To any](list []From, one func(From) To) []To {
 	to := make([]To, len(list))

@@ -13,29 +13,41 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
+// Acquires, and what is sent of each beside the lease_id.
+var acquires = map[string]struct {
+	acquire lock.Acquire
+	want    string
+}{
+	"leaves out what is not given": {
+		lock.Acquire{Holder: "h"}, `{"holder":"h"}`},
+	"says everything that is given": {
+		lock.Acquire{
+			Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Grace: 2 * time.Second,
+			MaxHold: time.Minute, Metadata: json.RawMessage(`{"a":1}`),
+		},
+		`{"grace_ms":2000,"holder":"h","max_hold_ms":60000,"metadata":{"a":1},"mode":"exclusive","ttl_ms":1000}`},
+	"rounds durations down": {
+		lock.Acquire{Holder: "h", TTL: 1999*time.Microsecond + 100*time.Millisecond}, `{"holder":"h","ttl_ms":101}`},
+	"never sends a TTL below a millisecond as none": {
+		lock.Acquire{Holder: "h", TTL: time.Nanosecond, Grace: -time.Nanosecond}, `{"grace_ms":-1,"holder":"h","ttl_ms":1}`},
+	"leaves metadata as long as it is": {
+		lock.Acquire{Holder: "<&>", Metadata: json.RawMessage(`{"a":"<&>"}`)}, `{"holder":"<&>","metadata":{"a":"<&>"}}`},
+	"says for how long to wait, and that the place is to be kept": {
+		lock.Acquire{Holder: "h", Mode: lock.Shared, Wait: 30 * time.Second, Keep: true},
+		`{"holder":"h","keep_place":true,"mode":"shared","wait_ms":30000}`},
+	"says how many permits there are": {
+		lock.Acquire{Holder: "h", Mode: lock.Permit, Capacity: 3}, `{"capacity":3,"holder":"h","mode":"permit"}`},
+	"sends a wait and a capacity that are none for the service to refuse": {
+		lock.Acquire{Holder: "h", Wait: -time.Nanosecond, Capacity: -1}, `{"capacity":-1,"holder":"h","wait_ms":-1}`},
+	"leaves out who serves the call": {
+		lock.Acquire{Holder: "h", Attachment: 7, Replica: 8}, `{"holder":"h"}`},
+	"sends a mode that is none for the service to refuse": {
+		lock.Acquire{Holder: "h", Mode: 7}, `{"holder":"h","mode":"unknown"}`},
+}
+
 func TestAnAcquireOnTheWire(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		acquire lock.Acquire
-		want    string
-	}{
-		"leaves out what is not given": {
-			lock.Acquire{Holder: "h"}, `{"holder":"h"}`},
-		"says everything that is given": {
-			lock.Acquire{
-				Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Grace: 2 * time.Second,
-				MaxHold: time.Minute, Metadata: json.RawMessage(`{"a":1}`),
-			},
-			`{"grace_ms":2000,"holder":"h","max_hold_ms":60000,"metadata":{"a":1},"mode":"exclusive","ttl_ms":1000}`},
-		"rounds durations down": {
-			lock.Acquire{Holder: "h", TTL: 1999*time.Microsecond + 100*time.Millisecond}, `{"holder":"h","ttl_ms":101}`},
-		"never sends a TTL below a millisecond as none": {
-			lock.Acquire{Holder: "h", TTL: time.Nanosecond, Grace: -time.Nanosecond}, `{"grace_ms":-1,"holder":"h","ttl_ms":1}`},
-		"leaves metadata as long as it is": {
-			lock.Acquire{Holder: "<&>", Metadata: json.RawMessage(`{"a":"<&>"}`)}, `{"holder":"<&>","metadata":{"a":"<&>"}}`},
-		"sends a mode that is none for the service to refuse": {
-			lock.Acquire{Holder: "h", Mode: 7}, `{"holder":"h","mode":"unknown"}`},
-	} {
+	for name, c := range acquires {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var r request
@@ -76,7 +88,7 @@ func TestALeaseFromTheWire(t *testing.T) {
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	want := lock.Grant{Lease: lock.Lease{
-		ID: leaseID, Name: "jobs:nightly", Mode: lock.Exclusive, Holder: "worker-1", Token: 41,
+		ID: leaseID, Name: "jobs:nightly", Slot: 2, Mode: lock.Shared, Holder: "worker-1", Token: 41,
 		TTL: 30 * time.Second, Grace: 2 * time.Second, MaxHold: time.Minute,
 		AcquiredAt: at, ExpiresAt: at.Add(30 * time.Second), Metadata: json.RawMessage(`{"host":"db-3"}`),
 	}}
@@ -132,6 +144,10 @@ func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 		},
 		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s lock.Service) error {
 			_, err := s.Events(t.Context(), lock.EventQuery{Name: "a", Prefix: "b", Limit: -1, Cursor: "c"})
+			return err
+		},
+		"/v1/events?cursor=now&wait_ms=50000": func(s lock.Service) error {
+			_, err := s.Events(t.Context(), lock.EventQuery{Cursor: lock.CursorNow, Wait: lock.LongestWait})
 			return err
 		},
 	} {

@@ -7,39 +7,74 @@ import (
 	"time"
 )
 
-// Acquire takes the lock Name if nobody has it, and is refused with ErrHeld
-// otherwise. Sent again with the same LeaseID it is the same acquire: it returns
-// the lease that the first gave, with what remains of it now. There is no
-// re-entrancy: another LeaseID is another holder, whatever Holder says.
+// Acquire takes the lock Name if it can be had beside the leases that there are
+// and nobody waits ahead; else it waits in the queue for up to Wait, and is
+// refused with ErrHeld after that. Sent again with the same LeaseID it is the same
+// acquire: it returns the lease that the first gave, with what remains of it now,
+// or waits on at its old place. There is no re-entrancy: another LeaseID is
+// another holder, whatever Holder says.
 type Acquire struct {
 	Name     string
-	LeaseID  LeaseID // zero: the service draws one, and a lost answer cannot be asked for again
-	Holder   string  // free text for people
-	Mode     Mode
-	TTL      time.Duration // zero: the bounds' default
+	LeaseID  LeaseID       // zero: the service draws one, and a lost answer cannot be asked for again
+	Holder   string        // free text for people
+	Mode     Mode          // zero: Exclusive
+	Capacity int           // how many permits there are; of Permit only
+	TTL      time.Duration // from the grant; zero: the bounds' default
 	Grace    time.Duration
 	MaxHold  time.Duration   // zero: no bound
 	Metadata json.RawMessage // a JSON object, or nil
+
+	// Wait is for how long to wait; zero to try only.
+	Wait time.Duration
+	// Keep has the place be kept for KeepPlace when the wait is over, so that the
+	// next call with the LeaseID finds it.
+	Keep bool
+
+	// For those who store locks: the call that waits, who serves it, and whether as
+	// many wait in all as may.
+	Attachment Attachment
+	Replica    Replica
+	Full       bool
+
+	maxWaiters int // at the lock, from the Bounds
 }
 
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that
 // names the field that breaks a bound.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 	a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
-	if a.Mode == 0 {
-		a.Mode = Exclusive
-	}
-	if a.Mode != Exclusive {
-		return a, Invalid("mode", "is not one that exists; use exclusive")
-	}
+	a.Mode = cmp.Or(a.Mode, Exclusive)
+	a.maxWaiters = b.MaxWaiters
 	return a, cmp.Or(
 		CheckName(a.Name),
 		checkText("holder", a.Holder, 1, MaxHolderLength),
+		checkMode(a.Mode, a.Capacity),
+		a.checkKeep(),
 		checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL),
 		checkDuration("grace_ms", a.Grace, 0, b.MaxGrace),
+		checkDuration("wait_ms", a.Wait, 0, LongestWait),
 		checkMaxHold(a.MaxHold, b.MinTTL),
 		checkMetadata(a.Metadata),
 	)
+}
+
+func checkMode(m Mode, capacity int) error {
+	switch {
+	case m.String() == "unknown":
+		return Invalid("mode", "is not one that exists; use exclusive, shared or permit")
+	case m != Permit && capacity != 0:
+		return Invalid("capacity", "goes with the mode permit only; leave it out")
+	case m == Permit && (capacity < 1 || capacity > MaxTogether):
+		return Invalid("capacity", "is %d; give 1 to %d, how many permits there are", capacity, MaxTogether)
+	}
+	return nil
+}
+
+func (a Acquire) checkKeep() error {
+	if a.Keep && a.LeaseID == (LeaseID{}) {
+		return Invalid("keep_place", "needs a lease_id of your own, by which the next call finds the place")
+	}
+	return nil
 }
 
 func checkMaxHold(d, least time.Duration) error {
@@ -59,40 +94,70 @@ func (a Acquire) Refs() []LeaseRef { return []LeaseRef{RefOf(a.Name, a.LeaseID)}
 func (a Acquire) Draws() (tokens, events int) { return 1, 2 }
 
 // Apply grants the lease, or finds the one that an earlier call with the same
-// LeaseID got. A lease that has ended is never granted again under its LeaseID.
+// LeaseID got, or its place. A lease that has ended is never granted again under
+// its LeaseID.
 func (a Acquire) Apply(v View) Decision {
 	t := begin(v)
 	if l, ok := t.lease(a.LeaseID); ok {
-		if l.Holder != a.Holder || l.Mode != a.Mode {
-			return t.decided(&Error{Code: ErrLeaseIDInUse,
-				Detail: "The lease_id is that of a lease with another holder or mode. Choose a new random UUID for each acquire."})
+		if !a.wants(l) || a.Capacity != 0 && a.Capacity != t.state.Capacity {
+			return t.decided(inUse())
 		}
-		d := t.decided(nil)
-		d.Grant, d.Replay = l, true
-		return d
+		first := t.untold(l)
+		return t.granted(t.claim(l, a.Attachment), !first)
 	}
-	if _, over := t.ending(v, a.LeaseID); over {
-		return t.decided(t.lost(v, a.LeaseID))
+	if w, ok := t.waiter(a.LeaseID); ok {
+		if !a.wants(w.Want) || a.Capacity != w.Capacity {
+			return t.decided(inUse())
+		}
+		return t.waitOn(a, w)
 	}
-	if len(t.state.Leases) > 0 {
-		return t.decided(t.held(t.state.Leases[0]))
+	if _, over := t.ending(a.LeaseID); over {
+		return t.decided(t.lost(a.LeaseID))
 	}
-	l := Lease{
-		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, Token: v.Tokens(),
-		TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold, AcquiredAt: t.now, Metadata: a.Metadata,
+	if c := t.state.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
+		return t.decided(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
+			"The lock has %d permits, not %d, while any is out or waited for. Ask with that capacity, or wait until all are back.",
+			c, a.Capacity)})
 	}
-	l.ExpiresAt = l.endFrom(t.now)
-	t.grant(l)
-	d := t.decided(nil)
-	d.Grant = l
-	return d
+	if t.mayEnter(a) {
+		return t.granted(t.grant(a.want(), a.Capacity, 0), false)
+	}
+	return t.join(a)
 }
 
-func (t *turn) held(l Lease) error {
-	wait := l.OverAt().Sub(t.now)
-	return &Error{
-		Code: ErrHeld, Holder: l.Holder, Newest: l.Token, RetryAfter: wait,
-		Detail: fmt.Sprintf("%q holds the lock. Try again later: the lease ends in %d ms unless it is renewed.",
-			l.Holder, wait.Milliseconds()),
+// want returns the lease that a asks for.
+func (a Acquire) want() Lease {
+	return Lease{
+		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
+		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment,
 	}
+}
+
+// wants is whether l is what a asks for.
+func (a Acquire) wants(l Lease) bool { return l.Holder == a.Holder && l.Mode == a.Mode }
+
+func inUse() error {
+	return &Error{Code: ErrLeaseIDInUse,
+		Detail: "The lease_id is that of a lease, or of a waiter, with another holder, mode or capacity. " +
+			"Choose a new random UUID for each acquire."}
+}
+
+// capacityInUse returns the capacity of the permits that are out, or waited for;
+// zero if there are none.
+func (s State) capacityInUse() int {
+	if s.Capacity != 0 {
+		return s.Capacity
+	}
+	for _, w := range s.Queue {
+		if w.Want.Mode == Permit {
+			return w.Capacity
+		}
+	}
+	return 0
+}
+
+// mayEnter is whether the lock can be had at once: after those who wait were
+// served as far as may be, nobody who is there still waits.
+func (t *turn) mayEnter(a Acquire) bool {
+	return t.waiting() == 0 && t.state.fits(a.Mode, a.Capacity)
 }

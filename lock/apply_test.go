@@ -1,7 +1,6 @@
 package lock_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -9,89 +8,6 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 )
-
-// t0 is when the stories of these tests begin.
-var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-const name = "jobs:nightly"
-
-func id(n byte) lock.LeaseID { return lock.LeaseID{15: n} }
-
-// A world is one lock, its clock and its memory, without a store.
-type world struct {
-	t      testing.TB
-	state  lock.State
-	now    time.Time
-	token  lock.Token
-	ended  map[lock.LeaseRef]lock.Event
-	events []lock.Event
-}
-
-func newWorld(t testing.TB) *world {
-	return &world{t: t, state: lock.State{Name: name}, now: t0, ended: map[lock.LeaseRef]lock.Event{}}
-}
-
-// do applies the command as a store would, and checks what each decision must keep.
-func (w *world) do(cmd lock.Command) lock.Decision {
-	w.t.Helper()
-	before := w.state
-	drawn := 0
-	d := cmd.Apply(lock.View{Now: w.now, Locks: []lock.State{w.state}, Ended: w.ended, Tokens: func() lock.Token {
-		drawn++
-		w.token++
-		return w.token
-	}})
-	if !cmp.Equal(before, w.state) {
-		w.t.Errorf("%T changed the state that it was given", cmd)
-	}
-	if tokens, events := cmd.Draws(); drawn > tokens || len(d.Events) > events {
-		w.t.Errorf("%T drew %d tokens and made %d events, but said at most %d and %d", cmd, drawn, len(d.Events), tokens, events)
-	}
-	if !d.Changed && (len(d.Events) > 0 || !cmp.Equal(before, d.Locks[0])) {
-		w.t.Errorf("%T changed the lock and says that it did not", cmd)
-	}
-	w.state = d.Locks[0]
-	w.events = append(w.events, d.Events...)
-	for _, e := range d.Events {
-		if e.Ref != 0 {
-			w.ended[e.Ref] = e
-		}
-	}
-	return d
-}
-
-// must is do for a command that is not to be refused.
-func (w *world) must(cmd lock.Command) lock.Decision {
-	w.t.Helper()
-	d := w.do(cmd)
-	if d.Err != nil {
-		w.t.Fatalf("%T: %v", cmd, d.Err)
-	}
-	return d
-}
-
-// refused is do for a command that is to be refused with the code.
-func (w *world) refused(cmd lock.Command, code lock.Code) *lock.Error {
-	w.t.Helper()
-	d := w.do(cmd)
-	e := new(lock.Error)
-	if !errors.Is(d.Err, code) || !errors.As(d.Err, &e) {
-		w.t.Fatalf("%T: %v, want %v", cmd, d.Err, code)
-	}
-	if e.Detail == "" {
-		w.t.Errorf("%T: %v without a detail", cmd, code)
-	}
-	return e
-}
-
-func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
-
-func acquire(n byte) lock.Acquire {
-	return lock.Acquire{Name: name, LeaseID: id(n), Holder: "worker", Mode: lock.Exclusive, TTL: 10 * time.Second}
-}
-
-func renew(n byte) lock.Renew     { return lock.Renew{Name: name, LeaseID: id(n)} }
-func release(n byte) lock.Release { return lock.Release{Name: name, LeaseID: id(n)} }
 
 // inGrace returns a world whose lease 1 has ended and has half a second of grace left.
 func inGrace(t *testing.T) *world {
@@ -147,6 +63,10 @@ func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 		a.Holder = "somebody else"
 		w.refused(a, lock.ErrLeaseIDInUse)
 	})
+}
+
+func TestAnEndedLeaseIsNeverGrantedAgain(t *testing.T) {
+	t.Parallel()
 	t.Run("an ended lease is never granted again under its lease_id", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -238,6 +158,10 @@ func TestRenew(t *testing.T) {
 			t.Errorf("expires at %v", w.state.Leases[0].ExpiresAt)
 		}
 	})
+}
+
+func TestRenewNeverRevives(t *testing.T) {
+	t.Parallel()
 	t.Run("never revives, even if nobody took the lock", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -278,108 +202,4 @@ func TestRenewAtItsBounds(t *testing.T) {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-}
-
-func TestRelease(t *testing.T) {
-	t.Parallel()
-	t.Run("frees the lock, and again changes nothing", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.must(acquire(1))
-		w.must(release(1))
-		if d := w.must(release(1)); d.Changed || w.state.Lock(w.now).Phase != lock.Free {
-			t.Errorf("decided %+v", d)
-		}
-	})
-	t.Run("again after others held the lock still succeeds, and takes nothing from them", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.must(acquire(1))
-		w.must(release(1))
-		w.must(acquire(2))
-		w.must(release(1))
-		w.must(renew(2))
-	})
-	t.Run("of a lease that expired says so", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.must(acquire(1))
-		w.pass(time.Hour)
-		if e := w.refused(release(1), lock.ErrLeaseLost); e.Ended != lock.Expired || !e.EndedAt.Equal(w.now) {
-			t.Errorf("refused with %+v", e)
-		}
-	})
-	t.Run("works in the grace", func(t *testing.T) {
-		t.Parallel()
-		w := inGrace(t)
-		w.must(release(1))
-	})
-}
-
-func TestRevoke(t *testing.T) {
-	t.Parallel()
-	revoke := func(token lock.Token) lock.Revoke {
-		return lock.Revoke{Name: name, Token: token, Reason: "maintenance"}
-	}
-	t.Run("ends the lease, and its holder learns why", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.must(acquire(1))
-		w.must(revoke(1))
-		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Revoked || e.Reason != "maintenance" {
-			t.Errorf("refused with %+v", e)
-		}
-		if d := w.must(acquire(2)); d.Grant.Token != 2 {
-			t.Errorf("next token %d", d.Grant.Token)
-		}
-	})
-	t.Run("again succeeds while nobody was granted the lock since", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.must(acquire(1))
-		w.must(revoke(1))
-		if d := w.must(revoke(1)); d.Changed {
-			t.Error("revoked twice")
-		}
-		w.must(acquire(2))
-		w.refused(revoke(1), lock.ErrTokenMismatch)
-	})
-	t.Run("of a token that does not hold the lock is refused", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.refused(revoke(7), lock.ErrTokenMismatch)
-		w.must(acquire(1))
-		if e := w.refused(revoke(7), lock.ErrTokenMismatch); e.Token != 7 || e.Newest != 1 {
-			t.Errorf("refused with %+v", e)
-		}
-		w.must(release(1))
-		w.refused(revoke(1), lock.ErrTokenMismatch)
-	})
-}
-
-func TestExpireEndsWhatIsOverAndNothingElse(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(acquire(1))
-	if d := w.must(lock.Expire{Name: name}); d.Changed {
-		t.Error("ended a lease that was not over")
-	}
-	w.pass(10 * time.Second)
-	if d := w.must(lock.Expire{Name: name}); len(d.Events) != 1 || d.Events[0].Kind != lock.Expired {
-		t.Errorf("decided %+v", d)
-	}
-	if d := w.must(lock.Expire{Name: name}); d.Changed {
-		t.Error("ended it twice")
-	}
-}
-
-func TestALocksTimeDoesNotRunBackwards(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(acquire(1))
-	w.pass(-time.Hour)
-	d := w.must(release(1))
-	if !d.Now.Equal(t0) || !d.Events[0].At.Equal(t0) {
-		t.Errorf("decided at %v, before the grant at %v", d.Now, t0)
-	}
 }

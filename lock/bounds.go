@@ -25,6 +25,7 @@ type Bounds struct {
 	MaxTTL     time.Duration // zero: LongestTTL
 	DefaultTTL time.Duration // zero: UsualTTL, or the nearest that is allowed
 	MaxGrace   time.Duration // zero: LongestGrace; negative: none allowed
+	MaxWaiters int           // for one lock; zero: UsualMaxWaiters
 }
 
 // Resolve returns b with its zero fields filled in, or an error that says which
@@ -34,6 +35,7 @@ func (b Bounds) Resolve() (Bounds, error) {
 	b.MaxTTL = cmp.Or(b.MaxTTL, LongestTTL)
 	b.DefaultTTL = cmp.Or(b.DefaultTTL, min(max(UsualTTL, b.MinTTL), b.MaxTTL))
 	b.MaxGrace = max(cmp.Or(b.MaxGrace, LongestGrace), 0)
+	b.MaxWaiters = cmp.Or(b.MaxWaiters, UsualMaxWaiters)
 	switch {
 	case b.MinTTL < ShortestTTL:
 		return b, fmt.Errorf("the least TTL, %v, is below %v", b.MinTTL, ShortestTTL)
@@ -41,6 +43,8 @@ func (b Bounds) Resolve() (Bounds, error) {
 		return b, fmt.Errorf("the greatest TTL, %v, is above %v", b.MaxTTL, LongestTTL)
 	case b.MaxGrace > LongestGrace:
 		return b, fmt.Errorf("the greatest grace, %v, is above %v", b.MaxGrace, LongestGrace)
+	case b.MaxWaiters < 0:
+		return b, fmt.Errorf("the greatest number of waiters for a lock, %d, is below zero", b.MaxWaiters)
 	case b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL:
 		return b, fmt.Errorf("the default TTL, %v, is not between the least, %v, and the greatest, %v", b.DefaultTTL, b.MinTTL, b.MaxTTL)
 	}

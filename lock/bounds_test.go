@@ -77,6 +77,62 @@ func TestBoundsOfAnAcquire(t *testing.T) {
 	}
 }
 
+func TestBoundsOfWaitingAndModes(t *testing.T) {
+	t.Parallel()
+	bounds := widest(t)
+	with := func(change func(*lock.Acquire)) error {
+		a := lock.Acquire{Name: "a", Holder: "h"}
+		change(&a)
+		_, err := a.Resolve(bounds)
+		return err
+	}
+	write := lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2)}
+	for _, b := range []bound{
+		{"the longest wait", with(func(a *lock.Acquire) { a.Wait = lock.LongestWait }), ""},
+		{"a wait above the longest", with(func(a *lock.Acquire) { a.Wait = lock.LongestWait + 1 }), "wait_ms"},
+		{"a negative wait", with(func(a *lock.Acquire) { a.Wait = -1 }), "wait_ms"},
+		{"a shared lease", with(shared), ""},
+		{"one permit", with(permit(1)), ""},
+		{"as many permits as there can be", with(permit(lock.MaxTogether)), ""},
+		{"a permit more", with(permit(lock.MaxTogether + 1)), "capacity"},
+		{"no permit", with(permit(0)), "capacity"},
+		{"fewer permits than none", with(permit(-1)), "capacity"},
+		{"a capacity of an exclusive lease", with(func(a *lock.Acquire) { a.Capacity = 1 }), "capacity"},
+		{"a capacity of a shared lease", with(func(a *lock.Acquire) { shared(a); a.Capacity = 1 }), "capacity"},
+		{"a negative mode", with(func(a *lock.Acquire) { a.Mode = -1 }), "mode"},
+		{"revoking the greatest slot", second(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxTogether)}.Resolve()), ""},
+		{"revoking a slot beyond", second(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxTogether + 1)}.Resolve()), "slot"},
+		{"verifying slot 0", second(lock.Verify{Name: "a", Token: 1, Slot: slot(0)}.Resolve()), ""},
+		{"verifying a negative slot", second(lock.Verify{Name: "a", Token: 1, Slot: slot(-1)}.Resolve()), "slot"},
+		{"a fenced write of no slot", second(write.Resolve()), ""},
+		{"a fenced write of a negative slot", second(func() lock.FencedWrite { w := write; w.Slot = -1; return w }().Resolve()), "slot"},
+		{"watching for as long as may be", second(lock.Watch{Name: "a", Seen: "1", Wait: lock.LongestWait}.Resolve()), ""},
+		{"watching for longer", second(lock.Watch{Name: "a", Wait: lock.LongestWait + 1}.Resolve()), "wait_ms"},
+		{"watching a bad name", second(lock.Watch{Name: "/"}.Resolve()), "name"},
+		{"waiting for events", second(lock.EventQuery{Wait: lock.LongestWait, Cursor: lock.CursorNow}.Resolve()), ""},
+		{"waiting longer for events", second(lock.EventQuery{Wait: lock.LongestWait + 1}.Resolve()), "wait_ms"},
+	} {
+		t.Run(b.name, b.check)
+	}
+}
+
+func TestModesAndKindsHaveNames(t *testing.T) {
+	t.Parallel()
+	for m := lock.Exclusive; m <= lock.Permit; m++ {
+		if lock.ModeOf(m.String()) != m {
+			t.Errorf("mode %d is called %q, which is mode %d", m, m, lock.ModeOf(m.String()))
+		}
+	}
+	for k := lock.Granted; k <= lock.Withdrawn; k++ {
+		if lock.KindOf(k.String()) != k {
+			t.Errorf("kind %d is called %q, which is kind %d", k, k, lock.KindOf(k.String()))
+		}
+	}
+	if lock.ModeOf("unknown") != 0 || lock.KindOf("unknown") != 0 || lock.Mode(99).String() != "unknown" || lock.Kind(-1).String() != "unknown" {
+		t.Error("what is no mode and no kind has another name than unknown")
+	}
+}
+
 func TestBoundsOfTheRest(t *testing.T) {
 	t.Parallel()
 	bounds := widest(t)
@@ -127,6 +183,8 @@ func TestBoundsOfADeployment(t *testing.T) {
 		{"a TTL below what there can be", lock.Bounds{MinTTL: time.Millisecond}, false},
 		{"a TTL above what there can be", lock.Bounds{MaxTTL: 25 * time.Hour}, false},
 		{"a grace above what there can be", lock.Bounds{MaxGrace: time.Hour}, false},
+		{"one waiter", lock.Bounds{MaxWaiters: 1}, true},
+		{"fewer waiters than none", lock.Bounds{MaxWaiters: -1}, false},
 		{"least above greatest", lock.Bounds{MinTTL: time.Minute, MaxTTL: time.Second}, false},
 		{"a default outside", lock.Bounds{DefaultTTL: time.Hour, MaxTTL: time.Minute}, false},
 	}
@@ -137,7 +195,7 @@ func TestBoundsOfADeployment(t *testing.T) {
 			if (err == nil) != c.ok {
 				t.Errorf("err = %v", err)
 			}
-			if err == nil && (b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL || b.MaxGrace < 0) {
+			if err == nil && (b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL || b.MaxGrace < 0 || b.MaxWaiters < 1) {
 				t.Errorf("resolved to %+v", b)
 			}
 		})

@@ -17,6 +17,35 @@
 //	 │   Release, Revoke, or the end of the grace         │
 //	 └────────────────────────────────────────────────────┘
 //
+// # Modes
+//
+// An exclusive lease is alone. Shared leases are together with shared ones, and
+// carry one token for as long as any of them is there: a reader must not be fenced
+// by the next reader. Permits are together up to the capacity of the lock; each
+// has its own token and sits in a slot of its own.
+//
+// # Waiting
+//
+// Who cannot have the lock at once may wait for it. The queue is first come, first
+// served: the one at its head gets the lock as soon as it fits beside the leases
+// that there are, with as many behind it as fit too, and whoever does not fit is
+// in the way of all behind. A try never overtakes.
+//
+// A place belongs to a lease_id, not to a connection:
+//
+//	             Acquire                    grant
+//	(no place) ────────────▶ attached ──────────────────▶ lease
+//	    ▲                     │ ▲   ▲                       │
+//	    │  wait over, client  │ │   └───────────────────────┘
+//	    ├─────────gone────────┘ │       nobody fetched it
+//	    │                       │ Acquire again, from any replica
+//	    │  kept no longer       ▼
+//	    └─────────────────── detached ◀── wait over and Keep, replica gone
+//
+// A detached waiter is passed over, so no TTL runs for a ghost. A replica that
+// grants to a waiter of another cannot know whether that lives: such a grant is
+// withdrawn unless it is claimed soon, see [ClaimWithin].
+//
 // # Deciding
 //
 // The rules are pure. A [Command] names the locks that it must see; Apply takes

@@ -20,6 +20,11 @@ const (
 	ErrLeaseLost Code = "lease_lost"
 	// ErrLeaseIDInUse: the lease_id belongs to another holder's or mode's lease.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
+	// ErrCapacityMismatch: permits of another capacity are out, or waited for.
+	// Capacity says which.
+	ErrCapacityMismatch Code = "capacity_mismatch"
+	// ErrTooManyWaiters: as many wait, or watch, as may; try again later.
+	ErrTooManyWaiters Code = "too_many_waiters"
 	// ErrTokenMismatch: the token named is not the one that holds the lock.
 	ErrTokenMismatch Code = "token_mismatch"
 	// ErrStaleToken: a greater token has been granted or seen.
@@ -42,8 +47,8 @@ const (
 // Codes returns every code of the domain.
 func Codes() []Code {
 	return []Code{
-		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrTokenMismatch, ErrStaleToken,
-		ErrUnknownToken, ErrVersionMismatch, ErrNotFound, ErrUnavailable, ErrUnknownOutcome, ErrInternal,
+		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrCapacityMismatch, ErrTooManyWaiters,
+		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound, ErrUnavailable, ErrUnknownOutcome, ErrInternal,
 	}
 }
 
@@ -59,6 +64,9 @@ type Error struct {
 
 	Holder     string        // who has the lock
 	RetryAfter time.Duration // when to try again, at the earliest
+	Ahead      int           // how many wait for the lock and would be served first
+	KeptFor    time.Duration // for how long the place in the queue is kept; zero if it is not
+	Capacity   int           // of the permits that are out or waited for
 	Token      Token         // the token that was shown, or that the lost lease had
 	Newest     Token         // the greatest token granted or seen
 	Version    int64         // the version that the fenced resource has

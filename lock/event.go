@@ -5,15 +5,25 @@ import "time"
 // A Kind says which transition an event records.
 type Kind int16
 
-// The kinds of events. All but Granted end a lease.
+// The kinds of events. Released, Expired, Revoked and Withdrawn end a lease.
 const (
 	Granted Kind = iota + 1
 	Released
 	Expired
 	Revoked
+	// Queued: a call has begun to wait; Place is where.
+	Queued
+	// Left: a waiter has left the queue without a grant; Reason says why.
+	Left
+	// Withdrawn: a grant to a call that waited was taken back before anybody was
+	// told of it; Reason says why. Its lease_id may be granted again.
+	Withdrawn
 )
 
-var kindNames = [...]string{Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked"}
+var kindNames = [...]string{
+	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
+	Queued: "queued", Left: "left", Withdrawn: "withdrawn",
+}
 
 // String returns the kind's name on the wire, "unknown" for what is none.
 func (k Kind) String() string {
@@ -45,7 +55,8 @@ type Event struct {
 	Kind     Kind
 	Mode     Mode
 	Holder   string
-	Token    Token
-	Reason   string   // of a revocation
-	Ref      LeaseRef // of the lease that ended; zero on Granted
+	Token    Token    // zero on Queued and Left
+	Place    int64    // in the queue: the one taken, left, granted from, or on Withdrawn had again; else zero
+	Reason   string   // of Revoked, Left and Withdrawn
+	Ref      LeaseRef // of the lease that ended, on Released, Expired and Revoked; on Left, of a place given up by Release
 }

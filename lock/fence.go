@@ -36,6 +36,7 @@ type FencedWrite struct {
 	Key       string
 	Lock      string
 	Token     Token
+	Slot      int // that a permit sits in; zero: the lock's newest token counts
 	Value     json.RawMessage
 	IfVersion *int64 // nil: whatever the version; zero: only if there is nothing yet
 }
@@ -54,7 +55,24 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 		return w, Invalid("value", "must be JSON in UTF-8")
 	}
 	w.Value = compact.Bytes()
-	return w, nil
+	return w, checkSlot(&w.Slot)
+}
+
+// Newest returns the token that the write must have: the newest granted for the
+// lock, or, of a write that names a slot, the one that sits there. Permits have
+// tokens of their own, so a resource that they guard is one a slot, and nothing is
+// known of a slot once its permit is over: then it refuses with ErrStaleToken.
+func (w FencedWrite) Newest(s State, now time.Time) (Token, error) {
+	if w.Slot == 0 {
+		return s.Token, nil
+	}
+	for _, l := range s.Live(now) {
+		if l.Slot == w.Slot {
+			return l.Token, nil
+		}
+	}
+	return 0, &Error{Code: ErrStaleToken, Token: w.Token, Newest: s.Token,
+		Detail: fmt.Sprintf("No lease sits in slot %d. Your permit is over; stop the work.", w.Slot)}
 }
 
 // A Fenced is the example resource: a value that only the newest token may change.

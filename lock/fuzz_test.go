@@ -26,32 +26,83 @@ func FuzzCheckName(f *testing.F) {
 	})
 }
 
-// FuzzApply reads a story from bytes, a command each three, and plays it.
+// FuzzApply reads a story from bytes, a command each four, and plays it: what
+// every decision must keep is checked by the world.
 func FuzzApply(f *testing.F) {
-	f.Add([]byte{0, 1, 10, 1, 1, 0, 2, 1, 0})
-	f.Add([]byte{0, 1, 1, 5, 0, 200, 1, 1, 0, 0, 2, 9})
-	f.Add([]byte{0, 1, 1, 3, 1, 0, 0, 1, 1, 4, 0, 0})
+	f.Add([]byte{0, 1, 10, 0, 1, 1, 0, 0, 2, 1, 0, 0})
+	f.Add([]byte{0, 1, 5, 0, 7, 0, 200, 0, 1, 1, 0, 0, 2, 2, 9, 0})
+	f.Add([]byte{0, 1, 50, 1, 0, 2, 50, 1, 0, 3, 50, 0, 0, 4, 50, 1, 2, 1, 0, 0, 2, 2, 0, 0})
+	f.Add([]byte{0, 1, 50, 2, 0, 2, 50, 2, 0, 3, 50, 2, 3, 1, 0, 2, 8, 2, 0, 0, 7, 0, 30, 0, 4, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, story []byte) {
 		w := newWorld(t)
-		for ; len(story) >= 3; story = story[3:] {
-			lease, n := id(story[1]%4), time.Duration(story[2])*100*time.Millisecond
-			switch story[0] % 6 {
-			case 0:
-				w.do(lock.Acquire{Name: name, LeaseID: lease, Holder: "h", Mode: lock.Exclusive, TTL: n, Grace: n / 7, MaxHold: n * 3})
-			case 1:
-				w.do(lock.Renew{Name: name, LeaseID: lease, TTL: n})
-			case 2:
-				w.do(lock.Release{Name: name, LeaseID: lease})
-			case 3:
-				w.do(lock.Revoke{Name: name, Token: lock.Token(story[1]), Reason: "r"})
-			case 4:
-				w.do(lock.Expire{Name: name})
-			case 5:
-				w.pass(n)
-			}
-			if live := w.state.Live(w.now); len(live) > 1 {
-				t.Fatalf("%d leases at once", len(live))
-			}
+		var calls []lock.Acquire
+		for story = story[:min(len(story), 400)]; len(story) >= 4; story = story[4:] {
+			n, with := time.Duration(story[2])*100*time.Millisecond, story[3]
+			w.on(lock.Replica(with%3) + 1)
+			calls = w.read(story[0], id(story[1]%16+1), n, with, calls)
 		}
 	})
+}
+
+// read does what the bytes say, and returns the calls that have waited.
+func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
+	call := lock.Acquire{Replica: w.self}
+	if len(calls) > 0 {
+		call = calls[int(with)%len(calls)]
+	}
+	switch verb % 9 {
+	case 0:
+		return w.readAcquire(lease, n, with, calls)
+	case 1:
+		w.do(lock.Renew{Name: name, LeaseID: lease, TTL: n})
+	case 2:
+		w.do(lock.Release{Name: name, LeaseID: lease})
+	case 3:
+		w.do(lock.Revoke{Name: name, Token: lock.Token(n / time.Second), Reason: "r"})
+	case 4:
+		w.do(sweep)
+	case 5:
+		w.on(call.Replica).do(claim(call))
+	case 6:
+		leave := timeout(call)
+		leave.Keep, leave.Gone = with&64 != 0, with&128 != 0
+		w.on(call.Replica).do(leave)
+	case 7:
+		w.pass(n)
+	case 8:
+		w.toggle(w.self)
+	}
+	return calls
+}
+
+func (w *world) readAcquire(lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
+	a := lock.Acquire{
+		Name: name, LeaseID: lease, Holder: "h", Mode: lock.Mode(with%4) + 1, TTL: n, Grace: n / 7, MaxHold: n * 3, Keep: with&64 != 0,
+	}
+	if a.Mode == lock.Permit {
+		a.Capacity = 2
+	}
+	bounds, err := lock.Bounds{DefaultTTL: time.Second, MaxWaiters: 3}.Resolve()
+	if err != nil {
+		w.t.Fatalf("%v", err)
+	}
+	if a, err = a.Resolve(bounds); err != nil {
+		return calls
+	}
+	if with&128 == 0 {
+		a = w.call(a)
+	}
+	if w.do(a).Queued {
+		calls = append(calls, a)
+	}
+	return calls
+}
+
+// toggle has the replica fall silent, or be heard of again.
+func (w *world) toggle(r lock.Replica) {
+	if _, silent := w.silent[r]; silent {
+		w.comesBack(r)
+	} else {
+		w.dies(r)
+	}
 }

@@ -38,22 +38,41 @@ func RefOf(name string, id LeaseID) LeaseRef {
 // A Mode says who may hold a lock together. The zero Mode is not one.
 type Mode int16
 
-// Exclusive leases conflict with every other lease of the name.
-const Exclusive Mode = 1
+// The modes. Leases of different modes conflict.
+const (
+	// Exclusive leases conflict with every other lease of the name.
+	Exclusive Mode = iota + 1
+	// Shared leases do not conflict with each other: readers.
+	Shared
+	// Permit leases do not conflict up to a capacity: a semaphore.
+	Permit
+)
 
-// String returns the mode's name on the wire.
+var modeNames = [...]string{Exclusive: "exclusive", Shared: "shared", Permit: "permit"}
+
+// String returns the mode's name on the wire, "unknown" for what is none.
 func (m Mode) String() string {
-	if m == Exclusive {
-		return "exclusive"
+	if m < Exclusive || int(m) >= len(modeNames) {
+		return "unknown"
 	}
-	return "unknown"
+	return modeNames[m]
+}
+
+// ModeOf returns the Mode whose name on the wire is name, zero if there is none.
+func ModeOf(name string) Mode {
+	for m := Exclusive; int(m) < len(modeNames); m++ {
+		if modeNames[m] == name {
+			return m
+		}
+	}
+	return 0
 }
 
 // A Lease is one grant of a lock to a holder. Instants are of the database's clock.
 type Lease struct {
 	ID         LeaseID
 	Name       string
-	Slot       int // 0 for exclusive leases
+	Slot       int // 0 for exclusive leases, from 1 on for others
 	Mode       Mode
 	Holder     string
 	Token      Token
@@ -63,10 +82,35 @@ type Lease struct {
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	Metadata   json.RawMessage // a JSON object, or nil
+
+	// Place is the place in the queue that the lease came from; zero if from none.
+	Place int64
+	// Attachment is the call that waited for the lease; zero if none did, or if
+	// another has asked for it since.
+	Attachment Attachment
+	// ClaimBy is when the grant is withdrawn, unless the replica that serves the
+	// call has fetched it. Zero once somebody has, and for grants that are told at once.
+	ClaimBy time.Time
 }
 
+// wanted returns what the lease was to be when it was asked for.
+func (l Lease) wanted() Lease {
+	return Lease{
+		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace, MaxHold: l.MaxHold, Metadata: l.Metadata,
+	}
+}
+
+// Unclaimed is whether the grant has not been fetched by the replica that is to
+// tell of it: nobody knows of the lease yet.
+func (l Lease) Unclaimed() bool { return !l.ClaimBy.IsZero() }
+
 // OverAt returns the instant from which the lock may be somebody else's.
-func (l Lease) OverAt() time.Time { return l.ExpiresAt.Add(l.Grace) }
+func (l Lease) OverAt() time.Time {
+	if l.Unclaimed() {
+		return l.ClaimBy
+	}
+	return l.ExpiresAt.Add(l.Grace)
+}
 
 // endFrom returns the end that a grant or a renewal at now gives: a TTL away,
 // never before the end that there is, never beyond the greatest hold.

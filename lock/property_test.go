@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,148 +11,192 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// model is what the invariants need to know beside the lock itself.
+// A model is a world to which random things happen. What each decision must keep
+// by itself is in deed, what the events must tell in story, and what time must do
+// afterwards in settled; here is what each command must do.
 type model struct {
 	*world
-	over map[lock.LeaseID]bool // leases that somebody was told have ended
+	modes    []lock.Mode
+	used     byte                 // the lease_ids up to this one
+	waited   []lock.Acquire       // the calls that ever waited
+	latest   time.Time            // that anybody looked
+	versions map[string]lock.Lock // what each stood for
 }
 
-// TestInvariants drives random commands and steps of the clock, also backwards,
-// against what the lock promises.
+// TestInvariants drives random commands from three replicas, which fall silent
+// and are heard of again, and steps of the clock, also backwards, against what the
+// lock promises.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{world: newWorld(t), over: map[lock.LeaseID]bool{}}
-		lease := rapid.Custom(func(t *rapid.T) lock.LeaseID { return id(rapid.ByteRange(1, 6).Draw(t, "lease")) })
-		rt.Repeat(map[string]func(*rapid.T){
-			"acquire": func(rt *rapid.T) {
-				m.acquire(rt, lock.Acquire{
-					Name: name, LeaseID: lease.Draw(rt, "id"), Mode: lock.Exclusive,
-					Holder:  rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "holder"),
-					TTL:     seconds(rt, "ttl", 1, 20),
-					Grace:   seconds(rt, "grace", 0, 3),
-					MaxHold: seconds(rt, "max hold", 0, 30),
-				})
-			},
-			"renew": func(rt *rapid.T) {
-				m.renew(rt, lock.Renew{Name: name, LeaseID: lease.Draw(rt, "id"), TTL: seconds(rt, "ttl", 0, 20)})
-			},
-			"release": func(rt *rapid.T) { m.release(rt, lock.Release{Name: name, LeaseID: lease.Draw(rt, "id")}) },
-			"revoke": func(rt *rapid.T) {
-				m.revoke(rt, lock.Revoke{Name: name, Token: lock.Token(rapid.Int64Range(1, int64(m.token)+1).Draw(rt, "token")), Reason: "r"})
-			},
-			"expire": func(*rapid.T) { m.do(lock.Expire{Name: name}) },
-			"clock":  func(rt *rapid.T) { m.pass(seconds(rt, "step", -5, 15)) },
-			"":       m.check,
+	for name, modes := range map[string][]lock.Mode{
+		"exclusive leases":    {lock.Exclusive},
+		"readers and writers": {lock.Exclusive, lock.Shared, lock.Shared},
+		"permits":             {lock.Permit},
+		"all modes":           {lock.Exclusive, lock.Shared, lock.Permit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				m := &model{world: newWorld(rt), modes: modes, versions: map[string]lock.Lock{}}
+				for range 2 {
+					rt.Repeat(map[string]func(*rapid.T){
+						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
+						"release": m.release, "give up": m.release, "revoke": m.revoke,
+						"claim": m.claim, "leave": m.leave, "hang up": m.hangUp, "sweep": m.sweep,
+						"clock": m.clock, "replica": m.replica, "": m.check,
+					})
+				}
+			})
 		})
-	})
+	}
 }
 
 func seconds(t *rapid.T, label string, least, greatest int) time.Duration {
 	return time.Duration(rapid.IntRange(least, greatest).Draw(t, label)) * time.Second
 }
 
-// at is the instant at which the lock decides.
-func (m *model) at() time.Time {
-	if m.now.Before(m.state.ChangedAt) {
-		return m.state.ChangedAt
+// do is what the world does, by any replica that lives unless r names one.
+func (m *model) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision {
+	if r == 0 {
+		alive := slices.DeleteFunc([]lock.Replica{1, 2, 3}, m.isSilent)
+		r = rapid.SampledFrom(alive).Draw(t, "replica")
 	}
-	return m.now
+	m.on(r)
+	if a, ok := cmd.(lock.Acquire); ok && a.Wait > 0 {
+		cmd = m.call(a)
+	}
+	d := m.world.do(cmd)
+	if err := m.settled(d); err != nil {
+		t.Fatalf("after %T%+v: %v", cmd, cmd, err)
+	}
+	return d
 }
 
-func (m *model) acquire(t *rapid.T, a lock.Acquire) {
-	live, newest := m.state.Live(m.at()), m.state.Token
-	d := m.do(a)
+func (m *model) isSilent(r lock.Replica) bool {
+	_, silent := m.silent[r]
+	return silent
+}
+
+func (m *model) leaseID(t *rapid.T) lock.LeaseID {
+	return id(rapid.ByteRange(1, max(m.used, 1)).Draw(t, "lease"))
+}
+
+func (m *model) acquire(t *rapid.T) {
+	a := lock.Acquire{
+		Name: name, LeaseID: m.leaseID(t), Mode: rapid.SampledFrom(m.modes).Draw(t, "mode"),
+		Holder: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "holder"),
+		TTL:    seconds(t, "ttl", 1, 20), Grace: seconds(t, "grace", 0, 3), MaxHold: seconds(t, "max hold", 0, 30),
+		Wait: seconds(t, "wait", 0, 20), Keep: rapid.Bool().Draw(t, "keep"),
+	}
+	if rapid.IntRange(0, 3).Draw(t, "again") > 0 {
+		m.used++
+		a.LeaseID = id(m.used)
+	}
+	if a.Mode == lock.Permit {
+		a.Capacity = rapid.SampledFrom([]int{2, 2, 2, 3}).Draw(t, "capacity")
+	}
+	a = within(lock.Bounds{MaxWaiters: 5}, a)
+	before, _, over := m.lookUp(a.LeaseID)
+	d := m.do(t, a, 0)
+	lease, place, _ := m.lookUp(a.LeaseID)
 	switch {
-	case d.Err != nil:
-		if errors.Is(d.Err, lock.ErrHeld) && len(live) == 0 {
-			t.Fatalf("refused although nobody has the lock")
+	case d.Queued:
+		a.Attachment, a.Replica = m.calls, m.self
+		m.waited = append(m.waited, a)
+		if place == nil || !place.Attached(d.Now, m.self) || place.Attachment != a.Attachment || a.Wait == 0 {
+			t.Fatalf("waits without a place: %+v", place)
 		}
-	case d.Replay:
-		if len(live) != 1 || live[0].ID != a.LeaseID {
-			t.Fatalf("replayed a lease that is over")
+	case errors.Is(d.Err, lock.ErrHeld):
+		if len(m.state.Leases) == 0 || (place != nil) != a.Keep {
+			t.Fatalf("refused although nobody has the lock, or with a place that nobody asked for: %+v", place)
 		}
-	default:
-		if len(live) > 0 {
-			t.Fatalf("two leases at once: %v and %v", live[0].Token, d.Grant.Token)
+	case d.Err == nil:
+		if over || lease == nil || lease.Unclaimed() || lease.Token != d.Grant.Token || place != nil {
+			t.Fatalf("granted what is over, or is not there: %+v", d.Grant)
 		}
-		if d.Grant.Token <= newest {
-			t.Fatalf("token %d was granted after %d", d.Grant.Token, newest)
-		}
-		if m.over[a.LeaseID] {
-			t.Fatalf("an ended lease was granted again")
+		if d.Replay && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
+			t.Fatalf("replayed what was not there: %+v", d.Grant)
 		}
 	}
 }
 
-func (m *model) renew(t *rapid.T, r lock.Renew) {
-	live := m.state.Live(m.at())
-	mine := len(live) == 1 && live[0].ID == r.LeaseID
-	d := m.do(r)
+// lookUp returns the lease and the place of the lease_id, and whether it has ended.
+func (m *model) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over bool) {
+	for i := range m.state.Leases {
+		if m.state.Leases[i].ID == id {
+			l = &m.state.Leases[i]
+		}
+	}
+	for i := range m.state.Queue {
+		if m.state.Queue[i].Want.ID == id {
+			w = &m.state.Queue[i]
+		}
+	}
+	over = m.over(id)
+	return l, w, over
+}
+
+func (m *model) renew(t *rapid.T) {
+	r := lock.Renew{Name: name, LeaseID: m.leaseID(t), TTL: seconds(t, "ttl", 0, 20)}
+	before, place, over := m.lookUp(r.LeaseID)
+	d := m.do(t, r, 0)
 	if d.Err != nil {
 		return
 	}
-	if !mine {
-		t.Fatalf("renewed a lease that was over")
+	if over || before == nil && place == nil {
+		t.Fatalf("renewed a lease that was over, or never was")
 	}
-	if d.Grant.ExpiresAt.Before(live[0].ExpiresAt) || d.Grant.Token != live[0].Token {
-		t.Fatalf("renewed %+v to %+v", live[0], d.Grant)
+	if known := before != nil && !before.Unclaimed(); known && (d.Grant.ExpiresAt.Before(before.ExpiresAt) || d.Grant.Token != before.Token) {
+		t.Fatalf("renewed %+v to %+v", before, d.Grant)
+	}
+	if d.Grant.Unclaimed() || d.Grant.Attachment != 0 {
+		t.Fatalf("renewed, and nobody knows of it: %+v", d.Grant)
 	}
 	if hold := d.Grant.ExpiresAt.Sub(d.Grant.AcquiredAt); d.Grant.MaxHold > 0 && hold > d.Grant.MaxHold {
 		t.Fatalf("held for %v of at most %v", hold, d.Grant.MaxHold)
 	}
 }
 
-func (m *model) release(t *rapid.T, r lock.Release) {
-	others := 0
-	for _, l := range m.state.Live(m.at()) {
-		if l.ID != r.LeaseID {
-			others++
-		}
+func (m *model) release(t *rapid.T) {
+	r := lock.Release{Name: name, LeaseID: m.leaseID(t)}
+	if len(m.state.Leases) > 0 && rapid.Bool().Draw(t, "held") {
+		r.LeaseID = rapid.SampledFrom(m.state.Leases).Draw(t, "whose").ID
 	}
-	if d := m.do(r); len(d.Locks[0].Leases) != others {
-		t.Fatalf("a release took somebody else's lease, or left its own")
-	}
-}
-
-func (m *model) revoke(t *rapid.T, r lock.Revoke) {
-	newest := m.state.Token
-	if d := m.do(r); d.Err == nil && r.Token != newest {
-		t.Fatalf("revoked token %d, the newest is %d", r.Token, newest)
+	m.do(t, r, 0)
+	if l, w, _ := m.lookUp(r.LeaseID); l != nil || w != nil {
+		t.Fatalf("released, and there is still %+v or %+v", l, w)
 	}
 }
 
-// check holds after each step: at most one lease; revisions without gaps; events
-// that by themselves show no two holds at once, tokens that grow and a time that
-// does not run backwards.
-func (m *model) check(t *rapid.T) {
-	if len(m.state.Leases) > 1 {
-		t.Fatalf("%d leases", len(m.state.Leases))
+func (m *model) revoke(t *rapid.T) {
+	newest := int64(m.token)
+	r := lock.Revoke{Name: name, Token: lock.Token(rapid.Int64Range(max(newest-2, 1), newest+1).Draw(t, "token")), Reason: "r"}
+	if slot := rapid.IntRange(-1, 3).Draw(t, "slot"); slot >= 0 {
+		r.Slot = &slot
 	}
-	var holding, newest lock.Token
-	at := t0.Add(-time.Hour)
-	for i, e := range m.events {
-		if e.Revision != int64(i+1) {
-			t.Fatalf("event %d has revision %d", i, e.Revision)
-		}
-		if e.At.Before(at) {
-			t.Fatalf("event %d is from before the one before it", i)
-		}
-		at = e.At
-		switch {
-		case e.Kind == lock.Granted && (holding != 0 || e.Token <= newest):
-			t.Fatalf("token %d was granted while %d held, after %d", e.Token, holding, newest)
-		case e.Kind == lock.Granted:
-			holding, newest = e.Token, e.Token
-		case e.Token != holding:
-			t.Fatalf("%v of token %d while %d held", e.Kind, e.Token, holding)
-		default:
-			holding = 0
+	if d := m.do(t, r, 0); d.Err != nil {
+		return
+	}
+	for _, l := range m.state.Leases {
+		if l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) {
+			t.Fatalf("revoked, and there is still %+v", l)
 		}
 	}
-	for n := byte(1); n <= 6; n++ {
-		if _, ended := m.ended[lock.RefOf(name, id(n))]; ended {
-			m.over[id(n)] = true
-		}
+}
+
+func (m *model) sweep(t *rapid.T) { m.do(t, sweep, 0) }
+
+func (m *model) clock(t *rapid.T) {
+	m.pass(time.Duration(rapid.IntRange(-8, 16).Draw(t, "step")) * 500 * time.Millisecond)
+}
+
+// replica has one fall silent, or be heard of again; one at least always is.
+func (m *model) replica(t *rapid.T) {
+	r := lock.Replica(rapid.Int64Range(1, 3).Draw(t, "replica"))
+	switch {
+	case m.isSilent(r):
+		m.comesBack(r)
+	case len(m.silent) < 2:
+		m.dies(r)
 	}
 }

@@ -1,6 +1,9 @@
 package lock
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // Bounds of a page.
 const (
@@ -39,8 +42,13 @@ type EventQuery struct {
 	Name   string
 	Prefix string
 	Limit  int    // zero: UsualLimit
-	Cursor string // a Page's Next; the page begins after it
+	Cursor string // the ID of an event, or a Page's Next: the page begins after it; or CursorNow
+	// Wait is for how long to wait while there is nothing to tell.
+	Wait time.Duration
 }
+
+// CursorNow is the cursor of an EventQuery after all that has happened.
+const CursorNow = "now"
 
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that
 // names the field that breaks a bound.
@@ -57,7 +65,19 @@ func (q EventQuery) Resolve() (EventQuery, error) {
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, checkPrefix(q.Prefix)
+	return q, cmp.Or(checkPrefix(q.Prefix), checkDuration("wait_ms", q.Wait, 0, LongestWait))
+}
+
+// A Watch asks for a lock once it is not what was seen any more.
+type Watch struct {
+	Name string
+	Seen string        // a Lock's Version; empty: the lock as it is
+	Wait time.Duration // for how long to wait for that
+}
+
+// Resolve returns w, or an ErrInvalid error that names the field that breaks a bound.
+func (w Watch) Resolve() (Watch, error) {
+	return w, cmp.Or(CheckName(w.Name), checkDuration("wait_ms", w.Wait, 0, LongestWait))
 }
 
 func resolveLimit(n int) (int, error) {
@@ -83,4 +103,7 @@ type Page[T any] struct {
 	// Next is the cursor of what follows. It is empty at the end of a list of
 	// locks; of events there is always one, since more may come.
 	Next string
+	// Gap is whether events are missing between the cursor and Items, since they
+	// are not kept any longer.
+	Gap bool
 }

@@ -2,7 +2,7 @@ package lock
 
 import "cmp"
 
-// Release gives a lease up. Releasing what has been released already succeeds
+// Release gives a lease up, or the place in the queue that its LeaseID has. Releasing what has been released already succeeds
 // and changes nothing; a lease that ended otherwise is refused with
 // ErrLeaseLost, so that its holder learns that the work may have overlapped.
 type Release struct {
@@ -30,10 +30,15 @@ func (r Release) Apply(v View) Decision {
 	l, ok := t.lease(r.LeaseID)
 	if ok {
 		t.end(l, Released, "")
+		t.promote()
 		return t.decided(nil)
 	}
-	if e, over := t.ending(v, r.LeaseID); over && e.Kind == Released {
+	if w, waits := t.waiter(r.LeaseID); waits {
+		t.leave(w, givenUp)
 		return t.decided(nil)
 	}
-	return t.decided(t.lost(v, r.LeaseID))
+	if e, over := t.ending(r.LeaseID); over && e.Kind == Released || t.gaveUp(r.LeaseID) {
+		return t.decided(nil)
+	}
+	return t.decided(t.lost(r.LeaseID))
 }

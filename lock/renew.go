@@ -45,8 +45,9 @@ func (r Renew) Apply(v View) Decision {
 	t := begin(v)
 	l, ok := t.lease(r.LeaseID)
 	if !ok {
-		return t.decided(t.lost(v, r.LeaseID))
+		return t.decided(t.lost(r.LeaseID))
 	}
+	l = t.claim(l, 0) // its holder knows of it
 	l.TTL = cmp.Or(r.TTL, l.TTL)
 	l.ExpiresAt = l.endFrom(t.now)
 	if !t.now.Before(l.ExpiresAt) {
@@ -54,7 +55,5 @@ func (r Renew) Apply(v View) Decision {
 			Detail: "The lease has reached its max_hold_ms and cannot be renewed. Stop the work; to go on, acquire with a new lease_id."})
 	}
 	t.replace(l)
-	d := t.decided(nil)
-	d.Grant = l
-	return d
+	return t.granted(l, false)
 }

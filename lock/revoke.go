@@ -3,15 +3,21 @@ package lock
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"time"
 )
 
-// Revoke is an operator taking a lease away. It names the token that it means to
+// Revoke is an operator taking leases away. It names the token that it means to
 // oust, so that it cannot hit a lease granted meanwhile, and the reason, which
-// the ousted holder and the events show.
+// the ousted holders and the events show. The leases of a shared phase have one
+// token, and go together unless Slot picks one. A slot may have been taken by the
+// next reader since, with the same token: AcquiredAt tells them apart.
 type Revoke struct {
-	Name   string
-	Token  Token
-	Reason string
+	Name       string
+	Token      Token
+	Slot       *int      // nil: whichever the token sits in
+	AcquiredAt time.Time // of the one lease that is meant, as the lock shows it; zero: whenever that was
+	Reason     string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
@@ -19,6 +25,7 @@ func (r Revoke) Resolve() (Revoke, error) {
 	return r, cmp.Or(
 		CheckName(r.Name),
 		checkToken(r.Token),
+		checkSlot(r.Slot),
 		checkText("reason", r.Reason, 1, MaxReasonLength),
 	)
 }
@@ -26,6 +33,13 @@ func (r Revoke) Resolve() (Revoke, error) {
 func checkToken(t Token) error {
 	if t < 1 || t > MaxToken {
 		return Invalid("fencing_token", "is %d; give 1 to %d", t, MaxToken)
+	}
+	return nil
+}
+
+func checkSlot(slot *int) error {
+	if slot != nil && (*slot < 0 || *slot > MaxTogether) {
+		return Invalid("slot", "is %d; give 0 to %d", *slot, MaxTogether)
 	}
 	return nil
 }
@@ -39,27 +53,38 @@ func (r Revoke) Refs() []LeaseRef { return nil }
 // Draws allows for the end of the lease.
 func (r Revoke) Draws() (tokens, events int) { return 0, 1 }
 
-// Apply ends the lease that has the token. Sent again it succeeds for as long as
-// nobody was granted the lock since.
+// Apply ends the leases that are meant. Sent again it succeeds for as long as
+// nobody was granted the lock since, and nobody else has the token.
 func (r Revoke) Apply(v View) Decision {
 	t := begin(v)
-	for _, l := range t.state.Leases {
-		if l.Token == r.Token {
-			t.end(l, Revoked, r.Reason)
-			return t.decided(nil)
-		}
+	meant := slices.DeleteFunc(slices.Clone(t.state.Leases), func(l Lease) bool { return !r.means(l) })
+	for _, l := range meant {
+		t.end(l, Revoked, r.Reason)
+	}
+	if len(meant) > 0 {
+		t.promote()
+		return t.decided(nil)
 	}
 	if t.state.Token == r.Token && t.state.End == Revoked {
 		return t.decided(nil)
 	}
-	return t.decided(t.mismatch(r.Token))
+	return t.decided(t.mismatch(r))
 }
 
-func (t *turn) mismatch(shown Token) error {
+func (r Revoke) means(l Lease) bool {
+	return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) &&
+		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
+}
+
+func (t *turn) mismatch(r Revoke) error {
 	now := "nobody holds the lock now"
 	if len(t.state.Leases) > 0 {
 		now = fmt.Sprintf("token %d of %q holds the lock now", t.state.Leases[0].Token, t.state.Leases[0].Holder)
 	}
-	return &Error{Code: ErrTokenMismatch, Token: shown, Newest: t.state.Token,
-		Detail: fmt.Sprintf("Token %d does not hold the lock; %s. Look at the lock again before revoking.", shown, now)}
+	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
+	if slices.ContainsFunc(t.state.Leases, func(l Lease) bool { return l.Token == r.Token }) {
+		what = fmt.Sprintf("Others hold the lock under token %d, and the lease that is meant has ended", r.Token)
+	}
+	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: t.state.Token,
+		Detail: what + ". Look at the lock again before revoking."}
 }

@@ -10,7 +10,11 @@ import "context"
 // not to have been done and ErrUnknownOutcome otherwise; the same call again
 // finds out.
 type Service interface {
-	// Acquire grants the lock or refuses with ErrHeld. It does not wait.
+	// Acquire grants the lock, or refuses with ErrHeld once its Wait is over. When
+	// the context of one that waits ends, it leaves the queue, and a grant that
+	// came meanwhile is withdrawn. ErrTooManyWaiters says that no more may wait;
+	// ErrUnavailable that the service is about to stop: the place is kept, and the
+	// same call again finds it.
 	Acquire(context.Context, Acquire) (Grant, error)
 	// Renew moves the end of a lease, or refuses with ErrLeaseLost.
 	Renew(context.Context, Renew) (Grant, error)
@@ -22,9 +26,15 @@ type Service interface {
 
 	// Lock returns a lock. One that was never used is free.
 	Lock(ctx context.Context, name string) (Lock, error)
+	// Watch returns a lock as soon as it is another Version than the one seen, or
+	// as it is when the Wait is over.
+	Watch(context.Context, Watch) (Lock, error)
+	// Queue returns who waits for a lock, and for what.
+	Queue(ctx context.Context, name string) (Queue, error)
 	// Locks returns a page of the locks known, in the order of their names.
 	Locks(context.Context, LockQuery) (Page[Lock], error)
-	// Events returns a page of what happened, oldest first.
+	// Events returns a page of what happened, oldest first. It waits, if it is to,
+	// while there is nothing to tell.
 	Events(context.Context, EventQuery) (Page[Event], error)
 	// VerifyToken says how a token stands as of an instant.
 	VerifyToken(context.Context, Verify) (Verdict, error)

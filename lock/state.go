@@ -2,6 +2,7 @@ package lock
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -15,8 +16,11 @@ type State struct {
 	End       Kind      // how the newest grant ended; zero while it has not
 	ChangedAt time.Time // when the last transition was
 	// Leases are those that nobody has written the end of: at most one exclusive
-	// lease. One may be past its end, see Live.
-	Leases []Lease
+	// lease, or shared ones, or as many permits as Capacity. One may be past its
+	// end, see Live.
+	Leases   []Lease
+	Capacity int      // of the permits among Leases; zero if there are none
+	Queue    []Waiter // who waits, in the order in which they are served
 }
 
 // Live returns the leases that are not over at now.
@@ -43,6 +47,8 @@ type Lock struct {
 	Token     Token // the newest granted; zero if there was none
 	ChangedAt time.Time
 	AsOf      time.Time // on the database's clock
+	Capacity  int       // of the permits that are out; zero if none is
+	Waiters   int       // how many places there are in the queue
 	Leases    []Holding
 }
 
@@ -61,18 +67,49 @@ type Holding struct {
 
 // Lock returns what anybody may know of s at now.
 func (s State) Lock(now time.Time) Lock {
-	l := Lock{Name: s.Name, Phase: Free, Revision: s.Revision, Token: s.Token, ChangedAt: s.ChangedAt, AsOf: now}
+	l := Lock{
+		Name: s.Name, Phase: Free, Revision: s.Revision, Token: s.Token, ChangedAt: s.ChangedAt, AsOf: now,
+		Waiters: len(s.Queue),
+	}
 	for _, lease := range s.Live(now) {
 		if now.Before(lease.ExpiresAt) {
 			l.Phase = Held
 		} else if l.Phase == Free {
 			l.Phase = InGrace
 		}
-		l.Leases = append(l.Leases, Holding{
-			Slot: lease.Slot, Mode: lease.Mode, Holder: lease.Holder, Token: lease.Token,
-			AcquiredAt: lease.AcquiredAt, ExpiresAt: lease.ExpiresAt,
-			Remaining: max(lease.ExpiresAt.Sub(now), 0), Grace: lease.Grace, Metadata: lease.Metadata,
-		})
+		l.Capacity = s.Capacity
+		if lease.Unclaimed() {
+			l.Waiters-- // it keeps its place until the grant is fetched
+		}
+		l.Leases = append(l.Leases, lease.holding(now))
 	}
 	return l
+}
+
+// holding returns what anybody may know of l at now.
+func (l Lease) holding(now time.Time) Holding {
+	return Holding{
+		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
+		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
+		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata,
+	}
+}
+
+// Version changes whenever l does in more than how much time is left: it is what
+// a Watch has seen. It is never empty.
+func (l Lock) Version() string {
+	return fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.Phase, len(l.Leases), l.Waiters)
+}
+
+// Turns returns when time alone changes l's Version, at the earliest; zero if never.
+func (l Lock) Turns() time.Time {
+	var first time.Time
+	for _, h := range l.Leases {
+		for _, at := range []time.Time{h.ExpiresAt, h.ExpiresAt.Add(h.Grace)} {
+			if l.AsOf.Before(at) && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
 }

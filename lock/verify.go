@@ -10,11 +10,12 @@ import (
 type Verify struct {
 	Name  string
 	Token Token
+	Slot  *int // the slot that it must sit in; nil: any
 }
 
 // Resolve returns v, or an ErrInvalid error that names the field that breaks a bound.
 func (v Verify) Resolve() (Verify, error) {
-	return v, cmp.Or(CheckName(v.Name), checkToken(v.Token))
+	return v, cmp.Or(CheckName(v.Name), checkToken(v.Token), checkSlot(v.Slot))
 }
 
 // A Standing says how a token stands to its lock.
@@ -47,7 +48,7 @@ type Verdict struct {
 func (v Verify) Verdict(s State, now time.Time) Verdict {
 	d := Verdict{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
 	for _, l := range s.Live(now) {
-		if l.Token == v.Token {
+		if l.Token == v.Token && (v.Slot == nil || *v.Slot == l.Slot) {
 			d.Standing, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
 			return d
 		}

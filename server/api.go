@@ -14,14 +14,16 @@ type api struct {
 
 var _ openapi.ServerInterface = (*api)(nil)
 
-// AcquireLock takes a lock if nobody has it.
+// AcquireLock takes a lock, or waits for it.
 func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name openapi.Name) {
 	a.answer(w, r, func() (reply, error) {
 		in, err := read(w, r, name, acquireFrom)
 		if err != nil {
 			return reply{}, err
 		}
-		grant, err := a.locks.Acquire(r.Context(), in)
+		ctx, done := a.patient(w, r, in.Wait)
+		defer done()
+		grant, err := a.locks.Acquire(ctx, in)
 		return granted(grant), err
 	})
 }

@@ -14,6 +14,7 @@ import (
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"holder": "a"}`, `{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"}`, `{"holder": "a", "metadata": {"x": [null, 1e400]}}`,
+		`{"holder": "a", "mode": "permit", "capacity": 3, "wait_ms": 30000, "keep_place": true}`,
 		`{"lock": "a", "fencing_token": 1, "value": null, "if_version": 0}`, `{"fencing_token": 9007199254740992, "reason": "r"}`,
 		`{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
 	} {
@@ -26,6 +27,7 @@ func FuzzDecode(f *testing.F) {
 			a, err := acquireFrom("a", acquire)
 			checkRefusal(t, err)
 			checkTime(t, a.TTL, acquire.TTLMs)
+			checkTime(t, a.Wait, acquire.WaitMs)
 		}
 		_, err = parse[openapi.RenewRequest](body)
 		checkParsed(t, body, err, "lease_id")

@@ -12,6 +12,13 @@ const (
 	ReadTimeout = readTimeout
 	MaxDrain    = maxDrain
 	DrainMargin = drainMargin
+
+	WriteTimeout = writeTimeout
+	KeepAlive    = keepAlive
+	MaxStreams   = maxStreams
+	StreamPage   = streamPage
+	StreamTries  = streamTries
+	StreamPause  = streamPause
 )
 
 func (s *Server) Routes() chi.Routes { return s.router }

@@ -16,8 +16,10 @@ type fake struct {
 	release func(lock.Release) error
 	revoke  func(lock.Revoke) (lock.Lock, error)
 	lock    func(name string) (lock.Lock, error)
+	watch   func(context.Context, lock.Watch) (lock.Lock, error)
+	queue   func(name string) (lock.Queue, error)
 	locks   func(lock.LockQuery) (lock.Page[lock.Lock], error)
-	events  func(lock.EventQuery) (lock.Page[lock.Event], error)
+	events  func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error)
 	verify  func(lock.Verify) (lock.Verdict, error)
 	write   func(lock.FencedWrite) (lock.Fenced, error)
 	read    func(key string) (lock.Fenced, error)
@@ -77,6 +79,21 @@ func (f *fake) Lock(_ context.Context, name string) (lock.Lock, error) {
 	return f.lock(name)
 }
 
+func (f *fake) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	w, err := w.Resolve()
+	if err != nil || f.watch == nil {
+		return lock.State{Name: w.Name}.Lock(instant), err
+	}
+	return f.watch(ctx, w)
+}
+
+func (f *fake) Queue(_ context.Context, name string) (lock.Queue, error) {
+	if f.queue == nil {
+		return lock.Queue{Name: name, AsOf: instant}, nil
+	}
+	return f.queue(name)
+}
+
 func (f *fake) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	q, err := q.Resolve()
 	if err != nil || f.locks == nil {
@@ -85,12 +102,12 @@ func (f *fake) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock],
 	return f.locks(q)
 }
 
-func (f *fake) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (f *fake) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil || f.events == nil {
-		return lock.Page[lock.Event]{}, err
+		return lock.Page[lock.Event]{Next: "0"}, err
 	}
-	return f.events(q)
+	return f.events(ctx, q)
 }
 
 func (f *fake) VerifyToken(_ context.Context, v lock.Verify) (lock.Verdict, error) {

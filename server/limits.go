@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // What a client and the Service may take.
@@ -17,31 +19,66 @@ const (
 
 	headerTimeout = 5 * time.Second   // for a request's header to arrive
 	readTimeout   = 10 * time.Second  // for the whole request to arrive
-	writeTimeout  = 10 * time.Second  // for the answer to leave, after the Service's time
+	writeTimeout  = 10 * time.Second  // for the answer to leave, after the Service's time; in a stream, for what is told at once
 	idleTimeout   = 120 * time.Second // between two requests of one connection
 	maxDrain      = 20 * time.Second  // for what runs to finish when the Server ends
 	drainMargin   = 2 * time.Second   // when the Server ends: beyond a request's time, and for the last answers
 	maxHeaderSize = 16 << 10          // of a request, in bytes
+
+	maxStreams  = 256              // that are open at once
+	streamPage  = 200              // events that a stream asks for at once
+	keepAlive   = 15 * time.Second // between two signs of life of a stream
+	streamTries = 3                // of a stream with a Service that is unavailable, before it ends
+	streamPause = time.Second      // between two of these
 )
 
-// timed gives the answer its time to leave. It is a deadline of each request
-// rather than the http.Server's, so that a route which streams can move it. Where
-// there is no connection, as in a recorder, there is no deadline.
+// timed gives the answer its time to leave, after the Service's. It is a deadline
+// of each request rather than the http.Server's, so that a call that waits, and a
+// stream, can move it.
 func (s *Server) timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.timeout + writeTimeout))
-		if err != nil && !errors.Is(err, http.ErrNotSupported) {
-			s.log.WarnContext(r.Context(), "the write deadline was not set", "request_id", requestID(r), "error", err)
-		}
+		s.allow(w, r, s.timeout+writeTimeout)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// limited gives the Service its time.
+// allow has what is written be lost unless it leaves within the time. Where there
+// is no connection, as in a recorder, there is no deadline.
+func (s *Server) allow(w http.ResponseWriter, r *http.Request, within time.Duration) {
+	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.log.WarnContext(r.Context(), "the write deadline was not set", "request_id", requestID(r), "error", err)
+	}
+}
+
+// clientKey is the key of a context that ends with the client and the Server alone.
+type clientKey struct{}
+
+// limited gives the Service its time. A call that waits, and a stream, begin anew
+// from the context that clientOf returns.
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+		client := r.Context()
+		ctx, cancel := context.WithTimeout(context.WithValue(client, clientKey{}, client), s.timeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// clientOf returns the context of a request that was limited, without its limit.
+func clientOf(r *http.Request) context.Context {
+	client, ok := r.Context().Value(clientKey{}).(context.Context)
+	if !ok {
+		return r.Context()
+	}
+	return client
+}
+
+// patient gives the Service its time beyond what the call waits, and the answer
+// its time after that. It returns the context to ask the Service with, which ends
+// when the client is gone.
+func (s *Server) patient(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
+	limit := s.timeout + min(max(wait, 0), lock.LongestWait)
+	s.allow(w, r, limit+writeTimeout)
+	return context.WithTimeout(clientOf(r), limit)
 }

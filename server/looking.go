@@ -6,11 +6,26 @@ import (
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// GetLock looks at a lock.
-func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name openapi.Name) {
+// GetLock looks at a lock, or waits until it is another than the caller has seen.
+func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name openapi.Name, params openapi.GetLockParams) {
 	a.answer(w, r, func() (reply, error) {
-		lock, err := a.locks.Lock(r.Context(), name)
-		return ok(lockOf(lock)), err
+		in, err := watchFrom(name, params)
+		if err != nil {
+			return reply{}, err
+		}
+		ctx, done := a.patient(w, r, in.Wait)
+		defer done()
+		seen := seenFrom(value(params.IfNoneMatch))
+		lock, err := a.unseen(ctx, in, seen)
+		return seen.reply(lock), err
+	})
+}
+
+// GetQueue tells who waits for a lock.
+func (a *api) GetQueue(w http.ResponseWriter, r *http.Request, name openapi.Name) {
+	a.answer(w, r, func() (reply, error) {
+		queue, err := a.locks.Queue(r.Context(), name)
+		return ok(queueOf(queue)), err
 	})
 }
 
@@ -26,15 +41,17 @@ func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params openapi.L
 	})
 }
 
-// ListEvents pages through what happened. There is always a cursor to ask with
-// later, yet no next page while there is nothing on this one.
+// ListEvents pages through what happened, or waits for it. There is always a
+// cursor to ask with later, yet no next page while there is nothing on this one.
 func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params openapi.ListEventsParams) {
 	a.answer(w, r, func() (reply, error) {
 		in, err := eventQueryFrom(params)
 		if err != nil {
 			return reply{}, err
 		}
-		page, err := a.locks.Events(r.Context(), in)
+		ctx, done := a.patient(w, r, in.Wait)
+		defer done()
+		page, err := a.locks.Events(ctx, in)
 		out := ok(eventPageOf(page))
 		if len(page.Items) > 0 {
 			out = out.before(page.Next)

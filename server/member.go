@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"time"
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -99,8 +100,12 @@ func (m member) mistyped(t reflect.Type) error {
 	switch {
 	case t == reflect.TypeFor[uuid.UUID]():
 		return lock.Invalid(m.name, "must be a UUID: a string of 32 hexadecimal digits, grouped 8-4-4-4-12")
+	case t == reflect.TypeFor[time.Time]():
+		return lock.Invalid(m.name, "must be an instant as in RFC 3339, such as 2026-01-02T03:04:05.678901Z")
 	case t.Kind() == reflect.String:
 		return lock.Invalid(m.name, "must be a string")
+	case t.Kind() == reflect.Bool:
+		return lock.Invalid(m.name, "must be true or false, without quotes")
 	}
 	return lock.Invalid(m.name, "must be a whole number within its bounds, in digits, without fraction or exponent")
 }

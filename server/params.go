@@ -17,8 +17,10 @@ import (
 // parameters are those that the query of a route may have. A route that is not
 // here has none.
 var parameters = map[string][]string{
-	"/v1/locks":  {"cursor", "holder", "limit", "prefix", "state"},
-	"/v1/events": {"cursor", "limit", "lock", "prefix"},
+	"/v1/locks":         {"cursor", "holder", "limit", "prefix", "state"},
+	"/v1/locks/{name}":  {"wait_ms"},
+	"/v1/events":        {"cursor", "limit", "lock", "prefix", "wait_ms"},
+	"/v1/events/stream": {"cursor", "lock", "prefix"},
 }
 
 // named makes a%3Ab the same name as a:b, by having chi route on the path as it
@@ -34,12 +36,15 @@ func named(next http.Handler) http.Handler {
 }
 
 // checked refuses names that cannot be, before anything decodes them once more,
-// and parameters that the route has not.
+// and parameters that the route has not. It leaves at most one If-None-Match.
 func (s *Server) checked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
 			s.refuse(w, r, parameterError{err})
 			return
+		}
+		if tags := r.Header.Values("If-None-Match"); len(tags) > 1 {
+			r.Header.Set("If-None-Match", strings.Join(tags, ", ")) // one list, on however many lines
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -86,13 +91,16 @@ func checkQuery(query string, allowed []string) error {
 	return nil
 }
 
-// unbound refuses a parameter that the generated code could not read. Only whole
-// numbers can fail: all other parameters are strings.
+// unbound refuses a parameter that the generated code could not read: a whole
+// number, since all other parameters are strings, or a header that is there twice.
 func (s *Server) unbound(w http.ResponseWriter, r *http.Request, err error) {
 	var bad *openapi.InvalidParamFormatError
-	if !errors.As(err, &bad) {
-		s.refuse(w, r, err)
-		return
+	var many *openapi.TooManyValuesForParamError
+	switch {
+	case errors.As(err, &bad):
+		err = parameterError{lock.Invalid(bad.ParamName, "must be a whole number")}
+	case errors.As(err, &many):
+		err = parameterError{lock.Invalid(many.ParamName, "is there %d times; give it once", many.Count)}
 	}
-	s.refuse(w, r, parameterError{lock.Invalid(bad.ParamName, "must be a whole number")})
+	s.refuse(w, r, err)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// usualRetry is when to try again after a 503 that does not say.
+// usualRetry is when to try again after a 503 or a 429 that does not say.
 const usualRetry = time.Second
 
 // A refusal is how a Code looks over HTTP. Its detail is for errors that bring none.
@@ -24,23 +24,25 @@ type refusal struct {
 
 // refusals is the only place where a Code meets a status.
 var refusals = map[lock.Code]refusal{
-	lock.ErrInvalid:         {http.StatusBadRequest, "The request is not what /openapi.yaml describes. Mend it before sending it again."},
-	lock.ErrHeld:            {http.StatusConflict, "Somebody else holds the lock. Try again later."},
-	lock.ErrLeaseLost:       {http.StatusConflict, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
-	lock.ErrLeaseIDInUse:    {http.StatusConflict, "The lease_id belongs to another lease. Choose a new random UUID."},
-	lock.ErrTokenMismatch:   {http.StatusConflict, "That token does not hold the lock. Look at the lock again."},
-	lock.ErrVersionMismatch: {http.StatusConflict, "The resource is at another version. Read it again and decide anew."},
-	lock.ErrStaleToken:      {http.StatusPreconditionFailed, "A greater token has been granted or seen. Stop the work."},
-	lock.ErrUnknownToken:    {http.StatusPreconditionFailed, "The token was never granted for this lock. Send the one that acquire returned."},
-	lock.ErrNotFound:        {http.StatusNotFound, "Nothing was ever written under this key."},
-	lock.ErrUnavailable:     {http.StatusServiceUnavailable, "The service cannot do this now. Nothing was changed; try again."},
-	lock.ErrUnknownOutcome:  {http.StatusServiceUnavailable, "It may or may not have been done. Send the same call again to find out."},
-	lock.ErrInternal:        {http.StatusInternalServerError, "A fault of the service. Its log says more under this request_id."},
-	ErrNoRoute:              {http.StatusNotFound, "There is nothing at this address; /docs/ lists what there is."},
-	ErrMethodNotAllowed:     {http.StatusMethodNotAllowed, "This address has other methods; Allow lists them."},
-	ErrCrossOrigin:          {http.StatusForbidden, "A browser sent this from another site. Send it from the service's own address, or without a browser."},
-	ErrBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
-	ErrUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
+	lock.ErrInvalid:          {http.StatusBadRequest, "The request is not what /openapi.yaml describes. Mend it before sending it again."},
+	lock.ErrHeld:             {http.StatusConflict, "Somebody else holds the lock. Try again later."},
+	lock.ErrLeaseLost:        {http.StatusConflict, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
+	lock.ErrLeaseIDInUse:     {http.StatusConflict, "The lease_id belongs to another lease or place. Choose a new random UUID."},
+	lock.ErrCapacityMismatch: {http.StatusConflict, "Permits of another capacity are out or waited for. Ask with that capacity, or wait until all are back."},
+	lock.ErrTooManyWaiters:   {http.StatusTooManyRequests, "As many wait, or watch, as may. Try again later."},
+	lock.ErrTokenMismatch:    {http.StatusConflict, "That token does not hold the lock. Look at the lock again."},
+	lock.ErrVersionMismatch:  {http.StatusConflict, "The resource is at another version. Read it again and decide anew."},
+	lock.ErrStaleToken:       {http.StatusPreconditionFailed, "A greater token has been granted or seen. Stop the work."},
+	lock.ErrUnknownToken:     {http.StatusPreconditionFailed, "The token was never granted for this lock. Send the one that acquire returned."},
+	lock.ErrNotFound:         {http.StatusNotFound, "Nothing was ever written under this key."},
+	lock.ErrUnavailable:      {http.StatusServiceUnavailable, "The service cannot do this now. Nothing was changed; try again."},
+	lock.ErrUnknownOutcome:   {http.StatusServiceUnavailable, "It may or may not have been done. Send the same call again to find out."},
+	lock.ErrInternal:         {http.StatusInternalServerError, "A fault of the service. Its log says more under this request_id."},
+	ErrNoRoute:               {http.StatusNotFound, "There is nothing at this address; /docs/ lists what there is."},
+	ErrMethodNotAllowed:      {http.StatusMethodNotAllowed, "This address has other methods; Allow lists them."},
+	ErrCrossOrigin:           {http.StatusForbidden, "A browser sent this from another site. Send it from the service's own address, or without a browser."},
+	ErrBodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
+	ErrUnsupportedMediaType:  {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
 }
 
 // refusalOf returns err as an error of the domain that has all its Code promises
@@ -59,7 +61,7 @@ func refusalOf(err error) *lock.Error {
 	if e.Detail == "" || e.Code == lock.ErrInternal {
 		e.Detail = known.detail
 	}
-	if known.status == http.StatusServiceUnavailable && e.RetryAfter <= 0 {
+	if (known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests) && e.RetryAfter <= 0 {
 		e.RetryAfter = usualRetry
 	}
 	return &e
@@ -71,6 +73,7 @@ func problemOf(e *lock.Error) openapi.Problem {
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: openapi.Code(e.Code), Detail: e.Detail,
 		Holder: unlessZero(e.Holder), Reason: unlessZero(e.Reason), EndedAt: instant(e.EndedAt),
 		FencingToken: unlessZero(int64(e.Token)), NewestToken: unlessZero(int64(e.Newest)), Version: unlessZero(e.Version),
+		WaitersAhead: unlessZero(e.Ahead), PlaceKeptMs: unlessZero(left(e.KeptFor)), Capacity: unlessZero(e.Capacity),
 	}
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(roundUp(e.RetryAfter, time.Millisecond))

@@ -53,16 +53,32 @@ func refusing(t *testing.T, err *error) site {
 	}}})
 }
 
-func TestRefusalsSayWhatTheyKnow(t *testing.T) {
-	t.Parallel()
+// A refused is an error of the Service, and what the answer must say of it.
+type refused struct {
+	err     *lock.Error
+	status  int
+	retry   string // Retry-After
+	members map[string]any
+}
+
+func refuseWith(t *testing.T, cases []refused) {
+	t.Helper()
 	var err error
 	s := refusing(t, &err)
-	for _, c := range []struct {
-		err     *lock.Error
-		status  int
-		retry   string
-		members map[string]any
-	}{
+	for _, c := range cases {
+		err = fmt.Errorf("wrapped: %w", c.err)
+		got := s.post(acquirePath, `{"holder": "a"}`)
+		got.want(t, c.status, map[string]any{"code": string(c.err.Code)})
+		got.want(t, c.status, c.members)
+		if retry := got.Header.Get("Retry-After"); retry != c.retry {
+			t.Errorf("%s: Retry-After %q, want %q", c.err.Code, retry, c.retry)
+		}
+	}
+}
+
+func TestRefusalsSayWhatTheyKnow(t *testing.T) {
+	t.Parallel()
+	refuseWith(t, []refused{
 		{
 			&lock.Error{Code: lock.ErrHeld, Detail: "It is held by somebody else.", Holder: "w", Newest: 41, RetryAfter: 1500*time.Millisecond + 1},
 			409, "2", map[string]any{"holder": "w", "newest_token": 41.0, "retry_after_ms": 1501.0, "fencing_token": nil},
@@ -76,15 +92,21 @@ func TestRefusalsSayWhatTheyKnow(t *testing.T) {
 		{&lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: 2 * time.Second}, 503, "2", map[string]any{"retry_after_ms": 2000.0}},
 		{&lock.Error{Code: lock.ErrLeaseIDInUse}, 409, "", map[string]any{"pointer": nil}},
 		{&lock.Error{Code: lock.ErrInvalid, Field: "ttl_ms", Detail: "ttl_ms breaks a bound of this deployment."}, 400, "", map[string]any{"pointer": "/ttl_ms"}},
-	} {
-		err = fmt.Errorf("wrapped: %w", c.err)
-		got := s.post(acquirePath, `{"holder": "a"}`)
-		got.want(t, c.status, map[string]any{"code": string(c.err.Code)})
-		got.want(t, c.status, c.members)
-		if retry := got.Header.Get("Retry-After"); retry != c.retry {
-			t.Errorf("%s: Retry-After %q, want %q", c.err.Code, retry, c.retry)
-		}
-	}
+	})
+}
+
+func TestRefusalsSayWhatTheyKnowOfTheQueue(t *testing.T) {
+	t.Parallel()
+	refuseWith(t, []refused{
+		{
+			&lock.Error{Code: lock.ErrHeld, Detail: "Others wait for it, too.", Ahead: 3, KeptFor: 10 * time.Second},
+			409, "", map[string]any{"waiters_ahead": 3.0, "place_kept_ms": 10000.0, "capacity": nil},
+		},
+		{&lock.Error{Code: lock.ErrHeld}, 409, "", map[string]any{"waiters_ahead": nil, "place_kept_ms": nil}},
+		{&lock.Error{Code: lock.ErrCapacityMismatch, Capacity: 3}, 409, "", map[string]any{"capacity": 3.0, "waiters_ahead": nil}},
+		{&lock.Error{Code: lock.ErrTooManyWaiters}, 429, "1", map[string]any{"retry_after_ms": 1000.0}},
+		{&lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: 2500 * time.Millisecond, Ahead: 7}, 429, "3", map[string]any{"waiters_ahead": 7.0}},
+	})
 }
 
 func TestZerosThatSaySomethingAreSaid(t *testing.T) {

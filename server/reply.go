@@ -16,6 +16,7 @@ type reply struct {
 	status int
 	body   any    // of a type of openapi.yaml; nil: none
 	next   string // the cursor of the next page; empty: there is none
+	tag    string // the ETag; empty: there is none
 }
 
 func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
@@ -28,6 +29,15 @@ func granted(g lock.Grant) reply {
 		return ok(leaseOf(g))
 	}
 	return reply{status: http.StatusCreated, body: leaseOf(g)}
+}
+
+// reply tells of the lock, unless the caller has seen it as it is.
+func (s seen) reply(l lock.Lock) reply {
+	r := reply{status: http.StatusNotModified, tag: tagOf(l)}
+	if !s.has(l.Version()) {
+		r.status, r.body = http.StatusOK, lockOf(l)
+	}
+	return r
 }
 
 // before returns r as a page that another follows, unless there is no cursor.
@@ -50,6 +60,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func() (reply
 	}
 	if out.next != "" {
 		w.Header().Set("Link", nextLink(r.URL, out.next))
+	}
+	if out.tag != "" {
+		w.Header().Set("ETag", out.tag)
 	}
 	if out.body == nil {
 		w.WriteHeader(out.status)

@@ -11,10 +11,10 @@ import (
 )
 
 // Serve answers the connections that l accepts, until ctx ends. Then it is not
-// ready any more; after Options.DrainDelay it closes l and lets the requests that
-// run finish. Those that take longer than a request may, or 20 s, are told that
-// their time is over. It returns nil then, and an error when l fails earlier. A
-// Server is served once.
+// ready any more; after Options.DrainDelay it ends the streams, calls
+// Options.Drain, closes l and lets the requests that run finish. Those that take
+// longer than a request may, or 20 s, are told that their time is over. It returns
+// nil then, and an error when l fails earlier. A Server is served once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// What runs when ctx ends is to finish: requests do not live under ctx itself.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -33,6 +33,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return errors.Join(fmt.Errorf("serve %v: %w", l.Addr(), err), h.Close())
 	case <-time.After(s.drainDelay):
 	}
+	s.stop()
+	s.drain()
 	err := shutdown(h, min(s.timeout+drainMargin, maxDrain))
 	if err != nil {
 		s.log.Warn("requests are cut off at the end", "error", err)

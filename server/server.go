@@ -29,6 +29,10 @@ type Options struct {
 	// DrainDelay is for how long the Server goes on, but says that it is not
 	// ready, before it ends: the time that a balancer needs to notice.
 	DrainDelay time.Duration
+	// Drain has the Service answer the calls that wait with lock.ErrUnavailable,
+	// now and from now on. Serve calls it once, after the DrainDelay. It must not
+	// block. Nil: such calls are waited for as others are.
+	Drain func()
 	// LocalNames has requests refused whose Host is a name other than localhost.
 	// Set it where everybody on this machine may do anything: a web page elsewhere
 	// can have its own name lead here, and then its requests pass for local.
@@ -55,15 +59,24 @@ type Server struct {
 	draining atomic.Bool
 
 	drainDelay time.Duration
+	drain      func()
 	localNames bool
+
+	streams chan struct{}   // has one for each that is open
+	stopped context.Context // ends, by stop, when the streams are to
+	stop    context.CancelFunc
 }
 
 // New returns a Server that does what o says.
 func New(o Options) *Server {
 	s := &Server{locks: o.Locks, ready: o.Ready, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
-		drainDelay: o.DrainDelay, localNames: o.LocalNames}
+		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames, streams: make(chan struct{}, maxStreams)}
+	s.stopped, s.stop = context.WithCancel(context.Background())
 	if s.ready == nil {
 		s.ready = func(context.Context) error { return nil }
+	}
+	if s.drain == nil {
+		s.drain = func() {}
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -18,12 +18,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // stored returns a site on a database of its own.
 func stored(t *testing.T) (site, *store.Store) {
 	t.Helper()
-	locks, err := store.Open(t.Context(), pgtest.URL(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(locks.Close)
-	return serve(t, server.Options{Locks: locks, Ready: locks.Ready}), locks
+	locks := opened(t, pgtest.URL(t))
+	return serve(t, server.Options{Locks: locks, Ready: locks.Ready, Drain: locks.Drain}), locks
 }
 
 // number returns a member that is a number, as it stands in JSON.

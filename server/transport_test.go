@@ -98,7 +98,7 @@ func TestWrongMethodsAreToldTheRightOnes(t *testing.T) {
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
-	for _, path := range []string{"/v1/locks/a", "/v1/locks", "/livez", "/openapi.yaml", "/docs/", "/docs/swagger-ui.css"} {
+	for _, path := range []string{"/v1/locks/a", "/v1/locks/a/queue", "/v1/locks", "/v1/events", "/livez", "/openapi.yaml", "/docs/", "/docs/swagger-ui.css"} {
 		got, head := s.get(path), s.send(http.MethodHead, path, "")
 		head.want(t, http.StatusOK, nil)
 		if head.text != "" || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") {

@@ -17,14 +17,16 @@ import (
 
 func acquireFrom(name string, in openapi.AcquireRequest) (lock.Acquire, error) {
 	a := lock.Acquire{
-		Name: name, Holder: in.Holder, Mode: modeFrom(in.Mode), Metadata: in.Metadata,
+		Name: name, Holder: in.Holder, Mode: modeFrom(in.Mode), Capacity: value(in.Capacity), Metadata: in.Metadata,
 		TTL: duration(in.TTLMs), Grace: duration(in.GraceMs), MaxHold: duration(in.MaxHoldMs),
+		Wait: duration(in.WaitMs), Keep: value(in.KeepPlace),
 	}
 	if in.LeaseID != nil {
 		a.LeaseID = lock.LeaseID(*in.LeaseID)
 	}
 	return a, cmp.Or(
 		checkChosen(in.LeaseID), checkPositive("ttl_ms", in.TTLMs), checkPositive("max_hold_ms", in.MaxHoldMs),
+		checkCounted("capacity", in.Capacity, lock.MaxTogether),
 	)
 }
 
@@ -37,17 +39,23 @@ func releaseFrom(name string, in openapi.ReleaseRequest) (lock.Release, error) {
 }
 
 func revokeFrom(name string, in openapi.RevokeRequest) (lock.Revoke, error) {
-	return lock.Revoke{Name: name, Token: lock.Token(in.FencingToken), Reason: in.Reason}, nil
+	return lock.Revoke{Name: name, Token: lock.Token(in.FencingToken), Slot: in.Slot, AcquiredAt: value(in.AcquiredAt), Reason: in.Reason}, nil
 }
 
 func verifyFrom(_ string, in openapi.VerifyRequest) (lock.Verify, error) {
-	return lock.Verify{Name: in.Name, Token: lock.Token(in.FencingToken)}, nil
+	return lock.Verify{Name: in.Name, Token: lock.Token(in.FencingToken), Slot: in.Slot}, nil
 }
 
 func writeFrom(key string, in openapi.FencedWrite) (lock.FencedWrite, error) {
 	return lock.FencedWrite{
-		Key: key, Lock: in.Lock, Token: lock.Token(in.FencingToken), Value: *in.Value, IfVersion: in.IfVersion,
-	}, nil
+		Key: key, Lock: in.Lock, Token: lock.Token(in.FencingToken), Slot: value(in.Slot), Value: *in.Value, IfVersion: in.IfVersion,
+	}, checkCounted("slot", in.Slot, lock.MaxTogether)
+}
+
+// watchFrom checks its bounds at once, since a call that has seen nothing need
+// not watch.
+func watchFrom(name string, in openapi.GetLockParams) (lock.Watch, error) {
+	return lock.Watch{Name: name, Wait: duration(in.WaitMs)}.Resolve()
 }
 
 func lockQueryFrom(in openapi.ListLocksParams) (lock.LockQuery, error) {
@@ -55,14 +63,25 @@ func lockQueryFrom(in openapi.ListLocksParams) (lock.LockQuery, error) {
 		Prefix: value(in.Prefix), Phase: lock.Phase(value(in.State)), Holder: value(in.Holder),
 		Limit: value(in.Limit), Cursor: value(in.Cursor),
 	}
-	return q, cmp.Or(checkGiven("state", in.State), checkGiven("holder", in.Holder), checkLimit(in.Limit))
+	return q, cmp.Or(checkGiven("state", in.State), checkGiven("holder", in.Holder), checkCounted("limit", in.Limit, lock.MaxLimit))
 }
 
 func eventQueryFrom(in openapi.ListEventsParams) (lock.EventQuery, error) {
 	q := lock.EventQuery{
-		Name: value(in.Lock), Prefix: value(in.Prefix), Limit: value(in.Limit), Cursor: value(in.Cursor),
+		Name: value(in.Lock), Prefix: value(in.Prefix), Limit: value(in.Limit), Cursor: value(in.Cursor), Wait: duration(in.WaitMs),
 	}
-	return q, cmp.Or(checkGiven("lock", in.Lock), checkLimit(in.Limit))
+	return q, cmp.Or(checkGiven("lock", in.Lock), checkCounted("limit", in.Limit, lock.MaxLimit))
+}
+
+// streamQueryFrom begins where the caller was last time, else where it wants to
+// begin, else now.
+func streamQueryFrom(in openapi.StreamEventsParams) (lock.EventQuery, error) {
+	q := lock.EventQuery{Name: value(in.Lock), Prefix: value(in.Prefix), Limit: streamPage, Cursor: lock.CursorNow}
+	if in.Cursor != nil {
+		q.Cursor = *in.Cursor
+	}
+	q.Cursor = cmp.Or(value(in.LastEventID), q.Cursor)
+	return q, checkGiven("lock", in.Lock)
 }
 
 // modeFrom returns the mode of that name; for one that there is not, a mode that
@@ -71,12 +90,7 @@ func modeFrom(m *openapi.Mode) lock.Mode {
 	if m == nil {
 		return 0
 	}
-	for mode, name := range modes {
-		if name == *m {
-			return mode
-		}
-	}
-	return -1
+	return cmp.Or(lock.ModeOf(string(*m)), -1)
 }
 
 // duration returns the milliseconds as a Duration, or the nearest there is.
@@ -99,9 +113,9 @@ func checkChosen(id *uuid.UUID) error {
 	return nil
 }
 
-func checkLimit(n *int) error {
+func checkCounted(field string, n *int, most int) error {
 	if n != nil && *n == 0 {
-		return lock.Invalid("limit", "is 0; give 1 to %d, or leave it out", lock.MaxLimit)
+		return lock.Invalid(field, "is 0; give 1 to %d, or leave it out", most)
 	}
 	return nil
 }

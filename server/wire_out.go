@@ -10,14 +10,10 @@ import (
 // What callers are told. Instants are shown in UTC, durations in whole
 // milliseconds; what is left is rounded down.
 
-var modes = map[lock.Mode]openapi.Mode{
-	lock.Exclusive: openapi.Exclusive,
-}
-
 // leaseOf returns the lease with what is left of it now, which is when it is written.
 func leaseOf(g lock.Grant) openapi.Lease {
 	return openapi.Lease{
-		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Mode: modes[g.Mode], Holder: g.Holder,
+		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode), Holder: g.Holder,
 		TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(), MaxHoldMs: unlessZero(g.MaxHold.Milliseconds()),
 		AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: left(time.Until(g.Until)),
 		Metadata: g.Metadata,
@@ -27,13 +23,30 @@ func leaseOf(g lock.Grant) openapi.Lease {
 func lockOf(l lock.Lock) openapi.Lock {
 	return openapi.Lock{
 		Name: l.Name, State: openapi.State(l.Phase), Revision: l.Revision, FencingToken: int64(l.Token),
-		AsOf: l.AsOf.UTC(), ChangedAt: instant(l.ChangedAt), Leases: each(l.Leases, holdingOf),
+		AsOf: l.AsOf.UTC(), ChangedAt: instant(l.ChangedAt), Capacity: unlessZero(l.Capacity), Waiters: l.Waiters,
+		Leases: each(l.Leases, holdingOf),
 	}
+}
+
+func queueOf(q lock.Queue) openapi.Queue {
+	return openapi.Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: each(q.Waiters, waiterOf)}
+}
+
+func waiterOf(w lock.Waiting) openapi.Waiter {
+	out := openapi.Waiter{
+		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: unlessZero(w.Capacity), Holder: w.Holder,
+		JoinedAt: w.JoinedAt.UTC(), WaitedMs: left(w.Waited), Attached: w.Attached, Behind: w.Behind,
+		WaitsFor: openapi.WaiterWaitsFor(w.Reason), Leases: each(w.For, holdingOf),
+	}
+	if !w.Attached {
+		out.PlaceKeptMs = new(left(w.KeptFor))
+	}
+	return out
 }
 
 func holdingOf(h lock.Holding) openapi.Holding {
 	return openapi.Holding{
-		Slot: h.Slot, Mode: modes[h.Mode], Holder: h.Holder, FencingToken: int64(h.Token),
+		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		AcquiredAt: h.AcquiredAt.UTC(), ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: left(h.Remaining),
 		GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata,
 	}
@@ -44,14 +57,14 @@ func lockPageOf(p lock.Page[lock.Lock]) openapi.LockPage {
 }
 
 func eventPageOf(p lock.Page[lock.Event]) openapi.EventPage {
-	return openapi.EventPage{Events: each(p.Items, eventOf), NextCursor: p.Next}
+	return openapi.EventPage{Events: each(p.Items, eventOf), NextCursor: p.Next, Gap: unlessZero(p.Gap)}
 }
 
 func eventOf(e lock.Event) openapi.Event {
 	return openapi.Event{
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
-		Kind: openapi.EventKind(e.Kind.String()), Mode: modes[e.Mode], Holder: e.Holder,
-		FencingToken: int64(e.Token), Reason: unlessZero(e.Reason),
+		Kind: openapi.EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
+		FencingToken: unlessZero(int64(e.Token)), Place: unlessZero(e.Place), Reason: unlessZero(e.Reason),
 	}
 }
 
@@ -71,6 +84,8 @@ func fencedOf(f lock.Fenced) openapi.Fenced {
 		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value, WrittenAt: f.WrittenAt.UTC(),
 	}
 }
+
+func modeOf(m lock.Mode) openapi.Mode { return openapi.Mode(m.String()) }
 
 // each returns what of makes of every item; never nil, so that JSON has a list.
 func each[In, Out any](items []In, of func(In) Out) []Out {

@@ -28,6 +28,7 @@ type tally struct {
 // takeCensus walks the table again and again until the store closes. A stretch
 // that failed is read again.
 func (s *Store) takeCensus(keepIdle time.Duration) {
+	var failing trouble
 	after := ""
 	for {
 		began := time.Now()
@@ -36,9 +37,7 @@ func (s *Store) takeCensus(keepIdle time.Duration) {
 			after = t.next
 			err = s.pruneLocks(t.idle, keepIdle)
 		}
-		if err != nil && s.ctx.Err() == nil {
-			s.log.Warn("the census of locks failed; trying again", "error", err)
-		}
+		s.troubled(&failing, "the census of locks", err)
 		rest := censusShare * time.Since(began)
 		if after == "" || err != nil {
 			rest = max(rest, censusRest)
@@ -69,12 +68,15 @@ func (s *Store) count(after string, keepIdle time.Duration) (tally, error) {
 	}
 	var t tally
 	var name string
-	var held, idle bool
+	var held, crowded, idle bool
 	var overIn float64
 	n := 0
-	_, err = pgx.ForEachRow(rows, []any{&name, &held, &overIn, &idle}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&name, &held, &overIn, &crowded, &idle}, func() error {
 		n++
-		if held {
+		if crowded {
+			overIn = 0 // its first sweep finds out
+		}
+		if held || crowded {
 			s.sweep.hear(name, time.Now().Add(time.Duration(overIn*float64(time.Millisecond))))
 		}
 		if idle {
@@ -92,6 +94,7 @@ func (s *Store) count(after string, keepIdle time.Duration) (tally, error) {
 func (s *Store) pruneEvents(keep time.Duration) {
 	var after int64
 	for s.sleep(jittered(pruneRest)) {
+		s.forgetReplicas(0)
 		for s.ctx.Err() == nil {
 			last, n, err := s.pruneStretch(after, keep)
 			if err != nil && s.ctx.Err() == nil {

@@ -52,9 +52,11 @@ func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []o
 		return calls, f, err
 	}
 	s.sweep.note(outcomes)
+	s.crowd.note(outcomes)
 	for i, c := range calls {
 		c.Answer(outcomes[i], nil)
 	}
+	s.tell(outcomes)
 	return nil, again, nil
 }
 
@@ -72,6 +74,7 @@ func (s *Store) finish(calls []*call, f fate, err error) {
 
 // giveUp answers calls of which nobody knows whether they were done.
 func (s *Store) giveUp(calls []*call, err error) {
+	s.outage.note()
 	s.log.Error("a commit's outcome is unknown", "error", err, "calls", len(calls))
 	refuse(calls, unknownOutcome(err))
 }

@@ -6,9 +6,10 @@
 // and two round trips, each pipelined:
 //
 //  1. begin; make sure that each name has a row, the lock's anchor; lock the
-//     anchors in name order; then, in later statements, read the clock and draw
-//     tokens and event ids. Every command is applied in order, by package lock.
-//  2. write the anchors that changed, insert the events, commit.
+//     anchors in name order; then, in later statements, read what is beside those
+//     that are crowded, read the clock and draw tokens and event ids. Every
+//     command is applied in order, by package lock.
+//  2. write what changed, insert the events, commit.
 //
 // Why in this order: a statement that waits for a row has read its clock, and
 // drawn its numbers, before the wait. It would renew a lease that ended
@@ -32,12 +33,23 @@
 // fenced writes have a share of the connections that deciding never waits for,
 // see read.go.
 //
+// # Waiting
+//
+// A call that waits has joined a queue in a batch like any other, and sleeps in a
+// seat, see acquire.go and seats.go. It wakes when a commit of this replica has
+// promoted it, in memory; when another replica says so, see notices.go and
+// listen.go; or when the beat finds that it need not wait any more, see beat.go:
+// nothing rests on a notification.
+//
+// Who watches is told from one reader of the events' end, see tail.go.
+//
 // # Ends
 //
 // A lease that is over is over for every decision, written down or not. The
-// sweep only makes it prompt: each replica keeps the ends it has seen in a heap,
-// and walks the table for those of other replicas, see sweep.go and census.go.
-// All may do so at once: ending a lease is a command like any other.
+// sweep only makes it prompt, and with it those who wait: each replica keeps the
+// instants at which time will change the locks that it has seen in a heap, and
+// walks the table for those of other replicas, see sweep.go and census.go. All may
+// do so at once: sweeping a lock is a command like any other.
 //
 // # Not given
 //

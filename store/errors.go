@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -37,8 +38,6 @@ var passing = []string{
 func fateOf(err error) fate {
 	pg := new(pgconn.PgError)
 	switch {
-	case errors.Is(err, errOverdrawn):
-		return failed
 	case !errors.As(err, &pg):
 		return again // the connection is gone, or a row was
 	case pg.Code == "55P03":
@@ -72,6 +71,26 @@ func readOnly(err error) bool {
 func unavailable(cause error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
 		Detail: "The database does not answer in time. Nothing was changed; try again."}
+}
+
+// departed is the error of a caller that left while it waited. Nobody may be there
+// to be told.
+func departed(cause error) error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
+		Detail: "The call ended before there was an answer. Nothing was changed; send it again."}
+}
+
+// errStopping says that this replica is about to stop.
+var errStopping = errors.New("this replica is about to stop")
+
+func stopping() error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: errStopping,
+		Detail: "This replica is about to stop. Nothing was changed; send the same call again, and it finds its place if it had one."}
+}
+
+func tooMany(n int) error {
+	return &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: retryAfter,
+		Detail: fmt.Sprintf("%d calls wait or watch already, and no more may. Try again later.", n)}
 }
 
 func unknownOutcome(cause error) error {

@@ -12,7 +12,7 @@ import (
 // sql/list_events.sql.
 func scanEvent(row pgx.CollectableRow) (lock.Event, error) {
 	var e lock.Event
-	err := row.Scan(&e.ID, &e.At, &e.Name, &e.Slot, &e.Revision, &e.Kind, &e.Token, &e.Holder, &e.Mode, &e.Reason, &e.Ref)
+	err := row.Scan(&e.ID, &e.At, &e.Name, &e.Slot, &e.Revision, &e.Kind, &e.Token, &e.Holder, &e.Mode, &e.Reason, &e.Place, &e.Ref)
 	e.At = e.At.UTC()
 	return e, err
 }
@@ -29,6 +29,7 @@ type eventRows struct {
 	holders   []string
 	tokens    []int64
 	reasons   []string
+	places    []int64
 	refs      []int64
 }
 
@@ -43,10 +44,11 @@ func (r *eventRows) add(e lock.Event) {
 	r.holders = append(r.holders, e.Holder)
 	r.tokens = append(r.tokens, int64(e.Token))
 	r.reasons = append(r.reasons, e.Reason)
+	r.places = append(r.places, e.Place)
 	r.refs = append(r.refs, int64(e.Ref))
 }
 
 // args are the columns in the order of sql/save_events.sql.
 func (r *eventRows) args() []any {
-	return []any{r.ids, r.ats, r.names, r.slots, r.revisions, r.kinds, r.modes, r.holders, r.tokens, r.reasons, r.refs}
+	return []any{r.ids, r.ats, r.names, r.slots, r.revisions, r.kinds, r.modes, r.holders, r.tokens, r.reasons, r.places, r.refs}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/base64"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -27,68 +26,88 @@ const (
 // Whoever drew an id up to there has committed before the events are read, or
 // never will.
 func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-	var page lock.Page[lock.Event]
 	q, err := q.Resolve()
 	if err != nil {
-		return page, err
+		return lock.Page[lock.Event]{}, err
 	}
 	after, err := eventCursor(q.Cursor)
 	if err != nil {
-		return page, err
+		return lock.Page[lock.Event]{}, err
 	}
-	err = s.read(ctx, func(ctx context.Context) error {
-		settled, err := s.settled(ctx)
-		if err != nil {
+	if q.Wait > 0 {
+		return s.awaitEvents(ctx, q, after)
+	}
+	return s.eventPage(ctx, q, after)
+}
+
+// eventPage reads a page of events after the id, which is negative for the end.
+func (s *Store) eventPage(ctx context.Context, q lock.EventQuery, after int64) (page lock.Page[lock.Event], err error) {
+	settled, pruned := int64(0), int64(0)
+	err = s.read(ctx, func(ctx context.Context) (err error) {
+		if settled, _, err = s.settled(ctx); err != nil || after < 0 {
 			return err
 		}
-		rows, err := s.eventRows(ctx, after, settled, q)
-		if err != nil {
+		if page.Items, err = s.eventsBetween(ctx, after, settled, q); err != nil || after == 0 {
 			return err
 		}
-		page.Items, err = pgx.CollectRows(rows, scanEvent)
-		return err
+		return s.pool.QueryRow(ctx, sqlHorizon).Scan(&pruned)
 	})
-	if n := len(page.Items); n > 0 {
-		after = page.Items[n-1].ID
-	}
-	page.Next = base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, after, 10))
+	page.Gap = after > 0 && after < pruned
+	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, max(after, settled)), 10)
 	return page, err
 }
 
-func (s *Store) eventRows(ctx context.Context, after, upTo int64, q lock.EventQuery) (pgx.Rows, error) {
-	if q.Name != "" {
-		return s.pool.Query(ctx, sqlEventsOf, after, upTo, q.Name, q.Limit)
+// pageEnd returns the cursor after a page: the last event of a full one, else up
+// to where there was nothing more to find.
+func pageEnd(events []lock.Event, limit int, settled int64) int64 {
+	if len(events) == limit {
+		return events[limit-1].ID
 	}
-	return s.pool.Query(ctx, sqlListEvents, after, upTo, q.Prefix, beyond(q.Prefix), q.Limit)
+	return settled
 }
 
-// settled returns an id up to which no event is missing that will ever be there.
-func (s *Store) settled(ctx context.Context) (int64, error) {
-	var drawn int64
+// eventsBetween returns the first events of q after one id and up to another.
+func (s *Store) eventsBetween(ctx context.Context, after, upTo int64, q lock.EventQuery) ([]lock.Event, error) {
+	var rows pgx.Rows
+	var err error
+	if q.Name != "" {
+		rows, err = s.pool.Query(ctx, sqlEventsOf, after, upTo, q.Name, q.Limit)
+	} else {
+		rows, err = s.pool.Query(ctx, sqlListEvents, after, upTo, q.Prefix, beyond(q.Prefix), q.Limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanEvent)
+}
+
+// settled returns an id up to which no event is missing that will ever be there,
+// and the greatest that was drawn.
+func (s *Store) settled(ctx context.Context) (settled, drawn int64, err error) {
 	var open *int64
 	b := &pgx.Batch{}
 	b.Queue(sqlEventsDrawn).QueryRow(func(row pgx.Row) error { return row.Scan(&drawn) })
 	b.Queue(sqlEventsOpen, markSpace, markMask).QueryRow(func(row pgx.Row) error { return row.Scan(&open) })
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if open != nil {
-		return min(drawn, *open), nil
+		return min(drawn, *open), drawn, nil
 	}
-	return drawn, nil
+	return drawn, drawn, nil
 }
 
+// eventCursor returns the id after which a page begins, negative for the end.
 func eventCursor(cursor string) (int64, error) {
-	if cursor == "" {
+	switch cursor {
+	case "":
 		return 0, nil
+	case lock.CursorNow:
+		return -1, nil
 	}
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return 0, badCursor()
-	}
-	after, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || after < 0 {
-		return 0, badCursor()
+	after, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || after < 0 || cursor != strconv.FormatInt(after, 10) {
+		return 0, lock.Invalid("cursor", "is none that a page gave; send next_cursor or the id of an event, or now, or none to begin anew")
 	}
 	return after, nil
 }

@@ -59,12 +59,12 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 		return lock.Fenced{}, err
 	}
 	defer conn.Release()
-	before, newest, now, err := loadFenced(ctx, conn.Conn(), w)
+	before, guard, now, err := loadFenced(ctx, conn.Conn(), w)
 	if err != nil {
 		rollback(conn.Conn())
 		return lock.Fenced{}, err
 	}
-	after, err := w.Apply(before, newest, now)
+	after, err := applyFenced(w, before, guard, now)
 	if err != nil {
 		rollback(conn.Conn())
 		return lock.Fenced{}, err
@@ -79,21 +79,42 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 	return after, nil
 }
 
-func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, newest lock.Token, now time.Time, err error) {
+func applyFenced(w lock.FencedWrite, before lock.Fenced, guard lock.State, now time.Time) (lock.Fenced, error) {
+	newest, err := w.Newest(guard, now)
+	if err != nil {
+		return before, err
+	}
+	return w.Apply(before, newest, now)
+}
+
+// loadFenced returns the resource, and of the lock what the write rests on.
+func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, guard lock.State, now time.Time, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
 	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
 	b.Queue(sqlLockFence, w.Lock).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&newest); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&guard.Token); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		return nil // a lock never used has granted no token
 	})
+	if w.Slot > 0 {
+		b.Queue(sqlReadSlot, w.Lock, w.Slot).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var r row
+				if err := rows.Scan(r.targets()...); err != nil {
+					return err
+				}
+				guard.Leases = append(guard.Leases, r.lease())
+			}
+			return rows.Err()
+		})
+	}
 	b.Queue(sqlCreateFenced, w.Key, w.Lock)
 	b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &f) })
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	err = conn.SendBatch(ctx, b).Close()
-	return f, newest, now.UTC(), err
+	return f, guard, now.UTC(), err
 }
 
 func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.Fenced) error {

@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// decided is the outcome of a decision made now that leaves the name with a lease
-// over in d, or with none if d is zero.
+// decided is the outcome of a decision made now that leaves the name due in d, or
+// never if d is zero.
 func decided(name string, now time.Time, d time.Duration) outcome {
-	s := lock.State{Name: name}
+	o := outcome{Decision: lock.Decision{Now: now, Locks: []lock.State{{Name: name}}}, began: now}
 	if d > 0 {
-		s.Leases = []lock.Lease{{Name: name, ExpiresAt: now.Add(d - time.Second), Grace: time.Second}}
+		o.Due = now.Add(d)
 	}
-	return outcome{Decision: lock.Decision{Now: now, Locks: []lock.State{s}}, began: now}
+	return o
 }
 
 func TestTheSweepKnowsEndsInOrder(t *testing.T) {

@@ -45,7 +45,7 @@ func (s *Store) runAhead(calls []*call) {
 // setAside moves the calls on names that are locked outside to lanes, and returns
 // the others.
 func (s *Store) setAside(calls []*call) []*call {
-	locked, err := s.lockedOf(want(calls).names)
+	locked, err := s.lockedOf(s.want(calls).names)
 	if err != nil {
 		s.log.Warn("cannot tell which locks are locked outside", "error", err)
 		return calls

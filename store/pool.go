@@ -16,14 +16,18 @@ import (
 
 // Settings of connections, where the URL gives none.
 const (
-	usualConns     = 16 // pool_max_conns
+	usualConns     = 19 // pool_max_conns
 	connectTimeout = 5 * time.Second
 )
 
-// fewestConns is the least pool_max_conns. A quarter of the connections may be
+// choreConns are for what a store does unasked: beats, notices and the tail have one
+// each; the census and the pruning, which can wait, have none of their own. fewestConns is the least pool_max_conns. Of the others a quarter may be
 // with late commits, one with names locked outside, one with reads and fenced
 // writes: the last is always there for deciding.
-const fewestConns = 4
+const (
+	choreConns  = 3
+	fewestConns = 4 + choreConns
+)
 
 func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -58,8 +55,8 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	if err := lock.CheckName(name); err != nil {
 		return lock.Lock{}, err
 	}
-	state, now, err := s.state(ctx, name)
-	return state.Lock(now), err
+	l, _, err := s.readLock(ctx, name)
+	return l, err
 }
 
 // VerifyToken says how a token stands, see lock.Service.
@@ -68,20 +65,27 @@ func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, e
 	if err != nil {
 		return lock.Verdict{}, err
 	}
-	state, now, err := s.state(ctx, v.Name)
+	l, state, err := s.readLock(ctx, v.Name)
 	if err != nil {
 		return lock.Verdict{}, err
 	}
-	return v.Verdict(state, now), nil
+	return v.Verdict(state, l.AsOf), nil
 }
 
-// state reads a lock without locking it.
-func (s *Store) state(ctx context.Context, name string) (state lock.State, now time.Time, err error) {
-	var a anchor
+// readLock reads a lock, but for its queue, without locking it.
+func (s *Store) readLock(ctx context.Context, name string) (l lock.Lock, state lock.State, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, sqlReadLock, name).Scan(append([]any{&now}, a.targets()...)...)
+		rows, err := s.pool.Query(ctx, sqlReadLock, name)
+		if err != nil {
+			return err
+		}
+		locks, states, err := lockRows(rows)
+		if err == nil {
+			l, state = locks[0], states[0]
+		}
+		return err
 	})
-	return a.state(), now.UTC(), err
+	return l, state, err
 }
 
 // Locks returns a page of locks, see lock.Service.
@@ -102,7 +106,7 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 		if err != nil {
 			return err
 		}
-		page.Items, err = pgx.CollectRows(rows, scanLock)
+		page.Items, _, err = lockRows(rows)
 		return err
 	})
 	if len(page.Items) > q.Limit {
@@ -110,13 +114,6 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Items[q.Limit-1].Name))
 	}
 	return page, err
-}
-
-func scanLock(row pgx.CollectableRow) (lock.Lock, error) {
-	var now time.Time
-	var a anchor
-	err := row.Scan(append([]any{&now}, a.targets()...)...)
-	return a.state().Lock(now.UTC()), err
 }
 
 // beyond returns what is greater than every name with the prefix. No name has

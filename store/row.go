@@ -4,17 +4,24 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An anchor is a row of the table locks, slot 0, as read.
-type anchor struct {
-	name      string
+// A row is one of the table locks, as read: an anchor, or what sits beside it.
+type row struct {
+	name string
+	slot int
+
+	// the anchor's own
 	revision  int64
 	lastToken int64
 	lastEnd   int16
+	capacity  int
+	queued    int
+	sitting   int
 	changedAt time.Time
 
 	leaseID    pgtype.UUID
@@ -27,81 +34,70 @@ type anchor struct {
 	acquiredAt pgtype.Timestamptz
 	expiresAt  pgtype.Timestamptz
 	metadata   []byte
+	place      int64
+	attachment int64
+	claimBy    pgtype.Timestamptz
 }
 
 // targets are where the columns go, in the order of the statements.
-func (a *anchor) targets() []any {
+func (r *row) targets() []any {
 	return []any{
-		&a.name, &a.revision, &a.lastToken, &a.lastEnd, &a.changedAt,
-		&a.leaseID, &a.mode, &a.holder, &a.token, &a.ttl, &a.grace, &a.maxHold,
-		&a.acquiredAt, &a.expiresAt, &a.metadata,
+		&r.name, &r.slot, &r.revision, &r.lastToken, &r.lastEnd, &r.capacity, &r.queued, &r.sitting, &r.changedAt,
+		&r.leaseID, &r.mode, &r.holder, &r.token, &r.ttl, &r.grace, &r.maxHold,
+		&r.acquiredAt, &r.expiresAt, &r.metadata, &r.place, &r.attachment, &r.claimBy,
 	}
 }
 
-func (a *anchor) state() lock.State {
+// state returns the lock that the row is the anchor of, with its inline lease.
+func (r *row) state() lock.State {
 	s := lock.State{
-		Name: a.name, Revision: a.revision, Token: lock.Token(a.lastToken), End: lock.Kind(a.lastEnd),
+		Name: r.name, Revision: r.revision, Token: lock.Token(r.lastToken), End: lock.Kind(r.lastEnd), Capacity: r.capacity,
 	}
 	if s.Revision > 0 {
-		s.ChangedAt = a.changedAt.UTC()
+		s.ChangedAt = r.changedAt.UTC()
 	}
-	if a.leaseID.Valid {
-		s.Leases = []lock.Lease{{
-			ID: a.leaseID.Bytes, Name: a.name, Mode: lock.Mode(a.mode.Int16), Holder: a.holder.String,
-			Token: lock.Token(a.token.Int64), TTL: fromMS(a.ttl.Int64), Grace: fromMS(a.grace.Int64),
-			MaxHold: fromMS(a.maxHold.Int64), AcquiredAt: a.acquiredAt.Time.UTC(),
-			ExpiresAt: a.expiresAt.Time.UTC(), Metadata: json.RawMessage(a.metadata),
-		}}
+	if r.leaseID.Valid {
+		s.Leases = []lock.Lease{r.lease()}
 	}
 	return s
 }
 
+// lease returns the lease that sits in the row.
+func (r *row) lease() lock.Lease {
+	l := lock.Lease{
+		ID: r.leaseID.Bytes, Name: r.name, Slot: r.slot, Mode: lock.Mode(r.mode.Int16), Holder: r.holder.String,
+		Token: lock.Token(r.token.Int64), TTL: fromMS(r.ttl.Int64), Grace: fromMS(r.grace.Int64),
+		MaxHold: fromMS(r.maxHold.Int64), AcquiredAt: r.acquiredAt.Time.UTC(),
+		ExpiresAt: r.expiresAt.Time.UTC(), Metadata: json.RawMessage(r.metadata),
+		Place: r.place, Attachment: lock.Attachment(r.attachment),
+	}
+	if r.claimBy.Valid {
+		l.ClaimBy = r.claimBy.Time.UTC()
+	}
+	return l
+}
+
 func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// anchors are rows of the table locks, slot 0, to write: a slice a column.
-type anchors struct {
-	names                     []string
-	revisions, lastTokens     []int64
-	lastEnds                  []int16
-	changedAts                []time.Time
-	leaseIDs                  []pgtype.UUID
-	modes                     []pgtype.Int2
-	holders                   []pgtype.Text
-	tokens, ttls, graces, max []pgtype.Int8
-	acquiredAts, expiresAts   []pgtype.Timestamptz
-	metadatas                 []pgtype.Text
-}
-
-func (r *anchors) add(s lock.State) {
-	var l lock.Lease
-	held := len(s.Leases) > 0
-	if held {
-		l = s.Leases[0]
+// lockRows reads whole locks from rows that begin with an instant and have each
+// anchor before what sits beside it.
+func lockRows(rows pgx.Rows) ([]lock.Lock, []lock.State, error) {
+	var now time.Time
+	var r row
+	var states []lock.State
+	var queued []int
+	_, err := pgx.ForEachRow(rows, append([]any{&now}, r.targets()...), func() error {
+		if r.slot == 0 {
+			states, queued = append(states, r.state()), append(queued, r.queued)
+		} else if last := len(states) - 1; last >= 0 {
+			states[last].Leases = append(states[last].Leases, r.lease())
+		}
+		return nil
+	})
+	locks := make([]lock.Lock, len(states))
+	for i, s := range states {
+		locks[i] = s.Lock(now.UTC())
+		locks[i].Waiters += queued[i] // which s has not read
 	}
-	number := func(n int64) pgtype.Int8 { return pgtype.Int8{Int64: n, Valid: held} }
-	at := func(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: held} }
-	r.names = append(r.names, s.Name)
-	r.revisions = append(r.revisions, s.Revision)
-	r.lastTokens = append(r.lastTokens, int64(s.Token))
-	r.lastEnds = append(r.lastEnds, int16(s.End))
-	r.changedAts = append(r.changedAts, s.ChangedAt)
-	r.leaseIDs = append(r.leaseIDs, pgtype.UUID{Bytes: l.ID, Valid: held})
-	r.modes = append(r.modes, pgtype.Int2{Int16: int16(l.Mode), Valid: held})
-	r.holders = append(r.holders, pgtype.Text{String: l.Holder, Valid: held})
-	r.tokens = append(r.tokens, number(int64(l.Token)))
-	r.ttls = append(r.ttls, number(l.TTL.Milliseconds()))
-	r.graces = append(r.graces, number(l.Grace.Milliseconds()))
-	r.max = append(r.max, number(l.MaxHold.Milliseconds()))
-	r.acquiredAts = append(r.acquiredAts, at(l.AcquiredAt))
-	r.expiresAts = append(r.expiresAts, at(l.ExpiresAt))
-	r.metadatas = append(r.metadatas, pgtype.Text{String: string(l.Metadata), Valid: l.Metadata != nil})
-}
-
-// args are the columns in the order of sql/save_anchors.sql.
-func (r *anchors) args() []any {
-	return []any{
-		r.names, r.revisions, r.lastTokens, r.lastEnds, r.changedAts,
-		r.leaseIDs, r.modes, r.holders, r.tokens, r.ttls, r.graces, r.max,
-		r.acquiredAts, r.expiresAts, r.metadatas,
-	}
+	return locks, states, err
 }

@@ -20,11 +20,15 @@ const (
 // wanted is what a batch needs from its first round trip.
 type wanted struct {
 	names          []string // in order, without duplicates
+	crowded        []string // those of them expected to be
 	refs           []int64
 	tokens, events int
+	lenience       time.Duration // see outage
 }
 
-func want(calls []*call) *wanted {
+// want says what the calls need. At a crowded lock each of them may promote a
+// waiter; who promotes more draws more.
+func (s *Store) want(calls []*call) *wanted {
 	w := new(wanted)
 	for _, c := range calls {
 		w.names = append(w.names, c.Req.Names()...)
@@ -37,6 +41,11 @@ func want(calls []*call) *wanted {
 	}
 	slices.Sort(w.names)
 	w.names = slices.Compact(w.names)
+	w.lenience = s.outage.lenience()
+	if w.crowded = s.crowd.of(w.names); len(w.crowded) > 0 {
+		w.tokens += len(calls)
+		w.events += 2 * len(calls)
+	}
 	return w
 }
 
@@ -64,6 +73,7 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 			calls = onBlocked(calls)
 			continue
 		}
+		s.outage.note()
 		s.log.Warn("trying a batch again", "error", err, "calls", len(calls))
 		if readOnly(err) {
 			s.pool.Reset()
@@ -101,8 +111,8 @@ func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
 		conn.Release()
 		return nil, again, nil
 	}
-	t := &tx{conn: conn.Conn()}
-	outcomes, err := t.decide(ctx, calls)
+	t := newTx(conn.Conn(), s.self)
+	outcomes, err := t.decide(ctx, calls, s.want(calls))
 	if err != nil {
 		t.undo()
 		conn.Release()
@@ -113,14 +123,14 @@ func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
 }
 
 // decide loads what the calls want and applies them in order.
-func (t *tx) decide(ctx context.Context, calls []*call) ([]outcome, error) {
-	if err := t.load(ctx, want(calls)); err != nil {
+func (t *tx) decide(ctx context.Context, calls []*call, w *wanted) ([]outcome, error) {
+	if err := t.load(ctx, w); err != nil {
 		return nil, err
 	}
 	outcomes := make([]outcome, len(calls))
 	for i, c := range calls {
 		var err error
-		if outcomes[i], err = t.apply(c.Req); err != nil {
+		if outcomes[i], err = t.apply(ctx, c.Req); err != nil {
 			return nil, err
 		}
 	}

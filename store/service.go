@@ -8,14 +8,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Acquire grants the lock, see lock.Service.
+// Acquire grants the lock, or waits for it, see lock.Service.
 func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	if a.LeaseID == (lock.LeaseID{}) {
-		a.LeaseID = lock.LeaseID(uuid.New())
-	}
 	a, err := a.Resolve(s.bounds)
 	if err != nil {
 		return lock.Grant{}, err
+	}
+	if a.LeaseID == (lock.LeaseID{}) {
+		a.LeaseID = lock.LeaseID(uuid.New())
+	}
+	a.Attachment, a.Replica = 0, s.self
+	if a.Wait > 0 {
+		return s.acquireWaiting(ctx, a)
 	}
 	return s.grant(ctx, a)
 }
@@ -34,7 +38,12 @@ func (s *Store) grant(ctx context.Context, cmd lock.Command) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	return lock.Grant{Lease: out.Grant, Until: out.until(out.Grant.ExpiresAt), Replayed: out.Replay}, nil
+	return grantOf(out), nil
+}
+
+// grantOf returns what a caller is told of the lease that it got.
+func grantOf(o outcome) lock.Grant {
+	return lock.Grant{Lease: o.Grant, Until: o.until(o.Grant.ExpiresAt), Replayed: o.Replay}
 }
 
 // Release ends a lease, see lock.Service.

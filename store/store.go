@@ -1,11 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +27,8 @@ const (
 	rowTimeout = 250 * time.Millisecond
 	// tripTimeout is how long a round trip may take that commits nothing.
 	tripTimeout = 5 * time.Second
+	// usualMaxWaiters is how many calls may wait unless Options say otherwise.
+	usualMaxWaiters = 10_000
 	// closeTimeout is how long Close waits for what still runs.
 	closeTimeout = 10 * time.Second
 )
@@ -35,6 +40,14 @@ type Options struct {
 	// Groups is how many batches may run at once; a name is always in the same
 	// group. Zero: 1, which made the most of two cores.
 	Groups int
+	// MaxWaiters is how many calls may wait in queues at once, with all replicas
+	// together as far as they have heard of each other; places that are kept without
+	// a call do not count. Zero: 10,000.
+	MaxWaiters int
+	// NoListen is for a database that is behind a pooler in transaction mode,
+	// through which nothing can be heard of other replicas. Those who wait are then
+	// served by asking again and again, up to a second late.
+	NoListen bool
 	// KeepEvents is for how long events are kept, at least. It is also how long a
 	// call may be repeated after its lease has ended. Zero: a week.
 	KeepEvents time.Duration
@@ -64,7 +77,10 @@ func (o Options) resolve() (Options, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Groups = max(o.Groups, 1)
+	if o.MaxWaiters < 0 {
+		return o, fmt.Errorf("at most %d waiters; give 1 or more, or none", o.MaxWaiters)
+	}
+	o.Groups, o.MaxWaiters = max(o.Groups, 1), cmp.Or(o.MaxWaiters, usualMaxWaiters)
 	if o.KeepEvents == 0 {
 		o.KeepEvents = week
 	}
@@ -92,13 +108,21 @@ type Store struct {
 	seed   maphash.Seed
 	lanes  lanes
 	sweep  *sweep
+	crowd  crowd
+	outage outage
+
+	self        lock.Replica
+	seats       *seats
+	notices     *notices
+	tail        *tail
+	othersWatch atomic.Bool // whether anybody follows events at another replica
 
 	late   chan struct{} // has a value for each commit that takes long
 	guests chan struct{} // has a value for each connection that reads or fenced writes have
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
-	work sync.WaitGroup // the sweep, the census, the pruning and late commits
+	work sync.WaitGroup // what runs unasked, late commits, and leaving for those who are gone
 }
 
 var _ lock.Service = (*Store)(nil)
@@ -118,6 +142,12 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s.work.Go(s.sweepEnds)
 	s.work.Go(func() { s.takeCensus(o.KeepIdle) })
 	s.work.Go(func() { s.pruneEvents(o.KeepEvents) })
+	s.work.Go(s.beats)
+	s.work.Go(s.sendNotices)
+	s.work.Go(s.follow)
+	if !o.NoListen {
+		s.work.Go(s.listen)
+	}
 	return s, nil
 }
 
@@ -129,8 +159,9 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	}
 	s := &Store{pool: pool, bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.sweep = newSweep()
-	quarter := pool.Config().MaxConns / fewestConns
+	s.self = lock.Replica(1 + rand.Int64N(1<<62))
+	s.sweep, s.seats, s.notices, s.tail = newSweep(), newSeats(o.MaxWaiters), newNotices(), newTail()
+	quarter := (pool.Config().MaxConns - choreConns) / 4
 	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
 	for range o.Groups {
 		s.groups = append(s.groups, batch.New(maxBatch, maxQueue, s.runAhead))
@@ -138,24 +169,41 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	return s, nil
 }
 
-// Close ends the sweeping, waits a while for the calls that still run, and
+// Drain is for a replica that is about to stop: calls that wait are answered with
+// lock.ErrUnavailable, their places are kept, and no more may wait.
+func (s *Store) Drain() { s.seats.drain() }
+
+// Close drains, ends the sweeping, waits a while for the calls that still run, and
 // closes the connections. Calls that come later are refused.
 func (s *Store) Close() {
+	s.Drain()
+	finishes(closeTimeout/4, s.seats.taken.Wait)
 	s.stop()
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
+	closed := finishes(closeTimeout, func() {
+		s.seats.taken.Wait()
 		for _, g := range s.groups {
 			g.Wait()
 		}
 		s.lanes.wait()
 		s.work.Wait()
+		s.forgetReplicas(s.self)
 		s.pool.Close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(closeTimeout):
+	})
+	if !closed {
 		s.log.Error("closing without having heard from the database; what was being committed may or may not be done")
+	}
+}
+
+// finishes runs f, returning after the time though f may not have, and says whether
+// it has.
+func finishes(d time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
 	}
 }
 

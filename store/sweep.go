@@ -10,11 +10,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// sweepers is how many leases are ended at once.
+// sweepers is how many locks are swept at once.
 const sweepers = 256
 
-// A sweep knows, on this process's own clock, when the leases that it has heard
-// of are over. It may be wrong: whether one is over is decided when it is ended.
+// A sweep knows, on this process's own clock, when time alone will have changed
+// the locks that it has heard of: when a lease is over, or a place is not kept any
+// longer. It may be wrong: what is so is decided when the lock is swept.
 type sweep struct {
 	mu     sync.Mutex
 	ends   endHeap
@@ -23,7 +24,7 @@ type sweep struct {
 	sooner chan struct{}   // has a value when the first end has changed
 }
 
-// An end is when the lease of a name is over.
+// An end is when time will have changed the lock of a name.
 type end struct {
 	name  string
 	at    time.Time
@@ -40,24 +41,13 @@ func (w *sweep) note(outcomes []outcome) {
 	defer w.mu.Unlock()
 	for _, o := range outcomes {
 		for _, s := range o.Locks {
-			if len(s.Leases) == 0 {
+			if o.Due.IsZero() {
 				w.forget(s.Name)
 				continue
 			}
-			w.expect(s.Name, o.began.Add(overAt(s).Sub(o.Now)))
+			w.expect(s.Name, o.until(o.Due))
 		}
 	}
-}
-
-// overAt returns when the first of the lock's leases is over.
-func overAt(s lock.State) time.Time {
-	at := s.Leases[0].OverAt()
-	for _, l := range s.Leases[1:] {
-		if l.OverAt().Before(at) {
-			at = l.OverAt()
-		}
-	}
-	return at
 }
 
 // hear notes an end that was read from the table, unless one is known, which is
@@ -95,7 +85,7 @@ func (w *sweep) forget(name string) {
 	}
 }
 
-// due takes the names whose leases are over by now, each to be given back to
+// due takes the names whose time has come by now, each to be given back to
 // seenTo, and says how long it is until the next one is.
 func (w *sweep) due(now time.Time) (names []string, next time.Duration) {
 	w.mu.Lock()
@@ -125,8 +115,8 @@ func (w *sweep) seenTo(name string) {
 	delete(w.ending, name)
 }
 
-// sweepEnds ends leases as they are over, until the store closes. A lease that
-// turns out to have been renewed is noted again by the decision that says so.
+// sweepEnds sweeps locks as their time comes, until the store closes. One whose
+// lease turns out to have been renewed is noted again by the decision that says so.
 func (s *Store) sweepEnds() {
 	var sweeping errgroup.Group
 	sweeping.SetLimit(sweepers)
@@ -143,7 +133,7 @@ func (s *Store) sweepEnds() {
 		names, next := s.sweep.due(time.Now())
 		for _, name := range names {
 			sweeping.Go(func() error {
-				s.expire(name)
+				s.sweepLock(name)
 				return nil
 			})
 		}
@@ -151,12 +141,12 @@ func (s *Store) sweepEnds() {
 	}
 }
 
-// expire ends the leases of the name that are over. What fails is found again by
-// the census.
-func (s *Store) expire(name string) {
+// sweepLock writes down what time has changed about the lock. What fails is found
+// again by the census.
+func (s *Store) sweepLock(name string) {
 	defer s.sweep.seenTo(name)
-	if _, err := s.do(s.ctx, lock.Expire{Name: name}); err != nil && s.ctx.Err() == nil {
-		s.log.Warn("could not end a lease", "lock", name, "error", err)
+	if _, err := s.do(s.ctx, lock.Sweep{Name: name}); err != nil && s.ctx.Err() == nil {
+		s.log.Warn("could not sweep a lock", "lock", name, "error", err)
 	}
 }
 

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,85 +24,48 @@ func (o outcome) until(t time.Time) time.Time { return o.began.Add(t.Sub(o.Now))
 // errVanished says that an anchor was pruned between its creation and its locking.
 var errVanished = errors.New("a lock was pruned meanwhile")
 
-// errOverdrawn says that a command used more than its Draws, which is a bug.
-var errOverdrawn = errors.New("used more tokens or events than it said it would")
-
-// sqlBegin does not leave the isolation to the database's default: under a
-// stricter one the rows that a batch waited for would fail it.
-const sqlBegin = "begin isolation level read committed"
-
 // A tx is the transaction of one batch.
 type tx struct {
 	conn *pgx.Conn
+	self lock.Replica
 
 	began  time.Time
 	now    time.Time
 	tokens []int64
 	ids    []int64
 	locks  map[string]lock.State
+	before map[string]lock.State // the locks that were crowded, as they were loaded
 	ended  map[lock.LeaseRef]lock.Event
 
 	changed map[string]bool
 	events  eventRows
 	confirm bool // somebody is told that something is so
 
-	overdrawn bool // a command wanted more tokens than were drawn
+	drawing error // that the decision could not draw what it needed
 }
 
-// load is the first round trip. The names must be in order.
-func (t *tx) load(ctx context.Context, w *wanted) error {
-	t.began = time.Now()
-	t.locks = make(map[string]lock.State, len(w.names))
-	t.ended = make(map[lock.LeaseRef]lock.Event)
-	t.changed = make(map[string]bool)
-	b := &pgx.Batch{}
-	b.Queue(sqlBegin)
-	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
-	b.Queue(sqlCreateAnchors, w.names)
-	b.Queue(sqlLockAnchors, w.names).Query(t.scanLocks)
-	b.Queue(sqlMark, markSpace)
-	b.Queue(sqlDraw, w.tokens, w.events).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&t.now, &t.tokens, &t.ids)
-	})
-	b.Queue(sqlEndings, w.refs).Query(t.scanEndings)
-	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
-		return err
+func newTx(conn *pgx.Conn, self lock.Replica) *tx {
+	return &tx{
+		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.State),
+		before: make(map[string]lock.State), ended: make(map[lock.LeaseRef]lock.Event), changed: make(map[string]bool),
 	}
-	t.now = t.now.UTC()
-	if len(t.locks) < len(w.names) {
-		return errVanished
-	}
-	return nil
-}
-
-func (t *tx) scanLocks(rows pgx.Rows) error {
-	for rows.Next() {
-		var a anchor
-		if err := rows.Scan(a.targets()...); err != nil {
-			return err
-		}
-		t.locks[a.name] = a.state()
-	}
-	return rows.Err()
-}
-
-func (t *tx) scanEndings(rows pgx.Rows) error {
-	events, err := pgx.CollectRows(rows, scanEvent)
-	for _, e := range events {
-		t.ended[e.Ref] = e
-	}
-	return err
 }
 
 // apply has the command decide, on the locks as the commands before left them.
-func (t *tx) apply(cmd lock.Command) (outcome, error) {
-	v := lock.View{Now: t.now, Ended: t.ended, Tokens: t.token}
+func (t *tx) apply(ctx context.Context, cmd lock.Command) (outcome, error) {
+	v := lock.View{
+		Now: t.now, Self: t.self, Ended: t.ended,
+		Tokens: func() lock.Token { return t.token(ctx) },
+	}
 	for _, name := range cmd.Names() {
 		v.Locks = append(v.Locks, t.locks[name])
 	}
 	d := cmd.Apply(v)
-	if t.overdrawn || len(d.Events) > len(t.ids) {
-		return outcome{}, fmt.Errorf("%T: %w", cmd, errOverdrawn)
+	if missing := len(d.Events) - len(t.ids); missing > 0 && t.drawing == nil {
+		t.draw(ctx, 0, missing)
+	}
+	if t.drawing != nil {
+		return outcome{}, t.drawing
 	}
 	for i, e := range d.Events {
 		e.ID = t.ids[i]
@@ -118,18 +79,41 @@ func (t *tx) apply(cmd lock.Command) (outcome, error) {
 		t.locks[s.Name] = s
 		t.changed[s.Name] = t.changed[s.Name] || d.Changed
 	}
-	t.confirm = t.confirm || d.Changed || d.Err == nil
+	t.confirm = t.confirm || d.Changed || confirms(cmd, d)
 	return outcome{Decision: d, began: t.began}, nil
 }
 
+// confirms is whether somebody rests on the answer. A sweep has nobody to answer,
+// and a call that still waits is not told.
+func confirms(cmd lock.Command, d lock.Decision) bool {
+	_, unasked := cmd.(lock.Sweep)
+	return d.Err == nil && !d.Queued && !unasked
+}
+
+// drawnAhead is how many tokens are drawn when those foreseen were too few: a
+// round trip for a whole phase of readers or permits rather than for each.
+const drawnAhead = 16
+
 // token takes the next of the tokens drawn.
-func (t *tx) token() lock.Token {
-	if t.overdrawn = len(t.tokens) == 0; t.overdrawn {
+func (t *tx) token(ctx context.Context) lock.Token {
+	if len(t.tokens) == 0 && t.drawing == nil {
+		t.draw(ctx, drawnAhead, 0)
+	}
+	if t.drawing != nil {
 		return 0
 	}
 	token := t.tokens[0]
 	t.tokens = t.tokens[1:]
 	return lock.Token(token)
+}
+
+// draw draws more, in a round trip of its own. That is as good as at the
+// beginning: the rows are locked, and the mark stands below what is drawn now.
+func (t *tx) draw(ctx context.Context, tokens, events int) {
+	var moreTokens, moreIDs []int64
+	var now time.Time
+	t.drawing = t.conn.QueryRow(ctx, sqlDraw, tokens, events).Scan(&now, &moreTokens, &moreIDs)
+	t.tokens, t.ids = append(t.tokens, moreTokens...), append(t.ids, moreIDs...)
 }
 
 // save is the second round trip. A batch that only refused is rolled back: it
@@ -142,12 +126,7 @@ func (t *tx) save(ctx context.Context) error {
 	}
 	forget(t.conn)
 	b := &pgx.Batch{}
-	if rows := t.rows(); len(rows.names) > 0 {
-		b.Queue(sqlSaveAnchors, rows.args()...)
-	}
-	if len(t.events.ids) > 0 {
-		b.Queue(sqlSaveEvents, t.events.args()...)
-	}
+	t.queueChanges(b)
 	b.Queue("commit")
 	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
@@ -155,12 +134,31 @@ func (t *tx) save(ctx context.Context) error {
 	return confirmed(t.conn)
 }
 
-func (t *tx) rows() *anchors {
-	rows := new(anchors)
+// queueChanges queues the statements that write what has changed. Most batches
+// change anchors and events only.
+func (t *tx) queueChanges(b *pgx.Batch) {
+	var a anchors
+	var s slots
+	var w waiters
 	for name, changed := range t.changed {
 		if changed {
-			rows.add(t.locks[name])
+			now, before := t.locks[name], t.before[name]
+			a.add(now)
+			if crowded(now) || crowded(before) {
+				s.add(name, before.Leases, now.Leases)
+				w.add(name, before.Queue, now.Queue)
+			}
 		}
 	}
-	return rows
+	queue := func(n int, sql string, args ...any) {
+		if n > 0 {
+			b.Queue(sql, args...)
+		}
+	}
+	queue(len(a.names), sqlSaveAnchors, a.args()...)
+	queue(len(s.dropped.names), sqlDropSlots, s.dropped.names, s.dropped.places)
+	queue(len(s.names), sqlSaveSlots, s.args()...)
+	queue(len(w.dropped.names), sqlDropWaiters, w.dropped.names, w.dropped.places)
+	queue(len(w.names), sqlSaveWaiters, w.args()...)
+	queue(len(t.events.ids), sqlSaveEvents, t.events.args()...)
 }

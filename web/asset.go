@@ -22,14 +22,21 @@ var types = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// An asset is a file that pages load. Its hash is in the address by which they do.
+// assets are the files that pages load. Their address has the version in its
+// path, so that what one script imports from beside it is of the same version.
+type assets struct {
+	files   map[string]asset
+	version string // of all of them together
+}
+
+// An asset is a file and a hash of it.
 type asset struct {
 	body []byte
 	hash string
 }
 
-func loadAssets() map[string]asset {
-	assets := map[string]asset{}
+func loadAssets() assets {
+	a, all := assets{files: map[string]asset{}}, sha256.New()
 	files, err := fs.Glob(assetFiles, "assets/*")
 	if err != nil {
 		panic(err)
@@ -40,17 +47,22 @@ func loadAssets() map[string]asset {
 			panic(err)
 		}
 		sum := sha256.Sum256(body)
-		assets[path.Base(file)] = asset{body: body, hash: hex.EncodeToString(sum[:8])}
+		all.Write(sum[:])
+		a.files[path.Base(file)] = asset{body: body, hash: hex.EncodeToString(sum[:8])}
 	}
-	return assets
+	a.version = hex.EncodeToString(all.Sum(nil)[:8])
+	return a
 }
 
+// address returns where browsers find the file.
+func (a assets) address(name string) string { return "/ui/assets/" + a.version + "/" + name }
+
 // asset sends a file. A browser may keep it for ever only if the address names
-// the very hash that this replica has: while an upgrade rolls, another may have
+// the very version that this replica has: while an upgrade rolls, another may have
 // written the page.
 func (u *ui) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
-	a, ok := u.assets[name]
+	a, ok := u.assets.files[name]
 	if !ok {
 		u.notFound(w, r)
 		return
@@ -59,7 +71,7 @@ func (u *ui) asset(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Type", types[path.Ext(name)])
 	head.Set("ETag", `"`+a.hash+`"`)
 	head.Set("Cache-Control", "no-cache")
-	if r.FormValue("v") == a.hash {
+	if r.PathValue("version") == u.assets.version {
 		head.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -72,10 +73,13 @@ func chromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// open opens a tab on the page of a server in front of the yard.
+// open opens a tab on the page of a server in front of the yard and its feed.
 func open(t *testing.T, browser context.Context, y *yard) *tab {
 	t.Helper()
-	b := &tab{T: t, server: httptest.NewServer(web.New(web.Options{Locks: y}))}
+	mux := http.NewServeMux()
+	mux.Handle("/ui/", web.New(web.Options{Locks: y}))
+	mux.Handle("GET /v1/events/stream", y.feed)
+	b := &tab{T: t, server: httptest.NewServer(mux)}
 	t.Cleanup(b.server.Close)
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
@@ -170,4 +174,10 @@ func value[T any](b *tab, expression string) T {
 func (b *tab) text(selector string) string {
 	b.Helper()
 	return value[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? 'nothing'", selector))
+}
+
+// waitLive waits until the page says that it is live.
+func (b *tab) waitLive() {
+	b.Helper()
+	b.wait("document.getElementById('live').textContent === 'live'")
 }

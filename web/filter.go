@@ -16,7 +16,7 @@ type filter struct {
 	State   string
 	Holder  string
 	Cursor  string
-	Refresh bool // fetch the list anew every five seconds
+	Refresh bool // fetch the page anew every five seconds where no script runs
 }
 
 func filterFrom(v url.Values) filter {
@@ -27,16 +27,6 @@ func filterFrom(v url.Values) filter {
 		Cursor:  v.Get("cursor"),
 		Refresh: v.Get("refresh") == "5",
 	}
-}
-
-// filterBack returns the filter that an earlier page put into its form. What is
-// not a filter in it is dropped, so that it cannot lead anywhere else.
-func filterBack(query string) filter {
-	v, err := url.ParseQuery(query)
-	if err != nil {
-		return filter{}
-	}
-	return filterFrom(v)
 }
 
 func (f filter) query() lock.LockQuery {
@@ -61,9 +51,6 @@ func (f filter) values() url.Values {
 	}
 	return v
 }
-
-// Encode returns the filter as a query, which filterBack understands.
-func (f filter) Encode() string { return f.values().Encode() }
 
 // URL returns the address of the list.
 func (f filter) URL() string { return address(root, f.values()) }

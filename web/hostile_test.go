@@ -29,15 +29,34 @@ func strangersTextIsInert(t *testing.T, browser context.Context) {
 	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
 }
 
+func strangersWaitInertly(t *testing.T, browser context.Context) {
+	y := busy()
+	y.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Hour}, time.Second)
+	y.wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
+	b := open(t, browser, y)
+	b.visit("/ui/locks/hostile", 1280, 800)
+	b.waitLive()
+	y.feed.tell(lock.Event{At: noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: hostile, Token: 6, Reason: hostile})
+	b.wait("document.querySelectorAll('#events tbody tr').length === 1")
+	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".queue .reason bdi", "#events .holder bdi", "#events .reason bdi"} {
+		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
+			t.Errorf("%s holds %q, want %q", selector, got, hostile)
+		}
+	}
+	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
+}
+
 // turningTextStaysInside looks where the words after a hostile text stand: to the
 // right of it or under it, and in their own order.
 func turningTextStaysInside(t *testing.T, browser context.Context) {
 	const turning = "\u2069\u2069\u202eabc"
 	y := newYard()
 	y.grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	y.wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
 	b := open(t, browser, y)
 	for path, selector := range map[string]string{
-		"/ui/": ".holder bdi", "/ui/revoke?name=n&token=1": "dd bdi", "/ui/?state=free&holder=" + url.QueryEscape(turning): ".empty bdi",
+		"/ui/": ".holder bdi", "/ui/locks/n": ".queue .holder bdi", "/ui/locks/n?x": ".queue .reason bdi",
+		"/ui/revoke?name=n&token=1": "dd bdi", "/ui/?state=free&holder=" + url.QueryEscape(turning): ".empty bdi",
 	} {
 		b.visit(path, 1280, 800)
 		if !value[bool](b, fmt.Sprintf(`(() => {
@@ -77,23 +96,31 @@ func policyHolds(t *testing.T, browser context.Context) {
 func crowded() *yard {
 	y := newYard()
 	y.last = lock.MaxToken - 10
-	y.limit = 3
+	y.limit = 4
 	y.grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
 		Metadata: []byte(`{"` + strings.Repeat("k", 200) + `":"` + strings.Repeat("v", 200) + `"}`)}, time.Hour)
 	y.grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
 	y.grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
 	y.free("x")
+	for i := range 5 {
+		y.grant(lock.Acquire{Name: "d:e", Mode: lock.Permit, Capacity: 1000, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
+	}
+	for _, name := range []string{"d:e", strings.Repeat("n", lock.MaxNameLength)} {
+		y.wait(lock.Acquire{Name: name, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
+		y.do(y.wait(lock.Acquire{Name: name, Mode: lock.Permit, Capacity: 1000, Holder: "h", TTL: time.Hour}, 0), 0)
+	}
 	return y
 }
 
 func noSidewaysScroll(t *testing.T, browser context.Context) {
 	b := open(t, browser, crowded())
 	b.allowed = "400 (Bad Request)"
-	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
-		for _, width := range []int64{320, 360, 480, 720, 721, 900, 1024, 1184, 1185, 1280, 1920} {
-			b.visit(path, width, 740)
+	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
+		b.visit(path, 320, 740)
+		for _, width := range []int64{320, 360, 480, 720, 721, 900, 1024, 1248, 1249, 1280, 1920} {
+			b.do(b.ctx, chromedp.EmulateViewport(width, 740))
 			b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true;
-				for (const s of document.querySelectorAll('[data-over]')) s.hidden = false; document.querySelector('[data-revoke] button')?.click()`))
+				for (const s of document.querySelectorAll('[data-over]')) s.hidden = false; document.querySelector('dialog:not([open])') && document.querySelector('[data-revoke] button')?.click()`))
 			if value[bool](b, "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth") {
 				t.Errorf("%s scrolls sideways at %d pixels", path, width)
 			}

@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -11,25 +10,22 @@ import (
 
 // A listPage shows locks, or why it cannot.
 type listPage struct {
-	Title   string
-	Filter  filter
-	Notice  *notice
-	Problem string    // the service's own words; empty if there is a list
-	AsOf    time.Time // on the database's clock; zero if there is no lock to tell it
-	Rows    []row
-	Next    string // the cursor of the next page, empty on the last
-	Origin  string // of the service, for the curl line
-	Ask     revokePage
+	view
+	Filter filter
+	Rows   []row
+	Next   string // the cursor of the next page, empty on the last
+	Origin string // of the service, for the curl line
 }
 
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
-	p := listPage{Title: "Locks", Filter: filterFrom(r.URL.Query()), Origin: originOf(r), Ask: revokePage{Dialog: true}}
+	f := filterFrom(r.URL.Query())
+	p := listPage{view: viewOf("Locks", place{filter: f}), Filter: f, Origin: originOf(r)}
 	status := http.StatusOK
-	page, err := u.locks.Locks(r.Context(), p.Filter.query())
+	page, err := u.locks.Locks(r.Context(), f.query())
 	if err != nil {
-		status, p.Problem = u.problem(r, err)
+		status = p.failed(u.problem(r, err))
 	} else {
-		p.AsOf, p.Rows, p.Next = asOf(page.Items), rowsOf(page.Items, p.Filter.Encode()), page.Next
+		p.AsOf, p.Rows, p.Next = asOf(page.Items), rowsOf(page.Items, p.Here), page.Next
 		p.Notice = u.notice(r)
 	}
 	u.show(w, r, status, "list", p)
@@ -44,35 +40,6 @@ func asOf(locks []lock.Lock) time.Time {
 		}
 	}
 	return t
-}
-
-// A notice says that a lease is gone.
-type notice struct {
-	Name  string
-	Token lock.Token
-}
-
-// done returns the address to go to after a revocation.
-func (n notice) done(f filter) string {
-	v := f.values()
-	v.Set("revoked", n.Name)
-	v.Set("token", strconv.FormatInt(int64(n.Token), 10))
-	return address(root, v)
-}
-
-// notice returns the notice that the address asks for, if it is true. Anybody can
-// write an address, so the lock is looked at again.
-func (u *ui) notice(r *http.Request) *notice {
-	v := r.URL.Query()
-	token, err := parseToken(v.Get("token"))
-	if err != nil || !v.Has("revoked") {
-		return nil
-	}
-	l, err := u.locks.Lock(r.Context(), v.Get("revoked"))
-	if err != nil || l.Token < token || holding(l, token) != nil {
-		return nil
-	}
-	return &notice{Name: l.Name, Token: token}
 }
 
 // originOf returns the origin under which the reader reached the service, as far

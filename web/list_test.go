@@ -17,7 +17,7 @@ func TestRowsSayWhatIsKnown(t *testing.T) {
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		"2031-05-04 12:00:00</time> UTC",
-		"billing:<wbr>invoice-run", "worker-7 on db-3", `data-left-ms="22000">22 s<`, "2031-05-04 11:59:52", "for 8 s",
+		"billing:<wbr>invoice-run", "worker-7 on db-3", `data-left-ms="22000">22 s<`, "2031-05-04 11:59:52", `for <span data-age-ms="8000">8 s<`,
 		`data-left-ms="75600000">21 h 0 min<`, "&#34;ticket&#34;: &#34;OPS-4711&#34;",
 		`<span class="pill">grace</span>`, `ended</b><small>grace: <span data-left-ms="6000">6 s<`,
 		`data-left-ms="505000">8 min 25 s<`, "then 2 s grace",
@@ -84,7 +84,7 @@ func TestFiltersNarrowTheListAndStay(t *testing.T) {
 			r, body := get(t, busy(), "/ui/?"+query)
 			wantStatus(t, r, http.StatusOK)
 			wantText(t, body, c.kept)
-			if n := strings.Count(body, `scope="row"`); n != c.rows {
+			if n := strings.Count(body, `scope="rowgroup"`); n != c.rows {
 				t.Errorf("%d rows, want %d", n, c.rows)
 			}
 		})
@@ -109,7 +109,7 @@ func TestPagesFollowOneAnother(t *testing.T) {
 	target, seen := "/ui/?prefix=n", 0
 	for range 3 {
 		_, body := get(t, y, target)
-		seen += strings.Count(body, `scope="row"`)
+		seen += strings.Count(body, `scope="rowgroup"`)
 		m := next.FindStringSubmatch(body)
 		if m == nil {
 			wantText(t, body, "First page")

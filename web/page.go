@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -13,13 +14,17 @@ import (
 var templateFiles embed.FS
 
 // parsePages returns the templates. Those named after a page write all of it.
-func parsePages(assets map[string]asset) *template.Template {
+func parsePages(a assets) *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"asset":   func(name string) string { return "/ui/assets/" + name + "?v=" + assets[name].hash },
+		"asset":   a.address,
 		"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"clock":   func(t time.Time) string { return t.UTC().Format(time.DateTime) },
+		"levels":  levels,
 	}).ParseFS(templateFiles, "templates/*.gohtml"))
 }
+
+// levels returns a lock's name in pieces, behind each of which a line may break.
+func levels(name string) []string { return strings.SplitAfter(name, ":") }
 
 // show sends the page, or nothing of it: a template that fails half way must not
 // look like a page that is whole.

@@ -17,23 +17,31 @@ import (
 // TestInABrowser shows the page to a real one.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
-	browser := chromium(t)
-	for name, test := range map[string]func(*testing.T, context.Context){
+	inTabs(t, map[string]func(*testing.T, context.Context){
 		"the list shows each lock":                            listShowsEachLock,
 		"the time left runs down and ends":                    timeRunsDown,
 		"the prefix filter works by keyboard":                 prefixFilters,
 		"revoking by keyboard alone":                          revokeByKeyboard,
 		"escape closes the dialog and gives the focus back":   escapeGivesBack,
 		"what strangers wrote stays text":                     strangersTextIsInert,
+		"nor does it get out of the queue or the events":      strangersWaitInertly,
 		"text that turns around stays in its box":             turningTextStaysInside,
 		"a script that got in would not run":                  policyHolds,
 		"no width makes the page scroll sideways":             noSidewaysScroll,
 		"a refresh keeps what is open and where the focus is": refreshKeepsPlace,
 		"an unreachable service is said to be so":             unreachableIsSaid,
-		"every five seconds, and not while a dialog is open":  refreshesByItself,
+		"revoking a permit by keyboard":                       revokePermitByKeyboard,
+		"revoking a shared phase together":                    revokePhase,
 		"revoking without a script":                           revokeWithoutScript,
 		"revoking over plain HTTP beyond loopback":            revokeOverPlainHTTP,
-	} {
+	})
+}
+
+// inTabs runs the tests beside each other, in one browser.
+func inTabs(t *testing.T, tests map[string]func(*testing.T, context.Context)) {
+	t.Helper()
+	browser := chromium(t)
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, browser)
@@ -61,6 +69,7 @@ func timeRunsDown(t *testing.T, browser context.Context) {
 	y.grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#pause")))
 	const long, short = "document.querySelectorAll('.left')[0].textContent", "document.querySelectorAll('.left')[1].textContent"
 	b.wait(short + " === 'ended' && !document.querySelectorAll('[data-over]')[1].hidden")
 	b.wait("/^59 min 5[0-8] s$/.test(" + long + ")")

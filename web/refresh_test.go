@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -41,6 +42,7 @@ func unreachableIsSaid(t *testing.T, browser context.Context) {
 	y.breakDown(nil)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').hidden")
+	y.feed.cut()
 	b.server.Close()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The service cannot be reached.'")
@@ -49,23 +51,82 @@ func unreachableIsSaid(t *testing.T, browser context.Context) {
 	}
 }
 
-func refreshesByItself(t *testing.T, browser context.Context) {
+// withoutPeriods has nothing happen in the page for the sole reason that some
+// seconds have passed.
+func (b *tab) withoutPeriods() {
+	b.Helper()
+	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "{ const soon = setTimeout; window.setTimeout = (f, ms) => ms < 4000 ? soon(f, ms) : 0; }",
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func endIsLookedUp(t *testing.T, browser context.Context) {
+	y := newYard()
+	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	b := open(t, browser, y)
+	b.withoutPeriods()
+	b.visit("/ui/", 1280, 800)
+	b.waitLive()
+	y.pass(time.Minute)
+	b.wait("document.querySelector('.pill').textContent === 'free'")
+}
+
+func renewalShows(t *testing.T, browser context.Context) {
+	y := newYard()
+	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
+	b := open(t, browser, y)
+	b.visit("/ui/", 1280, 800)
+	b.waitLive()
+	y.do(lock.Renew{Name: "n", LeaseID: callID(1), TTL: 24 * time.Hour}, 0)
+	b.wait("/^(1 d 0 h|23 h 59 min)$/.test(document.querySelector('.left').textContent)")
+}
+
+func newsKeepsPlace(t *testing.T, browser context.Context) {
 	y := busy()
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("#auto")))
-	b.wait("location.search === '?refresh=5'")
-	b.wait("document.querySelector('[name=back]').value === 'refresh=5'")
+	b.waitLive()
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.SendKeys(chromedp.CSS("#prefix"), "half a na"),
+		chromedp.Focus(chromedp.CSS("form[data-holder='pipeline 1881'] button")),
+		chromedp.Evaluate[chromedp.Void]("getSelection().selectAllChildren(document.querySelector(`[data-key='lock cron:reindex'] bdi`))"))
 	y.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 8")
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")))
-	y.grant(lock.Acquire{Name: "aab:newer", Holder: "h", TTL: time.Hour}, 0)
-	b.wait("/, [6-9] s ago$/.test(document.getElementById('as-of').textContent)")
-	if n := value[int](b, "document.querySelectorAll('tbody tr').length"); n != 8 {
-		t.Errorf("%d rows under the open dialog, want 8", n)
+	for what, holds := range map[string]string{
+		"the selection":      "getSelection().toString() === 'cron-2'",
+		"the focus":          "document.activeElement.matches(`form[data-holder='pipeline 1881'] button`)",
+		"what was opened":    "document.querySelectorAll('details[open]').length === 1",
+		"what was typed":     "document.getElementById('prefix').value === 'half a na'",
+		"the order of names": "[...document.querySelectorAll('tbody th')].map((e) => e.innerText).join() === [...document.querySelectorAll('tbody th')].map((e) => e.innerText).sort().join()",
+	} {
+		if !value[bool](b, holds) {
+			t.Errorf("%s is lost", what)
+		}
 	}
+	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x"}, 0)
+	b.wait("document.activeElement.id === 'list'")
+}
+
+func newsKeepsDialog(t *testing.T, browser context.Context) {
+	y := busy()
+	b := open(t, browser, y)
+	b.visit("/ui/?prefix=deploy", 1280, 800)
+	b.waitLive()
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("form[data-holder='pipeline 1881'] button")))
+	b.wait("document.activeElement.id === 'reason'")
+	b.press("stuck")
+	y.grant(lock.Acquire{Name: "deploy:a", Holder: "h", TTL: time.Hour}, 0)
+	b.wait("document.querySelectorAll('tbody tr').length === 3")
+	b.press(" since noon")
+	if got := value[string](b, "document.getElementById('ask').open && document.getElementById('reason').value"); got != "stuck since noon" {
+		t.Errorf("the reason is %q", got)
+	}
+	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x"}, 0)
+	b.wait("!document.querySelector(`form[data-holder='pipeline 1881']`)")
 	b.press(kb.Escape)
-	b.wait("document.querySelectorAll('tbody tr').length === 9")
+	b.wait("document.activeElement.id === 'list'")
 }
 
 func revokeWithoutScript(t *testing.T, browser context.Context) {

@@ -3,9 +3,6 @@ package web
 import (
 	"errors"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -13,56 +10,19 @@ import (
 // maxForm is the greatest size of a form, in bytes.
 const maxForm = 16 << 10
 
-// A revokePage asks before it revokes.
-type revokePage struct {
-	Title   string
-	Dialog  bool // whether it is the list's dialog, which the script fills in
-	Problem string
-	Name    string
-	Token   string        // as the request has it, a number or not
-	Holding *lock.Holding // nil: the token holds the lock no more, or that is not known
-	Back    filter
-	Reason  string // as it was typed
-	Form    bool   // whether there is something to revoke
-}
-
-// MaxReason returns the greatest length of a reason, in characters.
-func (revokePage) MaxReason() int { return lock.MaxReasonLength }
-
-// target reads which lease is meant.
-func (p revokePage) target() (lock.Revoke, error) {
-	token, err := parseToken(p.Token)
-	return lock.Revoke{Name: p.Name, Token: token, Reason: strings.Join(strings.Fields(p.Reason), " ")}, err
-}
-
-func parseToken(s string) (lock.Token, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 1 || lock.Token(n) > lock.MaxToken {
-		return 0, lock.Invalid("token", "must be a whole number from 1 to %d", lock.MaxToken)
-	}
-	return lock.Token(n), nil
-}
-
-func revokePageFrom(v url.Values) revokePage {
-	return revokePage{
-		Title: "Revoke a lease", Name: v.Get("name"), Token: v.Get("token"),
-		Back: filterBack(v.Get("back")), Reason: v.Get("reason"), Form: true,
-	}
-}
-
 // confirm asks on a page of its own. It refuses to ask about a lease that is gone.
 func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
 	p := revokePageFrom(r.URL.Query())
 	var err error
-	if p.Holding, err = u.look(r, p); err != nil {
+	if p.Holdings, err = u.look(r, p); err != nil {
 		u.ask(w, r, p, false, err)
 		return
 	}
-	u.show(w, r, http.StatusOK, "revoke", p)
+	u.show(w, r, http.StatusOK, "revoke", p.settled())
 }
 
-// look returns what the page says of the lease.
-func (u *ui) look(r *http.Request, p revokePage) (*lock.Holding, error) {
+// look returns the leases that the page is about.
+func (u *ui) look(r *http.Request, p revokePage) ([]lock.Holding, error) {
 	c, err := p.target()
 	if err != nil {
 		return nil, err
@@ -71,12 +31,10 @@ func (u *ui) look(r *http.Request, p revokePage) (*lock.Holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := holding(l, c.Token)
-	if h == nil {
-		return nil, &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token,
-			Detail: "Token " + p.Token + " does not hold the lock " + l.Name + " any more. There is nothing to revoke."}
+	if h := p.among(holdings(l, c.Token, c.Slot)); len(h) > 0 {
+		return h, nil
 	}
-	return h, nil
+	return nil, &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token, Detail: p.gone()}
 }
 
 // ask shows the page again, saying what went wrong, with the form or without.
@@ -87,8 +45,8 @@ func (u *ui) ask(w http.ResponseWriter, r *http.Request, p revokePage, form bool
 	u.show(w, r, status, "revoke", p)
 }
 
-// revoke takes the lease away and leads back to the list. Sent again it does no
-// harm, so after a lost answer the form may be sent once more.
+// revoke takes the leases away and leads back. Sent again it does no harm, so
+// after a lost answer the form may be sent once more.
 func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -96,6 +54,12 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := revokePageFrom(r.PostForm)
+	if p.Since != "" {
+		if _, err := u.look(r, p); errors.Is(err, lock.ErrTokenMismatch) {
+			u.ask(w, r, p, false, err)
+			return
+		}
+	}
 	c, err := p.target()
 	if err == nil {
 		_, err = u.locks.Revoke(r.Context(), c)
@@ -104,14 +68,14 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		u.again(w, r, p, err)
 		return
 	}
-	http.Redirect(w, r, notice{Name: c.Name, Token: c.Token}.done(p.Back), http.StatusSeeOther)
+	http.Redirect(w, r, notice{Name: c.Name, Token: c.Token, Slot: c.Slot}.done(p.Back), http.StatusSeeOther)
 }
 
-// again shows the form with the text kept. What is known of the lease may be
+// again shows the form with the text kept. What is known of the leases may be
 // missing: the refusal that the reader waits for is err.
 func (u *ui) again(w http.ResponseWriter, r *http.Request, p revokePage, err error) {
 	if h, lookErr := u.look(r, p); lookErr == nil {
-		p.Holding = h
+		p.Holdings = h
 	}
 	u.ask(w, r, p, true, err)
 }

@@ -23,7 +23,7 @@ type ui struct {
 	locks  lock.Service
 	log    *slog.Logger
 	pages  *template.Template
-	assets map[string]asset
+	assets assets
 }
 
 // New returns the admin page, to be mounted at /ui/ without stripping that from
@@ -40,9 +40,10 @@ func New(o Options) http.Handler {
 func (u *ui) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ui/{$}", u.list)
+	mux.HandleFunc("GET /ui/locks/{name}", u.lock)
 	mux.HandleFunc("GET /ui/revoke", u.confirm)
 	mux.HandleFunc("POST /ui/revoke", u.revoke)
-	mux.HandleFunc("GET /ui/assets/{file}", u.asset)
+	mux.HandleFunc("GET /ui/assets/{version}/{file}", u.asset)
 	mux.HandleFunc("GET /ui/", u.notFound)
 	return mux
 }

@@ -59,7 +59,7 @@ func wantText(t *testing.T, body string, texts ...string) {
 
 func TestEveryAnswerIsStrict(t *testing.T) {
 	t.Parallel()
-	for _, target := range []string{"/ui/", "/ui/?state=none", "/ui/revoke?name=hostile&token=6", "/ui/revoke", "/ui/nothing", "/ui/assets/paddock.js", "/ui/assets/none"} {
+	for _, target := range []string{"/ui/", "/ui/?state=none", "/ui/revoke?name=hostile&token=6", "/ui/revoke", "/ui/nothing", "/ui/locks/hostile", "/ui/locks/_", "/ui/assets/x/paddock.js", "/ui/assets/x/none"} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
 			r, body := get(t, busy(), target)
@@ -76,7 +76,7 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 			if inline.MatchString(body) {
 				t.Errorf("inline script or style:\n%s", inline.FindString(body))
 			}
-			if !strings.HasPrefix(target, "/ui/assets/p") && r.Header.Get("Cache-Control") != "no-store" {
+			if !strings.HasPrefix(target, "/ui/assets/x/p") && r.Header.Get("Cache-Control") != "no-store" {
 				t.Errorf("Cache-Control: %q", r.Header.Get("Cache-Control"))
 			}
 		})
@@ -92,19 +92,42 @@ func TestAssetsAreKeptByTheirContent(t *testing.T) {
 	_, page := get(t, y, "/ui/")
 	types := map[string]string{"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 	for ext, want := range types {
-		address := regexp.MustCompile(`/ui/assets/paddock\.` + ext + `\?v=[0-9a-f]{16}`).FindString(page)
+		address := regexp.MustCompile(`/ui/assets/[0-9a-f]{16}/paddock\.` + ext).FindString(page)
 		r, _ := get(t, y, address)
 		wantStatus(t, r, http.StatusOK)
 		if r.Header.Get("Content-Type") != want || !strings.Contains(r.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %v", address, r.Header)
 		}
-		again := httptest.NewRequest(http.MethodGet, "/ui/assets/paddock."+ext+"?v=another", nil)
+		again := httptest.NewRequest(http.MethodGet, "/ui/assets/another/paddock."+ext, nil)
 		again.Header.Set("If-None-Match", r.Header.Get("ETag"))
 		r, _ = ask(t, web.New(web.Options{Locks: y}), again)
 		wantStatus(t, r, http.StatusNotModified)
 		if r.Header.Get("Cache-Control") != "no-cache" {
-			t.Errorf("an address with another hash may be kept: %v", r.Header)
+			t.Errorf("an address with another version may be kept: %v", r.Header)
 		}
+	}
+}
+
+func TestScriptsImportOnlyWhatIsBesideThem(t *testing.T) {
+	t.Parallel()
+	y := newYard()
+	imports := regexp.MustCompile(`(?m)^import .*'(.*)';$`)
+	seen, queue := map[string]bool{}, []string{"paddock.js"}
+	for ; len(queue) > 0; queue = queue[1:] {
+		r, body := get(t, y, "/ui/assets/x/"+queue[0])
+		wantStatus(t, r, http.StatusOK)
+		for _, m := range imports.FindAllStringSubmatch(body, -1) {
+			file, beside := strings.CutPrefix(m[1], "./")
+			if !beside {
+				t.Errorf("%s imports %s", queue[0], m[1])
+			}
+			if !seen[file] {
+				seen[file], queue = true, append(queue, file)
+			}
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %v imported", seen)
 	}
 }
 

@@ -3,7 +3,7 @@ package web_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -16,34 +16,78 @@ import (
 // far from today: nothing on the page may come from the wall clock.
 var noon = time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC)
 
+// self is the replica that a yard is: all who wait do so with it.
+const self lock.Replica = 1
+
 // A yard is a lock service in memory, as much of one as the page asks for. The
-// rules are the domain's own. Other calls panic.
+// rules are the domain's own. What happens is told to its feed. Other calls panic.
 type yard struct {
 	lock.Service
+	feed    *feed
 	mu      sync.Mutex
 	now     time.Time
 	states  map[string]lock.State
 	last    lock.Token
+	calls   int   // that acquired or waited: each has a lease_id and an attachment by its number
 	limit   int   // of a page; zero: the query's
 	fault   error // what every call answers, if set
+	looked  int   // how often the locks were listed
 	revoked []lock.Revoke
 }
 
-func newYard() *yard { return &yard{now: noon, states: map[string]lock.State{}} }
+func newYard() *yard { return &yard{feed: newFeed(), now: noon, states: map[string]lock.State{}} }
 
 // grant grants the lock as of ago before the yard's clock.
 func (y *yard) grant(a lock.Acquire, ago time.Duration) lock.Token {
+	if d := y.acquire(a, ago); d.Err != nil || d.Queued {
+		panic(fmt.Sprintf("not granted: %v", d.Err))
+	}
+	return y.state(a.Name).Token
+}
+
+// wait has a call wait for the lock since ago, and returns what makes it leave
+// while its place is kept.
+func (y *yard) wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
+	a.Wait = lock.LongestWait
+	if d := y.acquire(a, ago); !d.Queued {
+		panic("not queued")
+	}
+	return lock.Leave{Name: a.Name, LeaseID: callID(y.calls), Attachment: lock.Attachment(y.calls), Keep: true}
+}
+
+func callID(n int) lock.LeaseID { return lock.LeaseID{byte(n >> 8), byte(n), 1} }
+
+func (y *yard) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
+	bounds, err := lock.Bounds{}.Resolve()
+	if err == nil {
+		a, err = a.Resolve(bounds)
+	}
+	if err != nil {
+		panic(err)
+	}
+	y.calls++
+	a.LeaseID, a.Attachment, a.Replica = callID(y.calls), lock.Attachment(y.calls), self
+	return y.do(a, ago)
+}
+
+// do has the command decide as of ago before the yard's clock.
+func (y *yard) do(c lock.Command, ago time.Duration) lock.Decision {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.last++
-	a.LeaseID = lock.LeaseID{byte(y.last >> 8), byte(y.last), 1}
-	a.Mode = lock.Exclusive
-	d := a.Apply(lock.View{Now: y.now.Add(-ago), Locks: []lock.State{y.state(a.Name)}, Tokens: func() lock.Token { return y.last }})
-	if d.Err != nil {
-		panic(d.Err)
-	}
-	y.states[a.Name] = d.Locks[0]
-	return y.last
+	d := c.Apply(lock.View{Now: y.now.Add(-ago), Self: self, Locks: []lock.State{y.state(c.Names()[0])}, Tokens: func() lock.Token {
+		y.last++
+		return y.last
+	}})
+	y.states[d.Locks[0].Name] = d.Locks[0]
+	y.feed.tell(d.Events...)
+	return d
+}
+
+// pass lets time pass, which nobody is told of.
+func (y *yard) pass(d time.Duration) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.now = y.now.Add(d)
 }
 
 // free adds a lock that nobody holds.
@@ -66,6 +110,13 @@ func (y *yard) revocations() []lock.Revoke {
 	return slices.Clone(y.revoked)
 }
 
+// lookups returns how often the locks were listed.
+func (y *yard) lookups() int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.looked
+}
+
 func (y *yard) state(name string) lock.State {
 	s := y.states[name]
 	s.Name = name
@@ -73,16 +124,30 @@ func (y *yard) state(name string) lock.State {
 }
 
 func (y *yard) Revoke(_ context.Context, c lock.Revoke) (lock.Lock, error) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
 	c, err := c.Resolve()
-	if err = cmp.Or(y.fault, err); err != nil {
+	if err = cmp.Or(y.broken(), err); err != nil {
 		return lock.Lock{}, err
 	}
+	d := y.do(c, 0)
+	y.mu.Lock()
+	defer y.mu.Unlock()
 	y.revoked = append(y.revoked, c)
-	d := c.Apply(lock.View{Now: y.now, Locks: []lock.State{y.state(c.Name)}})
-	y.states[c.Name] = d.Locks[0]
 	return d.Locks[0].Lock(y.now), d.Err
+}
+
+func (y *yard) broken() error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.fault
+}
+
+func (y *yard) Queue(_ context.Context, name string) (lock.Queue, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err := cmp.Or(y.fault, lock.CheckName(name)); err != nil {
+		return lock.Queue{}, err
+	}
+	return y.state(name).Waiting(y.now, self), nil
 }
 
 func (y *yard) Lock(_ context.Context, name string) (lock.Lock, error) {
@@ -97,6 +162,7 @@ func (y *yard) Lock(_ context.Context, name string) (lock.Lock, error) {
 func (y *yard) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	y.looked++
 	q, err := q.Resolve()
 	if err = cmp.Or(y.fault, err); err != nil {
 		return lock.Page[lock.Lock]{}, err
@@ -117,24 +183,5 @@ func (y *yard) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock],
 
 func matches(l lock.Lock, q lock.LockQuery) bool {
 	return l.Name > q.Cursor && strings.HasPrefix(l.Name, q.Prefix) && (q.Phase == "" || l.Phase == q.Phase) &&
-		(q.Holder == "" || len(l.Leases) > 0 && l.Leases[0].Holder == q.Holder)
-}
-
-// hostile is a holder that tries everything: markup, closing what surrounds it,
-// and characters that turn the direction of writing.
-const hostile = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>'\u2069\u202egnorw"
-
-// busy returns a yard with a lock of each kind.
-func busy() *yard {
-	y := newYard()
-	y.grant(lock.Acquire{Name: "billing:invoice-run", Holder: "worker-7 on db-3", TTL: 30 * time.Second}, 8*time.Second)
-	y.grant(lock.Acquire{Name: "billing:month-end", Holder: "ops: Ada, by hand", TTL: 24 * time.Hour,
-		Metadata: json.RawMessage(`{"ticket":"OPS-4711","host":"bastion-1","note":"<b>do not revoke</b> before the books are closed"}`)}, 3*time.Hour)
-	y.grant(lock.Acquire{Name: "cron:reindex", Holder: "cron-2", TTL: 20 * time.Second, Grace: 10 * time.Second}, 24*time.Second)
-	y.grant(lock.Acquire{Name: "deploy:production", Holder: "pipeline 1881", TTL: 10 * time.Minute, Grace: 2 * time.Second}, 95*time.Second)
-	y.free("deploy:staging")
-	y.grant(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Hour,
-		Metadata: json.RawMessage(`{"x":"</pre><script>alert(3)</script>\u202e"}`)}, time.Minute)
-	y.free("leader:scheduler")
-	return y
+		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder }))
 }

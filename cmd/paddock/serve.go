@@ -78,7 +78,7 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	}
 	defer locks.Close()
 	service := server.New(server.Options{
-		Locks: locks, Ready: locks.Ready, UI: web.New(web.Options{Locks: locks, Log: p.log}),
+		Locks: locks, Ready: locks.Ready, Drain: locks.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay, LocalNames: localNames,
 	})
 	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version)

@@ -15,6 +15,10 @@ type settings struct {
 	DefaultTTL time.Duration `name:"default-ttl" placeholder:"DURATION" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that asks for none (30s, or the nearest that is allowed)."`
 	MaxGrace   time.Duration `name:"max-grace" default:"1m" variable:"PADDOCK_MAX_GRACE" help:"Greatest grace that may be asked for; 0s allows none."`
 
+	MaxWaiters        int  `placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"How many calls may wait in queues at once, on all replicas together (10000)."`
+	MaxWaitersPerLock int  `placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"How many may wait for one lock (1000)."`
+	NoListen          bool `variable:"PADDOCK_NO_LISTEN" help:"The database is behind a pooler in transaction mode, which cannot LISTEN: serve those who wait by asking again and again, up to a second late."`
+
 	Groups     int           `placeholder:"N" variable:"PADDOCK_GROUPS" help:"How many batches run side by side (1)."`
 	KeepEvents time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_EVENTS" help:"For how long to keep what happened (168h)."`
 	KeepIdle   time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_IDLE" help:"For how long to keep a lock that nobody uses (168h)."`
@@ -37,7 +41,7 @@ func (s settings) check() error {
 // bounds returns what callers may ask for. Among flags a zero grace is a zero
 // grace; among Bounds it would be the default.
 func (s settings) bounds() lock.Bounds {
-	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace}
+	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace, MaxWaiters: s.MaxWaitersPerLock}
 	if b.MaxGrace == 0 {
 		b.MaxGrace = -1
 	}
@@ -46,6 +50,7 @@ func (s settings) bounds() lock.Bounds {
 
 func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
-		Bounds: s.bounds(), Log: log, Groups: s.Groups, KeepEvents: s.KeepEvents, KeepIdle: s.KeepIdle,
+		Bounds: s.bounds(), Log: log, Groups: s.Groups, MaxWaiters: s.MaxWaiters, NoListen: s.NoListen,
+		KeepEvents: s.KeepEvents, KeepIdle: s.KeepIdle,
 	}
 }

@@ -15,6 +15,7 @@ func bounding() cases {
 		"a release beyond its bounds is refused":        boundRelease,
 		"a revocation beyond its bounds is refused":     boundRevoke,
 		"a look beyond its bounds is refused":           boundLook,
+		"a watch beyond its bounds is refused":          boundWatch,
 		"a list beyond its bounds is refused":           boundLocks,
 		"a list of events beyond its bounds is refused": boundEvents,
 		"a verification beyond its bounds is refused":   boundVerify,
@@ -47,7 +48,11 @@ func boundAcquire(s *scene) {
 	for field, wrong := range map[string][]lock.Acquire{
 		"holder": {
 			{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\nb"}, {Holder: "a\x00"}, {Holder: "\u0085"}, {Holder: "a\xff"}},
-		"mode":        {{Mode: 7}},
+		"mode": {{Mode: 7}},
+		"capacity": {
+			{Capacity: 1}, {Mode: lock.Shared, Capacity: 3}, {Mode: lock.Permit}, {Mode: lock.Permit, Capacity: -1},
+			{Mode: lock.Permit, Capacity: lock.MaxTogether + 1}},
+		"wait_ms":     {{Wait: -time.Millisecond}, {Wait: -1}, {Wait: lock.LongestWait + time.Millisecond}},
 		"ttl_ms":      {{TTL: lock.ShortestTTL - 1}, {TTL: 1}, {TTL: -alive}, {TTL: lock.LongestTTL + time.Millisecond}},
 		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.LongestGrace + time.Millisecond}},
 		"max_hold_ms": {{MaxHold: lock.ShortestTTL - 1}, {MaxHold: -1}, {MaxHold: lock.LongestHold + time.Millisecond}},
@@ -97,6 +102,10 @@ func boundRevoke(s *scene) {
 	for _, token := range badTokens() {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: "r"})
 		s.atFault(token, err, "fencing_token")
+	}
+	for _, slot := range []int{-1, lock.MaxTogether + 1} {
+		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: &slot, Reason: "r"})
+		s.atFault(slot, err, "slot")
 	}
 	for _, reason := range []string{"", "a\nb", "a\xff", strings.Repeat("r", lock.MaxReasonLength+1)} {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Reason: reason})

@@ -3,6 +3,7 @@ package locktest
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -11,6 +12,21 @@ func boundLook(s *scene) {
 	for _, name := range badNames() {
 		_, err := s.locks.Lock(s.ctx, name)
 		s.atFault(name, err, "name")
+		_, err = s.locks.Queue(s.ctx, name)
+		s.atFault(name, err, "name")
+	}
+}
+
+func boundWatch(s *scene) {
+	for _, name := range badNames() {
+		_, err := s.locks.Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})
+		s.atFault(name, err, "name")
+	}
+	for _, wait := range []time.Duration{-1, -time.Hour, lock.LongestWait + time.Millisecond} {
+		for _, seen := range []string{"", "1.1.held"} {
+			_, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: wait})
+			s.atFault(wait, err, "wait_ms")
+		}
 	}
 }
 
@@ -31,10 +47,11 @@ func boundLocks(s *scene) {
 
 func boundEvents(s *scene) {
 	for field, wrong := range map[string][]lock.EventQuery{
-		"lock":   {{Name: "a/b"}, {Name: "a\xff"}, {Name: strings.Repeat("x", lock.MaxNameLength+1)}},
-		"prefix": {{Prefix: "a/b"}, {Prefix: "-"}, {Name: s.name, Prefix: s.name}},
-		"limit":  {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
-		"cursor": {{Cursor: strings.Repeat("c", 1000)}},
+		"lock":    {{Name: "a/b"}, {Name: "a\xff"}, {Name: strings.Repeat("x", lock.MaxNameLength+1)}},
+		"prefix":  {{Prefix: "a/b"}, {Prefix: "-"}, {Name: s.name, Prefix: s.name}},
+		"limit":   {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+		"cursor":  {{Cursor: strings.Repeat("c", 1000)}},
+		"wait_ms": {{Wait: -1}, {Wait: lock.LongestWait + time.Millisecond}},
 	} {
 		for _, q := range wrong {
 			_, err := s.locks.Events(s.ctx, q)
@@ -51,6 +68,10 @@ func boundVerify(s *scene) {
 	for _, token := range badTokens() {
 		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})
 		s.atFault(token, err, "fencing_token")
+	}
+	for _, slot := range []int{-1, lock.MaxTogether + 1} {
+		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: &slot})
+		s.atFault(slot, err, "slot")
 	}
 }
 
@@ -74,6 +95,8 @@ func boundWrite(s *scene) {
 		refused("value", func(w *lock.FencedWrite) { w.Value = json.RawMessage(value) })
 	}
 	refused("value", func(w *lock.FencedWrite) { w.Value = nil })
+	refused("slot", func(w *lock.FencedWrite) { w.Slot = -1 })
+	refused("slot", func(w *lock.FencedWrite) { w.Slot = lock.MaxTogether + 1 })
 	refused("if_version", func(w *lock.FencedWrite) { w.IfVersion = new(int64(-1)) })
 }
 

@@ -5,7 +5,8 @@
 //
 // The suite needs the service to itself for nothing: each test uses names that
 // nobody else has, so the service may be shared, in use, and full of other locks.
-// It needs the widest bounds, those of the zero [lock.Bounds].
+// It needs the widest bounds, those of the zero [lock.Bounds], and room for some
+// hundred calls that wait.
 //
 // # Time
 //
@@ -15,8 +16,22 @@
 // until the deadline of the test run at most. Events may be shown late, since
 // another transaction can hold them back; tests ask again until they are there.
 //
+// A wait that must succeed lasts [lock.LongestWait] and is repeated with the same
+// lease_id, as its caller would. A test of a place that is kept for a while begins
+// anew with another lock if that while is over before it has come to its end.
+// Where a lost wake-up must show, the longest wait is not repeated.
+//
+// # Histories
+//
+// The events of a lock prove by themselves that its rules were kept, if they were:
+// no conflicting leases at once, nobody overtaken, nobody forgotten. [CheckHistory]
+// reads such a proof; whatever a test does to a lock, in whatever crowd, ends with
+// one. It asks for more than a Service must promise on bad days: a waiter whose
+// replica has fallen silent is passed over, which [Rules] must be told to allow.
+//
 // # Not tested
 //
 // What happens when processes, connections or databases die; how fast anything
-// is; that an expiry is written down before anybody asks.
+// is; how many may wait; that an expiry is written down before anybody asks or
+// waits.
 package locktest

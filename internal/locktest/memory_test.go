@@ -3,21 +3,16 @@ package locktest_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// memory is a lock.Service that forgets everything when the process ends: the
-// rules of package lock behind one mutex.
+// A memory is what replicas without a database share: it forgets everything when
+// the process ends. What a database does with rows and notifications, it does with
+// one mutex and channels.
 type memory struct {
 	mu     sync.Mutex
 	bounds lock.Bounds
@@ -26,158 +21,140 @@ type memory struct {
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
 	fenced map[string]lock.Fenced
+	told   map[lock.Attachment]chan struct{} // the calls that wait: each is told to ask how it stands
+	due    map[string]*time.Timer            // sweeps the lock when time will have changed it
+	news   chan struct{}                     // closed when there is a new event, and then another
 }
 
 func newMemory() (*memory, error) {
 	bounds, err := lock.Bounds{}.Resolve()
 	return &memory{
-		bounds: bounds, locks: map[string]lock.State{},
-		ended: map[lock.LeaseRef]lock.Event{}, fenced: map[string]lock.Fenced{},
+		bounds: bounds, locks: map[string]lock.State{}, ended: map[lock.LeaseRef]lock.Event{},
+		fenced: map[string]lock.Fenced{}, told: map[lock.Attachment]chan struct{}{},
+		due: map[string]*time.Timer{}, news: make(chan struct{}),
 	}, err
 }
 
-func (m *memory) state(name string) lock.State {
-	if s, ok := m.locks[name]; ok {
-		return s
-	}
-	return lock.State{Name: name}
+// A replica is a lock.Service: the rules of package lock over a memory. It serves
+// the calls that wait with it, and knows of those of others what a database would
+// tell it.
+type replica struct {
+	*memory
+	self lock.Replica
 }
 
-// decide applies c and returns what it decided.
-func (m *memory) decide(ctx context.Context, c lock.Command) (lock.Decision, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if ctx.Err() != nil {
-		return lock.Decision{}, &lock.Error{Code: lock.ErrUnavailable, Detail: "Too late.", Cause: ctx.Err()}
+// state returns the lock as it is written down. A call that waits keeps its
+// replica known to be alive.
+func (m *memory) state(name string) lock.State {
+	s, ok := m.locks[name]
+	if !ok {
+		return lock.State{Name: name}
 	}
+	s.Queue = slices.Clone(s.Queue)
+	for i, w := range s.Queue {
+		if m.told[w.Attachment] != nil {
+			s.Queue[i].AliveUntil = time.Now().Add(lock.AliveFor)
+		}
+	}
+	return s
+}
+
+// decide applies c and returns what it decided, unless ctx is over before.
+func (r replica) decide(ctx context.Context, c lock.Command) (lock.Decision, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := overdue(ctx); err != nil {
+		return lock.Decision{}, err
+	}
+	name := c.Names()[0]
 	d := c.Apply(lock.View{
-		Now: time.Now(), Locks: []lock.State{m.state(c.Names()[0])}, Ended: m.ended,
-		Tokens: func() lock.Token { m.token++; return m.token },
+		Now: time.Now(), Self: r.self, Locks: []lock.State{r.state(name)}, Ended: r.ended,
+		Tokens: func() lock.Token { r.token++; return r.token },
 	})
 	if d.Changed {
-		m.locks[d.Locks[0].Name] = d.Locks[0]
+		r.locks[name] = d.Locks[0]
 	}
-	for _, e := range d.Events {
+	r.record(d.Events)
+	for _, w := range d.Promoted {
+		r.tell(w.Attachment)
+	}
+	r.sweepAt(name, d.Due)
+	return d, d.Err
+}
+
+func (m *memory) record(events []lock.Event) {
+	for _, e := range events {
 		e.ID = int64(len(m.events) + 1)
 		m.events = append(m.events, e)
 		if e.Ref != 0 {
 			m.ended[e.Ref] = e
 		}
 	}
-	return d, d.Err
+	if len(events) > 0 {
+		close(m.news)
+		m.news = make(chan struct{})
+	}
 }
 
-func (m *memory) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	a, err := a.Resolve(m.bounds)
-	if err != nil {
-		return lock.Grant{}, err
+// tell has the call ask how it stands, on whichever replica it waits.
+func (m *memory) tell(a lock.Attachment) {
+	select {
+	case m.told[a] <- struct{}{}:
+	default: // it has been told already, or is gone
 	}
-	if !utf8.Valid(a.Metadata) {
-		return lock.Grant{}, lock.Invalid("metadata", "is not valid UTF-8")
-	}
-	if a.LeaseID == (lock.LeaseID{}) {
-		a.LeaseID = lock.LeaseID(uuid.New())
-	}
-	d, err := m.decide(ctx, a)
-	return lock.Grant{Lease: d.Grant, Until: d.Grant.ExpiresAt, Replayed: d.Replay}, err
 }
 
-func (m *memory) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	r, err := r.Resolve(m.bounds)
-	if err != nil {
-		return lock.Grant{}, err
+// sweepAt has the lock be swept at due, and no sooner; never if due is zero.
+func (r replica) sweepAt(name string, due time.Time) {
+	if t, ok := r.due[name]; ok {
+		t.Stop()
+		delete(r.due, name)
 	}
-	d, err := m.decide(ctx, r)
-	return lock.Grant{Lease: d.Grant, Until: d.Grant.ExpiresAt}, err
-}
-
-func (m *memory) Release(ctx context.Context, r lock.Release) error {
-	r, err := r.Resolve()
-	if err != nil {
-		return err
+	if due.IsZero() {
+		return
 	}
-	_, err = m.decide(ctx, r)
-	return err
-}
-
-func (m *memory) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	r, err := r.Resolve()
-	if err != nil {
-		return lock.Lock{}, err
-	}
-	d, err := m.decide(ctx, r)
-	if err != nil {
-		return lock.Lock{}, err
-	}
-	return d.Locks[0].Lock(time.Now()), nil
-}
-
-func (m *memory) Lock(ctx context.Context, name string) (lock.Lock, error) {
-	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
-		return lock.Lock{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.state(name).Lock(time.Now()), nil
+	r.due[name] = time.AfterFunc(time.Until(due), func() {
+		if _, err := r.decide(context.Background(), lock.Sweep{Name: name}); err != nil {
+			panic(err) // a sweep is never refused
+		}
+	})
 }
 
 func overdue(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return &lock.Error{Code: lock.ErrUnavailable, Detail: "Too late.", Cause: ctx.Err()}
+		return &lock.Error{Code: lock.ErrUnavailable, Detail: "Too late.", Cause: context.Cause(ctx)}
 	}
 	return nil
 }
 
-func (m *memory) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
-	var page lock.Page[lock.Lock]
-	q, err := q.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
-		return page, err
+func (r replica) Renew(ctx context.Context, c lock.Renew) (lock.Grant, error) {
+	c, err := c.Resolve(r.bounds)
+	if err != nil {
+		return lock.Grant{}, err
 	}
-	after, ok := strings.CutPrefix(q.Cursor, "after ")
-	if q.Cursor != "" && !ok {
-		return page, lock.Invalid("cursor", "is not one that this service gave")
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.locks {
-		l := s.Lock(time.Now())
-		has := slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder })
-		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.Phase == "" || l.Phase == q.Phase) && (q.Holder == "" || has) {
-			page.Items = append(page.Items, l)
-		}
-	}
-	slices.SortFunc(page.Items, func(a, b lock.Lock) int { return strings.Compare(a.Name, b.Name) })
-	if len(page.Items) > q.Limit {
-		page.Items = page.Items[:q.Limit]
-		page.Next = "after " + page.Items[q.Limit-1].Name
-	}
-	return page, nil
+	d, err := r.decide(ctx, c)
+	return granted(d), err
 }
 
-func (m *memory) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-	q, err := q.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
-		return lock.Page[lock.Event]{}, err
+func (r replica) Release(ctx context.Context, c lock.Release) error {
+	c, err := c.Resolve()
+	if err != nil {
+		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
-	if err != nil || last < 0 || last > int64(len(m.events)) {
-		return lock.Page[lock.Event]{}, lock.Invalid("cursor", "is not one that this service gave")
+	_, err = r.decide(ctx, c)
+	return err
+}
+
+func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
+	c, err := c.Resolve()
+	if err != nil {
+		return lock.Lock{}, err
 	}
-	var page lock.Page[lock.Event]
-	for _, e := range m.events[last:] {
-		if len(page.Items) == q.Limit {
-			break
-		}
-		last = e.ID
-		if (q.Name == "" || q.Name == e.Name) && strings.HasPrefix(e.Name, q.Prefix) {
-			page.Items = append(page.Items, e)
-		}
+	d, err := r.decide(ctx, c)
+	if err != nil {
+		return lock.Lock{}, err
 	}
-	page.Next = strconv.FormatInt(last, 10)
-	return page, nil
+	return d.Locks[0].Lock(d.Now), nil
 }
 
 func (m *memory) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
@@ -195,12 +172,13 @@ func (m *memory) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
 		return lock.Fenced{}, err
 	}
-	if !utf8.Valid(w.Value) {
-		return lock.Fenced{}, lock.Invalid("value", "is not valid UTF-8")
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f, err := w.Apply(m.fenced[w.Key], m.state(w.Lock).Token, time.Now())
+	newest, err := w.Newest(m.state(w.Lock), time.Now())
+	if err != nil {
+		return lock.Fenced{}, err
+	}
+	f, err := w.Apply(m.fenced[w.Key], newest, time.Now())
 	if err == nil {
 		f.Value = slices.Clone(f.Value)
 		m.fenced[w.Key] = f
@@ -209,8 +187,7 @@ func (m *memory) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 }
 
 func (m *memory) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
-	_, err := lock.FencedWrite{Key: key, Lock: "x", Token: 1, Value: json.RawMessage(`1`)}.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
+	if err := cmp.Or(lock.CheckKey(key), overdue(ctx)); err != nil {
 		return lock.Fenced{}, err
 	}
 	m.mu.Lock()

@@ -33,6 +33,14 @@ func (b balancer) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return b.any().Lock(ctx, name)
 }
 
+func (b balancer) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	return b.any().Watch(ctx, w)
+}
+
+func (b balancer) Queue(ctx context.Context, name string) (lock.Queue, error) {
+	return b.any().Queue(ctx, name)
+}
+
 func (b balancer) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	return b.any().Locks(ctx, q)
 }

@@ -40,14 +40,19 @@ func begin(t *testing.T, locks lock.Service) *scene {
 	return &scene{T: t, locks: locks, ctx: ctx, name: "locktest:" + uuid.NewString()}
 }
 
-// acquire fills in what a leaves out: the scene's lock, the holder "first", a TTL
-// that outlives the test, and a LeaseID.
+// acquire acquires what complete makes of a.
 func (s *scene) acquire(a lock.Acquire) (lock.Grant, error) {
+	return s.locks.Acquire(s.ctx, s.complete(a))
+}
+
+// complete fills in what a leaves out: the scene's lock, the holder "first", a TTL
+// that outlives the test, and a LeaseID.
+func (s *scene) complete(a lock.Acquire) lock.Acquire {
 	a.Name, a.Holder, a.TTL = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first"), cmp.Or(a.TTL, alive)
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = newID()
 	}
-	return s.locks.Acquire(s.ctx, a)
+	return a
 }
 
 // granted acquires and ends the test unless the lock is granted.

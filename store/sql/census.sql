@@ -1,8 +1,11 @@
--- A stretch of anchors in name order: in how many milliseconds the lease of each
--- is over, if it has one, and whether it has been free for longer than $3.
+-- A stretch of anchors in name order: whether each has a lease, in how many
+-- milliseconds that is over, whether there is more beside it (other leases, or
+-- waiters), and whether it has been free for longer than $3.
 select name, lease_id is not null,
-       coalesce(extract(epoch from expires_at - clock_timestamp()) * 1000 + grace_ms, 0)::double precision,
-       lease_id is null and queued = 0 and changed_at < clock_timestamp() - $3::interval
+       coalesce(extract(epoch from coalesce(claim_by, expires_at + grace_ms * interval '1 millisecond') - clock_timestamp()) * 1000,
+                0)::double precision,
+       queued > 0 or sitting > 0,
+       lease_id is null and queued = 0 and sitting = 0 and changed_at < clock_timestamp() - $3::interval
 from paddock.locks
 where name > $1 and slot = 0
 order by name

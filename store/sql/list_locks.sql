@@ -1,17 +1,33 @@
--- A page of anchors from $1 (exclusive), or from $2 (inclusive) to $3 (exclusive),
--- whichever begins later. An empty $3 or $4 stands for all; $5 to $7 say which
--- phases are wanted.
-select now.at, l.name, l.revision, l.last_token, l.last_end, l.changed_at,
-       l.lease_id, l.mode, l.holder, l.token, l.ttl_ms, l.grace_ms, l.max_hold_ms, l.acquired_at, l.expires_at, l.metadata
+-- The rows of a page of locks, each anchor before what sits beside it: from name
+-- $1 (exclusive), or from $2 (inclusive) to $3 (exclusive), whichever begins
+-- later. An empty $3 or $4 stands for all; $5 to $7 say which phases are wanted.
+-- Other rows than the anchor are looked at only where there are any.
+select now.at, r.name, r.slot, r.revision, r.last_token, r.last_end, r.capacity, r.queued, r.sitting, r.changed_at,
+       r.lease_id, r.mode, r.holder, r.token, r.ttl_ms, r.grace_ms, r.max_hold_ms, r.acquired_at, r.expires_at, r.metadata,
+       r.place, r.attachment, r.claim_by
 from (select clock_timestamp() as at offset 0) as now
 cross join lateral (
-    select * from paddock.locks
-    where slot = 0 and name > $1 and name >= $2 and ($3 = '' or name < $3)
-      and ($4 = '' or holder = $4 and expires_at + grace_ms * interval '1 millisecond' > now.at)
-      and case when lease_id is null or expires_at + grace_ms * interval '1 millisecond' <= now.at then $5::boolean
-               when expires_at > now.at then $6::boolean
-               else $7::boolean end
-    order by name
+    select a.name
+    from paddock.locks a
+    where a.slot = 0 and a.name > $1 and a.name >= $2 and ($3 = '' or a.name < $3)
+      and ($4 = '' or case when a.sitting = 0
+               then a.holder = $4 and coalesce(a.claim_by, a.expires_at + a.grace_ms * interval '1 millisecond') > now.at
+               else exists (select from paddock.locks s
+                            where s.name = a.name and s.slot > 0 and s.holder = $4
+                              and coalesce(s.claim_by, s.expires_at + s.grace_ms * interval '1 millisecond') > now.at) end)
+      and case when (case when a.sitting = 0 then a.expires_at > now.at
+                          else exists (select from paddock.locks s
+                                       where s.name = a.name and s.slot > 0 and s.expires_at > now.at) end)
+               then $6::boolean
+               when (case when a.sitting = 0
+                          then coalesce(a.claim_by, a.expires_at + a.grace_ms * interval '1 millisecond') > now.at
+                          else exists (select from paddock.locks s
+                                       where s.name = a.name and s.slot > 0
+                                         and coalesce(s.claim_by, s.expires_at + s.grace_ms * interval '1 millisecond') > now.at) end)
+               then $7::boolean
+               else $5::boolean end
+    order by a.name
     limit $8
 ) l
-order by l.name
+join paddock.locks r on r.name = l.name
+order by r.name, r.slot

@@ -3,8 +3,8 @@
 select l.*
 from unnest($1::text[]) with ordinality as n (name, place)
 cross join lateral (
-    select name, revision, last_token, last_end, changed_at,
-           lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms, acquired_at, expires_at, metadata
+    select name, slot, revision, last_token, last_end, capacity, queued, sitting, changed_at,
+           lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms, acquired_at, expires_at, metadata, place, attachment, claim_by
     from paddock.locks
     where locks.name = n.name and slot = 0
     for update

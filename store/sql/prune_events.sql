@@ -1,5 +1,5 @@
--- Of the first $2 events after id $1, those older than $3 go. Returns the id up to
--- which there are none left, and how many went.
+-- Of the first $2 events after id $1, those older than $3 go, and the horizon says
+-- up to where. Returns the id up to which there are none left, and how many went.
 with first as materialized (
     select id, at < clock_timestamp() - $3::interval as old
     from paddock.events
@@ -8,6 +8,9 @@ with first as materialized (
     limit $2
 ), gone as (
     delete from paddock.events where id in (select id from first where old) returning id
+), horizon as (
+    update paddock.horizon set pruned = greatest(pruned, (select max(id) from gone))
+    where exists (select from gone)
 )
 select coalesce((select min(id) - 1 from first where not old), (select max(id) from first), $1::bigint),
        (select count(*) from gone)

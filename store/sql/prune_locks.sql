@@ -3,7 +3,7 @@ delete from paddock.locks
 where slot = 0 and name in (
     select name from paddock.locks
     where name = any ($1::text[]) and slot = 0
-      and lease_id is null and queued = 0 and changed_at < clock_timestamp() - $2::interval
+      and lease_id is null and queued = 0 and sitting = 0 and changed_at < clock_timestamp() - $2::interval
     order by name
     for update skip locked
 )

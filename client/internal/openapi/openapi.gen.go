@@ -23,6 +23,7 @@ import (
 // Defines values for Code.
 const (
 	CodeBodyTooLarge         Code = "body_too_large"
+	CodeCapacityMismatch     Code = "capacity_mismatch"
 	CodeCrossOrigin          Code = "cross_origin"
 	CodeInternal             Code = "internal"
 	CodeInvalidRequest       Code = "invalid_request"
@@ -34,6 +35,7 @@ const (
 	CodeNotFound             Code = "not_found"
 	CodeStaleToken           Code = "stale_token"
 	CodeTokenMismatch        Code = "token_mismatch"
+	CodeTooManyWaiters       Code = "too_many_waiters"
 	CodeUnavailable          Code = "unavailable"
 	CodeUnknownOutcome       Code = "unknown_outcome"
 	CodeUnknownToken         Code = "unknown_token"
@@ -45,6 +47,8 @@ const (
 func (e Code) Valid() bool {
 	switch e {
 	case CodeBodyTooLarge:
+		return true
+	case CodeCapacityMismatch:
 		return true
 	case CodeCrossOrigin:
 		return true
@@ -68,6 +72,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeTokenMismatch:
 		return true
+	case CodeTooManyWaiters:
+		return true
 	case CodeUnavailable:
 		return true
 	case CodeUnknownOutcome:
@@ -85,10 +91,13 @@ func (e Code) Valid() bool {
 
 // Defines values for EventKind.
 const (
-	EventKindExpired  EventKind = "expired"
-	EventKindGranted  EventKind = "granted"
-	EventKindReleased EventKind = "released"
-	EventKindRevoked  EventKind = "revoked"
+	EventKindExpired   EventKind = "expired"
+	EventKindGranted   EventKind = "granted"
+	EventKindLeft      EventKind = "left"
+	EventKindQueued    EventKind = "queued"
+	EventKindReleased  EventKind = "released"
+	EventKindRevoked   EventKind = "revoked"
+	EventKindWithdrawn EventKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the EventKind enum.
@@ -98,9 +107,15 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindGranted:
 		return true
+	case EventKindLeft:
+		return true
+	case EventKindQueued:
+		return true
 	case EventKindReleased:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindWithdrawn:
 		return true
 	default:
 		return false
@@ -125,12 +140,18 @@ func (e HealthStatus) Valid() bool {
 // Defines values for Mode.
 const (
 	Exclusive Mode = "exclusive"
+	Permit    Mode = "permit"
+	Shared    Mode = "shared"
 )
 
 // Valid indicates whether the value is a known member of the Mode enum.
 func (e Mode) Valid() bool {
 	switch e {
 	case Exclusive:
+		return true
+	case Permit:
+		return true
+	case Shared:
 		return true
 	default:
 		return false
@@ -203,8 +224,34 @@ func (e VerdictStanding) Valid() bool {
 	}
 }
 
+// Defines values for WaiterWaitsFor.
+const (
+	Call   WaiterWaitsFor = "call"
+	Leases WaiterWaitsFor = "leases"
+	Turn   WaiterWaitsFor = "turn"
+)
+
+// Valid indicates whether the value is a known member of the WaiterWaitsFor enum.
+func (e WaiterWaitsFor) Valid() bool {
+	switch e {
+	case Call:
+		return true
+	case Leases:
+		return true
+	case Turn:
+		return true
+	default:
+		return false
+	}
+}
+
 // AcquireRequest defines model for AcquireRequest.
 type AcquireRequest struct {
+	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	//
+	// Example: 3
+	Capacity *Capacity `json:"capacity,omitempty"`
+
 	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
 	//
 	// Example: 0
@@ -214,6 +261,11 @@ type AcquireRequest struct {
 	//
 	// Example: worker-1
 	Holder string `json:"holder"`
+
+	// KeepPlace Whether the place is kept for ten seconds when the wait is over, for the next call with this `lease_id`, which must be given; false if not given. A call whose connection is cut leaves the queue all the same.
+	//
+	// Example: true
+	KeepPlace *bool `json:"keep_place,omitempty"`
 
 	// LeaseID A random UUID of your own. Keep it secret. Without it the service draws one, and a lost answer cannot be asked for again.
 	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
@@ -228,21 +280,34 @@ type AcquireRequest struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
 	// TTLMs How long the lease lives without a renewal; 30000 if not given. A deployment may allow less.
 	//
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
+
+	// WaitMs For how long to wait in the queue; 0 if not given, which only tries.
+	//
+	// Example: 30000
+	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
+
+// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+//
+// Example: 3
+type Capacity = int
 
 // Code | code | status | means |
 // | --- | --- | --- |
 // | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
 // | `lock_held` | 409 | somebody else has the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
-// | `lease_id_in_use` | 409 | the lease_id belongs to another lease |
+// | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
+// | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
+// | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
 // | `token_mismatch` | 409 | that token does not hold the lock |
 // | `version_mismatch` | 409 | the fenced resource is at another version |
 // | `stale_token` | 412 | a greater token has been granted or seen |
@@ -262,32 +327,42 @@ type Code string
 type Event struct {
 	At time.Time `json:"at"`
 
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
-	//
-	// Example: 41
-	FencingToken Token     `json:"fencing_token"`
-	Holder       string    `json:"holder"`
-	ID           int64     `json:"id"`
-	Kind         EventKind `json:"kind"`
-	Lock         string    `json:"lock"`
+	// FencingToken Missing on `queued` and `left`.
+	FencingToken *int64 `json:"fencing_token,omitempty"`
+	Holder       string `json:"holder"`
+	ID           int64  `json:"id"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
+	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
+	Kind EventKind `json:"kind"`
+	Lock string    `json:"lock"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Reason Of a revocation.
+	// Place Of a waiter: the revision at which it was queued. On `queued`, `left`, on `granted` where the grant came out of the queue, and on
+	// `withdrawn` where the place is kept.
+	Place *int64 `json:"place,omitempty"`
+
+	// Reason On `revoked`, `left` and `withdrawn`.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
-// EventKind defines model for EventKind.
+// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
 type EventKind string
 
 // EventPage defines model for EventPage.
 type EventPage struct {
 	Events []Event `json:"events"`
 
-	// NextCursor Ask with this for what comes after; on an empty page it is where you were.
+	// Gap True if events are missing before this page, for they are not kept any longer; missing otherwise.
+	Gap *bool `json:"gap,omitempty"`
+
+	// NextCursor Ask with this for what comes after.
 	NextCursor string `json:"next_cursor"`
 }
 
@@ -319,6 +394,9 @@ type FencedWrite struct {
 	IfVersion *int64 `json:"if_version,omitempty"`
 	Lock      string `json:"lock"`
 
+	// Slot Of a permit: the token must be the one that sits in this slot now, rather than the newest of the lock. Use one key a slot.
+	Slot *int `json:"slot,omitempty"`
+
 	// Value Any JSON, null included.
 	Value *Value `json:"value"`
 }
@@ -349,10 +427,11 @@ type Holding struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Slot 0 for exclusive leases.
+	// Slot 0 for exclusive leases, from 1 on for others.
 	Slot int `json:"slot"`
 }
 
@@ -384,17 +463,24 @@ type Lease struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
-	Mode  Mode   `json:"mode"`
-	Name  string `json:"name"`
-	TTLMs int64  `json:"ttl_ms"`
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode Mode   `json:"mode"`
+	Name string `json:"name"`
+
+	// Slot 0 for exclusive leases, from 1 on for others. What permits guard is fenced by name and slot.
+	Slot  int   `json:"slot"`
+	TTLMs int64 `json:"ttl_ms"`
 }
 
 // Lock defines model for Lock.
 type Lock struct {
 	AsOf time.Time `json:"as_of"`
 
-	// ChangedAt When it last changed hands; missing if it never did.
+	// Capacity How many permits there are, while any is out; missing otherwise.
+	Capacity *int `json:"capacity,omitempty"`
+
+	// ChangedAt When the last transition was; missing if there never was one.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
 	// FencingToken The newest granted; 0 if there was none.
@@ -402,11 +488,14 @@ type Lock struct {
 	Leases       []Holding `json:"leases"`
 	Name         string    `json:"name"`
 
-	// Revision How often the lock changed hands. Renewals do not count.
+	// Revision How many transitions there were, as the events tell them. Renewals do not count.
 	Revision int64 `json:"revision"`
 
 	// State In `grace` the lease is past its end, and only its holder may go on with it.
 	State State `json:"state"`
+
+	// Waiters How many wait in the queue; see /v1/locks/{name}/queue.
+	Waiters int `json:"waiters"`
 }
 
 // LockPage defines model for LockPage.
@@ -422,17 +511,23 @@ type LockPage struct {
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
 
-// Mode Exclusive leases conflict with every other lease of the name.
+// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 type Mode string
 
 // Problem RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Problem struct {
+	// Capacity Of the permits that are out or waited for.
+	Capacity *int `json:"capacity,omitempty"`
+
 	// Code | code | status | means |
 	// | --- | --- | --- |
 	// | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
 	// | `lock_held` | 409 | somebody else has the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
-	// | `lease_id_in_use` | 409 | the lease_id belongs to another lease |
+	// | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
+	// | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
+	// | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
 	// | `token_mismatch` | 409 | that token does not hold the lock |
 	// | `version_mismatch` | 409 | the fenced resource is at another version |
 	// | `stale_token` | 412 | a greater token has been granted or seen |
@@ -464,6 +559,9 @@ type Problem struct {
 	// NewestToken The greatest token granted or seen.
 	NewestToken *int64 `json:"newest_token,omitempty"`
 
+	// PlaceKeptMs For how long your place in the queue is kept.
+	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
+
 	// Pointer JSON Pointer to the member at fault, or the name of the parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
@@ -479,10 +577,23 @@ type Problem struct {
 
 	// Version The version that the fenced resource has.
 	Version *int64 `json:"version,omitempty"`
+
+	// WaitersAhead How many wait for the lock and are served before.
+	WaitersAhead *int `json:"waiters_ahead,omitempty"`
 }
 
 // ProblemEnded How the lost lease ended; missing where that is not known.
 type ProblemEnded string
+
+// Queue defines model for Queue.
+type Queue struct {
+	AsOf time.Time `json:"as_of"`
+	Name string    `json:"name"`
+
+	// Revision Of the lock.
+	Revision int64    `json:"revision"`
+	Waiters  []Waiter `json:"waiters"`
+}
 
 // ReleaseRequest defines model for ReleaseRequest.
 type ReleaseRequest struct {
@@ -499,6 +610,13 @@ type RenewRequest struct {
 
 // RevokeRequest defines model for RevokeRequest.
 type RevokeRequest struct {
+	// AcquiredAt When the one lease that is meant was granted, as the lock shows it. Give it with `slot` for a shared lease: the slot may have been
+	// taken by the next reader since, with the same token.
+	//
+	//
+	// Example: 2026-01-02T03:04:05.678901Z
+	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
+
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -506,6 +624,9 @@ type RevokeRequest struct {
 
 	// Reason Why, for the ousted holder and for the events.
 	Reason string `json:"reason"`
+
+	// Slot The slot of the one lease that is meant; all that have the token if not given.
+	Slot *int `json:"slot,omitempty"`
 }
 
 // State In `grace` the lease is past its end, and only its holder may go on with it.
@@ -550,6 +671,9 @@ type VerifyRequest struct {
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
+
+	// Slot The slot that it must sit in; any if not given.
+	Slot *int `json:"slot,omitempty"`
 }
 
 // Version defines model for Version.
@@ -558,6 +682,47 @@ type Version struct {
 	Go      string  `json:"go"`
 	Version string  `json:"version"`
 }
+
+// Waiter defines model for Waiter.
+type Waiter struct {
+	// Attached Whether a call waits there now. Others pass while none does.
+	Attached bool `json:"attached"`
+
+	// Behind How many in the queue are served before.
+	Behind int `json:"behind"`
+
+	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	//
+	// Example: 3
+	Capacity *Capacity `json:"capacity,omitempty"`
+	Holder   string    `json:"holder"`
+	JoinedAt time.Time `json:"joined_at"`
+
+	// Leases If it waits for leases, those that it cannot be granted beside.
+	Leases []Holding `json:"leases"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode Mode `json:"mode"`
+
+	// Place The lock's revision when the waiter joined; the events that tell of it have it, too.
+	Place int64 `json:"place"`
+
+	// PlaceKeptMs For how long the place is kept; missing while a call waits.
+	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
+
+	// Position 1 for the first in the queue.
+	Position int   `json:"position"`
+	WaitedMs int64 `json:"waited_ms"`
+
+	// WaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
+	// many. `call`: no call waits at the place now.
+	WaitsFor WaiterWaitsFor `json:"waits_for"`
+}
+
+// WaiterWaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
+// many. `call`: no call waits at the place now.
+type WaiterWaitsFor string
 
 // Cursor defines model for Cursor.
 type Cursor = string
@@ -574,6 +739,9 @@ type Name = string
 // Prefix defines model for Prefix.
 type Prefix = string
 
+// WaitMs defines model for WaitMs.
+type WaitMs = int64
+
 // BadRequest RFC 9457. Members from `pointer` on are there where the code calls for them.
 type BadRequest = Problem
 
@@ -588,6 +756,9 @@ type Internal = Problem
 
 // LeaseLost RFC 9457. Members from `pointer` on are there where the code calls for them.
 type LeaseLost = Problem
+
+// TooManyWaiters RFC 9457. Members from `pointer` on are there where the code calls for them.
+type TooManyWaiters = Problem
 
 // Unavailable RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Unavailable = Problem
@@ -608,6 +779,24 @@ type ListEventsParams struct {
 
 	// Cursor The `next_cursor` of the page before.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// WaitMs For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
+}
+
+// StreamEventsParams defines parameters for StreamEvents.
+type StreamEventsParams struct {
+	// Lock Only events of this lock.
+	Lock *string `form:"lock,omitempty" json:"lock,omitempty"`
+
+	// Prefix Only names that begin with this.
+	Prefix *Prefix `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// LastEventID The `id` of the last event that was received. It goes before `cursor`.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
@@ -626,6 +815,15 @@ type ListLocksParams struct {
 
 	// Cursor The `next_cursor` of the page before.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// GetLockParams defines parameters for GetLock.
+type GetLockParams struct {
+	// WaitMs For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
+
+	// IfNoneMatch The `ETag` of an answer before. If the lock has not changed since, the answer is 304.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // WriteFencedJSONRequestBody defines body for WriteFenced for application/json ContentType.
@@ -746,11 +944,28 @@ type ClientInterface interface {
 
 	// ListEvents List what happened
 	//
-	// Every grant, release, expiry and revocation, oldest first; renewals are none. Ask again with `next_cursor` for what came
-	// since: a cursor never passes a transition that is still being written.
+	// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+	// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
+	// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 	//
 	// Corresponds with GET /v1/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StreamEvents Follow what happens
+	//
+	// Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
+	// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
+	//
+	// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
+	// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+	//
+	// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
+	// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
+	// comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
+	// stream when its replica stops; connect again.
+	//
+	// Corresponds with GET /v1/events/stream (the `StreamEvents` operationId).
+	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadFenced Read what was written
 	//
@@ -790,12 +1005,21 @@ type ClientInterface interface {
 	//
 	// A lock that was never used is a free lock.
 	//
+	// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
+	// is another, somebody joined or left the queue. Renewals are no change.
+	//
 	// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
-	GetLock(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetLock(ctx context.Context, name Name, params *GetLockParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AcquireLockWithBody Acquire a lock
 	//
-	// Takes the lock if nobody has it. It does not wait.
+	// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+	// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+	//
+	// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+	// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+	// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+	// answers 503 and keeps the place as well. The TTL begins with the grant.
 	//
 	// Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 	// again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -809,7 +1033,13 @@ type ClientInterface interface {
 
 	// AcquireLock Acquire a lock
 	//
-	// Takes the lock if nobody has it. It does not wait.
+	// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+	// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+	//
+	// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+	// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+	// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+	// answers 503 and keeps the place as well. The TTL begins with the grant.
 	//
 	// Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 	// again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -821,9 +1051,16 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
 	AcquireLock(ctx context.Context, name Name, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetQueue See who waits, and for what
+	//
+	// In the order in which they are served.
+	//
+	// Corresponds with GET /v1/locks/{name}/queue (the `GetQueue` operationId).
+	GetQueue(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReleaseLeaseWithBody Release a lease
 	//
-	// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+	// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 	// how, so that the caller learns that its work may have overlapped with somebody else's.
 	//
 	// Takes any type of body and a specified content type.
@@ -833,7 +1070,7 @@ type ClientInterface interface {
 
 	// ReleaseLease Release a lease
 	//
-	// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+	// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 	// how, so that the caller learns that its work may have overlapped with somebody else's.
 	//
 	// Takes a body of the `application/json` content type.
@@ -864,7 +1101,8 @@ type ClientInterface interface {
 	// RevokeLockWithBody Take a lease away
 	//
 	// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-	// which the ousted holder's next call and the events show. The next grant has a greater token.
+	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+	// and go together, unless `slot` picks one.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -874,7 +1112,8 @@ type ClientInterface interface {
 	// RevokeLock Take a lease away
 	//
 	// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-	// which the ousted holder's next call and the events show. The next grant has a greater token.
+	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+	// and go together, unless `slot` picks one.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -973,12 +1212,39 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // ListEvents List what happened
 //
-// Every grant, release, expiry and revocation, oldest first; renewals are none. Ask again with `next_cursor` for what came
-// since: a cursor never passes a transition that is still being written.
+// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
+// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 //
 // Corresponds with GET /v1/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListEventsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StreamEvents Follow what happens
+//
+// Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
+// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
+//
+// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
+// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+//
+// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
+// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
+// comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
+// stream when its replica stops; connect again.
+//
+// Corresponds with GET /v1/events/stream (the `StreamEvents` operationId).
+func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStreamEventsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1067,9 +1333,12 @@ func (c *Client) ListLocks(ctx context.Context, params *ListLocksParams, reqEdit
 //
 // A lock that was never used is a free lock.
 //
+// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
+// is another, somebody joined or left the queue. Renewals are no change.
+//
 // Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
-func (c *Client) GetLock(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetLockRequest(c.Server, name)
+func (c *Client) GetLock(ctx context.Context, name Name, params *GetLockParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetLockRequest(c.Server, name, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1082,7 +1351,13 @@ func (c *Client) GetLock(ctx context.Context, name Name, reqEditors ...RequestEd
 
 // AcquireLockWithBody Acquire a lock
 //
-// Takes the lock if nobody has it. It does not wait.
+// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+//
+// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+// answers 503 and keeps the place as well. The TTL begins with the grant.
 //
 // Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 // again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -1106,7 +1381,13 @@ func (c *Client) AcquireLockWithBody(ctx context.Context, name Name, contentType
 
 // AcquireLock Acquire a lock
 //
-// Takes the lock if nobody has it. It does not wait.
+// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+//
+// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+// answers 503 and keeps the place as well. The TTL begins with the grant.
 //
 // Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 // again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -1128,9 +1409,26 @@ func (c *Client) AcquireLock(ctx context.Context, name Name, body AcquireLockJSO
 	return c.Client.Do(req)
 }
 
+// GetQueue See who waits, and for what
+//
+// In the order in which they are served.
+//
+// Corresponds with GET /v1/locks/{name}/queue (the `GetQueue` operationId).
+func (c *Client) GetQueue(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetQueueRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ReleaseLeaseWithBody Release a lease
 //
-// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 // how, so that the caller learns that its work may have overlapped with somebody else's.
 //
 // Takes any type of body and a specified content type.
@@ -1150,7 +1448,7 @@ func (c *Client) ReleaseLeaseWithBody(ctx context.Context, name Name, contentTyp
 
 // ReleaseLease Release a lease
 //
-// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 // how, so that the caller learns that its work may have overlapped with somebody else's.
 //
 // Takes a body of the `application/json` content type.
@@ -1211,7 +1509,8 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewLeaseJSONR
 // RevokeLockWithBody Take a lease away
 //
 // For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-// which the ousted holder's next call and the events show. The next grant has a greater token.
+// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+// and go together, unless `slot` picks one.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1231,7 +1530,8 @@ func (c *Client) RevokeLockWithBody(ctx context.Context, name Name, contentType 
 // RevokeLock Take a lease away
 //
 // For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-// which the ousted holder's next call and the events show. The next grant has a greater token.
+// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+// and go together, unless `slot` picks one.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1487,6 +1787,18 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 
 		}
 
+		if params.WaitMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "wait_ms", *params.WaitMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -1496,6 +1808,99 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewStreamEventsRequest constructs an http.Request for the StreamEvents method
+func NewStreamEventsRequest(server string, params *StreamEventsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/events/stream")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Lock != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "lock", *params.Lock, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Prefix != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -1685,7 +2090,7 @@ func NewListLocksRequest(server string, params *ListLocksParams) (*http.Request,
 }
 
 // NewGetLockRequest constructs an http.Request for the GetLock method
-func NewGetLockRequest(server string, name Name) (*http.Request, error) {
+func NewGetLockRequest(server string, name Name, params *GetLockParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -1710,9 +2115,51 @@ func NewGetLockRequest(server string, name Name) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WaitMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "wait_ms", *params.WaitMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -1761,6 +2208,40 @@ func NewAcquireLockRequestWithBody(server string, name Name, contentType string,
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetQueueRequest constructs an http.Request for the GetQueue method
+func NewGetQueueRequest(server string, name Name) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks/%s/queue", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -2051,13 +2532,32 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse List what happened
 	//
-	// Every grant, release, expiry and revocation, oldest first; renewals are none. Ask again with `next_cursor` for what came
-	// since: a cursor never passes a transition that is still being written.
+	// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+	// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
+	// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/events (the `ListEvents` operationId).
 	ListEventsWithResponse(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error)
+
+	// StreamEventsWithResponse Follow what happens
+	//
+	// Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
+	// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
+	//
+	// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
+	// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+	//
+	// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
+	// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
+	// comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
+	// stream when its replica stops; connect again.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/events/stream (the `StreamEvents` operationId).
+	StreamEventsWithResponse(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*StreamEventsResponse, error)
 
 	// ReadFencedWithResponse Read what was written
 	//
@@ -2101,14 +2601,23 @@ type ClientWithResponsesInterface interface {
 	//
 	// A lock that was never used is a free lock.
 	//
+	// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
+	// is another, somebody joined or left the queue. Renewals are no change.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
-	GetLockWithResponse(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*GetLockResponse, error)
+	GetLockWithResponse(ctx context.Context, name Name, params *GetLockParams, reqEditors ...RequestEditorFn) (*GetLockResponse, error)
 
 	// AcquireLockWithBodyWithResponse Acquire a lock
 	//
-	// Takes the lock if nobody has it. It does not wait.
+	// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+	// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+	//
+	// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+	// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+	// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+	// answers 503 and keeps the place as well. The TTL begins with the grant.
 	//
 	// Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 	// again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -2122,7 +2631,13 @@ type ClientWithResponsesInterface interface {
 
 	// AcquireLockWithResponse Acquire a lock
 	//
-	// Takes the lock if nobody has it. It does not wait.
+	// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+	// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+	//
+	// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+	// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+	// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+	// answers 503 and keeps the place as well. The TTL begins with the grant.
 	//
 	// Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 	// again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -2134,9 +2649,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
 	AcquireLockWithResponse(ctx context.Context, name Name, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error)
 
+	// GetQueueWithResponse See who waits, and for what
+	//
+	// In the order in which they are served.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/locks/{name}/queue (the `GetQueue` operationId).
+	GetQueueWithResponse(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*GetQueueResponse, error)
+
 	// ReleaseLeaseWithBodyWithResponse Release a lease
 	//
-	// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+	// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 	// how, so that the caller learns that its work may have overlapped with somebody else's.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -2146,7 +2670,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReleaseLeaseWithResponse Release a lease
 	//
-	// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+	// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 	// how, so that the caller learns that its work may have overlapped with somebody else's.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -2177,7 +2701,8 @@ type ClientWithResponsesInterface interface {
 	// RevokeLockWithBodyWithResponse Take a lease away
 	//
 	// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-	// which the ousted holder's next call and the events show. The next grant has a greater token.
+	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+	// and go together, unless `slot` picks one.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -2187,7 +2712,8 @@ type ClientWithResponsesInterface interface {
 	// RevokeLockWithResponse Take a lease away
 	//
 	// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-	// which the ousted holder's next call and the events show. The next grant has a greater token.
+	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+	// and go together, unless `slot` picks one.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -2405,6 +2931,11 @@ type ListEventsResponse200Headers struct {
 	Link *string
 }
 
+// ListEventsResponse429Headers the declared response headers of an HTTP 429 response for ListEvents
+type ListEventsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListEventsResponse503Headers the declared response headers of an HTTP 503 response for ListEvents
 type ListEventsResponse503Headers struct {
 	RetryAfter *int
@@ -2419,12 +2950,16 @@ type ListEventsResponse struct {
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *CrossOrigin
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *TooManyWaiters
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Unavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListEventsResponse200Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListEventsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListEventsResponse503Headers
 }
@@ -2442,6 +2977,11 @@ func (r ListEventsResponse) GetApplicationProblemJSON400() *BadRequest {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListEventsResponse) GetApplicationProblemJSON403() *CrossOrigin {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationProblemJSON429() *TooManyWaiters {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -2477,6 +3017,89 @@ func (r ListEventsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListEventsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// StreamEventsResponse429Headers the declared response headers of an HTTP 429 response for StreamEvents
+type StreamEventsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// StreamEventsResponse503Headers the declared response headers of an HTTP 503 response for StreamEvents
+type StreamEventsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type StreamEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *CrossOrigin
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *TooManyWaiters
+	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationProblemJSON500 *Internal
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Unavailable
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *StreamEventsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *StreamEventsResponse503Headers
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r StreamEventsResponse) GetApplicationProblemJSON400() *BadRequest {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r StreamEventsResponse) GetApplicationProblemJSON403() *CrossOrigin {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r StreamEventsResponse) GetApplicationProblemJSON429() *TooManyWaiters {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r StreamEventsResponse) GetApplicationProblemJSON500() *Internal {
+	return r.ApplicationProblemJSON500
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r StreamEventsResponse) GetApplicationProblemJSON503() *Unavailable {
+	return r.ApplicationProblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r StreamEventsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StreamEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StreamEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StreamEventsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -2753,6 +3376,21 @@ func (r ListLocksResponse) ContentType() string {
 	return ""
 }
 
+// GetLockResponse200Headers the declared response headers of an HTTP 200 response for GetLock
+type GetLockResponse200Headers struct {
+	ETag *string
+}
+
+// GetLockResponse304Headers the declared response headers of an HTTP 304 response for GetLock
+type GetLockResponse304Headers struct {
+	ETag *string
+}
+
+// GetLockResponse429Headers the declared response headers of an HTTP 429 response for GetLock
+type GetLockResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetLockResponse503Headers the declared response headers of an HTTP 503 response for GetLock
 type GetLockResponse503Headers struct {
 	RetryAfter *int
@@ -2767,10 +3405,18 @@ type GetLockResponse struct {
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *CrossOrigin
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *TooManyWaiters
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetLockResponse200Headers
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *GetLockResponse304Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetLockResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetLockResponse503Headers
 }
@@ -2788,6 +3434,11 @@ func (r GetLockResponse) GetApplicationProblemJSON400() *BadRequest {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetLockResponse) GetApplicationProblemJSON403() *CrossOrigin {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetLockResponse) GetApplicationProblemJSON429() *TooManyWaiters {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -2834,6 +3485,11 @@ type AcquireLockResponse409Headers struct {
 	RetryAfter *int
 }
 
+// AcquireLockResponse429Headers the declared response headers of an HTTP 429 response for AcquireLock
+type AcquireLockResponse429Headers struct {
+	RetryAfter *int
+}
+
 // AcquireLockResponse503Headers the declared response headers of an HTTP 503 response for AcquireLock
 type AcquireLockResponse503Headers struct {
 	RetryAfter *int
@@ -2856,12 +3512,16 @@ type AcquireLockResponse struct {
 	ApplicationProblemJSON413 *BodyTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *TooManyWaiters
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Unavailable
 	// Headers409 the parsed response headers for an HTTP 409 response
 	Headers409 *AcquireLockResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AcquireLockResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *AcquireLockResponse503Headers
 }
@@ -2901,6 +3561,11 @@ func (r AcquireLockResponse) GetApplicationProblemJSON415() *UnsupportedMediaTyp
 	return r.ApplicationProblemJSON415
 }
 
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r AcquireLockResponse) GetApplicationProblemJSON429() *TooManyWaiters {
+	return r.ApplicationProblemJSON429
+}
+
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
 func (r AcquireLockResponse) GetApplicationProblemJSON500() *Internal {
 	return r.ApplicationProblemJSON500
@@ -2934,6 +3599,82 @@ func (r AcquireLockResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r AcquireLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetQueueResponse503Headers the declared response headers of an HTTP 503 response for GetQueue
+type GetQueueResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetQueueResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Queue
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *CrossOrigin
+	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationProblemJSON500 *Internal
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Unavailable
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetQueueResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetQueueResponse) GetJSON200() *Queue {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetQueueResponse) GetApplicationProblemJSON400() *BadRequest {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetQueueResponse) GetApplicationProblemJSON403() *CrossOrigin {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r GetQueueResponse) GetApplicationProblemJSON500() *Internal {
+	return r.ApplicationProblemJSON500
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetQueueResponse) GetApplicationProblemJSON503() *Unavailable {
+	return r.ApplicationProblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r GetQueueResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetQueueResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetQueueResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetQueueResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -3413,8 +4154,9 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 
 // ListEventsWithResponse List what happened
 //
-// Every grant, release, expiry and revocation, oldest first; renewals are none. Ask again with `next_cursor` for what came
-// since: a cursor never passes a transition that is still being written.
+// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
+// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3425,6 +4167,30 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params
 		return nil, err
 	}
 	return ParseListEventsResponse(rsp)
+}
+
+// StreamEventsWithResponse Follow what happens
+//
+// Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
+// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
+//
+// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
+// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+//
+// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
+// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
+// comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
+// stream when its replica stops; connect again.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/events/stream (the `StreamEvents` operationId).
+func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*StreamEventsResponse, error) {
+	rsp, err := c.StreamEvents(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStreamEventsResponse(rsp)
 }
 
 // ReadFencedWithResponse Read what was written
@@ -3493,11 +4259,14 @@ func (c *ClientWithResponses) ListLocksWithResponse(ctx context.Context, params 
 //
 // A lock that was never used is a free lock.
 //
+// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
+// is another, somebody joined or left the queue. Renewals are no change.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
-func (c *ClientWithResponses) GetLockWithResponse(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*GetLockResponse, error) {
-	rsp, err := c.GetLock(ctx, name, reqEditors...)
+func (c *ClientWithResponses) GetLockWithResponse(ctx context.Context, name Name, params *GetLockParams, reqEditors ...RequestEditorFn) (*GetLockResponse, error) {
+	rsp, err := c.GetLock(ctx, name, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -3506,7 +4275,13 @@ func (c *ClientWithResponses) GetLockWithResponse(ctx context.Context, name Name
 
 // AcquireLockWithBodyWithResponse Acquire a lock
 //
-// Takes the lock if nobody has it. It does not wait.
+// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+//
+// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+// answers 503 and keeps the place as well. The TTL begins with the grant.
 //
 // Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 // again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -3526,7 +4301,13 @@ func (c *ClientWithResponses) AcquireLockWithBodyWithResponse(ctx context.Contex
 
 // AcquireLockWithResponse Acquire a lock
 //
-// Takes the lock if nobody has it. It does not wait.
+// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
+// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+//
+// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
+// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
+// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
+// answers 503 and keeps the place as well. The TTL begins with the grant.
 //
 // Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
 // again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
@@ -3544,9 +4325,24 @@ func (c *ClientWithResponses) AcquireLockWithResponse(ctx context.Context, name 
 	return ParseAcquireLockResponse(rsp)
 }
 
+// GetQueueWithResponse See who waits, and for what
+//
+// In the order in which they are served.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/locks/{name}/queue (the `GetQueue` operationId).
+func (c *ClientWithResponses) GetQueueWithResponse(ctx context.Context, name Name, reqEditors ...RequestEditorFn) (*GetQueueResponse, error) {
+	rsp, err := c.GetQueue(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetQueueResponse(rsp)
+}
+
 // ReleaseLeaseWithBodyWithResponse Release a lease
 //
-// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 // how, so that the caller learns that its work may have overlapped with somebody else's.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -3562,7 +4358,7 @@ func (c *ClientWithResponses) ReleaseLeaseWithBodyWithResponse(ctx context.Conte
 
 // ReleaseLeaseWithResponse Release a lease
 //
-// Gives the lease up. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
+// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
 // how, so that the caller learns that its work may have overlapped with somebody else's.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -3611,7 +4407,8 @@ func (c *ClientWithResponses) RenewLeaseWithResponse(ctx context.Context, name N
 // RevokeLockWithBodyWithResponse Take a lease away
 //
 // For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-// which the ousted holder's next call and the events show. The next grant has a greater token.
+// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+// and go together, unless `slot` picks one.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3627,7 +4424,8 @@ func (c *ClientWithResponses) RevokeLockWithBodyWithResponse(ctx context.Context
 // RevokeLockWithResponse Take a lease away
 //
 // For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-// which the ousted holder's next call and the events show. The next grant has a greater token.
+// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
+// and go together, unless `slot` picks one.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3844,6 +4642,13 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyWaiters
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -3871,8 +4676,95 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			headers.Link = &value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListEventsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListEventsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseStreamEventsResponse parses an HTTP response from a StreamEventsWithResponse call
+func ParseStreamEventsResponse(rsp *http.Response) (*StreamEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StreamEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest CrossOrigin
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyWaiters
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers StreamEventsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers StreamEventsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -4153,6 +5045,9 @@ func ParseGetLockResponse(rsp *http.Response) (*GetLockResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest BadRequest
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4166,6 +5061,13 @@ func ParseGetLockResponse(rsp *http.Response) (*GetLockResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyWaiters
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -4184,6 +5086,36 @@ func ParseGetLockResponse(rsp *http.Response) (*GetLockResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers GetLockResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 304:
+		var headers GetLockResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers304 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetLockResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetLockResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -4262,6 +5194,13 @@ func ParseAcquireLockResponse(rsp *http.Response) (*AcquireLockResponse, error) 
 		}
 		response.ApplicationProblemJSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyWaiters
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4289,8 +5228,85 @@ func ParseAcquireLockResponse(rsp *http.Response) (*AcquireLockResponse, error) 
 			headers.RetryAfter = &value
 		}
 		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers AcquireLockResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers AcquireLockResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetQueueResponse parses an HTTP response from a GetQueueWithResponse call
+func ParseGetQueueResponse(rsp *http.Response) (*GetQueueResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetQueueResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Queue
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest CrossOrigin
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 503:
+		var headers GetQueueResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

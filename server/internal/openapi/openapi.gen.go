@@ -18,6 +18,7 @@ import (
 // Defines values for Code.
 const (
 	CodeBodyTooLarge         Code = "body_too_large"
+	CodeCapacityMismatch     Code = "capacity_mismatch"
 	CodeCrossOrigin          Code = "cross_origin"
 	CodeInternal             Code = "internal"
 	CodeInvalidRequest       Code = "invalid_request"
@@ -29,6 +30,7 @@ const (
 	CodeNotFound             Code = "not_found"
 	CodeStaleToken           Code = "stale_token"
 	CodeTokenMismatch        Code = "token_mismatch"
+	CodeTooManyWaiters       Code = "too_many_waiters"
 	CodeUnavailable          Code = "unavailable"
 	CodeUnknownOutcome       Code = "unknown_outcome"
 	CodeUnknownToken         Code = "unknown_token"
@@ -40,6 +42,8 @@ const (
 func (e Code) Valid() bool {
 	switch e {
 	case CodeBodyTooLarge:
+		return true
+	case CodeCapacityMismatch:
 		return true
 	case CodeCrossOrigin:
 		return true
@@ -63,6 +67,8 @@ func (e Code) Valid() bool {
 		return true
 	case CodeTokenMismatch:
 		return true
+	case CodeTooManyWaiters:
+		return true
 	case CodeUnavailable:
 		return true
 	case CodeUnknownOutcome:
@@ -80,10 +86,13 @@ func (e Code) Valid() bool {
 
 // Defines values for EventKind.
 const (
-	EventKindExpired  EventKind = "expired"
-	EventKindGranted  EventKind = "granted"
-	EventKindReleased EventKind = "released"
-	EventKindRevoked  EventKind = "revoked"
+	EventKindExpired   EventKind = "expired"
+	EventKindGranted   EventKind = "granted"
+	EventKindLeft      EventKind = "left"
+	EventKindQueued    EventKind = "queued"
+	EventKindReleased  EventKind = "released"
+	EventKindRevoked   EventKind = "revoked"
+	EventKindWithdrawn EventKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the EventKind enum.
@@ -93,9 +102,15 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindGranted:
 		return true
+	case EventKindLeft:
+		return true
+	case EventKindQueued:
+		return true
 	case EventKindReleased:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindWithdrawn:
 		return true
 	default:
 		return false
@@ -120,12 +135,18 @@ func (e HealthStatus) Valid() bool {
 // Defines values for Mode.
 const (
 	Exclusive Mode = "exclusive"
+	Permit    Mode = "permit"
+	Shared    Mode = "shared"
 )
 
 // Valid indicates whether the value is a known member of the Mode enum.
 func (e Mode) Valid() bool {
 	switch e {
 	case Exclusive:
+		return true
+	case Permit:
+		return true
+	case Shared:
 		return true
 	default:
 		return false
@@ -198,8 +219,34 @@ func (e VerdictStanding) Valid() bool {
 	}
 }
 
+// Defines values for WaiterWaitsFor.
+const (
+	Call   WaiterWaitsFor = "call"
+	Leases WaiterWaitsFor = "leases"
+	Turn   WaiterWaitsFor = "turn"
+)
+
+// Valid indicates whether the value is a known member of the WaiterWaitsFor enum.
+func (e WaiterWaitsFor) Valid() bool {
+	switch e {
+	case Call:
+		return true
+	case Leases:
+		return true
+	case Turn:
+		return true
+	default:
+		return false
+	}
+}
+
 // AcquireRequest defines model for AcquireRequest.
 type AcquireRequest struct {
+	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	//
+	// Example: 3
+	Capacity *Capacity `json:"capacity,omitempty"`
+
 	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
 	//
 	// Example: 0
@@ -209,6 +256,11 @@ type AcquireRequest struct {
 	//
 	// Example: worker-1
 	Holder string `json:"holder"`
+
+	// KeepPlace Whether the place is kept for ten seconds when the wait is over, for the next call with this `lease_id`, which must be given; false if not given. A call whose connection is cut leaves the queue all the same.
+	//
+	// Example: true
+	KeepPlace *bool `json:"keep_place,omitempty"`
 
 	// LeaseID A random UUID of your own. Keep it secret. Without it the service draws one, and a lost answer cannot be asked for again.
 	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
@@ -223,21 +275,34 @@ type AcquireRequest struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
 	// TTLMs How long the lease lives without a renewal; 30000 if not given. A deployment may allow less.
 	//
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
+
+	// WaitMs For how long to wait in the queue; 0 if not given, which only tries.
+	//
+	// Example: 30000
+	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
+
+// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+//
+// Example: 3
+type Capacity = int
 
 // Code | code | status | means |
 // | --- | --- | --- |
 // | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
 // | `lock_held` | 409 | somebody else has the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
-// | `lease_id_in_use` | 409 | the lease_id belongs to another lease |
+// | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
+// | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
+// | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
 // | `token_mismatch` | 409 | that token does not hold the lock |
 // | `version_mismatch` | 409 | the fenced resource is at another version |
 // | `stale_token` | 412 | a greater token has been granted or seen |
@@ -257,32 +322,42 @@ type Code string
 type Event struct {
 	At time.Time `json:"at"`
 
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
-	//
-	// Example: 41
-	FencingToken Token     `json:"fencing_token"`
-	Holder       string    `json:"holder"`
-	ID           int64     `json:"id"`
-	Kind         EventKind `json:"kind"`
-	Lock         string    `json:"lock"`
+	// FencingToken Missing on `queued` and `left`.
+	FencingToken *int64 `json:"fencing_token,omitempty"`
+	Holder       string `json:"holder"`
+	ID           int64  `json:"id"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
+	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
+	Kind EventKind `json:"kind"`
+	Lock string    `json:"lock"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Reason Of a revocation.
+	// Place Of a waiter: the revision at which it was queued. On `queued`, `left`, on `granted` where the grant came out of the queue, and on
+	// `withdrawn` where the place is kept.
+	Place *int64 `json:"place,omitempty"`
+
+	// Reason On `revoked`, `left` and `withdrawn`.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
-// EventKind defines model for EventKind.
+// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
 type EventKind string
 
 // EventPage defines model for EventPage.
 type EventPage struct {
 	Events []Event `json:"events"`
 
-	// NextCursor Ask with this for what comes after; on an empty page it is where you were.
+	// Gap True if events are missing before this page, for they are not kept any longer; missing otherwise.
+	Gap *bool `json:"gap,omitempty"`
+
+	// NextCursor Ask with this for what comes after.
 	NextCursor string `json:"next_cursor"`
 }
 
@@ -314,6 +389,9 @@ type FencedWrite struct {
 	IfVersion *int64 `json:"if_version,omitempty"`
 	Lock      string `json:"lock"`
 
+	// Slot Of a permit: the token must be the one that sits in this slot now, rather than the newest of the lock. Use one key a slot.
+	Slot *int `json:"slot,omitempty"`
+
 	// Value Any JSON, null included.
 	Value *Value `json:"value"`
 }
@@ -344,10 +422,11 @@ type Holding struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Slot 0 for exclusive leases.
+	// Slot 0 for exclusive leases, from 1 on for others.
 	Slot int `json:"slot"`
 }
 
@@ -379,17 +458,24 @@ type Lease struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode Exclusive leases conflict with every other lease of the name.
-	Mode  Mode   `json:"mode"`
-	Name  string `json:"name"`
-	TTLMs int64  `json:"ttl_ms"`
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode Mode   `json:"mode"`
+	Name string `json:"name"`
+
+	// Slot 0 for exclusive leases, from 1 on for others. What permits guard is fenced by name and slot.
+	Slot  int   `json:"slot"`
+	TTLMs int64 `json:"ttl_ms"`
 }
 
 // Lock defines model for Lock.
 type Lock struct {
 	AsOf time.Time `json:"as_of"`
 
-	// ChangedAt When it last changed hands; missing if it never did.
+	// Capacity How many permits there are, while any is out; missing otherwise.
+	Capacity *int `json:"capacity,omitempty"`
+
+	// ChangedAt When the last transition was; missing if there never was one.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
 	// FencingToken The newest granted; 0 if there was none.
@@ -397,11 +483,14 @@ type Lock struct {
 	Leases       []Holding `json:"leases"`
 	Name         string    `json:"name"`
 
-	// Revision How often the lock changed hands. Renewals do not count.
+	// Revision How many transitions there were, as the events tell them. Renewals do not count.
 	Revision int64 `json:"revision"`
 
 	// State In `grace` the lease is past its end, and only its holder may go on with it.
 	State State `json:"state"`
+
+	// Waiters How many wait in the queue; see /v1/locks/{name}/queue.
+	Waiters int `json:"waiters"`
 }
 
 // LockPage defines model for LockPage.
@@ -417,17 +506,23 @@ type LockPage struct {
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
 
-// Mode Exclusive leases conflict with every other lease of the name.
+// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 type Mode string
 
 // Problem RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Problem struct {
+	// Capacity Of the permits that are out or waited for.
+	Capacity *int `json:"capacity,omitempty"`
+
 	// Code | code | status | means |
 	// | --- | --- | --- |
 	// | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
 	// | `lock_held` | 409 | somebody else has the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
-	// | `lease_id_in_use` | 409 | the lease_id belongs to another lease |
+	// | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
+	// | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
+	// | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
 	// | `token_mismatch` | 409 | that token does not hold the lock |
 	// | `version_mismatch` | 409 | the fenced resource is at another version |
 	// | `stale_token` | 412 | a greater token has been granted or seen |
@@ -459,6 +554,9 @@ type Problem struct {
 	// NewestToken The greatest token granted or seen.
 	NewestToken *int64 `json:"newest_token,omitempty"`
 
+	// PlaceKeptMs For how long your place in the queue is kept.
+	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
+
 	// Pointer JSON Pointer to the member at fault, or the name of the parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
@@ -474,10 +572,23 @@ type Problem struct {
 
 	// Version The version that the fenced resource has.
 	Version *int64 `json:"version,omitempty"`
+
+	// WaitersAhead How many wait for the lock and are served before.
+	WaitersAhead *int `json:"waiters_ahead,omitempty"`
 }
 
 // ProblemEnded How the lost lease ended; missing where that is not known.
 type ProblemEnded string
+
+// Queue defines model for Queue.
+type Queue struct {
+	AsOf time.Time `json:"as_of"`
+	Name string    `json:"name"`
+
+	// Revision Of the lock.
+	Revision int64    `json:"revision"`
+	Waiters  []Waiter `json:"waiters"`
+}
 
 // ReleaseRequest defines model for ReleaseRequest.
 type ReleaseRequest struct {
@@ -494,6 +605,13 @@ type RenewRequest struct {
 
 // RevokeRequest defines model for RevokeRequest.
 type RevokeRequest struct {
+	// AcquiredAt When the one lease that is meant was granted, as the lock shows it. Give it with `slot` for a shared lease: the slot may have been
+	// taken by the next reader since, with the same token.
+	//
+	//
+	// Example: 2026-01-02T03:04:05.678901Z
+	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
+
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -501,6 +619,9 @@ type RevokeRequest struct {
 
 	// Reason Why, for the ousted holder and for the events.
 	Reason string `json:"reason"`
+
+	// Slot The slot of the one lease that is meant; all that have the token if not given.
+	Slot *int `json:"slot,omitempty"`
 }
 
 // State In `grace` the lease is past its end, and only its holder may go on with it.
@@ -545,6 +666,9 @@ type VerifyRequest struct {
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
+
+	// Slot The slot that it must sit in; any if not given.
+	Slot *int `json:"slot,omitempty"`
 }
 
 // Version defines model for Version.
@@ -553,6 +677,47 @@ type Version struct {
 	Go      string  `json:"go"`
 	Version string  `json:"version"`
 }
+
+// Waiter defines model for Waiter.
+type Waiter struct {
+	// Attached Whether a call waits there now. Others pass while none does.
+	Attached bool `json:"attached"`
+
+	// Behind How many in the queue are served before.
+	Behind int `json:"behind"`
+
+	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	//
+	// Example: 3
+	Capacity *Capacity `json:"capacity,omitempty"`
+	Holder   string    `json:"holder"`
+	JoinedAt time.Time `json:"joined_at"`
+
+	// Leases If it waits for leases, those that it cannot be granted beside.
+	Leases []Holding `json:"leases"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode Mode `json:"mode"`
+
+	// Place The lock's revision when the waiter joined; the events that tell of it have it, too.
+	Place int64 `json:"place"`
+
+	// PlaceKeptMs For how long the place is kept; missing while a call waits.
+	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
+
+	// Position 1 for the first in the queue.
+	Position int   `json:"position"`
+	WaitedMs int64 `json:"waited_ms"`
+
+	// WaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
+	// many. `call`: no call waits at the place now.
+	WaitsFor WaiterWaitsFor `json:"waits_for"`
+}
+
+// WaiterWaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
+// many. `call`: no call waits at the place now.
+type WaiterWaitsFor string
 
 // Cursor defines model for Cursor.
 type Cursor = string
@@ -569,6 +734,9 @@ type Name = string
 // Prefix defines model for Prefix.
 type Prefix = string
 
+// WaitMs defines model for WaitMs.
+type WaitMs = int64
+
 // BadRequest RFC 9457. Members from `pointer` on are there where the code calls for them.
 type BadRequest = Problem
 
@@ -583,6 +751,9 @@ type Internal = Problem
 
 // LeaseLost RFC 9457. Members from `pointer` on are there where the code calls for them.
 type LeaseLost = Problem
+
+// TooManyWaiters RFC 9457. Members from `pointer` on are there where the code calls for them.
+type TooManyWaiters = Problem
 
 // Unavailable RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Unavailable = Problem
@@ -603,6 +774,24 @@ type ListEventsParams struct {
 
 	// Cursor The `next_cursor` of the page before.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// WaitMs For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
+}
+
+// StreamEventsParams defines parameters for StreamEvents.
+type StreamEventsParams struct {
+	// Lock Only events of this lock.
+	Lock *string `form:"lock,omitempty" json:"lock,omitempty"`
+
+	// Prefix Only names that begin with this.
+	Prefix *Prefix `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// LastEventID The `id` of the last event that was received. It goes before `cursor`.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
@@ -621,6 +810,15 @@ type ListLocksParams struct {
 
 	// Cursor The `next_cursor` of the page before.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// GetLockParams defines parameters for GetLock.
+type GetLockParams struct {
+	// WaitMs For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
+
+	// IfNoneMatch The `ETag` of an answer before. If the lock has not changed since, the answer is 304.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // WriteFencedJSONRequestBody defines body for WriteFenced for application/json ContentType.
@@ -658,6 +856,9 @@ type ServerInterface interface {
 	// ListEvents List what happened
 	// (GET /v1/events)
 	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
+	// StreamEvents Follow what happens
+	// (GET /v1/events/stream)
+	StreamEvents(w http.ResponseWriter, r *http.Request, params StreamEventsParams)
 	// ReadFenced Read what was written
 	// (GET /v1/fenced/{key})
 	ReadFenced(w http.ResponseWriter, r *http.Request, key Key)
@@ -669,10 +870,13 @@ type ServerInterface interface {
 	ListLocks(w http.ResponseWriter, r *http.Request, params ListLocksParams)
 	// GetLock Look at a lock
 	// (GET /v1/locks/{name})
-	GetLock(w http.ResponseWriter, r *http.Request, name Name)
+	GetLock(w http.ResponseWriter, r *http.Request, name Name, params GetLockParams)
 	// AcquireLock Acquire a lock
 	// (POST /v1/locks/{name}/acquire)
 	AcquireLock(w http.ResponseWriter, r *http.Request, name Name)
+	// GetQueue See who waits, and for what
+	// (GET /v1/locks/{name}/queue)
+	GetQueue(w http.ResponseWriter, r *http.Request, name Name)
 	// ReleaseLease Release a lease
 	// (POST /v1/locks/{name}/release)
 	ReleaseLease(w http.ResponseWriter, r *http.Request, name Name)
@@ -724,6 +928,12 @@ func (_ Unimplemented) ListEvents(w http.ResponseWriter, r *http.Request, params
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// StreamEvents Follow what happens
+// (GET /v1/events/stream)
+func (_ Unimplemented) StreamEvents(w http.ResponseWriter, r *http.Request, params StreamEventsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ReadFenced Read what was written
 // (GET /v1/fenced/{key})
 func (_ Unimplemented) ReadFenced(w http.ResponseWriter, r *http.Request, key Key) {
@@ -744,13 +954,19 @@ func (_ Unimplemented) ListLocks(w http.ResponseWriter, r *http.Request, params 
 
 // GetLock Look at a lock
 // (GET /v1/locks/{name})
-func (_ Unimplemented) GetLock(w http.ResponseWriter, r *http.Request, name Name) {
+func (_ Unimplemented) GetLock(w http.ResponseWriter, r *http.Request, name Name, params GetLockParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
 // AcquireLock Acquire a lock
 // (POST /v1/locks/{name}/acquire)
 func (_ Unimplemented) AcquireLock(w http.ResponseWriter, r *http.Request, name Name) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetQueue See who waits, and for what
+// (GET /v1/locks/{name}/queue)
+func (_ Unimplemented) GetQueue(w http.ResponseWriter, r *http.Request, name Name) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -910,8 +1126,101 @@ func (siw *ServerInterfaceWrapper) ListEvents(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// ------------- Optional query parameter "wait_ms" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait_ms", r.URL.Query(), &params.WaitMs, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "wait_ms"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "wait_ms", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListEvents(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// StreamEvents operation middleware
+func (siw *ServerInterfaceWrapper) StreamEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StreamEventsParams
+
+	// ------------- Optional query parameter "lock" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "lock", r.URL.Query(), &params.Lock, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "lock"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "lock", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", r.URL.Query(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "prefix"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "prefix", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StreamEvents(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1073,8 +1382,45 @@ func (siw *ServerInterfaceWrapper) GetLock(w http.ResponseWriter, r *http.Reques
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetLockParams
+
+	// ------------- Optional query parameter "wait_ms" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait_ms", r.URL.Query(), &params.WaitMs, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "wait_ms"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "wait_ms", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetLock(w, r, name)
+		siw.Handler.GetLock(w, r, name, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1101,6 +1447,32 @@ func (siw *ServerInterfaceWrapper) AcquireLock(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.AcquireLock(w, r, name)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetQueue operation middleware
+func (siw *ServerInterfaceWrapper) GetQueue(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", chi.URLParam(r, "name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetQueue(w, r, name)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1345,10 +1717,16 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/v1/locks/{name}", wrapper.GetLock)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/locks/{name}/queue", wrapper.GetQueue)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/locks", wrapper.ListLocks)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/events", wrapper.ListEvents)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/events/stream", wrapper.StreamEvents)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/tokens/verify", wrapper.VerifyToken)

@@ -1,0 +1,127 @@
+package locktest_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func (m *memory) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
+		return lock.Lock{}, err
+	}
+	l, _ := m.look(name)
+	return l, nil
+}
+
+// look returns the lock and what is closed when anything happens after that.
+func (m *memory) look(name string) (lock.Lock, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state(name).Lock(time.Now()), m.news
+}
+
+func (m *memory) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	w, err := w.Resolve()
+	if err := cmp.Or(err, overdue(ctx)); err != nil {
+		return lock.Lock{}, err
+	}
+	over := time.Now().Add(w.Wait)
+	for {
+		l, news := m.look(w.Name)
+		if l.Version() != w.Seen || !time.Now().Before(over) {
+			return l, nil
+		}
+		next := over
+		if at := l.Turns(); !at.IsZero() && at.Before(over) {
+			next = at
+		}
+		if err := until(ctx, news, next); err != nil {
+			return lock.Lock{}, err
+		}
+	}
+}
+
+func (r replica) Queue(ctx context.Context, name string) (lock.Queue, error) {
+	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
+		return lock.Queue{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state(name).Waiting(time.Now(), r.self), nil
+}
+
+func (m *memory) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	var page lock.Page[lock.Lock]
+	q, err := q.Resolve()
+	if err := cmp.Or(err, overdue(ctx)); err != nil {
+		return page, err
+	}
+	after, ok := strings.CutPrefix(q.Cursor, "after ")
+	if q.Cursor != "" && !ok {
+		return page, lock.Invalid("cursor", "is not one that this service gave")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.locks {
+		l := s.Lock(time.Now())
+		has := slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder })
+		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.Phase == "" || l.Phase == q.Phase) && (q.Holder == "" || has) {
+			page.Items = append(page.Items, l)
+		}
+	}
+	slices.SortFunc(page.Items, func(a, b lock.Lock) int { return strings.Compare(a.Name, b.Name) })
+	if len(page.Items) > q.Limit {
+		page.Items = page.Items[:q.Limit]
+		page.Next = "after " + page.Items[q.Limit-1].Name
+	}
+	return page, nil
+}
+
+func (m *memory) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	q, err := q.Resolve()
+	if err := cmp.Or(err, overdue(ctx)); err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	over := time.Now().Add(q.Wait)
+	for {
+		page, news, err := m.page(q)
+		if err != nil || len(page.Items) > 0 || !time.Now().Before(over) {
+			return page, err
+		}
+		if err := until(ctx, news, over); err != nil {
+			return lock.Page[lock.Event]{}, err
+		}
+		q.Cursor = page.Next
+	}
+}
+
+// page returns the page that there is, and what is closed when there is more.
+func (m *memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var page lock.Page[lock.Event]
+	last, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
+	if q.Cursor == lock.CursorNow {
+		last, err = int64(len(m.events)), nil
+	}
+	if err != nil || last < 0 || last > int64(len(m.events)) {
+		return page, nil, lock.Invalid("cursor", "is not one that this service gave")
+	}
+	for _, e := range m.events[last:] {
+		if len(page.Items) == q.Limit {
+			break
+		}
+		last = e.ID
+		if (q.Name == "" || q.Name == e.Name) && strings.HasPrefix(e.Name, q.Prefix) {
+			page.Items = append(page.Items, e)
+		}
+	}
+	page.Next = strconv.FormatInt(last, 10)
+	return page, m.news, nil
+}

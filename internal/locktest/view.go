@@ -1,0 +1,121 @@
+package locktest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func viewing() cases {
+	return cases{
+		"a lock never used has an empty queue":           viewNothing,
+		"waiters are shown in order, and what they want": viewOrder,
+		"the first is shown with the leases in its way":  viewLeases,
+		"a place at which nobody waits is shown as such": viewKept,
+		"how many wait is told of the lock as well":      viewCount,
+		"a queue shows no secret":                        viewSecret,
+	}
+}
+
+func viewNothing(s *scene) {
+	if q := s.queue(s.name); q.Revision != 0 || len(q.Waiters) != 0 {
+		s.Errorf("the queue is %+v", q)
+	}
+	if got := s.names(lock.LockQuery{Prefix: s.name}); len(got) != 0 {
+		s.Errorf("looking at a queue made %v known", got)
+	}
+}
+
+func viewOrder(s *scene) {
+	s.granted(lock.Acquire{})
+	want := []lock.Waiting{
+		{Holder: "alone", Mode: lock.Exclusive, Reason: lock.WaitsForLeases},
+		{Holder: "reader & <b>", Mode: lock.Shared, Reason: lock.WaitsForTurn},
+		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, Reason: lock.WaitsForTurn},
+	}
+	for _, w := range want {
+		s.joins(lock.Acquire{Holder: w.Holder, Mode: w.Mode, Capacity: w.Capacity})
+	}
+	q, events := s.queue(s.name), s.recorded(s.name, 4)
+	if q.Revision != 4 || len(q.Waiters) != 3 {
+		s.Fatalf("the queue is %+v", q)
+	}
+	for i, got := range q.Waiters {
+		if w := want[i]; got.Position != i+1 || got.Place != int64(i+2) || got.Behind != i || !got.Attached || got.KeptFor != 0 ||
+			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.Reason != w.Reason {
+			s.Errorf("in position %d there is shown %+v", i+1, got)
+		}
+		if joined := events[i+1]; !near(got.JoinedAt, joined.At) || joined.Place != got.Place || joined.Holder != got.Holder {
+			s.Errorf("%+v was told to have joined by %+v", got, joined)
+		}
+		if waited := q.AsOf.Sub(got.JoinedAt); (got.Waited - waited).Abs() > 2*time.Millisecond {
+			s.Errorf("between %v and %v there waited for %v %+v", got.JoinedAt, q.AsOf, got.Waited, got)
+		}
+	}
+}
+
+func viewLeases(s *scene) {
+	g := s.permits(threePermits)
+	s.joins(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
+	s.joins(lock.Acquire{Holder: "alone"})
+	q := s.queue(s.name).Waiters
+	if len(q) != 2 || len(q[0].For) != threePermits || len(q[1].For) != 0 {
+		s.Fatalf("the queue is %+v", q)
+	}
+	for i, h := range q[0].For {
+		if h.Holder != g[i].Holder || h.Slot != g[i].Slot || h.Token != g[i].Token || h.Mode != lock.Permit ||
+			!near(h.ExpiresAt, g[i].ExpiresAt) || h.Remaining <= 0 || h.Remaining > alive {
+			s.Errorf("the first waits for %+v, shown as %+v", g[i].Lease, h)
+		}
+	}
+}
+
+func viewKept(s *scene) {
+	s.inTime(func(s *scene) error {
+		s.granted(lock.Acquire{})
+		if err := s.steps(lock.Acquire{Holder: "second"}); err != nil {
+			return err
+		}
+		s.joins(lock.Acquire{Holder: "third"})
+		q := s.queue(s.name).Waiters
+		if len(q) != 2 {
+			return fmt.Errorf("the queue is %+v", q)
+		}
+		if kept := q[0]; kept.Attached || kept.Reason != lock.WaitsForCall || kept.KeptFor <= 0 || kept.KeptFor > lock.KeepPlace || kept.Place != 2 {
+			return fmt.Errorf("the place at which nobody waits is shown as %+v", kept)
+		}
+		if third := q[1]; third.Position != 2 || third.Behind != 0 || third.Reason != lock.WaitsForLeases || !third.Attached {
+			return fmt.Errorf("who waits behind a place at which nobody does is shown as %+v", third)
+		}
+		return nil
+	})
+}
+
+func viewCount(s *scene) {
+	first := s.granted(lock.Acquire{})
+	w := s.line(3)
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	s.must(err)
+	if len(page.Items) != 1 || page.Items[0].Waiters != 3 {
+		s.Errorf("the list is %+v", page.Items)
+	}
+	if l := s.look(s.name); l.Waiters != 3 || l.Revision != 4 {
+		s.Errorf("with three that wait the lock is %+v", l)
+	}
+	w[1].leaves()
+	s.remain("waiter 1", "waiter 3")
+	s.must(s.release(first))
+	w[0].has()
+	if l := s.look(s.name); l.Waiters != 1 {
+		s.Errorf("with one that waits the lock is %+v", l)
+	}
+}
+
+func viewSecret(s *scene) {
+	first := s.granted(lock.Acquire{})
+	w := s.line(2)
+	w[0].leaves()
+	s.remain("waiter 2")
+	s.secretFree([]any{s.queue(s.name), s.look(s.name), s.recorded(s.name, 4)}, first.ID, w[0].asked.LeaseID, w[1].asked.LeaseID)
+}

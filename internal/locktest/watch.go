@@ -1,0 +1,232 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func watching() cases {
+	return cases{
+		"what is not as it was seen is returned at once":        watchAtOnce,
+		"a watch waits until the lock is granted":               watchGrant,
+		"a watch waits until the lock is released":              watchRelease,
+		"a watch waits until somebody joins or leaves a queue":  watchQueue,
+		"a watch sees time end a lease, though nobody asks":     watchTime,
+		"a watch does not sleep over the end of a lease":        watchEnd,
+		"a renewal is no change":                                watchRenewal,
+		"a watch that is over returns the lock as it is":        watchOver,
+		"20 who watch all see the change":                       watchMany,
+		"a watch ends with its context":                         watchContext,
+		"a watcher that goes on from what it saw misses no end": watchOn,
+	}
+}
+
+// watched is a watch under way.
+type watched struct {
+	lock lock.Lock
+	err  error
+}
+
+// watches watches the lock from what is known of it, for as long as may be.
+func (s *scene) watches(seen lock.Lock) <-chan watched {
+	done := make(chan watched, 1)
+	go func() {
+		for {
+			l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.LongestWait})
+			if err != nil || l.Version() != seen.Version() {
+				done <- watched{l, err}
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// sees waits until the watch is over, and returns what it saw.
+func (s *scene) sees(done <-chan watched) lock.Lock {
+	s.Helper()
+	select {
+	case w := <-done:
+		s.must(w.err)
+		return w.lock
+	case <-s.ctx.Done():
+		s.Fatal("a watch never ended")
+		return lock.Lock{}
+	}
+}
+
+func watchAtOnce(s *scene) {
+	for _, seen := range []string{"", "1.1.held.1.0", "0.0.held.0.0", "x", "a version that no lock has", "\"\r\n"} {
+		l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.LongestWait})
+		s.must(err)
+		if l.Name != s.name || l.Phase != lock.Free || l.Revision != 0 || l.AsOf.IsZero() {
+			s.Errorf("a lock never used is seen as %+v", l)
+		}
+	}
+	before := s.look(s.name)
+	g := s.granted(lock.Acquire{Metadata: []byte(`{"a":1}`)})
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.LongestWait})
+	s.must(err)
+	if l.Phase != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token || !sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
+		s.Errorf("a held lock is seen as %+v", l)
+	}
+}
+
+func watchGrant(s *scene) {
+	for range 5 {
+		w := s.watches(s.look(s.name))
+		g := s.granted(lock.Acquire{})
+		if l := s.sees(w); l.Phase != lock.Held || l.Token != g.Token {
+			s.Errorf("the grant is seen as %+v", l)
+		}
+		s.must(s.release(g))
+	}
+}
+
+func watchRelease(s *scene) {
+	for range 5 {
+		g := s.granted(lock.Acquire{})
+		w := s.watches(s.look(s.name))
+		s.must(s.release(g))
+		if l := s.sees(w); l.Phase != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
+			s.Errorf("the release is seen as %+v", l)
+		}
+	}
+}
+
+func watchQueue(s *scene) {
+	s.granted(lock.Acquire{})
+	w := s.watches(s.look(s.name))
+	waiter := s.joins(lock.Acquire{Holder: "waiter"})
+	if l := s.sees(w); l.Phase != lock.Held || l.Waiters != 1 || l.Revision != 2 {
+		s.Errorf("a waiter that joins is seen as %+v", l)
+	}
+	w = s.watches(s.look(s.name))
+	waiter.leaves()
+	if l := s.sees(w); l.Phase != lock.Held || l.Waiters != 0 || l.Revision != 3 {
+		s.Errorf("a waiter that leaves is seen as %+v", l)
+	}
+}
+
+func watchTime(s *scene) {
+	g := s.granted(lock.Acquire{TTL: 3 * brief, Grace: 3 * brief})
+	for l := s.look(s.name); l.Phase != lock.Free; {
+		next := s.sees(s.watches(l))
+		switch {
+		case next.Phase == l.Phase:
+			s.Errorf("the lock is %+v, before it was %+v", next, l)
+		case next.Phase == lock.InGrace && next.AsOf.Before(g.ExpiresAt.Add(-time.Millisecond)):
+			s.Errorf("the lease is in its grace %v before its end", g.ExpiresAt.Sub(next.AsOf))
+		case next.Phase == lock.Free && next.AsOf.Before(g.OverAt().Add(-time.Millisecond)):
+			s.Errorf("the lock is free %v before the grace's end", g.OverAt().Sub(next.AsOf))
+		}
+		l = next
+	}
+}
+
+// watchEnd has the grace outlive the wait, so that nothing but time happens. It
+// needs to see the lock before the lease's end, and takes a longer TTL until it does.
+func watchEnd(s *scene) {
+	ttl := 3 * brief
+	g := s.granted(lock.Acquire{TTL: ttl, Grace: lock.LongestGrace})
+	seen := s.look(s.name)
+	for seen.Phase != lock.Held {
+		s.must(s.release(g))
+		ttl *= 2
+		g = s.granted(lock.Acquire{TTL: ttl, Grace: lock.LongestGrace})
+		seen = s.look(s.name)
+	}
+	began := time.Now()
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.LongestWait})
+	s.must(err)
+	if took := time.Since(began); l.Phase != lock.InGrace || took > lock.LongestWait/2+ttl {
+		s.Errorf("after %v the lock is seen as %+v", took, l)
+	}
+}
+
+func watchRenewal(s *scene) {
+	g := s.granted(lock.Acquire{})
+	before := s.look(s.name)
+	_, err := s.renew(g, 2*alive)
+	s.must(err)
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: brief})
+	s.must(err)
+	if l.Version() != before.Version() {
+		s.Errorf("a renewal changed %+v to %+v", before, l)
+	}
+	if moved := l.Leases[0].ExpiresAt.Sub(before.Leases[0].ExpiresAt); moved < alive-time.Millisecond {
+		s.Errorf("the end moved by %v", moved)
+	}
+}
+
+func watchOver(s *scene) {
+	g := s.granted(lock.Acquire{})
+	before, began := s.look(s.name), time.Now()
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: 3 * brief})
+	s.must(err)
+	if took := time.Since(began); took < 3*brief-lateness {
+		s.Errorf("a wait of %v was over after %v", 3*brief, took)
+	}
+	if l.Version() != before.Version() || len(l.Leases) != 1 || l.Leases[0].Token != g.Token {
+		s.Errorf("the lock is %+v, before it was %+v", l, before)
+	}
+	if l.AsOf.Before(before.AsOf) {
+		s.Errorf("the lock is as of %v, before it was as of %v", l.AsOf, before.AsOf)
+	}
+	l, err = s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version()})
+	s.must(err)
+	if l.Version() != before.Version() {
+		s.Errorf("without a wait the lock is %+v, before it was %+v", l, before)
+	}
+}
+
+func watchMany(s *scene) {
+	g := s.granted(lock.Acquire{})
+	seen := s.look(s.name)
+	var all []<-chan watched
+	for range 20 {
+		all = append(all, s.watches(seen))
+	}
+	s.must(s.release(g))
+	for _, w := range all {
+		if l := s.sees(w); l.Phase != lock.Free {
+			s.Errorf("the release is seen as %+v", l)
+		}
+	}
+}
+
+func watchContext(s *scene) {
+	seen := s.look(s.name)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, brief, errors.New("enough"))
+	defer cancel()
+	_, err := s.locks.Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.LongestWait})
+	s.refused(err, lock.ErrUnavailable)
+}
+
+// watchOn follows the lock through changes that it may see together, and comes to
+// the last.
+func watchOn(s *scene) {
+	const rounds = 20
+	last := make(chan watched, 1)
+	go func() {
+		var l lock.Lock
+		var err error
+		for seen := ""; err == nil && l.Revision < 2*rounds; seen = l.Version() {
+			before := l.Revision
+			l, err = s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.LongestWait})
+			if l.Revision < before {
+				err = errors.Join(err, errors.New("the lock went back to an earlier revision"))
+			}
+		}
+		last <- watched{l, err}
+	}()
+	for range rounds {
+		s.released(lock.Acquire{})
+	}
+	if l := s.sees(last); l.Phase != lock.Free || l.Revision != 2*rounds {
+		s.Errorf("at last the lock is seen as %+v", l)
+	}
+}

@@ -1,0 +1,109 @@
+package lock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	t.Run("frees the lock, and again changes nothing", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.must(acquire(1))
+		w.must(release(1))
+		if d := w.must(release(1)); d.Changed || w.state.Lock(w.now).Phase != lock.Free {
+			t.Errorf("decided %+v", d)
+		}
+	})
+	t.Run("again after others held the lock still succeeds, and takes nothing from them", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.must(acquire(1))
+		w.must(release(1))
+		w.must(acquire(2))
+		w.must(release(1))
+		w.must(renew(2))
+	})
+	t.Run("of a lease that expired says so", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.must(acquire(1))
+		w.pass(time.Hour)
+		if e := w.refused(release(1), lock.ErrLeaseLost); e.Ended != lock.Expired || !e.EndedAt.Equal(w.now) {
+			t.Errorf("refused with %+v", e)
+		}
+	})
+	t.Run("works in the grace", func(t *testing.T) {
+		t.Parallel()
+		w := inGrace(t)
+		w.must(release(1))
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	t.Run("ends the lease, and its holder learns why", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.must(acquire(1))
+		w.must(revoke(1, nil))
+		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Revoked || e.Reason != "maintenance" {
+			t.Errorf("refused with %+v", e)
+		}
+		if d := w.must(acquire(2)); d.Grant.Token != 2 {
+			t.Errorf("next token %d", d.Grant.Token)
+		}
+	})
+	t.Run("again succeeds while nobody was granted the lock since", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.must(acquire(1))
+		w.must(revoke(1, nil))
+		if d := w.must(revoke(1, nil)); d.Changed {
+			t.Error("revoked twice")
+		}
+		w.must(acquire(2))
+		w.refused(revoke(1, nil), lock.ErrTokenMismatch)
+	})
+	t.Run("of a token that does not hold the lock is refused", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.refused(revoke(7, nil), lock.ErrTokenMismatch)
+		w.must(acquire(1))
+		if e := w.refused(revoke(7, nil), lock.ErrTokenMismatch); e.Token != 7 || e.Newest != 1 {
+			t.Errorf("refused with %+v", e)
+		}
+		w.must(release(1))
+		w.refused(revoke(1, nil), lock.ErrTokenMismatch)
+	})
+}
+
+func TestExpireEndsWhatIsOverAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(acquire(1))
+	if d := w.must(lock.Sweep{Name: name}); d.Changed {
+		t.Error("ended a lease that was not over")
+	}
+	w.pass(10 * time.Second)
+	if d := w.must(lock.Sweep{Name: name}); len(d.Events) != 1 || d.Events[0].Kind != lock.Expired {
+		t.Errorf("decided %+v", d)
+	}
+	if d := w.must(lock.Sweep{Name: name}); d.Changed {
+		t.Error("ended it twice")
+	}
+}
+
+func TestALocksTimeDoesNotRunBackwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(acquire(1))
+	w.pass(-time.Hour)
+	d := w.must(release(1))
+	if !d.Now.Equal(t0) || !d.Events[0].At.Equal(t0) {
+		t.Errorf("decided at %v, before the grant at %v", d.Now, t0)
+	}
+}

@@ -1,0 +1,188 @@
+package lock
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Why a waiter left the queue, or a grant was withdrawn: the reasons of events.
+const (
+	waitOver   = "the wait was over"
+	clientGone = "the client was gone"
+	callLost   = "the call was lost"
+	givenUp    = "the place was given up"
+	notKept    = "nobody came back to the place"
+	notClaimed = "nobody fetched the grant"
+)
+
+// fits is whether a lease of the mode can be had beside those that there are.
+func (s State) fits(m Mode, capacity int) bool {
+	if len(s.Leases) == 0 {
+		return true
+	}
+	switch first := s.Leases[0]; {
+	case m != first.Mode || m == Exclusive:
+		return false
+	case m == Permit:
+		return capacity == s.Capacity && len(s.Leases) < capacity
+	}
+	return len(s.Leases) < MaxTogether
+}
+
+// promote grants the lock to the longest prefix of the queue that fits, of those
+// who are there; drops places that are not kept any longer; and passes over those
+// at which nobody waits. It is a pass in the order of the queue, so nobody is
+// overtaken: the first who does not fit is in the way of all behind, and so
+// neither readers nor writers starve.
+func (t *turn) promote() {
+	queue, blocked := t.state.Queue, false
+	var left []Waiter // nil while the queue is as it was
+	for i := range queue {
+		w, stays := t.serve(&queue[i], &blocked)
+		if left == nil && stays && w == &queue[i] {
+			continue
+		}
+		if left == nil {
+			left = append(make([]Waiter, 0, len(queue)), queue[:i]...)
+		}
+		if stays {
+			left = append(left, *w)
+		}
+	}
+	if left != nil {
+		t.state.Queue = left
+	}
+}
+
+// serve sees to a waiter, unless those before it are in the way, and returns it as
+// it is then, and whether it stays in the queue.
+func (t *turn) serve(w *Waiter, blocked *bool) (*Waiter, bool) {
+	switch {
+	case w.Offered:
+		return w, true
+	case t.lapsed(w):
+		t.left(*w, notKept)
+		return w, false
+	case *blocked, !t.attached(w):
+		return w, true
+	case !t.state.fits(w.Want.Mode, w.Capacity):
+		*blocked = true
+		return w, true
+	}
+	return t.give(*w)
+}
+
+// give grants the lock to the waiter. One of another replica stays in the queue
+// until it has fetched the grant, should that replica be gone.
+func (t *turn) give(w Waiter) (*Waiter, bool) {
+	w.Offered = w.Replica != t.view.Self
+	want := w.Want
+	want.Attachment = w.Attachment
+	if w.Offered {
+		want.ClaimBy = t.now.Add(ClaimWithin)
+	}
+	t.grant(want, w.Capacity, w.Place)
+	t.promoted = append(t.promoted, w)
+	return &w, w.Offered
+}
+
+// attached is whether somebody is there to get the lock. Whether a replica lives
+// is judged by the clock as it is, also where the lock's time waits for that.
+func (t *turn) attached(w *Waiter) bool {
+	return w.Attachment != 0 && t.now.Before(w.Until) && (w.Replica == t.view.Self || t.view.Now.Before(w.AliveUntil))
+}
+
+// lapsed is whether nobody is there and the place is not kept any longer.
+func (t *turn) lapsed(w *Waiter) bool { return !t.attached(w) && !t.now.Before(w.KeptUntil) }
+
+// waiting returns how many are there to get the lock.
+func (t *turn) waiting() int {
+	n := 0
+	for i := range t.state.Queue {
+		if w := &t.state.Queue[i]; !w.Offered && t.attached(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// claim has the call have the lease, whose TTL and greatest hold begin now if
+// nobody had fetched it. One that had been is no call's from then on if another
+// asks for it: somebody may have been told of it, so that nobody's leaving takes
+// it back.
+func (t *turn) claim(l Lease, by Attachment) Lease {
+	switch {
+	case l.Unclaimed():
+		l.ClaimBy, l.AcquiredAt, l.ExpiresAt = time.Time{}, t.now, time.Time{}
+		l.ExpiresAt = l.endFrom(t.now)
+		l.Attachment = by
+		t.forget(l.ID)
+	case l.Attachment == by:
+		return l
+	case t.untold(l):
+		l.Attachment = by
+	default:
+		l.Attachment = 0
+	}
+	t.replace(l)
+	return l
+}
+
+// untold is whether nobody can know of the lease yet.
+func (t *turn) untold(l Lease) bool {
+	return l.Unclaimed() || slices.ContainsFunc(t.promoted, func(w Waiter) bool { return w.Want.ID == l.ID })
+}
+
+// waiter returns the place of the lease id.
+func (t *turn) waiter(id LeaseID) (Waiter, bool) {
+	i := slices.IndexFunc(t.state.Queue, func(w Waiter) bool { return w.Want.ID == id })
+	if i < 0 {
+		return Waiter{}, false
+	}
+	return t.state.Queue[i], true
+}
+
+// forget removes the place of the lease id, if there is one. It is no transition.
+func (t *turn) forget(id LeaseID) {
+	if _, ok := t.waiter(id); ok {
+		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w Waiter) bool { return w.Want.ID == id })
+		t.changed = true
+	}
+}
+
+// left notes that the waiter has left the queue.
+func (t *turn) left(w Waiter, reason string) {
+	e := Event{Kind: Left, Place: w.Place, Reason: reason}
+	if reason == givenUp {
+		e.Ref = RefOf(t.state.Name, w.Want.ID) // so that it can be given up again
+	}
+	t.record(e, w.Want)
+}
+
+// held returns the refusal of who wants the lock and may not have it now.
+func (t *turn) held() *Error {
+	e := &Error{Code: ErrHeld, Ahead: t.waiting()}
+	if len(t.state.Leases) == 0 {
+		e.Detail = "Nobody may have the lock just now. Try again."
+		return e
+	}
+	first := t.state.Leases[0]
+	over := first.OverAt()
+	for _, l := range t.state.Leases[1:] {
+		if l.OverAt().Before(over) {
+			over = l.OverAt()
+		}
+	}
+	e.Holder, e.Newest, e.RetryAfter = first.Holder, t.state.Token, over.Sub(t.now)
+	who := fmt.Sprintf("%q holds the lock", first.Holder)
+	if n := len(t.state.Leases) - 1; n > 0 {
+		who = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+	}
+	if e.Ahead > 0 {
+		who += fmt.Sprintf(", %d waiting", e.Ahead)
+	}
+	e.Detail = fmt.Sprintf("%s. Try again later, or wait with wait_ms: a lease ends in %d ms unless it is renewed.",
+		who, e.RetryAfter.Milliseconds())
+	return e
+}

@@ -1,0 +1,124 @@
+package lock_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A story is what the events of a lock tell by themselves.
+type story struct {
+	holds    map[hold]lock.Event // the grants that have not ended
+	queue    []int64             // the places that have not been granted, nor left
+	newest   lock.Token
+	revision int64
+	at       time.Time
+}
+
+// A hold is where a lease sits; its token alone would do but for shared phases.
+type hold struct {
+	slot  int
+	token lock.Token
+}
+
+func newStory() *story { return &story{holds: map[hold]lock.Event{}} }
+
+// goOn hears the events and compares what they told so far with the lock as it is.
+func (s *story) goOn(events []lock.Event, now lock.State) error {
+	for _, e := range events {
+		if e.Revision != s.revision+1 || e.At.Before(s.at) {
+			return fmt.Errorf("event %d at %v follows %d at %v", e.Revision, e.At, s.revision, s.at)
+		}
+		s.revision, s.at = e.Revision, e.At
+		if err := s.hear(e); err != nil {
+			return fmt.Errorf("%v of token %d, place %d: %w", e.Kind, e.Token, e.Place, err)
+		}
+	}
+	return s.is(now)
+}
+
+func (s *story) hear(e lock.Event) error {
+	seat := hold{e.Slot, e.Token}
+	begun, held := s.holds[seat]
+	switch e.Kind {
+	case lock.Queued:
+		if e.Place != e.Revision {
+			return fmt.Errorf("the place is not its revision, %d", e.Revision)
+		}
+		s.queue = append(s.queue, e.Place)
+	case lock.Left:
+		return s.served(e.Place)
+	case lock.Granted:
+		return s.granted(seat, e)
+	default:
+		if !held || begun.Holder != e.Holder || begun.Mode != e.Mode {
+			return fmt.Errorf("no such lease among %v", s.holds)
+		}
+		delete(s.holds, seat)
+		if e.Kind == lock.Withdrawn && e.Place > 0 {
+			if e.Place != begun.Place {
+				return fmt.Errorf("it came from place %d", begun.Place)
+			}
+			s.queue = append(s.queue, e.Place)
+			slices.Sort(s.queue)
+		}
+	}
+	return nil
+}
+
+// served takes the place out of the queue.
+func (s *story) served(place int64) error {
+	i := slices.Index(s.queue, place)
+	if i < 0 {
+		return fmt.Errorf("no such place among %v", s.queue)
+	}
+	s.queue = slices.Delete(s.queue, i, i+1)
+	return nil
+}
+
+func (s *story) granted(seat hold, e lock.Event) error {
+	joins := false
+	for o, held := range s.holds {
+		if held.Mode != e.Mode || e.Mode == lock.Exclusive || o.slot == e.Slot {
+			return fmt.Errorf("beside %+v", held)
+		}
+		if joins = e.Mode == lock.Shared; joins && o.token != e.Token {
+			return fmt.Errorf("beside token %d of its phase", o.token)
+		}
+	}
+	if !joins && e.Token <= s.newest {
+		return fmt.Errorf("after token %d", s.newest)
+	}
+	s.newest = e.Token
+	s.holds[seat] = e
+	if e.Place == 0 {
+		return nil
+	}
+	return s.served(e.Place)
+}
+
+// is compares what was told with the lock as it is.
+func (s *story) is(now lock.State) error {
+	if s.revision != now.Revision || s.newest != now.Token || len(s.holds) != len(now.Leases) {
+		return fmt.Errorf("the events tell of %+v, the lock is %+v", s, now)
+	}
+	offered := map[lock.LeaseID]bool{}
+	for _, l := range now.Leases {
+		offered[l.ID] = true
+		if e, ok := s.holds[hold{l.Slot, l.Token}]; !ok || e.Mode != l.Mode || e.Holder != l.Holder {
+			return fmt.Errorf("no event tells of %+v", l)
+		}
+	}
+	var queue []int64
+	for _, w := range now.Queue {
+		if !offered[w.Want.ID] {
+			queue = append(queue, w.Place)
+		}
+	}
+	if !slices.Equal(queue, s.queue) {
+		return fmt.Errorf("the events tell of the queue %v, it is %v", s.queue, queue)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package lock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A seen is what a test looks at of a lock.Waiting.
+type seen struct {
+	Place    int64
+	Attached bool
+	Reason   lock.WaitReason
+	Behind   int
+	For      int // how many leases
+}
+
+func look(q lock.Queue) []seen {
+	var all []seen
+	for _, v := range q.Waiters {
+		all = append(all, seen{v.Place, v.Attached, v.Reason, v.Behind, len(v.For)})
+	}
+	return all
+}
+
+func TestTheQueueTellsWhatEachWaitsFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(acquire(1, shared))
+	w.must(acquire(2, shared))
+	kept := w.waits(3, keep)
+	w.waits(4)
+	w.waits(5, shared)
+	w.pass(time.Second)
+	w.refused(timeout(kept), lock.ErrHeld)
+	w.pass(2 * time.Second)
+	q := w.state.Waiting(w.now, 1)
+	want := []seen{
+		{3, false, lock.WaitsForCall, 0, 0},
+		{4, true, lock.WaitsForLeases, 0, 2},
+		{5, true, lock.WaitsForTurn, 1, 0},
+	}
+	if diff := cmp.Diff(want, look(q)); diff != "" {
+		t.Error(diff)
+	}
+	first := lock.Waiting{
+		Position: 1, Place: 3, Mode: lock.Exclusive, Holder: "worker", JoinedAt: t0, Waited: 3 * time.Second,
+		KeptFor: lock.KeepPlace - 2*time.Second, Reason: lock.WaitsForCall,
+	}
+	if diff := cmp.Diff(first, q.Waiters[0], cmpopts.IgnoreFields(lock.Waiting{}, "For")); diff != "" {
+		t.Error(diff)
+	}
+	if q.Waiters[1].Position != 2 || q.Waiters[1].For[1].Slot != 2 || q.Revision != 5 || !q.AsOf.Equal(w.now) {
+		t.Errorf("the queue is %+v", q)
+	}
+}
+
+func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
+	t.Parallel()
+	t.Run("since the lock was granted to them", func(t *testing.T) {
+		t.Parallel()
+		w, _ := offered(t)
+		want := []seen{{3, true, lock.WaitsForLeases, 0, 1}}
+		if diff := cmp.Diff(want, look(w.state.Waiting(w.now, 1))); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("since their place is not kept any longer", func(t *testing.T) {
+		t.Parallel()
+		w, _ := line(t, 2)
+		if q := w.state.Waiting(w.now.Add(20*time.Second+lock.KeepPlace), 1); len(q.Waiters) != 0 {
+			t.Errorf("the queue is %+v", q)
+		}
+	})
+	t.Run("and leases that are over are in nobody's way", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.must(acquire(1, permit(2)))
+		w.must(acquire(2, permit(2), func(a *lock.Acquire) { a.TTL = time.Minute }))
+		w.waits(3, permit(2))
+		want := []seen{{3, true, lock.WaitsForLeases, 0, 0}}
+		if diff := cmp.Diff(want, look(w.state.Waiting(w.now.Add(10*time.Second), 1))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAVersionStandsForTheLock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	here := w.call(acquire(2))
+	there := w.on(2).call(acquire(3))
+	version, told := w.state.Lock(w.now).Version(), map[string]bool{}
+	for _, step := range []struct {
+		what    string
+		self    lock.Replica
+		cmd     lock.Command
+		changes bool
+	}{
+		{"a grant", 1, acquire(1), true},
+		{"a renewal", 1, renew(1), false},
+		{"a refused try", 1, acquire(9), false},
+		{"a waiter", 1, here, true},
+		{"the same waiter again", 1, here, false},
+		{"a waiter at another replica", 2, there, true},
+		{"a hand-off", 1, release(1), true},
+		{"a hand-off to another replica", 1, release(2), true},
+		{"the fetching of the grant", 2, claim(there), false},
+		{"a release", 2, release(3), true},
+		{"a sweep", 2, sweep, false},
+	} {
+		told[version] = true
+		w.on(step.self).do(step.cmd)
+		v := w.state.Lock(w.now).Version()
+		if (v != version) != step.changes || step.changes && told[v] {
+			t.Errorf("%s leads from version %q to %q", step.what, version, v)
+		}
+		version = v
+	}
+}
+
+func TestAVersionChangesWithTimeAloneAtItsTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if at := w.state.Lock(w.now).Turns(); !at.IsZero() {
+		t.Errorf("a free lock turns at %v", at)
+	}
+	for n := byte(1); n <= 3; n++ {
+		w.must(acquire(n, permit(3), func(a *lock.Acquire) { a.TTL, a.Grace = time.Duration(n)*time.Second, 1500*time.Millisecond }))
+	}
+	var turns []time.Duration
+	for l := w.state.Lock(w.now); !l.Turns().IsZero(); {
+		at := l.Turns()
+		turns = append(turns, at.Sub(t0))
+		if v := w.state.Lock(at.Add(-1)).Version(); v != l.Version() {
+			t.Errorf("version %q turned to %q before its time", l.Version(), v)
+		}
+		next := w.state.Lock(at)
+		if held := len(next.Leases); held != len(l.Leases) && next.Version() == l.Version() {
+			t.Errorf("version %q stands for %d leases and for %d", l.Version(), len(l.Leases), held)
+		}
+		l = next
+	}
+	want := []time.Duration{
+		time.Second, 2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 3500 * time.Millisecond, 4500 * time.Millisecond,
+	}
+	if diff := cmp.Diff(want, turns); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSlotsAreVerified(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n := byte(1); n <= 3; n++ {
+		w.must(acquire(n, permit(3)))
+	}
+	w.must(release(2))
+	for _, c := range []struct {
+		name  string
+		token lock.Token
+		slot  *int
+		want  lock.Standing
+	}{
+		{"a permit that is not the newest", 1, nil, lock.Current},
+		{"a permit in its slot", 1, slot(1), lock.Current},
+		{"a permit in another's slot", 1, slot(3), lock.Stale},
+		{"the newest permit", 3, slot(3), lock.Current},
+		{"the newest permit in a slot that is free", 3, slot(2), lock.Ended},
+		{"a permit that is over", 2, slot(2), lock.Stale},
+		{"a token never granted", 4, slot(1), lock.Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			v := lock.Verify{Name: name, Token: c.token, Slot: c.slot}.Verdict(w.state, w.now)
+			if v.Standing != c.want || v.Newest != 3 || (v.Remaining > 0) != (c.want == lock.Current) {
+				t.Errorf("verdict %+v", v)
+			}
+		})
+	}
+}
+
+func TestAFencedWriteBySlot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n := byte(1); n <= 3; n++ {
+		w.must(acquire(n, permit(3)))
+	}
+	w.must(release(2))
+	for _, c := range []struct {
+		name  string
+		token lock.Token
+		slot  int
+		after time.Duration
+		want  error
+	}{
+		{"lands with the permit that sits there", 1, 1, 0, nil},
+		{"does not land with another's", 1, 3, 0, lock.ErrStaleToken},
+		{"nor with a newer one than sits there", 3, 1, 0, lock.ErrUnknownToken},
+		{"nor into a slot that is free", 2, 2, 0, lock.ErrStaleToken},
+		{"nor once the permit is over, whether swept or not", 1, 1, 10 * time.Second, lock.ErrStaleToken},
+		{"of no slot needs the newest token", 1, 0, 0, lock.ErrStaleToken},
+		{"of no slot lands with the newest token", 3, 0, 0, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := lock.FencedWrite{Key: "k", Lock: name, Token: c.token, Slot: c.slot}
+			newest, err := f.Newest(w.state, w.now.Add(c.after))
+			if err == nil {
+				_, err = f.Apply(lock.Fenced{}, newest, w.now)
+			}
+			if !errors.Is(err, c.want) {
+				t.Errorf("err = %v, want %v", err, c.want)
+			}
+		})
+	}
+}

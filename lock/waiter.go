@@ -1,0 +1,123 @@
+package lock
+
+import (
+	"math"
+	"time"
+)
+
+// What waiting rests on.
+const (
+	// LongestWait is how long a call may wait at most. Balancers cut at a minute.
+	LongestWait = 50 * time.Second
+	// KeepPlace is for how long a place is kept that nobody waits at: one that was
+	// asked to be kept, or whose replica is gone.
+	KeepPlace = 10 * time.Second
+	// AliveFor is for how long a replica is taken to live since it was last heard of.
+	AliveFor = 2 * time.Second
+	// ClaimWithin is how long a grant waits for the replica that serves its waiter
+	// to fetch it. No TTL runs until then.
+	ClaimWithin = 2 * time.Second
+	// MaxTogether is how many leases a lock has at most.
+	MaxTogether = 1000
+	// UsualMaxWaiters is how many may wait for one lock at most, unless the Bounds
+	// say otherwise.
+	UsualMaxWaiters = 1000
+)
+
+// A Replica is one process of the service, by a random number. The zero Replica
+// is none.
+type Replica int64
+
+// An Attachment is one call that waits, by a random number. A place belongs to
+// the lease_id; the attachment tells which call sits there now, so that one which
+// was left does not take the place away from the one that came back. The zero
+// Attachment is none.
+type Attachment int64
+
+// A Waiter is a place in the queue of a lock.
+type Waiter struct {
+	Place    int64 // the lock's revision when it was taken: the order of the queue
+	Want     Lease // what it is to get: no slot, token or instants yet
+	Capacity int   // of a permit
+	JoinedAt time.Time
+
+	// Who sits there. A waiter is attached while its call lasts and its replica
+	// lives; a detached one keeps its place for a while and is passed over.
+	Attachment Attachment // zero: nobody
+	Replica    Replica    // that serves the call
+	Until      time.Time  // when the call is over
+	AliveUntil time.Time  // until when that replica is known to live
+	KeptUntil  time.Time  // when the place is given up
+
+	// Offered is whether the waiter was granted the lock, and its replica has not
+	// fetched the grant yet.
+	Offered bool
+}
+
+// Attached is whether somebody is there to get the lock, as the replica self can
+// tell at now: of its own waiters it knows.
+func (w Waiter) Attached(now time.Time, self Replica) bool {
+	return w.Attachment != 0 && now.Before(w.Until) && (w.Replica == self || now.Before(w.AliveUntil))
+}
+
+// gone is whether nobody is there and the place is not kept any longer.
+func (w Waiter) gone(now time.Time, self Replica) bool {
+	return !w.Attached(now, self) && !now.Before(w.KeptUntil)
+}
+
+// attach seats the call of a.
+func (w Waiter) attach(a Acquire, now time.Time) Waiter {
+	w.Attachment, w.Replica = a.Attachment, a.Replica
+	w.Until, w.AliveUntil = now.Add(a.Wait), now.Add(AliveFor)
+	w.KeptUntil = w.Until.Add(KeepPlace)
+	return w
+}
+
+// detach has nobody sit there, and keeps the place for a while.
+func (w Waiter) detach(now time.Time) Waiter {
+	w.Attachment, w.Replica, w.Until, w.AliveUntil = 0, 0, now, now
+	w.KeptUntil = now.Add(KeepPlace)
+	w.Offered = false
+	return w
+}
+
+// due returns when time alone will have changed the lock, zero if never.
+func (t *turn) due() time.Time {
+	var first time.Time
+	sooner := func(at time.Time) {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	for i := range t.state.Leases {
+		sooner(t.state.Leases[i].OverAt())
+	}
+	lastMine := int64(math.MinInt64)
+	for i := range t.state.Queue {
+		if w := &t.state.Queue[i]; w.Replica == t.view.Self {
+			lastMine = w.Place
+		}
+	}
+	for i := range t.state.Queue {
+		if w := &t.state.Queue[i]; !w.Offered {
+			sooner(t.waiterDue(w, w.Place < lastMine))
+		}
+	}
+	return first
+}
+
+// waiterDue returns when time alone changes what w means to this replica, which
+// has a waiter of its own behind w or has none.
+func (t *turn) waiterDue(w *Waiter, mineBehind bool) time.Time {
+	alive := w.AliveUntil
+	if !t.now.Before(alive) { // the lock's time is ahead of the clock
+		alive = t.now.Add(w.AliveUntil.Sub(t.view.Now))
+	}
+	switch {
+	case !t.attached(w):
+		return w.KeptUntil
+	case w.Replica != t.view.Self && mineBehind && alive.Before(w.Until):
+		return alive
+	}
+	return w.Until
+}

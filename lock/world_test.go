@@ -1,0 +1,222 @@
+package lock_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// t0 is when the stories of these tests begin.
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const name = "jobs:nightly"
+
+func id(n byte) lock.LeaseID { return lock.LeaseID{15: n} }
+
+// A tester is what a test and a property have in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// A world is one lock, its clock, its memory and its replicas, without a store.
+type world struct {
+	t      tester
+	state  lock.State
+	now    time.Time
+	self   lock.Replica               // who decides
+	silent map[lock.Replica]time.Time // those that nothing was heard of since
+	calls  lock.Attachment            // how many have waited
+	token  lock.Token
+	ended  map[lock.LeaseRef]lock.Event
+	events []lock.Event
+	story  *story
+
+	quickly bool // leaves the slow checks out, for long stories
+}
+
+func newWorld(t tester) *world {
+	return &world{
+		t: t, state: lock.State{Name: name}, now: t0, self: 1, silent: map[lock.Replica]time.Time{},
+		ended: map[lock.LeaseRef]lock.Event{}, story: newStory(),
+	}
+}
+
+// do applies the command as a store would, and checks what each decision must keep.
+func (w *world) do(cmd lock.Command) lock.Decision {
+	w.t.Helper()
+	x := deed{cmd: cmd, self: w.self, clock: w.now, before: w.seen(), quickly: w.quickly}
+	x.given = roomy(x.before)
+	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.State{x.given}, Ended: w.ended, Tokens: func() lock.Token {
+		x.drawn++
+		w.token++
+		return w.token
+	}})
+	w.state = x.Locks[0]
+	w.events = append(w.events, x.Events...)
+	for _, e := range x.Events {
+		if e.Ref != 0 {
+			w.ended[e.Ref] = e
+		}
+	}
+	if err := cmp.Or(x.check(), w.story.goOn(x.Events, w.state)); err != nil {
+		w.t.Fatalf("%T%+v: %v", cmd, cmd, err)
+	}
+	return x.Decision
+}
+
+// seen is the lock as a store reads it: with what is known of the replicas.
+func (w *world) seen() lock.State {
+	s := w.state
+	s.Leases, s.Queue = slices.Clone(s.Leases), slices.Clone(s.Queue)
+	for i, o := range s.Queue {
+		heard, silent := w.silent[o.Replica]
+		if !silent {
+			heard = w.now
+		}
+		if alive := heard.Add(lock.AliveFor); o.Replica != 0 && alive.After(o.AliveUntil) {
+			s.Queue[i].AliveUntil = alive
+		}
+	}
+	return s
+}
+
+// must is do for a command that is not to be refused.
+func (w *world) must(cmd lock.Command) lock.Decision {
+	w.t.Helper()
+	d := w.do(cmd)
+	if d.Err != nil {
+		w.t.Fatalf("%T: %v", cmd, d.Err)
+	}
+	return d
+}
+
+// refused is do for a command that is to be refused with the code.
+func (w *world) refused(cmd lock.Command, code lock.Code) *lock.Error {
+	w.t.Helper()
+	d := w.do(cmd)
+	e := new(lock.Error)
+	if !errors.Is(d.Err, code) || !errors.As(d.Err, &e) {
+		w.t.Fatalf("%T: %v, want %v", cmd, d.Err, code)
+	}
+	if e.Detail == "" {
+		w.t.Errorf("%T: %v without a detail", cmd, code)
+	}
+	return e
+}
+
+func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
+
+// on has the replica decide from now on.
+func (w *world) on(r lock.Replica) *world {
+	w.self = r
+	return w
+}
+
+// dies has nothing be heard of the replica from now on.
+func (w *world) dies(r lock.Replica) { w.silent[r] = w.now }
+
+// comesBack has the replica be heard of again.
+func (w *world) comesBack(r lock.Replica) { delete(w.silent, r) }
+
+// waits has a new call of the lease_id n wait at the replica that decides.
+func (w *world) waits(n byte, change ...func(*lock.Acquire)) lock.Acquire {
+	w.t.Helper()
+	a := w.call(acquire(n, change...))
+	if d := w.must(a); !d.Queued {
+		w.t.Fatalf("lease_id %d does not wait: %+v", n, d.Grant)
+	}
+	return a
+}
+
+// call makes a a call that waits at the replica that decides.
+func (w *world) call(a lock.Acquire) lock.Acquire {
+	w.calls++
+	a.Wait = cmp.Or(a.Wait, 20*time.Second)
+	a.Attachment, a.Replica = w.calls, w.self
+	return a
+}
+
+// over is whether the lease has ended, for all that is known.
+func (w *world) over(id lock.LeaseID) bool {
+	e, known := w.ended[lock.RefOf(name, id)]
+	return known && e.Kind != lock.Left
+}
+
+// looks checks who has the lock and who waits, by the last byte of their
+// lease_ids, such as "1 2? | 2 3 (4)": a lease that nobody has fetched has a
+// question mark, a waiter that is passed over is in brackets.
+func (w *world) looks(want string) {
+	w.t.Helper()
+	var held, queue []string
+	for _, l := range w.state.Leases {
+		mark := ""
+		if l.Unclaimed() {
+			mark = "?"
+		}
+		held = append(held, fmt.Sprintf("%d%s", l.ID[15], mark))
+	}
+	for _, o := range w.seen().Queue {
+		form := "%d"
+		if !o.Attached(w.now, w.self) {
+			form = "(%d)"
+		}
+		queue = append(queue, fmt.Sprintf(form, o.Want.ID[15]))
+	}
+	if got := strings.TrimSpace(strings.Join(held, " ") + " | " + strings.Join(queue, " ")); got != want {
+		w.t.Fatalf("the lock looks like %q, want %q", got, want)
+	}
+}
+
+func acquire(n byte, change ...func(*lock.Acquire)) lock.Acquire {
+	a := lock.Acquire{Name: name, LeaseID: id(n), Holder: "worker", Mode: lock.Exclusive, TTL: 10 * time.Second}
+	for _, c := range change {
+		c(&a)
+	}
+	return within(lock.Bounds{}, a)
+}
+
+// within resolves a, which must be allowed.
+func within(b lock.Bounds, a lock.Acquire) lock.Acquire {
+	b, err := b.Resolve()
+	if err != nil {
+		panic(err)
+	}
+	if a, err = a.Resolve(b); err != nil {
+		panic(err)
+	}
+	return a
+}
+
+func shared(a *lock.Acquire) { a.Mode = lock.Shared }
+
+func keep(a *lock.Acquire) { a.Keep = true }
+
+func permit(capacity int) func(*lock.Acquire) {
+	return func(a *lock.Acquire) { a.Mode, a.Capacity = lock.Permit, capacity }
+}
+
+func renew(n byte) lock.Renew     { return lock.Renew{Name: name, LeaseID: id(n)} }
+func release(n byte) lock.Release { return lock.Release{Name: name, LeaseID: id(n)} }
+
+func claim(a lock.Acquire) lock.Claim {
+	return lock.Claim{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment}
+}
+
+// timeout is the call of a at the end of its wait.
+func timeout(a lock.Acquire) lock.Leave {
+	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Keep: a.Keep}
+}
+
+// hangup is the call of a when its client is gone.
+func hangup(a lock.Acquire) lock.Leave {
+	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Gone: true}
+}
+
+var sweep = lock.Sweep{Name: name}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// StreamEvents tells what happens for as long as the client reads, the Service
+// answers and the Server runs.
+func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openapi.StreamEventsParams) {
+	select {
+	case a.streams <- struct{}{}:
+		defer func() { <-a.streams }()
+	default:
+		a.refuse(w, r, &lock.Error{Code: lock.ErrTooManyWaiters,
+			Detail: "As many streams are open here as may be. Connect again later, or ask /v1/events with wait_ms."})
+		return
+	}
+	query, err := streamQueryFrom(params)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	first, err := a.locks.Events(r.Context(), query)
+	if err != nil {
+		a.refuse(w, r, ofLastEventID(err, params))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // or nginx would keep events back
+	if r.Method == http.MethodHead {
+		return
+	}
+	s := stream{Server: a.Server, w: w, r: r, query: query}
+	s.follow(first)
+}
+
+// ofLastEventID returns err as one of the header where the cursor came from there.
+func ofLastEventID(err error, params openapi.StreamEventsParams) error {
+	e := (*lock.Error)(nil)
+	if value(params.LastEventID) == "" || !errors.As(err, &e) || e.Field != "cursor" {
+		return err
+	}
+	return lock.Invalid("Last-Event-ID", "is no id that a stream gave; send it as it came, or leave it out to begin now")
+}
+
+// A stream is one answer that goes on and on.
+type stream struct {
+	*Server
+	w     http.ResponseWriter
+	r     *http.Request
+	query lock.EventQuery // from where the stream is
+	tells tale
+}
+
+// follow tells the pages, until one cannot be had or told. The client is to
+// connect again then, unless it is gone.
+func (s *stream) follow(page lock.Page[lock.Event]) {
+	ctx, cancel := context.WithCancel(clientOf(s.r))
+	defer cancel()
+	defer context.AfterFunc(s.stopped, cancel)()
+	for {
+		err := s.send(s.tells.page(page, s.query.Cursor))
+		if err != nil {
+			s.log.DebugContext(ctx, "a stream was cut off", "request_id", requestID(s.r), "error", err)
+			return
+		}
+		s.query.Cursor = page.Next
+		if page, err = s.next(ctx); err != nil {
+			s.end(ctx, err)
+			return
+		}
+	}
+}
+
+// next returns the page after the one before, which is empty when it is time for
+// a sign of life. It bears with a Service that is unavailable for a moment.
+func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err error) {
+	for try := 1; ; try++ {
+		page, err = s.ask(ctx)
+		if err == nil || try == streamTries || !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrTooManyWaiters) {
+			return page, err
+		}
+		select {
+		case <-time.After(streamPause):
+		case <-ctx.Done():
+			return page, err
+		}
+	}
+}
+
+// ask waits for news once all that there was has been told.
+func (s *stream) ask(ctx context.Context) (lock.Page[lock.Event], error) {
+	if s.query.Wait = 0; s.tells.synced {
+		s.query.Wait = keepAlive
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout+s.query.Wait)
+	defer cancel()
+	return s.locks.Events(ctx, s.query)
+}
+
+// send writes what is told at once. A client that does not read it in time is
+// cut off.
+func (s *stream) send(text []byte) error {
+	s.allow(s.w, s.r, writeTimeout)
+	_, err := s.w.Write(text)
+	return errors.Join(err, http.NewResponseController(s.w).Flush())
+}
+
+// end says why there is no more, to whoever looks at the bytes.
+func (s *stream) end(ctx context.Context, err error) {
+	why := ": this replica is shutting down; connect again\n\n"
+	if s.stopped.Err() == nil {
+		if ctx.Err() != nil {
+			return // The client is gone.
+		}
+		s.logRefusal(s.r, refusalOf(err), err)
+		why = ": this replica cannot go on; connect again\n\n"
+	}
+	if err := s.send([]byte(why)); err != nil {
+		s.log.DebugContext(ctx, "the end of a stream was not written", "request_id", requestID(s.r), "error", err)
+	}
+}

@@ -1,0 +1,277 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+func TestAStreamTellsWhatHappens(t *testing.T) {
+	t.Parallel()
+	h := new(history)
+	s := serve(t, server.Options{Locks: &fake{events: h.events}})
+	h.goOn(3)
+	now := s.stream("/v1/events/stream", "")
+	now.want(synced("3"))
+	h.goOn(1)
+	now.want(news(4))
+	h.goOn(4)
+	now.wantNews(5, 8)
+	now.close()
+
+	h.goOn(2*server.StreamPage - 4) // two full pages after 4
+	again := s.stream("/v1/events/stream?cursor=2", "4")
+	again.wantNews(5, 2*server.StreamPage+4)
+	again.want(synced("404"))
+	h.goOn(server.StreamPage + 1)
+	again.wantNews(405, 605)
+	s.stream("/v1/events/stream?cursor=604", "").want(news(605), synced("605"))
+	s.stream("/v1/events/stream?cursor=", "").want(news(1))
+}
+
+func TestAStreamSaysAtOnceThatAllIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, start := new(history), time.Now()
+		h.goOn(server.StreamPage) // a page that is full, and nothing after it
+		s, _, end := piped(t, server.Options{Locks: &fake{events: h.events}})
+		stream := s.stream("/v1/events/stream?cursor=0", "")
+		stream.wantNews(1, server.StreamPage)
+		if stream.want(synced("200")); time.Since(start) != 0 {
+			t.Errorf("told after %v", time.Since(start))
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAStreamTellsThatItMissedSomething(t *testing.T) {
+	t.Parallel()
+	h := new(history)
+	s := serve(t, server.Options{Locks: &fake{events: h.events}})
+	h.goOn(5)
+	h.forget()
+	h.goOn(1)
+	late := s.stream("/v1/events/stream", "3")
+	late.want(gap("3"), news(6), synced("6"))
+	s.stream("/v1/events/stream", "5").want(news(6), synced("6"))
+
+	none := s.stream("/v1/events/stream?cursor=0", "")
+	none.want(gap("0"), news(6), synced("6"))
+	h.goOn(1)
+	none.want(news(7))
+	late.want(news(7))
+}
+
+// TestAGapInMidStream: a stream that is too slow learns of it, and is told when
+// it is up to date again.
+func TestAGapInMidStream(t *testing.T) {
+	t.Parallel()
+	pages := make(chan lock.Page[lock.Event], 3)
+	pages <- lock.Page[lock.Event]{Next: "1"}
+	pages <- lock.Page[lock.Event]{Next: "9", Gap: true}
+	pages <- lock.Page[lock.Event]{Next: "10", Items: []lock.Event{happening(10)}}
+	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		select {
+		case p := <-pages:
+			return p, nil
+		case <-ctx.Done():
+			return lock.Page[lock.Event]{}, ctx.Err()
+		}
+	}}})
+	s.stream("/v1/events/stream?prefix=a:", "").want(synced("1"), gap("1"), synced("9"), news(10))
+}
+
+func TestAStreamAsksForWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	var asked []lock.EventQuery
+	s := serve(t, server.Options{Locks: &fake{events: func(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		asked = append(asked, q)
+		return lock.Page[lock.Event]{}, lock.Invalid("cursor", "is none that a page gave")
+	}}})
+	refused := func(path, last, pointer string) {
+		r := s.request(http.MethodGet, path, "")
+		r.Header["Last-Event-Id"] = []string{last}
+		s.do(r).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": pointer})
+	}
+	refused("/v1/events/stream?lock=a:b&cursor=x", "", "cursor")
+	refused("/v1/events/stream?prefix=a&cursor=x", "y", "Last-Event-ID")
+	want := []lock.EventQuery{{Name: "a:b", Cursor: "x", Limit: server.StreamPage}, {Prefix: "a", Cursor: "y", Limit: server.StreamPage}}
+	if len(asked) != 2 || asked[0] != want[0] || asked[1] != want[1] {
+		t.Errorf("asked for %+v", asked)
+	}
+	r := s.request(http.MethodGet, "/v1/events/stream", "")
+	r.Header["Last-Event-Id"] = []string{"1", "2"}
+	s.do(r).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "Last-Event-ID"})
+}
+
+func TestAHeadOfAStreamEnds(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: &fake{events: new(history).events}})
+	got := s.send(http.MethodHead, "/v1/events/stream", "")
+	if got.want(t, http.StatusOK, nil); !isStream(got.Response) {
+		t.Errorf("headers %v", got.Header)
+	}
+	r := s.request(http.MethodHead, "/v1/events/stream?cursor=x", "")
+	s.do(r).want(t, http.StatusBadRequest, nil)
+}
+
+func TestAnIdleStreamShowsThatItLives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		moved := make(chan string, 1)
+		s, _, end := piped(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+			select {
+			case <-time.After(q.Wait):
+			case <-ctx.Done():
+				return lock.Page[lock.Event]{}, ctx.Err()
+			}
+			select {
+			case q.Cursor = <-moved:
+			default:
+			}
+			return lock.Page[lock.Event]{Next: q.Cursor}, nil
+		}}})
+		stream, start := s.stream("/v1/events/stream?lock=a", "7"), time.Now()
+		stream.want(synced("7"), told{comment: "still here"}, told{comment: "still here"})
+		if took := time.Since(start); took != 2*server.KeepAlive {
+			t.Errorf("two comments after %v", took)
+		}
+		moved <- "9" // events of other locks
+		stream.want(told{id: "9", comment: "still here"}, told{comment: "still here"})
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, log := new(history), new(syncBuffer)
+		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}, Log: slog.New(slog.NewJSONHandler(log, nil))})
+		c, err := p.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte("GET /v1/events/stream HTTP/1.1\r\nHost: p\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(server.WriteTimeout - 1)
+		synctest.Wait()
+		if log.String() != "" {
+			t.Errorf("cut off early: %s", log)
+		}
+		<-time.After(1)
+		synctest.Wait()
+		s := site{t: t, log: log}
+		lines := s.lines("request")
+		if len(lines) != 1 || lines[0]["route"] != "/v1/events/stream" || lines[0]["status"] != 200.0 ||
+			lines[0]["duration"] != float64(server.WriteTimeout) {
+			t.Errorf("logged %v", lines)
+		}
+		if err := errors.Join(c.Close(), end()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStreamsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _, end := piped(t, server.Options{Locks: &fake{events: new(history).events}})
+		var first stream
+		for range server.MaxStreams {
+			first = s.stream("/v1/events/stream", "")
+			first.want(synced("0"))
+		}
+		s.get("/v1/events/stream").want(t, http.StatusTooManyRequests, map[string]any{"code": "too_many_waiters", "retry_after_ms": 1000.0})
+		s.get("/v1/events").want(t, http.StatusOK, nil)
+		first.close()
+		synctest.Wait()
+		s.stream("/v1/events/stream", "").want(synced("0"))
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// failing returns a site whose events are those of h, once the errors are used up.
+func failing(t *testing.T, h *history, fails <-chan error) (site, func() error) {
+	t.Helper()
+	log := new(syncBuffer)
+	s, _, end := piped(t, server.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Locks: &fake{
+		events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+			select {
+			case err := <-fails:
+				return lock.Page[lock.Event]{}, err
+			default:
+				return h.events(ctx, q)
+			}
+		},
+	}})
+	s.log = log
+	return s, end
+}
+
+func TestAStreamBearsWithAServiceForAMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, fails := new(history), make(chan error, 10)
+		s, end := failing(t, h, fails)
+		stream := s.stream("/v1/events/stream", "")
+		stream.want(synced("0"))
+		synctest.Wait()
+		for range server.StreamTries - 1 {
+			fails <- &lock.Error{Code: lock.ErrUnavailable}
+		}
+		h.goOn(1)
+		stream.want(news(1))
+		start := time.Now()
+		h.goOn(1)
+		if stream.want(news(2)); time.Since(start) != (server.StreamTries-1)*server.StreamPause {
+			t.Errorf("told after %v", time.Since(start))
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAStreamEndsWithItsService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, fails := new(history), make(chan error, 10)
+		s, end := failing(t, h, fails)
+		fails <- &lock.Error{Code: lock.ErrUnavailable}
+		s.get("/v1/events/stream").want(t, http.StatusServiceUnavailable, nil)
+
+		brief, long := errors.New("hunter2"), &lock.Error{Code: lock.ErrUnavailable, Cause: errors.New("hunter3")}
+		for last, errs := range [][]error{{brief}, {long, long, long}} {
+			stream := s.stream("/v1/events/stream", strconv.Itoa(last))
+			stream.want(synced(strconv.Itoa(last)))
+			synctest.Wait()
+			for _, err := range errs {
+				fails <- err
+			}
+			h.goOn(1)
+			stream.want(news(int64(last+1)), told{comment: "this replica cannot go on; connect again"}, told{ended: true})
+		}
+		lines := s.lines("refused")
+		if len(lines) != 3 || lines[1]["level"] != "ERROR" || lines[2]["level"] != "WARN" || lines[2]["cause"] != "hunter3" {
+			t.Errorf("logged %v", lines)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

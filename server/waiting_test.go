@@ -1,0 +1,277 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+// An endless Service answers nothing that waits, until the call's time is over or
+// its client is gone.
+func endless(ended func(time.Duration, error)) *fake {
+	wait := func(ctx context.Context, d time.Duration) error {
+		<-ctx.Done()
+		ended(d, ctx.Err())
+		return &lock.Error{Code: lock.ErrUnavailable, Cause: ctx.Err()}
+	}
+	return &fake{
+		acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return lock.Grant{}, wait(ctx, a.Wait) },
+		watch:   func(ctx context.Context, w lock.Watch) (lock.Lock, error) { return lock.Lock{}, wait(ctx, w.Wait) },
+		events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+			if q.Wait == 0 {
+				return lock.Page[lock.Event]{Next: "0"}, nil
+			}
+			return lock.Page[lock.Event]{}, wait(ctx, q.Wait)
+		},
+	}
+}
+
+// waits are the calls that can wait, for 50 s each.
+func (s site) waits() []*http.Request {
+	look := s.request(http.MethodGet, "/v1/locks/a?wait_ms=50000", "")
+	look.Header.Set("If-None-Match", tags(`W/"<0>"`))
+	return []*http.Request{
+		s.request(http.MethodPost, acquirePath, `{"holder": "a", "wait_ms": 50000}`), look,
+		s.request(http.MethodGet, "/v1/events?wait_ms=50000", ""),
+	}
+}
+
+func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
+	t.Parallel()
+	mine := `, "lease_id": "` + leaseID + `"`
+	for body, want := range map[string]lock.Acquire{
+		`"wait_ms": 30000, "keep_place": true` + mine:    {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Wait: 30 * time.Second, Keep: true},
+		`"wait_ms": 0, "keep_place": false`:              {Mode: lock.Exclusive},
+		`"mode": "shared", "wait_ms": 50000`:             {Mode: lock.Shared, Wait: lock.LongestWait},
+		`"mode": "permit", "capacity": 1000`:             {Mode: lock.Permit, Capacity: 1000},
+		`"mode": "exclusive", "keep_place": true` + mine: {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Keep: true},
+		`"mode": "permit", "capacity": 1, "wait_ms": 1`:  {Mode: lock.Permit, Capacity: 1, Wait: time.Millisecond},
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			var got lock.Acquire
+			s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+				got = a
+				g := grantOf(a)
+				g.Slot = 3
+				return g, nil
+			}}})
+			s.post(acquirePath, `{"holder": "a", `+body+`}`).want(t, http.StatusCreated, map[string]any{"mode": want.Mode.String(), "slot": 3.0})
+			want.Name, want.Holder, want.TTL = "jobs:nightly", "a", lock.UsualTTL
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(lock.Acquire{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSlotsArePassedOn(t *testing.T) {
+	t.Parallel()
+	var slots []string
+	note := func(slot *int) {
+		if slot == nil {
+			slots = append(slots, "any")
+			return
+		}
+		slots = append(slots, strconv.Itoa(*slot))
+	}
+	s := serve(t, server.Options{Locks: &fake{
+		revoke: func(r lock.Revoke) (lock.Lock, error) {
+			note(r.Slot)
+			return lock.State{Name: r.Name}.Lock(instant), nil
+		},
+		verify: func(v lock.Verify) (lock.Verdict, error) { note(v.Slot); return v.Verdict(lock.State{}, instant), nil },
+		write: func(w lock.FencedWrite) (lock.Fenced, error) {
+			note(&w.Slot)
+			return lock.Fenced{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: 1, Value: w.Value, WrittenAt: instant}, nil
+		},
+	}})
+	for _, slot := range []string{"", `, "slot": 0`, `, "slot": 1000`} {
+		s.post("/v1/locks/a/revoke", `{"fencing_token": 1, "reason": "r"`+slot+`}`).want(t, http.StatusOK, nil)
+		s.post("/v1/tokens/verify", `{"name": "a", "fencing_token": 1`+slot+`}`).want(t, http.StatusOK, nil)
+		if !strings.HasSuffix(slot, " 0") {
+			s.send("PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 1, "value": 1`+slot+`}`).want(t, http.StatusOK, nil)
+		}
+	}
+	if got := strings.Join(slots, " "); got != "any any 0 0 0 1000 1000 1000" {
+		t.Errorf("slots %s", got)
+	}
+}
+
+func TestTheServiceHasItsTimeBeyondTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _, end := piped(t, server.Options{Locks: endless(func(wait time.Duration, err error) {
+			if wait != lock.LongestWait || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("waiting for %v ended with %v", wait, err)
+			}
+		})})
+		for _, r := range s.waits() {
+			start := time.Now()
+			s.do(r).want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
+			if took := time.Since(start); took != lock.LongestWait+server.UsualRequestTimeout {
+				t.Errorf("%s %s was answered after %v", r.Method, r.URL, took)
+			}
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestALongWaitIsNoLostClient waits for longer than a request may take to arrive,
+// and an answer to leave.
+func TestALongWaitIsNoLostClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		wait := func(ctx context.Context, d time.Duration) error {
+			select {
+			case <-time.After(d):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		s, _, end := piped(t, server.Options{Locks: &fake{
+			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), wait(ctx, a.Wait) },
+			watch: func(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+				return lock.State{Name: w.Name}.Lock(instant), wait(ctx, w.Wait)
+			},
+			events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+				return lock.Page[lock.Event]{Next: "7"}, wait(ctx, q.Wait)
+			},
+		}})
+		for i, r := range s.waits() {
+			start := time.Now()
+			s.do(r).want(t, []int{http.StatusCreated, http.StatusNotModified, http.StatusOK}[i], nil)
+			if took := time.Since(start); took != lock.LongestWait {
+				t.Errorf("%s %s was answered after %v", r.Method, r.URL, took)
+			}
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEventsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	h, asked := new(history), make(chan lock.EventQuery, 3)
+	h.goOn(5)
+	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		asked <- q
+		return h.events(ctx, q)
+	}}})
+	s.get("/v1/events?cursor=now").want(t, http.StatusOK, map[string]any{"next_cursor": "5", "gap": nil})
+	if q := <-asked; q.Cursor != lock.CursorNow || q.Wait != 0 {
+		t.Errorf("asked for %+v", q)
+	}
+	answered := make(chan answer, 1)
+	go func() { answered <- s.get("/v1/events?cursor=5&wait_ms=50000") }()
+	if q := <-asked; q.Wait != lock.LongestWait {
+		t.Errorf("asked for %+v", q)
+	}
+	h.goOn(1)
+	got := <-answered
+	got.want(t, http.StatusOK, map[string]any{"next_cursor": "6"})
+	if link := got.Header.Get("Link"); link != `</v1/events?cursor=6&wait_ms=50000>; rel="next"` {
+		t.Errorf("Link: %s", link)
+	}
+	e := got.body["events"].([]any)[0].(map[string]any)
+	if _, shown := e["fencing_token"]; e["kind"] != "left" || e["place"] != 6.0 || e["reason"] != "r" || shown {
+		t.Errorf("event %v", e)
+	}
+	h.forget()
+	s.get("/v1/events?cursor=3").want(t, http.StatusOK, map[string]any{"next_cursor": "6", "gap": true})
+}
+
+// TestAClientThatHangsUpIsNoticed cuts connections while their calls wait.
+func TestAClientThatHangsUpIsNoticed(t *testing.T) {
+	t.Parallel()
+	asked, ended := make(chan struct{}), make(chan error)
+	f := endless(func(_ time.Duration, err error) { ended <- err })
+	acquire, watch, events := f.acquire, f.watch, f.events
+	f.acquire = func(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+		asked <- struct{}{}
+		return acquire(ctx, a)
+	}
+	f.watch = func(ctx context.Context, w lock.Watch) (lock.Lock, error) { asked <- struct{}{}; return watch(ctx, w) }
+	f.events = func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		if q.Wait > 0 {
+			asked <- struct{}{}
+		}
+		return events(ctx, q)
+	}
+	s := serve(t, server.Options{Locks: f, RequestTimeout: time.Hour})
+	for _, r := range append(s.waits(), s.request(http.MethodGet, "/v1/events/stream", "")) {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := r.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(text.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s %s: the context ended with %v", r.Method, r.URL, err)
+		}
+	}
+}
+
+// TestTheEndDoesNotWaitForThoseWhoWait: they are sent away with what their place
+// needs, as are the streams.
+func TestTheEndDoesNotWaitForThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 5 * time.Second
+		drained, asked := make(chan struct{}), make(chan struct{}, 1)
+		f := &fake{acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+			asked <- struct{}{}
+			select {
+			case <-drained:
+				return lock.Grant{}, &lock.Error{Code: lock.ErrUnavailable}
+			case <-ctx.Done():
+				return lock.Grant{}, ctx.Err()
+			}
+		}, events: new(history).events}
+		s, _, end := piped(t, server.Options{Locks: f, DrainDelay: delay, Drain: func() { close(drained) }})
+		stream, answered := s.stream("/v1/events/stream", ""), make(chan answer, 1)
+		stream.want(synced("0"))
+		go func() { answered <- s.post(acquirePath, `{"holder": "a", "wait_ms": 50000}`) }()
+		<-asked
+		start, ended := time.Now(), make(chan error, 1)
+		go func() { ended <- end() }()
+		synctest.Wait()
+		s.get("/readyz").want(t, http.StatusServiceUnavailable, nil)
+		got := <-answered
+		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable", "retry_after_ms": 1000.0})
+		if took := time.Since(start); took != delay {
+			t.Errorf("sent away after %v", took)
+		}
+		stream.want(told{comment: "this replica is shutting down; connect again"}, told{ended: true})
+		if err := <-ended; err != nil || time.Since(start) > delay+time.Second {
+			t.Errorf("ended after %v with %v", time.Since(start), err)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// leaveFor is for how long a call that was lost may be tried to be undone. Its
+// place is not kept for longer than that, whatever comes.
+const leaveFor = lock.LongestWait + lock.KeepPlace
+
+// acquireWaiting acquires and waits. The call joins the queue, if it must, in a
+// batch like any other, and then sleeps until it is told that it has the lock.
+func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	over := time.NewTimer(a.Wait)
+	defer over.Stop()
+	t, full, err := s.seats.take(a)
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	defer s.seats.leave(t)
+	a.Attachment, a.Full = t.attachment, full
+	out, err := s.do(ctx, a)
+	begun := !errors.Is(err, lock.ErrUnavailable)
+	for err == nil && out.Queued {
+		s.seats.joined(t, placeOf(out, a.LeaseID))
+		out, err = s.await(ctx, t, over.C, a.Keep)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = departed(context.Cause(ctx)) // it crossed the client's leaving
+	}
+	if err == nil {
+		return grantOf(out), nil
+	}
+	if begun && undecided(err) && !errors.Is(err, errStopping) {
+		s.abandon(ctx, t)
+	}
+	return lock.Grant{}, err
+}
+
+// undecided is whether err says nothing of what was decided.
+func undecided(err error) bool {
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
+}
+
+// await sleeps until there is something to do for the call, and does it.
+func (s *Store) await(ctx context.Context, t *seat, over <-chan time.Time, keep bool) (outcome, error) {
+	select {
+	case out := <-t.granted:
+		return out, nil
+	case <-t.again:
+	case <-over:
+		return s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Keep: keep})
+	case <-s.seats.drained:
+		return s.leaveInTime(ctx, t)
+	case <-ctx.Done():
+		return outcome{}, departed(context.Cause(ctx))
+	}
+	return s.do(ctx, lock.Claim{Name: t.name, LeaseID: t.lease, Attachment: t.attachment})
+}
+
+// leaveInTime has the call leave its place to be found by the next, since this
+// replica is about to stop.
+func (s *Store) leaveInTime(ctx context.Context, t *seat) (outcome, error) {
+	out, err := s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Keep: true})
+	if errors.Is(err, lock.ErrHeld) {
+		err = stopping()
+	}
+	return out, err
+}
+
+// abandon sees to the place of a call that was answered without a decision, once
+// the database lets it: a grant that crossed the answer is withdrawn, for nobody
+// will hear of it. If the client is gone the place is given up; if only its answer
+// is, it is kept, for the client was told to come back.
+func (s *Store) abandon(ctx context.Context, t *seat) {
+	keep := !errors.Is(context.Cause(ctx), context.Canceled)
+	s.work.Go(func() {
+		s.giveBack(lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Gone: true, Keep: keep})
+	})
+}
+
+// giveBack leaves for a call that nobody waits for, again while it is not known to
+// be done. What is left when that takes too long ends by itself: the place when it
+// is not kept any longer, the lease with its TTL.
+func (s *Store) giveBack(l lock.Leave) {
+	ctx, cancel := context.WithTimeout(s.ctx, leaveFor)
+	defer cancel()
+	_, err := s.do(ctx, l)
+	for undecided(err) && ctx.Err() == nil && s.sleep(jittered(maxPause)) {
+		_, err = s.do(ctx, l)
+	}
+	if undecided(err) && s.ctx.Err() == nil {
+		s.log.Warn("could not leave the queue for a call that is over", "lock", l.Name, "error", err)
+	}
+}
+
+// placeOf returns the place of the lease id in the queue that was decided on.
+func placeOf(o outcome, id lock.LeaseID) int64 {
+	for _, w := range o.Locks[0].Queue {
+		if w.Want.ID == id {
+			return w.Place
+		}
+	}
+	return 0
+}
+
+// tell tells those who were promoted, here in memory and elsewhere by a
+// notification, and those who watch.
+func (s *Store) tell(outcomes []outcome) {
+	events := false
+	for _, o := range outcomes {
+		events = events || len(o.Events) > 0
+		for _, w := range o.Promoted {
+			s.log.Debug("promoted", "lock", w.Want.Name, "place", w.Place, "holder", w.Want.Holder, "here", w.Replica == s.self)
+			s.tellOne(o, w)
+		}
+	}
+	s.tail.pokeIfAny()
+	if events && s.othersWatch.Load() {
+		s.notices.addEvents()
+	}
+}
+
+// tellOne tells the waiter that it has been granted the lock. If its call is over,
+// the grant is given back; the place is kept, should its client have been told to
+// come back.
+func (s *Store) tellOne(o outcome, w lock.Waiter) {
+	if w.Replica != s.self {
+		s.notices.addGranted(w.Attachment)
+		return
+	}
+	told := false
+	for _, l := range o.Locks[0].Leases {
+		if l.ID == w.Want.ID {
+			told = s.seats.grant(w.Attachment, outcome{Decision: lock.Decision{Now: o.Now, Grant: l}, began: o.began})
+		}
+	}
+	if !told {
+		s.work.Go(func() {
+			s.giveBack(lock.Leave{Name: w.Want.Name, LeaseID: w.Want.ID, Attachment: w.Attachment, Gone: true, Keep: true})
+		})
+	}
+}

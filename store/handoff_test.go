@@ -1,0 +1,213 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// take acquires, asking again with the same lease_id whenever it is told to.
+func take(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
+	t.Helper()
+	a.Keep = true
+	for {
+		g, err := s.Acquire(t.Context(), a)
+		switch {
+		case err == nil:
+			return g
+		case t.Context().Err() != nil,
+			!errors.Is(err, lock.ErrHeld) && !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome):
+			t.Errorf("%s: %v", a.Holder, err)
+			return g
+		}
+	}
+}
+
+// give releases until it is known to be done.
+func give(t *testing.T, s lock.Service, g lock.Grant) {
+	t.Helper()
+	err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
+	for errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) {
+		err = s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
+	}
+	if err != nil {
+		t.Errorf("%s: release: %v", g.Holder, err)
+	}
+}
+
+// TestTwoContendersNeverMissAWakeUp: with two, there is no third whose release
+// would hide that one was not woken. Each round is at the mercy of one wake-up.
+func TestTwoContendersNeverMissAWakeUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ replicas, rounds int }{"at one replica": {1, 2000}, "at two replicas": {2, 500}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			var inside atomic.Int32
+			var wg sync.WaitGroup
+			var replicas []*store.Store
+			for range c.replicas {
+				replicas = append(replicas, open(t, url))
+			}
+			for who := range 2 {
+				s := replicas[who%c.replicas]
+				wg.Go(func() {
+					for range c.rounds {
+						g := take(t, s, waitingAs("a", fmt.Sprint(who)))
+						if inside.Add(1) != 1 {
+							t.Error("two are inside")
+						}
+						inside.Add(-1)
+						give(t, s, g)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// TestAGrantThatCrossesAClientsLeavingIsGivenBack forces the crossing: the release
+// that promotes the waiter is held up at the lock's row until the waiter's client
+// is gone.
+func TestAGrantThatCrossesAClientsLeavingIsGivenBack(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	here, there, outside := open(t, url), open(t, url), connect(t, url)
+	for round := range 20 {
+		waits := []*store.Store{here, there}[round%2]
+		g := mustAcquire(t, here, acquire("a"))
+		ctx, cut := context.WithCancel(t.Context())
+		w := waitFor(t, waits, ctx, waitingAs("a", "gone"))
+		hold(t, outside, "a", "for update")
+		released := make(chan struct{})
+		go func() {
+			defer close(released)
+			give(t, here, g)
+		}()
+		until(t, "the release waits for the row", func() bool { return rowWaiters(t, url) > 0 })
+		cut()
+		w.over(t)
+		exec(t, outside, "rollback")
+		<-released
+		mustRelease(t, here, mustAcquire(t, here, waitingAs("a", "next")))
+	}
+}
+
+// rowWaiters returns how many sessions wait for a lock, on a connection of its own.
+func rowWaiters(t *testing.T, url string) int64 {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // it has said what it had to
+	return waiting(t, conn)
+}
+
+// TestWaitersOutliveARestartOfTheDatabase: PostgreSQL is killed under those who
+// wait with two replicas. All are served after it is back, in order.
+func TestWaitersOutliveARestartOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	server, url := pgtest.Server(t)
+	replicas := []*store.Store{open(t, url), open(t, url)}
+	g := mustAcquire(t, replicas[0], acquire("a"))
+	var served []string
+	var wg sync.WaitGroup
+	const n = 40
+	for i := range n {
+		s, a := replicas[i%2], waitingAs("a", fmt.Sprint(i))
+		wg.Go(func() {
+			g := take(t, s, a)
+			served = append(served, a.Holder) // nobody else is inside
+			give(t, s, g)
+		})
+		until(t, "it waits", func() bool { return len(queueOf(t, replicas[0], "a")) > i })
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	give(t, replicas[0], g)
+	wg.Wait()
+	for i, who := range served {
+		if who != fmt.Sprint(i) {
+			t.Fatalf("served in the order %v", served)
+		}
+	}
+	if len(served) != n {
+		t.Errorf("served %d of %d", len(served), n)
+	}
+}
+
+// TestManyAreLetInTogether: a decision that promotes many draws as many tokens and
+// events as it needs, whatever was foreseen.
+func TestManyAreLetInTogether(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode     lock.Mode
+		capacity int
+	}{"readers": {lock.Shared, 0}, "permits": {lock.Permit, 50}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			replicas := []*store.Store{open(t, url), open(t, url), open(t, url)}
+			g := mustAcquire(t, replicas[0], acquire("a"))
+			var waits []*wait
+			for i := range 50 {
+				a := waitingAs("a", fmt.Sprint(i))
+				a.Mode, a.Capacity = c.mode, c.capacity
+				waits = append(waits, start(replicas[i%2], t.Context(), a))
+			}
+			until(t, "all wait", func() bool { return len(queueOf(t, replicas[0], "a")) == 50 })
+			mustRelease(t, replicas[2], g) // who has seen nothing of them
+			slots, tokens := map[int]bool{}, map[lock.Token]bool{}
+			for _, w := range waits {
+				g := w.granted(t)
+				slots[g.Slot], tokens[g.Token] = true, true
+			}
+			if want := map[lock.Mode]int{lock.Shared: 1, lock.Permit: 50}[c.mode]; len(slots) != 50 || len(tokens) != want {
+				t.Errorf("%d slots and %d tokens, want 50 and %d", len(slots), len(tokens), want)
+			}
+			l, err := replicas[2].Lock(t.Context(), "a")
+			if err != nil || len(l.Leases) != 50 || l.Waiters != 0 || l.Capacity != c.capacity {
+				t.Errorf("the lock is %+v, %v", l, err)
+			}
+		})
+	}
+}
+
+// TestAWaiterIsServedAtTheEndOfALease, with no call from outside, and its TTL
+// begins then.
+func TestAWaiterIsServedAtTheEndOfALease(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	for name, replicas := range map[string][]*store.Store{
+		"of the same replica": {open(t, url)}, "of another": {open(t, url), open(t, url)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mustAcquire(t, replicas[0], short(lockFor(name)))
+			a := waitingAs(lockFor(name), "next")
+			a.TTL = time.Hour
+			g := mustAcquire(t, replicas[len(replicas)-1], a)
+			if left := time.Until(g.Until); left < 59*time.Minute {
+				t.Errorf("%v are left of an hour", left)
+			}
+		})
+	}
+}
+
+func lockFor(text string) string { return "n" + fmt.Sprint(len(text)) }

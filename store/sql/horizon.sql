@@ -1,0 +1,1 @@
+select pruned from paddock.horizon

@@ -1,0 +1,1 @@
+select pg_notify('paddock', payload) from unnest($1::text[]) as n (payload)

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// scanWaiter reads a row of the table waiters, its columns in the order of
+// sql/read_queue.sql.
+func scanWaiter(r pgx.CollectableRow) (lock.Waiter, error) {
+	var w lock.Waiter
+	var id pgtype.UUID
+	var ttl, grace, maxHold int64
+	var metadata []byte
+	err := r.Scan(&w.Want.Name, &w.Place, &id, &w.Want.Mode, &w.Capacity, &w.Want.Holder, &ttl, &grace, &maxHold, &metadata,
+		&w.JoinedAt, &w.Attachment, &w.Replica, &w.Until, &w.AliveUntil, &w.KeptUntil, &w.Offered)
+	w.Want.ID, w.Want.Metadata = id.Bytes, metadata
+	w.Want.TTL, w.Want.Grace, w.Want.MaxHold = fromMS(ttl), fromMS(grace), fromMS(maxHold)
+	for _, at := range []*time.Time{&w.JoinedAt, &w.Until, &w.AliveUntil, &w.KeptUntil} {
+		*at = at.UTC()
+	}
+	return w, err
+}
+
+// waiters are rows of the table waiters to write, and to drop: a slice a column.
+type waiters struct {
+	names                           []string
+	places                          []int64
+	ids                             []pgtype.UUID
+	modes                           []int16
+	capacities                      []int32
+	holders                         []string
+	ttls, graces, maxHolds          []int64
+	metadatas                       []pgtype.Text
+	joinedAts                       []time.Time
+	attachments, replicas           []int64
+	untils, aliveUntils, keptUntils []time.Time
+	offered                         []bool
+	dropped                         places
+}
+
+// add writes what has changed between the queue before and the one now.
+func (r *waiters) add(name string, before, now []lock.Waiter) {
+	was := make(map[int64]lock.Waiter, len(before))
+	for _, w := range before {
+		was[w.Place] = w
+	}
+	for _, w := range now {
+		if b, known := was[w.Place]; !known || !sameSeat(b, w) {
+			r.save(name, w)
+		}
+		delete(was, w.Place)
+	}
+	for place := range was {
+		r.dropped.add(name, place)
+	}
+}
+
+// sameSeat is whether nothing has changed of what a decision can change.
+func sameSeat(a, b lock.Waiter) bool {
+	return a.Attachment == b.Attachment && a.Replica == b.Replica && a.Until.Equal(b.Until) && a.KeptUntil.Equal(b.KeptUntil) &&
+		a.Offered == b.Offered
+}
+
+func (r *waiters) save(name string, w lock.Waiter) {
+	r.names = append(r.names, name)
+	r.places = append(r.places, w.Place)
+	r.ids = append(r.ids, pgtype.UUID{Bytes: w.Want.ID, Valid: true})
+	r.modes = append(r.modes, int16(w.Want.Mode))
+	r.capacities = append(r.capacities, int32(w.Capacity))
+	r.holders = append(r.holders, w.Want.Holder)
+	r.ttls = append(r.ttls, w.Want.TTL.Milliseconds())
+	r.graces = append(r.graces, w.Want.Grace.Milliseconds())
+	r.maxHolds = append(r.maxHolds, w.Want.MaxHold.Milliseconds())
+	r.metadatas = append(r.metadatas, pgtype.Text{String: string(w.Want.Metadata), Valid: w.Want.Metadata != nil})
+	r.joinedAts = append(r.joinedAts, w.JoinedAt)
+	r.attachments = append(r.attachments, int64(w.Attachment))
+	r.replicas = append(r.replicas, int64(w.Replica))
+	r.untils = append(r.untils, w.Until)
+	r.aliveUntils = append(r.aliveUntils, w.AliveUntil)
+	r.keptUntils = append(r.keptUntils, w.KeptUntil)
+	r.offered = append(r.offered, w.Offered)
+}
+
+// args are the columns in the order of sql/save_waiters.sql.
+func (r *waiters) args() []any {
+	return []any{
+		r.names, r.places, r.ids, r.modes, r.capacities, r.holders, r.ttls, r.graces, r.maxHolds, r.metadatas, r.joinedAts,
+		r.attachments, r.replicas, r.untils, r.aliveUntils, r.keptUntils, r.offered,
+	}
+}

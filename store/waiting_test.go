@@ -1,0 +1,237 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// A wait is an Acquire on its way.
+type wait struct {
+	grant lock.Grant
+	err   error
+	done  chan struct{}
+}
+
+// waitFor has the acquire wait in the background and returns once it has joined
+// the queue, behind those that are there.
+func waitFor(t *testing.T, s *store.Store, ctx context.Context, a lock.Acquire) *wait {
+	t.Helper()
+	before := len(queueOf(t, s, a.Name))
+	w := start(s, ctx, a)
+	until(t, a.Holder+" waits", func() bool { return len(queueOf(t, s, a.Name)) > before })
+	return w
+}
+
+func start(s *store.Store, ctx context.Context, a lock.Acquire) *wait {
+	w := &wait{done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.grant, w.err = s.Acquire(ctx, a)
+	}()
+	return w
+}
+
+// granted returns what the wait got.
+func (w *wait) granted(t *testing.T) lock.Grant {
+	t.Helper()
+	w.over(t)
+	if w.err != nil {
+		t.Fatalf("not granted: %v", w.err)
+	}
+	return w.grant
+}
+
+func (w *wait) over(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(patience):
+		t.Fatal("waits without end")
+	}
+}
+
+func (w *wait) isOver() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func queueOf(t *testing.T, s *store.Store, name string) []lock.Waiting {
+	t.Helper()
+	q, err := s.Queue(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Waiters
+}
+
+// waiting is an acquire that waits as long as may be.
+func waitingAs(name, holder string) lock.Acquire {
+	a := acquire(name)
+	a.Holder, a.Wait = holder, lock.LongestWait
+	return a
+}
+
+// TestReplicasServeWaitersInOrder: those who wait with two replicas by turns are
+// served in the order in which they came, whoever releases.
+func TestReplicasServeWaitersInOrder(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]store.Options{
+		"told by notifications": {}, "by asking alone": {NoListen: true}, "in several groups": {Groups: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			replicas := []*store.Store{openWith(t, url, o), openWith(t, url, o)}
+			g := mustAcquire(t, replicas[0], acquire("a"))
+			var waits []*wait
+			for i := range 10 {
+				waits = append(waits, waitFor(t, replicas[i%2], t.Context(), waitingAs("a", fmt.Sprint(i))))
+			}
+			for i, w := range waits {
+				mustRelease(t, replicas[i/2%2], g)
+				next := w.granted(t)
+				if next.Token <= g.Token || next.Holder != fmt.Sprint(i) {
+					t.Errorf("waiter %d got token %d as %q after %d", i, next.Token, next.Holder, g.Token)
+				}
+				for _, later := range waits[i+1:] {
+					if later.isOver() {
+						t.Errorf("somebody behind waiter %d is through: %v, %v", i, later.grant, later.err)
+					}
+				}
+				g = next
+			}
+		})
+	}
+}
+
+// TestWaitersOfAReplicaThatIsGonePassAndComeBack: waiters of a replica that is gone are passed over; those who
+// come back in time have their places still.
+func TestWaitersOfAReplicaThatIsGonePassAndComeBack(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	gone, s := open(t, url), open(t, url)
+	g := mustAcquire(t, s, acquire("a"))
+	var ghosts []lock.Acquire
+	for i := range 3 {
+		ghosts = append(ghosts, waitingAs("a", fmt.Sprint("ghost ", i)))
+		waitFor(t, gone, t.Context(), ghosts[i])
+	}
+	sixth := waitFor(t, s, t.Context(), waitingAs("a", "sixth"))
+	gone.Close() // its calls end, and leave nothing behind but places
+	mustRelease(t, s, g)
+	g = sixth.granted(t)
+	back := comeBack(t, s, ghosts)
+	for i, w := range back {
+		mustRelease(t, s, g)
+		if g = w.granted(t); g.Holder != fmt.Sprint("ghost ", i) {
+			t.Errorf("after ghost %d came %q", i, g.Holder)
+		}
+	}
+}
+
+func comeBack(t *testing.T, s *store.Store, again []lock.Acquire) []*wait {
+	t.Helper()
+	waits := make([]*wait, len(again))
+	for i := len(again) - 1; i >= 0; i-- { // the last comes back first
+		waits[i] = start(s, t.Context(), again[i])
+		until(t, again[i].Holder+" is back", func() bool {
+			for _, w := range queueOf(t, s, again[i].Name) {
+				if w.Holder == again[i].Holder {
+					return w.Attached
+				}
+			}
+			return false
+		})
+	}
+	return waits
+}
+
+// TestAClientThatIsGoneLeavesNoGhost cuts a waiter off around the moment at which
+// it is promoted, many times: the lock is free again at once.
+func TestAClientThatIsGoneLeavesNoGhost(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	here, there := open(t, url), open(t, url)
+	for i := range 200 {
+		waits := []*store.Store{here, there}[i%2]
+		g := mustAcquire(t, here, acquire("a"))
+		ctx, cut := context.WithCancel(t.Context())
+		w := waitFor(t, waits, ctx, waitingAs("a", "gone"))
+		released := make(chan struct{})
+		go func() {
+			defer close(released)
+			mustRelease(t, here, g)
+		}()
+		cut()
+		w.over(t)
+		<-released
+		if w.err == nil {
+			mustRelease(t, here, w.grant)
+		} else if !errors.Is(w.err, lock.ErrUnavailable) && !errors.Is(w.err, lock.ErrUnknownOutcome) {
+			t.Fatal(w.err)
+		}
+		next := waitingAs("a", "next")
+		mustRelease(t, here, mustAcquire(t, here, next))
+	}
+}
+
+// TestTooManyWaiters: the caps, for a lock and in all.
+func TestTooManyWaiters(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]store.Options{
+		"for a lock": {Bounds: lock.Bounds{MaxWaiters: 2}}, "in all": {MaxWaiters: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openWith(t, pgtest.URL(t), o)
+			mustAcquire(t, s, acquire("a"))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waitFor(t, s, ctx, waitingAs("a", "first"))
+			waitFor(t, s, ctx, waitingAs("a", "second"))
+			if _, err := s.Acquire(ctx, waitingAs("a", "third")); !errors.Is(err, lock.ErrTooManyWaiters) {
+				t.Errorf("the third is told %v", err)
+			}
+		})
+	}
+}
+
+// TestAStoreThatDrainsKeepsPlaces: calls that wait are sent away, and find their
+// places with another replica.
+func TestAStoreThatDrainsKeepsPlaces(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	old, s := open(t, url), open(t, url)
+	g := mustAcquire(t, s, acquire("a"))
+	first, second := waitingAs("a", "first"), waitingAs("a", "second")
+	sent := waitFor(t, old, t.Context(), first)
+	other := waitFor(t, s, t.Context(), second)
+	old.Drain()
+	sent.over(t)
+	if e := new(lock.Error); !errors.As(sent.err, &e) || e.Code != lock.ErrUnavailable || e.RetryAfter == 0 {
+		t.Errorf("told %v", sent.err)
+	}
+	if _, err := old.Acquire(t.Context(), waitingAs("a", "late")); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("a new one is told %v", err)
+	}
+	back := start(s, t.Context(), first)
+	until(t, "the first is back", func() bool { q := queueOf(t, s, "a"); return len(q) == 2 && q[0].Attached })
+	mustRelease(t, s, g)
+	g = back.granted(t)
+	if other.isOver() {
+		t.Error("the second was served before the first")
+	}
+	mustRelease(t, s, g)
+	other.granted(t)
+}

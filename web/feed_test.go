@@ -1,0 +1,167 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A feed is the stream of events as the service sends it, as much of it as the
+// page needs. Its connection can be cut, and is refused until it is mended.
+type feed struct {
+	mu     sync.Mutex
+	events []lock.Event
+	turned chan struct{} // closed when something has changed
+	broken bool
+	silent bool     // whether it connects and says nothing
+	gaps   int      // how often events were lost
+	open   int      // how many are connected
+	asked  []string // the queries of those who connected, in order
+}
+
+func newFeed() *feed { return &feed{turned: make(chan struct{})} }
+
+// change does what it is given, and lets those who are connected look anew.
+func (f *feed) change(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+	close(f.turned)
+	f.turned = make(chan struct{})
+}
+
+func (f *feed) tell(events ...lock.Event) {
+	f.change(func() {
+		for _, e := range events {
+			e.ID = int64(len(f.events) + 1)
+			f.events = append(f.events, e)
+		}
+	})
+}
+
+func (f *feed) cut()  { f.change(func() { f.broken = true }) }
+func (f *feed) mend() { f.change(func() { f.broken = false }) }
+func (f *feed) hold() { f.change(func() { f.silent = true }) }
+
+// lose has the stream say that events are missing.
+func (f *feed) lose() { f.change(func() { f.gaps++ }) }
+
+func (f *feed) queries() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.asked...)
+}
+
+// await waits until n are connected.
+func (f *feed) await(t *testing.T, n int) {
+	t.Helper()
+	for {
+		f.mu.Lock()
+		open, turned := f.open, f.turned
+		f.mu.Unlock()
+		if open == n {
+			return
+		}
+		select {
+		case <-turned:
+		case <-time.After(patience):
+			t.Fatalf("%d are connected, want %d", open, n)
+		}
+	}
+}
+
+// A stretch is what a stream has to say next.
+type stretch struct {
+	events []lock.Event
+	gaps   int
+	turned <-chan struct{} // closed when there is more
+	broken bool
+}
+
+// after returns what comes after the first n events.
+func (f *feed) after(n int) stretch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return stretch{f.events[min(n, len(f.events)):], f.gaps, f.turned, f.broken}
+}
+
+// begin returns after how many events the request's stream begins.
+func (f *feed) begin(r *http.Request) (seen int, silent, broken bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, r.URL.RawQuery)
+	seen = len(f.events)
+	if n, err := strconv.Atoi(r.FormValue("cursor")); err == nil {
+		seen = n
+	}
+	return seen, f.silent, f.broken
+}
+
+func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	seen, silent, broken := f.begin(r)
+	if broken {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+		return
+	}
+	f.change(func() { f.open++ })
+	defer f.change(func() { f.open-- })
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w).Flush
+	gaps := f.after(seen).gaps
+	for synced := silent; ; synced = true {
+		next := f.after(seen)
+		seen += len(next.events)
+		for _, e := range next.events {
+			if concerns(e, r) {
+				fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, onWire(e))
+			}
+		}
+		for ; gaps < next.gaps; gaps++ {
+			fmt.Fprintf(w, "id: %d\nevent: gap\ndata: {\"cursor\":\"%d\"}\n\n", seen, seen)
+		}
+		if !synced {
+			fmt.Fprintf(w, "id: %d\nevent: sync\ndata: {\"cursor\":\"%d\"}\n\n", seen, seen)
+		}
+		if err := flush(); err != nil || next.broken {
+			return
+		}
+		select {
+		case <-next.turned:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func concerns(e lock.Event, r *http.Request) bool {
+	return strings.HasPrefix(e.Name, r.FormValue("prefix")) && (r.FormValue("lock") == "" || r.FormValue("lock") == e.Name)
+}
+
+// onWire returns the event as the service writes it.
+func onWire(e lock.Event) []byte {
+	m := map[string]any{
+		"id": e.ID, "at": e.At.Format(time.RFC3339Nano), "lock": e.Name, "slot": e.Slot, "revision": e.Revision,
+		"kind": e.Kind.String(), "mode": e.Mode.String(), "holder": e.Holder,
+	}
+	if e.Token != 0 {
+		m["fencing_token"] = e.Token
+	}
+	if e.Place != 0 {
+		m["place"] = e.Place
+	}
+	if e.Reason != "" {
+		m["reason"] = e.Reason
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

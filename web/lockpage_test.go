@@ -1,0 +1,170 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestTheListShowsModesHoldersAndWhoWaits(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, crowd(), "/ui/?prefix=")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body,
+		"<small class=\"mode\">shared</small><small>3 holders, one token</small>",
+		"<small class=\"mode\">permit</small><small>3 of 4 out</small>",
+		"<small class=\"mode\">exclusive</small></td>",
+		"<small>7 holders, one token</small>", `<a href="/ui/locks/index:docs">and 4 more`,
+		`<div>3<small>slot 2</small></div>`, `<bdi>train-b</bdi>`,
+		`<a href="/ui/locks/db:schema#queue" data-key="queue db:schema">2<span class="unseen"> wait for db:schema</span></a>`,
+		`<span class="past">0</span>`)
+	if n := len(formsOf(body)); n != 3+3+1+3 {
+		t.Errorf("%d forms, want one for each of the 10 leases that are shown", n)
+	}
+}
+
+func TestTheHolderLookedForIsShownAmongMany(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, crowd(), "/ui/?holder=search-7")
+	wantText(t, body, "<bdi>search-7</bdi>", "and 4 more")
+}
+
+func TestThePageOfALockShowsItsLeases(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, crowd(), "/ui/locks/gpu:pool")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body,
+		`<h1 class="lock">gpu:<wbr>pool`, "<dd>permit<small>3 of 4 out</small></dd>", "Nobody waits.",
+		"<bdi>train-a</bdi>", "<div>2<small>slot 1</small></div>", "<div>4<small>slot 3</small></div>",
+		`data-left-ms="3510000">58 min 30 s<`, "then 5 s grace",
+		`data-stream="/v1/events/stream?lock=gpu%3Apool"`, `href="/v1/events?lock=gpu%3Apool"`)
+	_, body = get(t, crowd(), "/ui/locks/index%3Adocs")
+	wantText(t, body, "7 holders, one token", "Revoke all 7")
+}
+
+func TestTheQueueSaysInPlainWordsWhatEachWaitsFor(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, crowd(), "/ui/locks/jobs:night")
+	wantText(t, body,
+		`<dd>3<small>1 not there now</small></dd>`,
+		`class="number">1</th>`, "<bdi>worker-2</bdi>", "2031-05-04 11:59:45", `for <span data-age-ms="15000">15 s</span>`,
+		`for <span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
+		`nobody there now; its place is kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
+		`nobody<small>kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
+		"behind 1 other</div>", "<div>attached</div>")
+	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
+		t.Error("the queue is out of order")
+	}
+	_, body = get(t, crowd(), "/ui/locks/db:schema")
+	wantText(t, body, `<bdi>report-2</bdi> (token 1 in slot 2, ends in `, "<div>shared</div>", "<div>exclusive</div>")
+}
+
+func TestAWaiterForManyLeasesNamesAFew(t *testing.T) {
+	t.Parallel()
+	y := crowd()
+	y.wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
+	for range 2 {
+		y.wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
+	}
+	_, body := get(t, y, "/ui/locks/index:docs")
+	wantText(t, body, `<span class="line">and 4 more</span>`, "behind 2 others", "permit<small>one of 9</small>")
+}
+
+func TestAWaiterForALeaseInItsGrace(t *testing.T) {
+	t.Parallel()
+	y := busy()
+	y.wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
+	_, body := get(t, y, "/ui/locks/cron:reindex")
+	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in its grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
+}
+
+func TestAWaiterWithNothingInItsWayIsNext(t *testing.T) {
+	t.Parallel()
+	y := newYard()
+	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
+	y.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+	y.pass(2 * time.Second) // and nobody has swept
+	_, body := get(t, y, "/ui/locks/n")
+	wantText(t, body, "Nobody has it.", "nothing is in its way: it is next")
+}
+
+func TestALockNobodyEverUsedIsFree(t *testing.T) {
+	t.Parallel()
+	r, body := get(t, newYard(), "/ui/locks/never:used")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body, "Nobody has it.", "Nobody waits.", `<span class="past">none</span>`, "revision 0")
+}
+
+func TestLongPagesAreCutUntilAllIsAskedFor(t *testing.T) {
+	t.Parallel()
+	y := newYard()
+	for i := range 120 {
+		y.grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
+	}
+	for range 130 {
+		y.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+	}
+	for target, rows := range map[string]int{"/ui/locks/n?back=prefix%3Dn": 200, "/ui/locks/n?back=prefix%3Dn&all=1": 250} {
+		_, body := get(t, y, target)
+		page, _, _ := strings.Cut(body, `id="events"`)
+		if n := strings.Count(page, "data-key=\"n/") + strings.Count(page, "data-key=\"place "); n != rows {
+			t.Errorf("%s has %d rows, want %d", target, n, rows)
+		}
+		wantText(t, body, `<dd>130</dd>`, "Revoke all 120")
+	}
+	_, body := get(t, y, "/ui/locks/n?back=prefix%3Dn")
+	wantText(t, body, `<a href="/ui/locks/n?all=1&amp;back=prefix%3Dn#leases">and 20 more</a>`, `<a href="/ui/locks/n?all=1&amp;back=prefix%3Dn#queue">and 30 more</a>`)
+}
+
+func TestThePageOfALockLeadsBackToTheListAsItWas(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, crowd(), "/ui/?prefix=jobs&state=held")
+	wantText(t, body, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld#queue"`, `data-stream="/v1/events/stream?prefix=jobs"`)
+	_, body = get(t, crowd(), "/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld")
+	wantText(t, body, `<a href="/ui/?prefix=jobs&amp;state=held">Locks</a>`, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld&amp;refresh=5">Refresh every 5 s`)
+	_, body = get(t, crowd(), "/ui/locks/jobs:night?refresh=5")
+	wantText(t, body, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "Stop refreshing")
+}
+
+func TestALockThatCannotBeIsRefusedAndNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"/ui/locks/_", "/ui/locks/%3Cb%3E", "/ui/locks/a%2Fb", "/ui/locks/" + strings.Repeat("n", 201)} {
+		r, body := get(t, newYard(), target)
+		wantStatus(t, r, http.StatusBadRequest)
+		wantText(t, body, `role="alert"`, "No such lock")
+		if strings.Contains(body, "data-stream") || strings.Contains(body, "<b>") {
+			t.Errorf("%s is followed, or shown as it is:\n%s", target, body)
+		}
+	}
+	y := newYard()
+	y.breakDown(lock.ErrUnavailable)
+	r, body := get(t, y, "/ui/locks/n")
+	wantStatus(t, r, http.StatusServiceUnavailable)
+	wantText(t, body, "data-stream", "Try again in a moment.")
+}
+
+func TestStrangersTextIsTextInTheQueue(t *testing.T) {
+	t.Parallel()
+	y := busy()
+	y.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Minute}, 0)
+	_, body := get(t, y, "/ui/locks/hostile")
+	const inert = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>"
+	if n := strings.Count(body, inert); n != 3 {
+		t.Errorf("the holder is shown as text %d times, want 3: as holder, as waiter, as what is waited for", n)
+	}
+	for _, bad := range []string{"<script>", "<img src=x", "</pre><script"} {
+		if strings.Contains(body, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+}
+
+func TestTheScriptIsToldAllKindsOfEvents(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, newYard(), "/ui/")
+	wantText(t, body, `data-kinds="granted released expired revoked queued left withdrawn"`)
+}

@@ -1,0 +1,63 @@
+package web
+
+import (
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// shownBlockers is how many of the leases that a waiter waits for are named.
+const shownBlockers = 3
+
+// A queue is who waits, in words.
+type queue struct {
+	Waiters []waiter
+	Count   int // also of those not shown
+	More    int // how many wait behind those shown
+	Away    int // at how many places nobody waits now
+}
+
+// A waiter is a place in a queue.
+type waiter struct {
+	lock.Waiting
+	Waited age
+	Kept   span
+	For    []blocker
+	More   int    // how many leases are in its way beside those
+	Others string // how many are served before
+}
+
+// A blocker is a lease that a waiter waits for.
+type blocker struct {
+	lock.Holding
+	Left span
+	Over span // until it is over for others
+}
+
+// Slotted is whether it takes the slot to tell the lease from others.
+func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive }
+
+func queueOf(q lock.Queue, here place) queue {
+	v := queue{Count: len(q.Waiters)}
+	for i, w := range q.Waiters {
+		if !w.Attached {
+			v.Away++
+		}
+		if i < shownTogether || here.All {
+			v.Waiters = append(v.Waiters, waiterOf(w, q.AsOf))
+		}
+	}
+	v.More = v.Count - len(v.Waiters)
+	return v
+}
+
+func waiterOf(w lock.Waiting, asOf time.Time) waiter {
+	v := waiter{
+		Waiting: w, Waited: age(w.Waited), Kept: span(w.KeptFor), Others: counted(w.Behind, "other", "others"),
+	}
+	for _, h := range w.For[:min(len(w.For), shownBlockers)] {
+		v.For = append(v.For, blocker{Holding: h, Left: span(h.Remaining), Over: span(h.ExpiresAt.Add(h.Grace).Sub(asOf))})
+	}
+	v.More = len(w.For) - len(v.For)
+	return v
+}

@@ -25,6 +25,13 @@ func start(t *testing.T, args ...string) *process {
 	p := &process{cmd: exec.Command(self, args...), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
+	p.run(t)
+	return p
+}
+
+// run starts the command. It is gone when the test is over.
+func (p *process) run(t *testing.T) {
+	t.Helper()
 	p.cmd.WaitDelay = 10 * time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -32,22 +39,21 @@ func start(t *testing.T, args ...string) *process {
 	go func() {
 		defer close(p.ended)
 		if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
-			t.Errorf("waiting for %v: %v", args, err)
+			t.Errorf("waiting for %v: %v", p.cmd.Args, err)
 		}
 	}()
 	t.Cleanup(func() {
 		p.kill(t)
 		if t.Failed() {
-			t.Logf("%v\n%s%s", args, p.stdout, p.stderr)
+			t.Logf("%v\n%s%s", p.cmd.Args[1:], p.stdout, p.stderr)
 		}
 	})
-	return p
 }
 
 // startServe starts paddock serve and returns its base URL too.
-func startServe(t *testing.T, databaseURL string) (*process, string) {
+func startServe(t *testing.T, databaseURL string, args ...string) (*process, string) {
 	t.Helper()
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL)
+	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL}, args...)...)
 	return p, "http://" + p.stderr.await(t, `"msg":"listening","address":"([^"]+)"`)
 }
 

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A listener hears the events of a scene's lock, each once. It is for one
+// goroutine.
+type listener struct {
+	*scene
+	locks  lock.Service
+	cursor string
+	events []lock.Event // read, and not yet heard
+}
+
+// next waits for the next event.
+func (l *listener) next() lock.Event {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), patience)
+	defer cancel()
+	for len(l.events) == 0 {
+		page, err := l.locks.Events(ctx, lock.EventQuery{Name: l.name, Cursor: l.cursor, Wait: lock.LongestWait})
+		l.must(err)
+		l.events, l.cursor = page.Items, page.Next
+	}
+	e := l.events[0]
+	l.events = l.events[1:]
+	return e
+}
+
+// kind waits for the next event of that kind and holder.
+func (l *listener) kind(k lock.Kind, holder string) lock.Event {
+	l.Helper()
+	for {
+		if e := l.next(); e.Kind == k && e.Holder == holder {
+			return e
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestReadersAndWritersNeverMeetAndNobodyStarves(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t))
+	readers, writers, r := numbered("reader", 20), numbered("writer", 5), newRoom()
+	s.regulars(slices.Concat(readers, writers), 10, r, func(holder string) lock.Acquire {
+		a := lock.Acquire{Holder: holder, Mode: lock.Shared}
+		if slices.Contains(writers, holder) {
+			a.Mode = lock.Exclusive
+		}
+		return a
+	})
+	r.sound(s, len(readers))
+	if r.most < 2 {
+		t.Error("readers were never inside together")
+	}
+	s.starved(s.proven(locktest.Rules{}), len(readers)+len(writers))
+}
+
+func TestASemaphoreHasNoMorePermitsThanItsCapacityAndNobodyStarves(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t))
+	clients, r := numbered("client", 50), newRoom()
+	s.regulars(clients, 4, r, func(holder string) lock.Acquire {
+		return lock.Acquire{Holder: holder, Mode: lock.Permit, Capacity: 3}
+	})
+	r.sound(s, 3)
+	if r.most < 3 {
+		t.Errorf("never were more than %d inside", r.most)
+	}
+	s.starved(s.proven(locktest.Rules{Capacity: 3}), len(clients))
+}
+
+// regulars has each of the holders visit the room many times, all at once.
+func (s *scene) regulars(holders []string, times int, r *room, wants func(holder string) lock.Acquire) {
+	s.Helper()
+	for i, h := range holders {
+		via := s.replicas[i%len(s.replicas)]
+		s.turns.Go(func() {
+			for range times {
+				s.calls(via, wants(h)).turn(via, r)
+			}
+		})
+	}
+	s.turns.Wait()
+	if want := len(holders) * times; len(r.seen()) != want {
+		s.Fatalf("there were %d visits, want %d", len(r.seen()), want)
+	}
+}
+
+// starved ends the test if more grants came between somebody's queueing and its
+// grant than there are others: then somebody was served twice meanwhile.
+func (s *scene) starved(events []lock.Event, contenders int) {
+	s.Helper()
+	since, most := map[int64]int{}, 0 // grants by the place of who waits
+	for _, e := range events {
+		switch e.Kind {
+		case lock.Queued:
+			since[e.Place] = 0
+		case lock.Granted:
+			most = max(most, since[e.Place])
+			delete(since, e.Place)
+			for place := range since {
+				since[place]++
+			}
+		}
+	}
+	s.Logf("at most %d others were granted the lock while one waited", most)
+	if most >= contenders {
+		s.Fatalf("%d others were granted the lock while one waited, and there are %d in all", most, contenders)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A post is an acquire that waits, sent as any HTTP client would, and its answer.
+type post struct {
+	*scene
+	lock.Acquire
+	done   chan struct{} // closed when it was answered
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+// posts has somebody ask the replica, and wait for as long as a call can.
+func (s *scene) posts(via replica, holder string) *post {
+	p := &post{scene: s, Acquire: s.acquire(lock.Acquire{Holder: holder}), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.err = p.send(via)
+	}()
+	s.Cleanup(func() { <-p.done })
+	return p
+}
+
+func (p *post) send(via replica) error {
+	r, err := p.request(via)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	p.status, p.header = res.StatusCode, res.Header
+	p.body, err = io.ReadAll(res.Body)
+	return errors.Join(err, res.Body.Close())
+}
+
+// request returns the acquire as HTTP has it.
+func (p *post) request(via replica) (*http.Request, error) {
+	body := bytes.NewReader(asked(p.Acquire))
+	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, via.base+"/v1/locks/"+p.Name+"/acquire", body)
+	if err == nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, err
+}
+
+// asked returns the body of an acquire that waits for as long as a call can.
+func asked(a lock.Acquire) []byte {
+	body, err := json.Marshal(map[string]any{
+		"lease_id": uuid.UUID(a.LeaseID), "holder": a.Holder, "ttl_ms": a.TTL.Milliseconds(),
+		"wait_ms": lock.LongestWait.Milliseconds(),
+	})
+	if err != nil {
+		panic(err) // There is nothing in it that is not JSON.
+	}
+	return body
+}
+
+// answered waits until there is an answer with that status, and reads its body.
+func (p *post) answered(status int, body any) {
+	p.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.Fatalf("%s was never answered", p.Holder)
+	}
+	if p.err != nil || p.status != status {
+		p.Fatalf("%s was answered %d, %v, want %d:\n%s", p.Holder, p.status, p.err, status, p.body)
+	}
+	p.must(json.Unmarshal(p.body, body))
+}
+
+// refusedFor waits until there is an answer, which must be a problem of that code.
+func (p *post) refusedFor(code lock.Code, status int) {
+	p.Helper()
+	var problem struct{ Code lock.Code }
+	if p.answered(status, &problem); problem.Code != code {
+		p.Fatalf("%s was refused with %s, want %s", p.Holder, problem.Code, code)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestTwoHundredWaitersAreServedInTheOrderInWhichTheyJoined(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t), "--log-level=debug")
+	f := s.follow(602) // the holder's two, and three of each waiter
+	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
+
+	holders, r := numbered("waiter", 200), newRoom()
+	s.line(holders, r)
+	s.release(s.replicas[0], holder.ID)
+	s.turns.Wait()
+
+	r.visited(s, holders)
+	r.sound(s, 1)
+	s.wokeOneEach(s.proven(locktest.Rules{}))
+	f.told(s)
+}
+
+func TestReplicasThatCannotListenServeInOrderToo(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t), "--no-listen")
+	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
+	holders, r := numbered("waiter", 10), newRoom()
+	s.line(holders, r)
+	s.release(s.replicas[0], holder.ID)
+	s.turns.Wait()
+
+	r.visited(s, holders)
+	r.sound(s, 1)
+	s.proven(locktest.Rules{})
+}
+
+// line has the holders join the queue one after another, each with a replica at
+// random, and use the lock when they have it. It returns once all have joined.
+func (s *scene) line(holders []string, r *room) {
+	s.Helper()
+	for _, h := range holders {
+		via := s.replicas[rand.N(len(s.replicas))]
+		c := s.joins(via, h)
+		s.turns.Go(func() { c.turn(via, r) })
+	}
+}
+
+// turn uses the lock for a moment once the caller has it, and releases it.
+func (c *caller) turn(via lock.Service, r *room) {
+	<-c.done
+	if c.err != nil {
+		c.Errorf("%s was to have the lock: %v", c.Holder, c.err)
+		return
+	}
+	r.visit(c.Holder, cmp.Or(c.Mode, lock.Exclusive), func() {
+		if _, err := via.Renew(c.Context(), lock.Renew{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
+			c.Errorf("%s was to renew: %v", c.Holder, err)
+		}
+	})
+	if err := via.Release(c.Context(), lock.Release{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
+		c.Errorf("%s was to release: %v", c.Holder, err)
+	}
+}
+
+// wokeOneEach ends the test unless the replicas have logged exactly the promotions
+// that the events tell of, each once.
+func (s *scene) wokeOneEach(events []lock.Event) {
+	s.Helper()
+	var want, got []int64
+	for _, e := range events {
+		if e.Kind == lock.Granted && e.Place != 0 {
+			want = append(want, e.Place)
+		}
+	}
+	for _, r := range s.replicas {
+		got = append(got, promoted(s, r.process.stderr.String())...)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(want) == 0 {
+		s.Fatalf("the logs tell of these promotions:\n%v\nthe events of these:\n%v", got, want)
+	}
+}
+
+// promoted returns the places to which a log says that the lock was granted.
+func promoted(s *scene, log string) []int64 {
+	s.Helper()
+	var places []int64
+	for line := range strings.Lines(log) {
+		var said struct {
+			Msg, Lock string
+			Place     int64
+		}
+		if !strings.Contains(line, `"msg":"promoted"`) {
+			continue
+		}
+		s.must(json.Unmarshal([]byte(line), &said))
+		if said.Lock == s.name {
+			places = append(places, said.Place)
+		}
+	}
+	return places
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A look is an answer to who looks at a lock.
+type look struct {
+	status int
+	tag    string
+	body   struct {
+		State   lock.Phase
+		Waiters int
+		Token   lock.Token `json:"fencing_token"`
+	}
+	err error
+}
+
+// looks asks the replica for the lock as curl does: with a tag for when it is
+// another than that, and with a query.
+func (s *scene) looks(via replica, tag, query string) (l look) {
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, via.base+"/v1/locks/"+s.name+query, nil)
+	if err != nil {
+		return look{err: err}
+	}
+	if tag != "" {
+		r.Header.Set("If-None-Match", tag)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return look{err: err}
+	}
+	l.status, l.tag = res.StatusCode, res.Header.Get("ETag")
+	body, err := io.ReadAll(res.Body)
+	if err == nil && l.status == http.StatusOK {
+		err = json.Unmarshal(body, &l.body)
+	}
+	l.err = errors.Join(err, res.Body.Close())
+	return l
+}
+
+// TestABlockingReadIsAnsweredWhenTheLockChangesThroughAnotherReplica watches through
+// one replica what happens through the other.
+func TestABlockingReadIsAnsweredWhenTheLockChangesThroughAnotherReplica(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t))
+	watched, changed := s.replicas[0], s.replicas[1]
+	now := s.looks(watched, "", "")
+	var holder lock.Grant
+	var waiter *caller
+	for _, step := range []struct {
+		what    string
+		do      func()
+		phase   lock.Phase
+		waiters int
+	}{
+		{"a grant", func() { holder = s.granted(changed, lock.Acquire{Holder: "holder"}) }, lock.Held, 0},
+		{"a waiter", func() { waiter = s.calls(changed, lock.Acquire{Holder: "waiter"}) }, lock.Held, 1},
+		{"a hand-over", func() { s.release(changed, holder.ID) }, lock.Held, 0},
+		{"a release", func() { s.release(changed, waiter.has().ID) }, lock.Free, 0},
+	} {
+		seen := now
+		answer := make(chan look, 1)
+		go func() { answer <- s.looks(watched, seen.tag, "?wait_ms=50000") }()
+		step.do()
+		now = s.answer(step.what, answer)
+		if now.status != http.StatusOK || now.tag == "" || now.tag == seen.tag || now.body.State != step.phase || now.body.Waiters != step.waiters {
+			t.Fatalf("after %s the answer is %+v, before it was %+v", step.what, now, seen)
+		}
+	}
+	for _, r := range s.replicas {
+		for _, query := range []string{"", "?wait_ms=20"} {
+			if l := s.looks(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified || l.tag != now.tag {
+				t.Errorf("nothing has changed since %q, and the answer is %+v", now.tag, l)
+			}
+		}
+		if l := s.looks(r, "", ""); l.err != nil || l.tag != now.tag {
+			t.Errorf("the tag is %q, was %q (%v)", l.tag, now.tag, l.err)
+		}
+	}
+}
+
+// answer waits for the answer to a blocking read.
+func (s *scene) answer(what string, answer <-chan look) look {
+	s.Helper()
+	select {
+	case l := <-answer:
+		s.must(l.err)
+		return l
+	case <-time.After(patience):
+		s.Fatalf("nobody was told of %s", what)
+		return look{}
+	}
+}

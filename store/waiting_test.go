@@ -203,6 +203,7 @@ func TestTooManyWaiters(t *testing.T) {
 			if _, err := s.Acquire(ctx, waitingAs("a", "third")); !errors.Is(err, lock.ErrTooManyWaiters) {
 				t.Errorf("the third is told %v", err)
 			}
+			mustAcquire(t, s, waitingAs("free", "who need not wait"))
 		})
 	}
 }

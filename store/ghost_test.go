@@ -1,0 +1,122 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
+)
+
+// TestNobodyIsGrantedTheLockForAGhost: the replica that served the first in the
+// queue has not been heard of for a minute, its row is still there, and the
+// replica that promotes had not expected anybody to wait.
+func TestNobodyIsGrantedTheLockForAGhost(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, other, outside := open(t, url), open(t, url), connect(t, url)
+	g := mustAcquire(t, s, acquire("a"))
+	exec(t, outside, "insert into paddock.replicas values (99, now() - interval '1 minute', 1, false)")
+	exec(t, outside, `insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms,
+			joined_at, attachment, replica, until, alive_until, kept_until)
+		values ('a', 1, gen_random_uuid(), 1, 0, 'ghost', 60000, 0, 0,
+			now(), 5, 99, now() + interval '45 s', now() - interval '1 minute', now() + interval '55 s')`)
+	exec(t, outside, "update paddock.locks set queued = 1 where name = 'a'")
+	if q := queueOf(t, s, "a"); len(q) != 1 || q[0].Attached {
+		t.Errorf("the queue is %+v", q)
+	}
+	next := waitFor(t, other, t.Context(), waitingAs("a", "next"))
+	mustRelease(t, s, g)
+	next.granted(t)
+	for _, e := range eventsOf(t, s, "a") {
+		if e.Kind == lock.Granted && e.Holder == "ghost" {
+			t.Errorf("a ghost was granted the lock: %+v", e)
+		}
+	}
+}
+
+// TestACallThatFailsLeavesNoGhost: one that cannot even ask how it stands gives up,
+// and does not stand in the way of those behind.
+func TestACallThatFailsLeavesNoGhost(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, other, outside := open(t, url), open(t, url), connect(t, url)
+	held := mustAcquire(t, s, acquire("a"))
+	fails := waitFor(t, other, t.Context(), waitingAs("a", "fails"))
+	exec(t, outside, "alter table paddock.waiters rename to hidden")
+	until(t, "its call asks how it stands, and fails", func() bool {
+		exec(t, outside, `select pg_terminate_backend(pid) from pg_stat_activity
+			where query = 'listen paddock' and datname = current_database()`)
+		return fails.isOver()
+	})
+	exec(t, outside, "alter table paddock.hidden rename to waiters")
+	if !errors.Is(fails.err, lock.ErrInternal) {
+		t.Errorf("it is told %v", fails.err)
+	}
+	until(t, "its place is not attached", func() bool {
+		q := queueOf(t, s, "a")
+		return len(q) == 0 || !q[0].Attached
+	})
+	next := start(s, t.Context(), waitingAs("a", "next"))
+	mustRelease(t, s, held)
+	next.granted(t)
+}
+
+// TestWhoIsLetInByARepeatedAcquireIsNoReplay: that somebody else's call was a
+// replay says nothing of the grant that came with its decision.
+func TestWhoIsLetInByARepeatedAcquireIsNoReplay(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.URL(t))
+	permit := func(holder string, ttl time.Duration) lock.Acquire {
+		a := acquire("a")
+		a.Holder, a.Mode, a.Capacity, a.TTL = holder, lock.Permit, 2, ttl
+		return a
+	}
+	mine := permit("mine", time.Hour)
+	mustAcquire(t, s, mine)
+	for range 5 {
+		mustAcquire(t, s, permit("ends soon", lock.ShortestTTL))
+		next := permit("next", time.Hour)
+		next.Wait = lock.LongestWait
+		w := start(s, t.Context(), next)
+		for !w.isOver() {
+			mustAcquire(t, s, mine)
+		}
+		got := w.granted(t)
+		if got.Replayed || got.ID != next.LeaseID || got.Holder != "next" {
+			t.Errorf("the waiter's first grant is %+v", got)
+		}
+		mustRelease(t, s, got)
+	}
+}
+
+// TestTheSchemaGoesBackAndForthUnderLeases: what the older schema cannot hold is
+// dropped, and leaves nothing that the newer one would misread.
+func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s := open(t, url)
+	permit := acquire("permits")
+	permit.Mode, permit.Capacity = lock.Permit, 3
+	mustAcquire(t, s, permit)
+	kept := acquire("waited")
+	held := mustAcquire(t, s, kept)
+	kept.LeaseID, kept.Keep = newID(), true
+	if _, err := s.Acquire(t.Context(), kept); !errors.Is(err, lock.ErrHeld) {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := errors.Join(migrations.Down(t.Context(), url, 1), migrations.Up(t.Context(), url)); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, url)
+	permit.LeaseID, permit.Capacity = newID(), 5
+	mustAcquire(t, s, permit)
+	l, err := s.Lock(t.Context(), "waited")
+	if err != nil || l.Waiters != 0 || len(l.Leases) != 1 || l.Token != held.Token {
+		t.Errorf("the lock is %+v, %v", l, err)
+	}
+	mustRelease(t, s, held)
+}

@@ -10,11 +10,13 @@ import "context"
 // not to have been done and ErrUnknownOutcome otherwise; the same call again
 // finds out.
 type Service interface {
-	// Acquire grants the lock, or refuses with ErrHeld once its Wait is over. When
-	// the context of one that waits ends, it leaves the queue, and a grant that
-	// came meanwhile is withdrawn. ErrTooManyWaiters says that no more may wait;
-	// ErrUnavailable that the service is about to stop: the place is kept, and the
-	// same call again finds it.
+	// Acquire grants the lock, or refuses with ErrHeld once its Wait is over, or
+	// later if nothing can be decided then: bound it by the context, too. When
+	// the context of one that waits is cancelled, it leaves the queue; when its
+	// deadline passes, the place may be kept for the same call again. A grant that
+	// came meanwhile is withdrawn in either case. ErrTooManyWaiters says that no
+	// more may wait; ErrUnavailable that the service is about to stop: the place is
+	// kept, and the same call again finds it.
 	Acquire(context.Context, Acquire) (Grant, error)
 	// Renew moves the end of a lease, or refuses with ErrLeaseLost.
 	Renew(context.Context, Renew) (Grant, error)

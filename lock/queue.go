@@ -87,11 +87,8 @@ func (t *turn) give(w Waiter) (*Waiter, bool) {
 	return &w, w.Offered
 }
 
-// attached is whether somebody is there to get the lock. Whether a replica lives
-// is judged by the clock as it is, also where the lock's time waits for that.
-func (t *turn) attached(w *Waiter) bool {
-	return w.Attachment != 0 && t.now.Before(w.Until) && (w.Replica == t.view.Self || t.view.Now.Before(w.AliveUntil))
-}
+// attached is whether somebody is there to get the lock.
+func (t *turn) attached(w *Waiter) bool { return w.attachedAt(t.now, t.view.Now, t.view.Self) }
 
 // lapsed is whether nobody is there and the place is not kept any longer.
 func (t *turn) lapsed(w *Waiter) bool { return !t.attached(w) && !t.now.Before(w.KeptUntil) }

@@ -56,8 +56,12 @@ type Waiter struct {
 
 // Attached is whether somebody is there to get the lock, as the replica self can
 // tell at now: of its own waiters it knows.
-func (w Waiter) Attached(now time.Time, self Replica) bool {
-	return w.Attachment != 0 && now.Before(w.Until) && (w.Replica == self || now.Before(w.AliveUntil))
+func (w Waiter) Attached(now time.Time, self Replica) bool { return w.attachedAt(now, now, self) }
+
+// attachedAt is Attached at an instant of the lock's time, while the clock, by
+// which replicas live, may show an earlier one.
+func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
+	return w.Attachment != 0 && now.Before(w.Until) && (w.Replica == self || clock.Before(w.AliveUntil))
 }
 
 // gone is whether nobody is there and the place is not kept any longer.

@@ -90,7 +90,7 @@ func stopping() error {
 
 func tooMany(n int) error {
 	return &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: retryAfter,
-		Detail: fmt.Sprintf("%d calls wait or watch already, and no more may. Try again later.", n)}
+		Detail: fmt.Sprintf("%d calls watch this replica already, and no more may. Try again later.", n)}
 }
 
 func unknownOutcome(cause error) error {

@@ -13,6 +13,13 @@ import (
 // for lock.AliveFor since the last, so it may miss one or two.
 const beatPause = 500 * time.Millisecond
 
+const (
+	// keepReplicas is for how long a replica that was not heard of is remembered.
+	keepReplicas = time.Hour
+	// forgetTimeout is how long that may take, also on the way out.
+	forgetTimeout = time.Second
+)
+
 // beats says that this replica lives, for as long as calls wait or watch here, and
 // finds out which of them need not wait any more. That is the safety net below
 // every notification: with nothing else, everybody is served.
@@ -78,9 +85,9 @@ func (s *Store) scanOthers(row pgx.Row) error {
 // forgetReplicas forgets the replica, which stops, and those that were not heard
 // of for long.
 func (s *Store) forgetReplicas(stops lock.Replica) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), forgetTimeout)
 	defer cancel()
-	if _, err := s.pool.Exec(ctx, sqlForgetReplicas, int64(stops)); err != nil {
+	if _, err := s.pool.Exec(ctx, sqlForgetReplicas, int64(stops), keepReplicas); err != nil {
 		s.log.Debug("could not forget replicas that are gone; trying again later", "error", err)
 	}
 }

@@ -120,3 +120,22 @@ func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
 	}
 	mustRelease(t, s, held)
 }
+
+// TestALockThatNobodyHasIsNotWaitedForLong: whatever kept the waiter from being
+// promoted, the beat finds that the lock is free. Here somebody has freed it behind
+// the service's back, and no decision is due for as long as the call may wait.
+func TestALockThatNobodyHasIsNotWaitedForLong(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	a := acquire("a")
+	a.TTL = time.Hour
+	mustAcquire(t, s, a)
+	w := waitFor(t, s, t.Context(), waitingAs("a", "next"))
+	exec(t, outside, "update paddock.locks set lease_id = null, token = null, expires_at = null where name = 'a'")
+	freed := time.Now()
+	w.granted(t)
+	if late := time.Since(freed); late > lock.LongestWait/2 {
+		t.Errorf("the lock was free for %v: the call had it only because its wait was over", late)
+	}
+}

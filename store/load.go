@@ -60,8 +60,7 @@ func (t *tx) scanAnchors(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// queueCrowd queues the reading of what is beside the anchors of the names. For as
-// long as the lenience the replicas of waiters are taken to live.
+// queueCrowd queues the reading of what is beside the anchors of the names.
 func queueCrowd(b *pgx.Batch, names []string, lenience time.Duration, crowd map[string]lock.State) {
 	b.Queue(sqlReadSlots, names).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -75,6 +74,12 @@ func queueCrowd(b *pgx.Batch, names []string, lenience time.Duration, crowd map[
 		}
 		return rows.Err()
 	})
+	queueWaiters(b, names, lenience, crowd)
+}
+
+// queueWaiters queues the reading of who waits for the names. For as long as the
+// lenience the replicas of waiters are taken to live.
+func queueWaiters(b *pgx.Batch, names []string, lenience time.Duration, crowd map[string]lock.State) {
 	b.Queue(sqlReadQueue, names, lenience).Query(func(rows pgx.Rows) error {
 		waiters, err := pgx.CollectRows(rows, scanWaiter)
 		for _, w := range waiters {

@@ -32,8 +32,8 @@ func (o *outage) lenience() time.Duration {
 // then not until it has gone well.
 type trouble struct{ told bool }
 
-// troubled logs the error, if there is one: at debug level if it was told before, and
-// not at all when the store closes.
+// troubled logs the error, if there is one: at debug level if it was told before,
+// and not at all when the store closes.
 func (s *Store) troubled(t *trouble, chore string, err error) {
 	level := slog.LevelWarn
 	if t.told {

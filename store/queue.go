@@ -37,7 +37,7 @@ func (s *Store) queue(ctx context.Context, name string) (lock.Queue, error) {
 		}
 		return err
 	})
-	queueCrowd(b, []string{name}, s.outage.lenience(), crowd)
+	queueWaiters(b, []string{name}, s.outage.lenience(), crowd)
 	b.Queue("commit")
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

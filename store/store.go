@@ -29,8 +29,10 @@ const (
 	tripTimeout = 5 * time.Second
 	// usualMaxWaiters is how many calls may wait unless Options say otherwise.
 	usualMaxWaiters = 10_000
-	// closeTimeout is how long Close waits for what still runs.
+	// closeTimeout is how long Close waits for what still runs, after leaveTimeout
+	// for the calls that wait to leave their places in good order.
 	closeTimeout = 10 * time.Second
+	leaveTimeout = 2500 * time.Millisecond
 )
 
 // Options of a store. The zero value is good.
@@ -177,7 +179,7 @@ func (s *Store) Drain() { s.seats.drain() }
 // closes the connections. Calls that come later are refused.
 func (s *Store) Close() {
 	s.Drain()
-	finishes(closeTimeout/4, s.seats.taken.Wait)
+	finishes(leaveTimeout, s.seats.taken.Wait)
 	s.stop()
 	closed := finishes(closeTimeout, func() {
 		s.seats.taken.Wait()

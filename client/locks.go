@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,13 +57,14 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 // carries refuses what JSON and a URL would carry as something else. Every other
 // bound is the service's to check.
 func carries(a lock.Acquire) error {
-	if err := lock.CheckName(a.Name); err != nil {
-		return err
-	}
-	if a.Metadata != nil && !isJSON(a.Metadata) {
+	return cmp.Or(lock.CheckName(a.Name), carriesMetadata(a.Metadata), carriesText("holder", a.Holder))
+}
+
+func carriesMetadata(m json.RawMessage) error {
+	if m != nil && !isJSON(m) {
 		return lock.Invalid("metadata", "must be a JSON object, in UTF-8")
 	}
-	return carriesText("holder", a.Holder)
+	return nil
 }
 
 // isJSON returns whether JSON can carry m as it is.
@@ -79,11 +81,11 @@ func carriesText(field, text string) error {
 // Renew moves the end of a lease, or is refused with lock.ErrLeaseLost. The TTL
 // travels as that of Acquire does.
 func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	if err := lock.CheckName(r.Name); err != nil {
+	if err := cmp.Or(lock.CheckName(r.Name), carriesMetadata(r.Metadata)); err != nil {
 		return lock.Grant{}, err
 	}
 	got, err := call[openapi.Lease]{
-		changes: true, body: openapi.RenewRequest{LeaseID: uuid.UUID(r.LeaseID), TTLMs: toMs(r.TTL)},
+		changes: true, body: openapi.RenewRequest{LeaseID: uuid.UUID(r.LeaseID), TTLMs: toMs(r.TTL), Metadata: r.Metadata},
 		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLease(r.Name, r.LeaseID),
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
 			return c.api.RenewLeaseWithBody(ctx, r.Name, contentJSON, body)

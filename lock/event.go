@@ -18,11 +18,13 @@ const (
 	// Withdrawn: a grant to a call that waited was taken back before anybody was
 	// told of it; Reason says why. Its lease_id may be granted again.
 	Withdrawn
+	// Proclaimed: a renewal has put other metadata on the lease.
+	Proclaimed
 )
 
 var kindNames = [...]string{
 	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
-	Queued: "queued", Left: "left", Withdrawn: "withdrawn",
+	Queued: "queued", Left: "left", Withdrawn: "withdrawn", Proclaimed: "proclaimed",
 }
 
 // String returns the kind's name on the wire, "unknown" for what is none.
@@ -43,7 +45,8 @@ func KindOf(name string) Kind {
 	return 0
 }
 
-// An Event is one transition of one lock. Renewals are none. The events of a
+// An Event is one transition of one lock. Renewals are none,
+// unless they bring other metadata. The events of a
 // lock, in the order of their ids, have revisions without gaps for as long as
 // the lock is not pruned. An Event holds no secret.
 type Event struct {

@@ -1,7 +1,9 @@
 package lock_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -54,7 +56,7 @@ func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, 
 	case 0:
 		return w.readAcquire(lease, n, with, calls)
 	case 1:
-		w.do(lock.Renew{Name: name, LeaseID: lease, TTL: n})
+		w.do(lock.Renew{Name: name, LeaseID: lease, TTL: n, Metadata: proclaimed(with)})
 	case 2:
 		w.do(lock.Release{Name: name, LeaseID: lease})
 	case 3:
@@ -73,6 +75,14 @@ func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, 
 		w.toggle(w.self)
 	}
 	return calls
+}
+
+// proclaimed is what a renewal puts on its lease, nil half of the time.
+func proclaimed(with byte) json.RawMessage {
+	if with&1 == 0 {
+		return nil
+	}
+	return json.RawMessage(fmt.Sprintf(`{"n":%d}`, with))
 }
 
 func (w *world) readAcquire(lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -53,6 +54,11 @@ func TestInvariants(t *testing.T) {
 
 func seconds(t *rapid.T, label string, least, greatest int) time.Duration {
 	return time.Duration(rapid.IntRange(least, greatest).Draw(t, label)) * time.Second
+}
+
+// metadata is what a renewal proclaims, or nil for nothing.
+func metadata(t *rapid.T) json.RawMessage {
+	return rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"at":"a"}`), json.RawMessage(`{"at":"b"}`)}).Draw(t, "metadata")
 }
 
 // do is what the world does, by any replica that lives unless r names one.
@@ -137,7 +143,7 @@ func (m *model) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over boo
 }
 
 func (m *model) renew(t *rapid.T) {
-	r := lock.Renew{Name: name, LeaseID: m.leaseID(t), TTL: seconds(t, "ttl", 0, 20)}
+	r := lock.Renew{Name: name, LeaseID: m.leaseID(t), TTL: seconds(t, "ttl", 0, 20), Metadata: metadata(t)}
 	before, place, over := m.lookUp(r.LeaseID)
 	d := m.do(t, r, 0)
 	if d.Err != nil {
@@ -151,6 +157,9 @@ func (m *model) renew(t *rapid.T) {
 	}
 	if d.Grant.Unclaimed() || d.Grant.Attachment != 0 {
 		t.Fatalf("renewed, and nobody knows of it: %+v", d.Grant)
+	}
+	if r.Metadata != nil && string(d.Grant.Metadata) != string(r.Metadata) {
+		t.Fatalf("proclaimed %s, and the lease says %s", r.Metadata, d.Grant.Metadata)
 	}
 	if hold := d.Grant.ExpiresAt.Sub(d.Grant.AcquiredAt); d.Grant.MaxHold > 0 && hold > d.Grant.MaxHold {
 		t.Fatalf("held for %v of at most %v", hold, d.Grant.MaxHold)

@@ -1,7 +1,9 @@
 package lock
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"time"
 )
 
@@ -12,6 +14,8 @@ type Renew struct {
 	Name    string
 	LeaseID LeaseID
 	TTL     time.Duration // zero: the TTL that the lease has; else it has this one from now on
+	// Metadata is what the lease's is from now on, a JSON object; nil: what it has.
+	Metadata json.RawMessage
 }
 
 // Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
@@ -21,7 +25,7 @@ func (r Renew) Resolve(b Bounds) (Renew, error) {
 			return r, err
 		}
 	}
-	return r, cmp.Or(CheckName(r.Name), checkLeaseID(r.LeaseID))
+	return r, cmp.Or(CheckName(r.Name), checkLeaseID(r.LeaseID), checkMetadata(r.Metadata))
 }
 
 func checkLeaseID(id LeaseID) error {
@@ -37,10 +41,11 @@ func (r Renew) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Renew) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
-// Draws allows for the end of a lease found to be over.
+// Draws allows for the end of a lease found to be over, or for other metadata.
 func (r Renew) Draws() (tokens, events int) { return 0, 1 }
 
-// Apply moves the end of the lease, or refuses with ErrLeaseLost.
+// Apply moves the end of the lease, or refuses with ErrLeaseLost. Other metadata
+// is a transition, so that whoever watches the lock sees it.
 func (r Renew) Apply(v View) Decision {
 	t := begin(v)
 	l, ok := t.lease(r.LeaseID)
@@ -54,6 +59,13 @@ func (r Renew) Apply(v View) Decision {
 		return t.decided(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.ExpiresAt, Token: l.Token,
 			Detail: "The lease has reached its max_hold_ms and cannot be renewed. Stop the work; to go on, acquire with a new lease_id."})
 	}
+	proclaims := r.Metadata != nil && !bytes.Equal(r.Metadata, l.Metadata)
+	if proclaims {
+		l.Metadata = r.Metadata
+	}
 	t.replace(l)
+	if proclaims {
+		t.record(Event{Kind: Proclaimed}, l)
+	}
 	return t.granted(l, false)
 }

@@ -56,6 +56,9 @@ func (s *story) hear(e lock.Event) error {
 		if !held || begun.Holder != e.Holder || begun.Mode != e.Mode {
 			return fmt.Errorf("no such lease among %v", s.holds)
 		}
+		if e.Kind == lock.Proclaimed {
+			return nil
+		}
 		delete(s.holds, seat)
 		if e.Kind == lock.Withdrawn && e.Place > 0 {
 			if e.Place != begun.Place {

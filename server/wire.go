@@ -31,7 +31,7 @@ func acquireFrom(name string, in openapi.AcquireRequest) (lock.Acquire, error) {
 }
 
 func renewFrom(name string, in openapi.RenewRequest) (lock.Renew, error) {
-	return lock.Renew{Name: name, LeaseID: lock.LeaseID(in.LeaseID), TTL: duration(in.TTLMs)}, checkPositive("ttl_ms", in.TTLMs)
+	return lock.Renew{Name: name, LeaseID: lock.LeaseID(in.LeaseID), TTL: duration(in.TTLMs), Metadata: in.Metadata}, checkPositive("ttl_ms", in.TTLMs)
 }
 
 func releaseFrom(name string, in openapi.ReleaseRequest) (lock.Release, error) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -111,7 +112,7 @@ func (r *slots) add(name string, before, now []lock.Lease) {
 // sameLease is whether nothing has changed of what a decision can change.
 func sameLease(a, b lock.Lease) bool {
 	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token &&
-		a.Attachment == b.Attachment && a.ClaimBy.Equal(b.ClaimBy) && a.AcquiredAt.Equal(b.AcquiredAt)
+		a.Attachment == b.Attachment && a.ClaimBy.Equal(b.ClaimBy) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
 }
 
 // args are the columns in the order of sql/save_slots.sql.

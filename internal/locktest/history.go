@@ -98,6 +98,9 @@ func (h *history) step(e lock.Event) error {
 		return cmp.Or(h.fits(e), h.token(e), h.turn(e), h.hold(e))
 	case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 		return h.end(e)
+	case lock.Proclaimed:
+		_, err := h.held(e)
+		return err
 	case lock.Queued:
 		return h.queue(e)
 	case lock.Left:
@@ -174,15 +177,24 @@ func (h *history) hold(e lock.Event) error {
 }
 
 func (h *history) end(e lock.Event) error {
-	held, ok := h.holds[e.Slot]
-	if !ok || held.Token != e.Token || held.Mode != e.Mode || held.Holder != e.Holder {
-		return errors.New("there is no such lease")
+	held, err := h.held(e)
+	if err != nil {
+		return err
 	}
 	delete(h.holds, e.Slot)
 	if e.Kind == lock.Withdrawn && held.Place != 0 {
 		h.back[held.Place] = held
 	}
 	return nil
+}
+
+// held returns how the lease that e is about began.
+func (h *history) held(e lock.Event) (lock.Event, error) {
+	held, ok := h.holds[e.Slot]
+	if !ok || held.Token != e.Token || held.Mode != e.Mode || held.Holder != e.Holder {
+		return held, errors.New("there is no such lease")
+	}
+	return held, nil
 }
 
 func (h *history) queue(e lock.Event) error {

@@ -17,6 +17,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"acquire":  acquiring(),
 		"replay":   replaying(),
 		"renew":    renewing(),
+		"proclaim": proclaiming(),
 		"release":  releasing(),
 		"expiry":   expiring(),
 		"grace":    gracing(),

@@ -4,24 +4,19 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func TestTheRulesAloneConform(t *testing.T) {
 	t.Parallel()
-	m, err := newMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	locktest.Run(t, func(*testing.T) lock.Service { return replica{m, 1} })
+	locks := memlock.New().Replica(1)
+	locktest.Run(t, func(*testing.T) lock.Service { return locks })
 }
 
 func TestTwoReplicasOfTheRulesConform(t *testing.T) {
 	t.Parallel()
-	m, err := newMemory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	both := locktest.AtRandom(replica{m, 1}, replica{m, 2})
+	m := memlock.New()
+	both := locktest.AtRandom(m.Replica(1), m.Replica(2))
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }

@@ -91,13 +91,14 @@ func (e Code) Valid() bool {
 
 // Defines values for EventKind.
 const (
-	EventKindExpired   EventKind = "expired"
-	EventKindGranted   EventKind = "granted"
-	EventKindLeft      EventKind = "left"
-	EventKindQueued    EventKind = "queued"
-	EventKindReleased  EventKind = "released"
-	EventKindRevoked   EventKind = "revoked"
-	EventKindWithdrawn EventKind = "withdrawn"
+	EventKindExpired    EventKind = "expired"
+	EventKindGranted    EventKind = "granted"
+	EventKindLeft       EventKind = "left"
+	EventKindProclaimed EventKind = "proclaimed"
+	EventKindQueued     EventKind = "queued"
+	EventKindReleased   EventKind = "released"
+	EventKindRevoked    EventKind = "revoked"
+	EventKindWithdrawn  EventKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the EventKind enum.
@@ -108,6 +109,8 @@ func (e EventKind) Valid() bool {
 	case EventKindGranted:
 		return true
 	case EventKindLeft:
+		return true
+	case EventKindProclaimed:
 		return true
 	case EventKindQueued:
 		return true
@@ -333,7 +336,8 @@ type Event struct {
 	ID           int64  `json:"id"`
 
 	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
-	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
+	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
+	// `proclaimed`: a renewal has put other metadata on the lease.
 	Kind EventKind `json:"kind"`
 	Lock string    `json:"lock"`
 
@@ -352,7 +356,8 @@ type Event struct {
 }
 
 // EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
-// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
+// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
+// `proclaimed`: a renewal has put other metadata on the lease.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -603,6 +608,11 @@ type ReleaseRequest struct {
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
 
 	// TTLMs The lease's TTL from now on; unchanged if not given.
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
@@ -944,7 +954,7 @@ type ClientInterface interface {
 
 	// ListEvents List what happened
 	//
-	// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+	// Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
 	// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
 	// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 	//
@@ -1006,7 +1016,7 @@ type ClientInterface interface {
 	// A lock that was never used is a free lock.
 	//
 	// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
-	// is another, somebody joined or left the queue. Renewals are no change.
+	// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
 	//
 	// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
 	GetLock(ctx context.Context, name Name, params *GetLockParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1212,7 +1222,7 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // ListEvents List what happened
 //
-// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+// Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
 // since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
 // one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 //
@@ -1334,7 +1344,7 @@ func (c *Client) ListLocks(ctx context.Context, params *ListLocksParams, reqEdit
 // A lock that was never used is a free lock.
 //
 // With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
-// is another, somebody joined or left the queue. Renewals are no change.
+// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
 //
 // Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
 func (c *Client) GetLock(ctx context.Context, name Name, params *GetLockParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2532,7 +2542,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse List what happened
 	//
-	// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+	// Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
 	// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
 	// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 	//
@@ -2602,7 +2612,7 @@ type ClientWithResponsesInterface interface {
 	// A lock that was never used is a free lock.
 	//
 	// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
-	// is another, somebody joined or left the queue. Renewals are no change.
+	// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4154,7 +4164,7 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 
 // ListEventsWithResponse List what happened
 //
-// Every transition of a lock, oldest first; renewals are none. Ask again with `next_cursor` for what came
+// Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
 // since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
 // one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
 //
@@ -4260,7 +4270,7 @@ func (c *ClientWithResponses) ListLocksWithResponse(ctx context.Context, params 
 // A lock that was never used is a free lock.
 //
 // With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
-// is another, somebody joined or left the queue. Renewals are no change.
+// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
 //
 // Returns a wrapper object for the known response body format(s).
 //

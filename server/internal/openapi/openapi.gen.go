@@ -86,13 +86,14 @@ func (e Code) Valid() bool {
 
 // Defines values for EventKind.
 const (
-	EventKindExpired   EventKind = "expired"
-	EventKindGranted   EventKind = "granted"
-	EventKindLeft      EventKind = "left"
-	EventKindQueued    EventKind = "queued"
-	EventKindReleased  EventKind = "released"
-	EventKindRevoked   EventKind = "revoked"
-	EventKindWithdrawn EventKind = "withdrawn"
+	EventKindExpired    EventKind = "expired"
+	EventKindGranted    EventKind = "granted"
+	EventKindLeft       EventKind = "left"
+	EventKindProclaimed EventKind = "proclaimed"
+	EventKindQueued     EventKind = "queued"
+	EventKindReleased   EventKind = "released"
+	EventKindRevoked    EventKind = "revoked"
+	EventKindWithdrawn  EventKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the EventKind enum.
@@ -103,6 +104,8 @@ func (e EventKind) Valid() bool {
 	case EventKindGranted:
 		return true
 	case EventKindLeft:
+		return true
+	case EventKindProclaimed:
 		return true
 	case EventKindQueued:
 		return true
@@ -328,7 +331,8 @@ type Event struct {
 	ID           int64  `json:"id"`
 
 	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
-	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
+	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
+	// `proclaimed`: a renewal has put other metadata on the lease.
 	Kind EventKind `json:"kind"`
 	Lock string    `json:"lock"`
 
@@ -347,7 +351,8 @@ type Event struct {
 }
 
 // EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
-// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it.
+// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
+// `proclaimed`: a renewal has put other metadata on the lease.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -598,6 +603,11 @@ type ReleaseRequest struct {
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
 
 	// TTLMs The lease's TTL from now on; unchanged if not given.
 	TTLMs *int64 `json:"ttl_ms,omitempty"`

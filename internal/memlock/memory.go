@@ -1,4 +1,4 @@
-package locktest_test
+package memlock
 
 import (
 	"cmp"
@@ -10,10 +10,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A memory is what replicas without a database share: it forgets everything when
+// A Memory is what replicas without a database share: it forgets everything when
 // the process ends. What a database does with rows and notifications, it does with
 // one mutex and channels.
-type memory struct {
+type Memory struct {
 	mu     sync.Mutex
 	bounds lock.Bounds
 	token  lock.Token
@@ -26,26 +26,33 @@ type memory struct {
 	news   chan struct{}                     // closed when there is a new event, and then another
 }
 
-func newMemory() (*memory, error) {
+// New returns an empty Memory with the widest bounds.
+func New() *Memory {
 	bounds, err := lock.Bounds{}.Resolve()
-	return &memory{
+	if err != nil {
+		panic(err) // the zero Bounds go together
+	}
+	return &Memory{
 		bounds: bounds, locks: map[string]lock.State{}, ended: map[lock.LeaseRef]lock.Event{},
 		fenced: map[string]lock.Fenced{}, told: map[lock.Attachment]chan struct{}{},
 		due: map[string]*time.Timer{}, news: make(chan struct{}),
-	}, err
+	}
 }
 
-// A replica is a lock.Service: the rules of package lock over a memory. It serves
+// Replica returns the service as the replica of that number serves it.
+func (m *Memory) Replica(self lock.Replica) lock.Service { return replica{m, self} }
+
+// A replica is a lock.Service: the rules of package lock over a Memory. It serves
 // the calls that wait with it, and knows of those of others what a database would
 // tell it.
 type replica struct {
-	*memory
+	*Memory
 	self lock.Replica
 }
 
 // state returns the lock as it is written down. A call that waits keeps its
 // replica known to be alive.
-func (m *memory) state(name string) lock.State {
+func (m *Memory) state(name string) lock.State {
 	s, ok := m.locks[name]
 	if !ok {
 		return lock.State{Name: name}
@@ -82,7 +89,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (lock.Decision, err
 	return d, d.Err
 }
 
-func (m *memory) record(events []lock.Event) {
+func (m *Memory) record(events []lock.Event) {
 	for _, e := range events {
 		e.ID = int64(len(m.events) + 1)
 		m.events = append(m.events, e)
@@ -97,7 +104,7 @@ func (m *memory) record(events []lock.Event) {
 }
 
 // tell has the call ask how it stands, on whichever replica it waits.
-func (m *memory) tell(a lock.Attachment) {
+func (m *Memory) tell(a lock.Attachment) {
 	select {
 	case m.told[a] <- struct{}{}:
 	default: // it has been told already, or is gone
@@ -157,42 +164,42 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 	return d.Locks[0].Lock(d.Now), nil
 }
 
-func (m *memory) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
 	v, err := v.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
 		return lock.Verdict{}, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return v.Verdict(m.state(v.Name), time.Now()), nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return v.Verdict(r.state(v.Name), time.Now()), nil
 }
 
-func (m *memory) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
 	w, err := w.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
 		return lock.Fenced{}, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	newest, err := w.Newest(m.state(w.Lock), time.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	newest, err := w.Newest(r.state(w.Lock), time.Now())
 	if err != nil {
 		return lock.Fenced{}, err
 	}
-	f, err := w.Apply(m.fenced[w.Key], newest, time.Now())
+	f, err := w.Apply(r.fenced[w.Key], newest, time.Now())
 	if err == nil {
 		f.Value = slices.Clone(f.Value)
-		m.fenced[w.Key] = f
+		r.fenced[w.Key] = f
 	}
 	return f, err
 }
 
-func (m *memory) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+func (r replica) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
 	if err := cmp.Or(lock.CheckKey(key), overdue(ctx)); err != nil {
 		return lock.Fenced{}, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if f, ok := m.fenced[key]; ok {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f, ok := r.fenced[key]; ok {
 		return f, nil
 	}
 	return lock.Fenced{}, &lock.Error{Code: lock.ErrNotFound, Detail: "Nothing was ever written under this key."}

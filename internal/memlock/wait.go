@@ -1,4 +1,4 @@
-package locktest_test
+package memlock
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (r replica) await(ctx context.Context, a lock.Acquire, told <-chan struct{}
 }
 
 // listen returns where the call is told that it is to ask how it stands.
-func (m *memory) listen(a lock.Attachment) <-chan struct{} {
+func (m *Memory) listen(a lock.Attachment) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	told := make(chan struct{}, 1)
@@ -65,7 +65,7 @@ func (m *memory) listen(a lock.Attachment) <-chan struct{} {
 	return told
 }
 
-func (m *memory) hangUp(a lock.Attachment) {
+func (m *Memory) hangUp(a lock.Attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.told, a)

@@ -1,4 +1,4 @@
-package locktest_test
+package memlock
 
 import (
 	"cmp"
@@ -11,29 +11,29 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func (m *memory) Lock(ctx context.Context, name string) (lock.Lock, error) {
+func (r replica) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
 		return lock.Lock{}, err
 	}
-	l, _ := m.look(name)
+	l, _ := r.look(name)
 	return l, nil
 }
 
 // look returns the lock and what is closed when anything happens after that.
-func (m *memory) look(name string) (lock.Lock, <-chan struct{}) {
+func (m *Memory) look(name string) (lock.Lock, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state(name).Lock(time.Now()), m.news
 }
 
-func (m *memory) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	w, err := w.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
 		return lock.Lock{}, err
 	}
 	over := time.Now().Add(w.Wait)
 	for {
-		l, news := m.look(w.Name)
+		l, news := r.look(w.Name)
 		if l.Version() != w.Seen || !time.Now().Before(over) {
 			return l, nil
 		}
@@ -56,7 +56,7 @@ func (r replica) Queue(ctx context.Context, name string) (lock.Queue, error) {
 	return r.state(name).Waiting(time.Now(), r.self), nil
 }
 
-func (m *memory) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	var page lock.Page[lock.Lock]
 	q, err := q.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
@@ -66,9 +66,9 @@ func (m *memory) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	if q.Cursor != "" && !ok {
 		return page, lock.Invalid("cursor", "is not one that this service gave")
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.locks {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.locks {
 		l := s.Lock(time.Now())
 		has := slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder })
 		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.Phase == "" || l.Phase == q.Phase) && (q.Holder == "" || has) {
@@ -83,14 +83,14 @@ func (m *memory) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	return page, nil
 }
 
-func (m *memory) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (r replica) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
 		return lock.Page[lock.Event]{}, err
 	}
 	over := time.Now().Add(q.Wait)
 	for {
-		page, news, err := m.page(q)
+		page, news, err := r.page(q)
 		if err != nil || len(page.Items) > 0 || !time.Now().Before(over) {
 			return page, err
 		}
@@ -102,7 +102,7 @@ func (m *memory) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.
 }
 
 // page returns the page that there is, and what is closed when there is more.
-func (m *memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
+func (m *Memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var page lock.Page[lock.Event]

@@ -19,9 +19,9 @@ type Options struct {
 	// https://locks.example.org or https://example.org/paddock. It has no query,
 	// no fragment and no user.
 	BaseURL string
-	// HTTP sends the requests; nil for one that keeps up to 256 connections to
-	// the server open. It is copied, and its CheckRedirect is not asked: see the
-	// package's comment. Calls that wait are cut short by a Timeout of its own, or
+	// HTTP sends the requests; nil for one without a Timeout. Without a Transport
+	// it has one that keeps up to 256 connections to the server open. It is copied,
+	// and its CheckRedirect is not asked: see the package's comment. Calls that wait are cut short by a Timeout of its own, or
 	// its Transport's, unless that is longer than their wait.
 	HTTP *http.Client
 }

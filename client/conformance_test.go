@@ -21,6 +21,12 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // replica returns a client of a server of its own on the database.
 func replica(t *testing.T, databaseURL string) *client.Client {
 	t.Helper()
+	return open(t, client.Options{BaseURL: served(t, databaseURL)})
+}
+
+// served returns the base URL of a server of its own on the database.
+func served(t *testing.T, databaseURL string) string {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	locks, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
 	if err != nil {
@@ -29,7 +35,7 @@ func replica(t *testing.T, databaseURL string) *client.Client {
 	t.Cleanup(locks.Close)
 	s := httptest.NewServer(server.New(server.Options{Locks: locks, Ready: locks.Ready, Log: log}))
 	t.Cleanup(s.Close)
-	return open(t, client.Options{BaseURL: s.URL})
+	return s.URL
 }
 
 func TestAClientConforms(t *testing.T) {

@@ -39,7 +39,8 @@
 //
 // # Not given
 //
-// A call is sent once: nothing here retries or renews. net/http sends a
+// A call is sent once: nothing here retries or renews. Package guard does, and
+// stops the work in time; most programs want that. net/http sends a
 // change a second time only where it knows that nothing of the first was written.
 // Redirects are not followed, since a lease_id must not travel to another host.
 // There is no timeout but the context's, apart from 10 seconds for a connection.

@@ -6,13 +6,22 @@ import (
 	"time"
 )
 
-// sender returns a copy of h, or of one of our own if h is nil, that hands
-// redirects back instead of following them.
+// pingAfter is for how long an HTTP/2 connection may be silent before it is asked
+// whether it still works, and how long the answer may take. All calls share such a
+// connection, so one that swallows everything must be replaced well within a TTL;
+// under HTTP/1.1 the end of a call's context does that.
+const pingAfter = 2 * time.Second
+
+// sender returns a copy of h that hands redirects back instead of following them,
+// and that has a transport of our own unless h has one.
 func sender(h *http.Client) *http.Client {
-	if h == nil {
-		h = &http.Client{Transport: transport()}
+	var c http.Client
+	if h != nil {
+		c = *h
 	}
-	c := *h
+	if c.Transport == nil {
+		c.Transport = transport()
+	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c
 }
@@ -26,6 +35,7 @@ func transport() *http.Transport {
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,
 		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		MaxIdleConns:          512,
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       90 * time.Second,

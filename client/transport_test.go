@@ -3,12 +3,15 @@ package client
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/badline"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -48,5 +51,47 @@ func answerLate(t *testing.T, conn net.Conn) {
 	}
 	if err := conn.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestADeadConnectionIsReplaced has the one connection that all calls share under
+// HTTP/2 swallow everything, while another would carry.
+func TestADeadConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	const free = `{"name":"a","state":"free","revision":2,"fencing_token":1,"as_of":"2026-01-02T03:04:07Z","waiters":0,"leases":[]}`
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("the request came over %s", r.Proto)
+		}
+		w.Header().Set("Content-Type", contentJSON)
+		if _, err := io.WriteString(w, free); err != nil {
+			t.Error(err)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	line := badline.New(t, s.Listener.Addr().String())
+	own := transport()
+	own.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	defer own.CloseIdleConnections()
+	c, err := New(Options{BaseURL: "https://" + line.Address, HTTP: &http.Client{Transport: own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Lock(ctx, "a")
+		return err
+	}
+	if err := look(); err != nil {
+		t.Fatal(err)
+	}
+	line.Strand()
+	for tries := 1; look() != nil; tries++ {
+		if tries > 30 {
+			t.Fatalf("after %d tries of a second the connection is the same", tries)
+		}
 	}
 }

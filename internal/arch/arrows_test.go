@@ -72,9 +72,10 @@ func TestWhoMayNotKnowWhom(t *testing.T) {
 		"web":            append(own("store", "client", "server", "migrations", "internal/batch", "internal/postgres"), pgx, chi),
 		"store":          append(own("server", "client", "web", "internal/postgres"), chi, "net/http"),
 		"client":         append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres"), chi, pgx),
+		"client/guard":   append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres", "client"), chi, pgx, "net/http"),
 		"migrations":     own("store", "server", "client", "web", "lock"),
 		"internal/batch": append(own("lock", "store"), "net/http", pgx),
-		"cmd/paddock": append(own("internal/pgtest", "internal/locktest", "internal/arch"),
+		"cmd/paddock": append(own("internal/pgtest", "internal/locktest", "internal/memlock", "internal/badline", "internal/arch"),
 			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
 	} {
 		t.Run(folder+" keeps to itself", func(t *testing.T) {
@@ -133,7 +134,7 @@ func TestOnlyTheCommandWires(t *testing.T) {
 
 func TestTestingIsNotLinkedIntoTheHouse(t *testing.T) {
 	t.Parallel()
-	tests := own("internal/pgtest", "internal/locktest")
+	tests := own("internal/pgtest", "internal/locktest", "internal/badline")
 	for _, p := range house(t) {
 		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
 			continue

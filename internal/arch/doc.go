@@ -6,6 +6,7 @@
 //	cmd/paddock ──▶ server ──▶ lock ◀── store ──▶ pgx
 //	     │           web ──────▶ │
 //	     └─────▶ client ───────▶ ┘
+//	             client/guard ─▶ │
 //
 // What a package depends on is asked of go list, by way of others included, so
 // that no arrow hides behind another package. Tests are no part of that: they may

@@ -1,0 +1,148 @@
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A job that many start, and one does. The token goes along with the write.
+func ExampleDo() {
+	locks, stop := service() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
+	defer stop()
+	ctx := context.Background()
+
+	book := func(ctx context.Context) error {
+		token, _ := lock.TokenFrom(ctx)
+		_, err := locks.WriteFenced(ctx, lock.FencedWrite{
+			Key: "accounts:42", Lock: "jobs:nightly", Token: token, Value: json.RawMessage(`{"balance":100}`),
+		})
+		return err
+	}
+	err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-1"}, func(ctx context.Context, _ *guard.Lease) error {
+		// Another that tries meanwhile is refused.
+		err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-2"}, nil)
+		if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {
+			fmt.Println(refusal.Code, "by", refusal.Holder)
+		}
+		return book(ctx)
+	})
+	fmt.Println(err)
+
+	written, err := locks.ReadFenced(ctx, "accounts:42")
+	fmt.Println(string(written.Value), err)
+	// Output:
+	// lock_held by worker-1
+	// <nil>
+	// {"balance":100} <nil>
+}
+
+// A lease without a function around it, and what an operator can do to it.
+func ExampleAcquire() {
+	locks, stop := service()
+	defer stop()
+	ctx := context.Background()
+
+	lease, err := guard.Acquire(ctx, locks, "reports", guard.Options{
+		TTL:  300 * time.Millisecond, // so that the example does not take long; ten seconds are short
+		Wait: time.Minute,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = locks.Revoke(ctx, lock.Revoke{Name: "reports", Token: lease.Token(), Reason: "maintenance"})
+	fmt.Println(err)
+	<-lease.Done()
+	fmt.Println(errors.Is(lease.Err(), lock.ErrLeaseLost))
+	fmt.Println(errors.Is(lease.Release(ctx), lock.ErrLeaseLost))
+	// Output:
+	// <nil>
+	// true
+	// true
+}
+
+// Who leads is told to those who look, and that nobody does.
+func ExampleElection() {
+	locks, stop := service()
+	defer stop()
+	ctx := context.Background()
+
+	election := guard.NewElection(locks, "leader", guard.Options{Holder: "node-1"})
+	term, err := election.Campaign(ctx, "10.0.0.1:7000")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for leader, err := range election.Observe(ctx) {
+		switch {
+		case err != nil:
+			fmt.Println("the service is away:", err)
+		case leader == nil:
+			fmt.Println("nobody leads")
+			return
+		case leader.Value == "10.0.0.1:7000":
+			fmt.Println(leader.Holder, "leads at", leader.Value)
+			fmt.Println(term.Proclaim(ctx, "10.0.0.1:7001"))
+		default:
+			fmt.Println(leader.Holder, "leads at", leader.Value, leader.Term == term.Token())
+			fmt.Println(term.Resign(ctx))
+		}
+	}
+	// Output:
+	// node-1 leads at 10.0.0.1:7000
+	// <nil>
+	// node-1 leads at 10.0.0.1:7001 true
+	// <nil>
+	// nobody leads
+}
+
+// Three uploads at a time, and no more.
+func ExampleSemaphore() {
+	locks, stop := service()
+	defer stop()
+	ctx := context.Background()
+
+	uploads := guard.NewSemaphore(locks, "uploads", 3, guard.Options{Holder: "uploader"})
+	for range 4 {
+		permit, err := uploads.Acquire(ctx)
+		if err != nil {
+			fmt.Println(errors.Is(err, lock.ErrHeld))
+			return
+		}
+		defer func() { _ = permit.Release(ctx) }() // it ends with its TTL otherwise
+		fmt.Println("slot", permit.Slot())
+	}
+	// Output:
+	// slot 1
+	// slot 2
+	// slot 3
+	// true
+}
+
+// Readers together, a writer alone.
+func ExampleRWLock() {
+	locks, stop := service()
+	defer stop()
+	ctx := context.Background()
+
+	catalogue := guard.NewRWLock(locks, "catalogue", guard.Options{})
+	err := catalogue.DoRead(ctx, func(ctx context.Context, first *guard.Lease) error {
+		return catalogue.DoRead(ctx, func(ctx context.Context, second *guard.Lease) error {
+			fmt.Println("two read, with one token:", first.Token() == second.Token())
+			_, err := catalogue.Write(ctx)
+			fmt.Println("a writer is refused:", errors.Is(err, lock.ErrHeld))
+			return nil
+		})
+	})
+	fmt.Println(err)
+	// Output:
+	// two read, with one token: true
+	// a writer is refused: true
+	// <nil>
+}

@@ -1,0 +1,183 @@
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestALeaseIsKeptForAsLongAsItIsWanted(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{})
+		time.Sleep(24 * time.Hour)
+		s.must(l.Err())
+		if now := s.now(); now.Phase != lock.Held || now.Token != l.Token() || l.State() != guard.Held {
+			s.Errorf("after a day the lock is %+v, the lease %v", now, l.State())
+		}
+		s.must(l.Release(s.Context()))
+		s.happened(lock.Granted, lock.Released)
+		s.went(guard.Released)
+	})
+}
+
+func TestARenewalIsSentEachThirdOfTheTTLOrSooner(t *testing.T) {
+	play(t, func(s *scene) {
+		last := time.Now()
+		s.acquired(guard.Options{})
+		time.Sleep(time.Hour)
+		gaps := map[time.Duration]bool{}
+		for _, at := range s.line.made("renew") {
+			gap := at.Sub(last)
+			if gap > ttl/3 || gap < ttl*8/30-time.Second {
+				s.Errorf("a renewal came %v after what was before it", gap)
+			}
+			gaps[gap], last = true, at
+		}
+		if len(gaps) < 50 {
+			s.Errorf("%d lengths of pauses in an hour: is there jitter?", len(gaps))
+		}
+	})
+}
+
+func TestTheWorkStopsBeforeTheLeaseEndsThoughNobodyAnswers(t *testing.T) {
+	for what, f := range map[string]fault{
+		"what is sent is swallowed": {swallows: true},
+		"answers are lost":          {deaf: true},
+		"connections are refused":   {refuses: true},
+		"answers come late":         {slow: time.Hour},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for try := range 25 {
+				t.Run(fmt.Sprint(try), func(t *testing.T) {
+					play(t, func(s *scene) { stopsInTime(s, f) })
+				})
+			}
+		})
+	}
+}
+
+// stopsInTime has the fault begin at any moment between two renewals.
+func stopsInTime(s *scene, f fault) {
+	l := s.acquired(guard.Options{})
+	ctx, cancel := l.Context(s.Context())
+	defer cancel()
+	time.Sleep(rand.N(2 * ttl))
+	s.line.fail(f)
+	broken := time.Now()
+	<-ctx.Done()
+	if now := s.now(); now.Phase != lock.Held {
+		s.Errorf("the work stopped when the lock was %v", now.Phase)
+	}
+	if lasted := time.Since(broken); lasted < ttl/2 {
+		s.Errorf("the work was stopped after %v of outage, too soon", lasted)
+	}
+	s.is(context.Cause(ctx), lock.ErrLeaseLost)
+	s.is(l.Err(), lock.ErrLeaseLost)
+	if f.refuses {
+		s.went(guard.AtRisk, guard.Lost)
+	}
+}
+
+func TestAnOutageIsNotALoss(t *testing.T) {
+	for what, f := range map[string]fault{
+		"what is sent is swallowed": {swallows: true},
+		"answers are lost":          {deaf: true},
+		"connections are refused":   {refuses: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(s *scene) {
+				l := s.acquired(guard.Options{})
+				for range 10 {
+					time.Sleep(ttl)
+					s.line.fail(f)
+					time.Sleep(ttl / 2)
+					s.line.fail(fault{})
+					time.Sleep(ttl)
+					s.must(l.Err())
+					if l.State() != guard.Held {
+						s.Errorf("after the outage the lease is %v", l.State())
+					}
+				}
+				s.must(l.Release(s.Context()))
+				s.happened(lock.Granted, lock.Released)
+			})
+		})
+	}
+}
+
+func TestStatesAreToldInTheirOrder(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{})
+		s.line.fail(fault{refuses: true})
+		time.Sleep(ttl / 2)
+		s.went(guard.AtRisk)
+		s.is(s.seen.errs[0], lock.ErrUnavailable)
+		s.line.fail(fault{})
+		time.Sleep(ttl)
+		s.went(guard.AtRisk, guard.Held)
+		s.must(l.Release(s.Context()))
+		s.went(guard.AtRisk, guard.Held, guard.Released)
+		s.must(s.seen.errs[2])
+		s.is(l.Err(), guard.ErrReleased)
+	})
+}
+
+func TestARevokedLeaseIsLostAtTheNextRenewal(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{})
+		_, err := s.locks.Revoke(s.Context(), lock.Revoke{Name: name, Token: l.Token(), Reason: "db-3 is being replaced"})
+		s.must(err)
+		revoked := time.Now()
+		<-l.Done()
+		if took := time.Since(revoked); took > ttl/3 {
+			s.Errorf("it took %v", took)
+		}
+		s.is(l.Err(), lock.ErrLeaseLost)
+		s.went(guard.Lost)
+		if e := refusal(s, l.Err()); e.Ended != lock.Revoked || e.Reason != "db-3 is being replaced" {
+			s.Errorf("the loss says %+v", e)
+		}
+		s.is(l.Release(s.Context()), lock.ErrLeaseLost)
+	})
+}
+
+func TestTheMarginIsKept(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{Margin: 10 * time.Second})
+		s.line.fail(fault{swallows: true})
+		<-l.Done()
+		if left := s.now().Leases[0].Remaining; left < 10*time.Second-time.Millisecond {
+			s.Errorf("the lease is lost %v before its end", left)
+		}
+	})
+}
+
+func TestTheDeadlineMovesWithRenewals(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{})
+		if left := time.Until(l.Deadline()); (left - ttl*9/10).Abs() > time.Millisecond {
+			s.Errorf("at first there are %v left", left)
+		}
+		time.Sleep(ttl)
+		if left := time.Until(l.Deadline()); left < ttl/2 {
+			s.Errorf("later there are %v left", left)
+		}
+	})
+}
+
+func TestAtItsMaxHoldALeaseIsLost(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{MaxHold: time.Minute})
+		begun := time.Now()
+		<-l.Done()
+		if held := time.Since(begun); held > time.Minute || held < time.Minute-ttl/3 {
+			s.Errorf("it was held for %v", held)
+		}
+		s.is(l.Err(), lock.ErrLeaseLost)
+	})
+}

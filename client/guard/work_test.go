@@ -1,0 +1,214 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+var errWork = errors.New("the work has failed")
+
+// do works under a lease got over the line.
+func (s *scene) do(ctx context.Context, work func(context.Context, *guard.Lease) error) error {
+	return guard.Do(ctx, s.line, name, s.options(guard.Options{}), work)
+}
+
+func TestTheWorkHasTheTokenAndTheLock(t *testing.T) {
+	play(t, func(s *scene) {
+		s.must(s.do(s.Context(), func(ctx context.Context, l *guard.Lease) error {
+			token, ok := lock.TokenFrom(ctx)
+			if now := s.now(); !ok || token != l.Token() || now.Token != token || now.Phase != lock.Held || l.Name() != name {
+				s.Errorf("the work has token %d, the lock is %+v", token, now)
+			}
+			return ctx.Err()
+		}))
+		s.happened(lock.Granted, lock.Released)
+	})
+}
+
+func TestTheWorksErrorIsReturnedAndTheLockReleased(t *testing.T) {
+	play(t, func(s *scene) {
+		s.is(s.do(s.Context(), func(context.Context, *guard.Lease) error { return errWork }), errWork)
+		s.happened(lock.Granted, lock.Released)
+	})
+}
+
+func TestWorkThatPanicsLeavesTheLockFree(t *testing.T) {
+	play(t, func(s *scene) {
+		defer func() {
+			if got, ok := recover().(error); !ok || !errors.Is(got, errWork) {
+				s.Errorf("recovered %v", got)
+			}
+			s.happened(lock.Granted, lock.Released)
+		}()
+		s.must(s.do(s.Context(), func(context.Context, *guard.Lease) error { panic(errWork) }))
+	})
+}
+
+func TestWorkThatIsCancelledReleasesTheLock(t *testing.T) {
+	play(t, func(s *scene) {
+		ctx, cancel := context.WithCancel(s.Context())
+		time.AfterFunc(time.Minute, cancel)
+		s.is(s.do(ctx, func(ctx context.Context, _ *guard.Lease) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}), context.Canceled)
+		s.happened(lock.Granted, lock.Released)
+		s.went(guard.Released)
+	})
+}
+
+func TestWorkUnderALostLeaseIsReportedAsLost(t *testing.T) {
+	for what, returns := range map[string]error{"though it succeeded": nil, "and it failed": errWork} {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(s *scene) {
+				err := s.do(s.Context(), func(ctx context.Context, _ *guard.Lease) error {
+					s.line.fail(fault{refuses: true})
+					<-ctx.Done()
+					s.line.fail(fault{})
+					s.is(context.Cause(ctx), lock.ErrLeaseLost)
+					return returns
+				})
+				s.is(err, lock.ErrLeaseLost)
+				if returns != nil {
+					s.is(err, returns)
+				}
+				s.happened(lock.Granted, lock.Released)
+			})
+		})
+	}
+}
+
+func TestALossThatOnlyTheReleaseLearnsOfIsReported(t *testing.T) {
+	play(t, func(s *scene) {
+		err := s.do(s.Context(), func(ctx context.Context, l *guard.Lease) error {
+			_, err := s.locks.Revoke(ctx, lock.Revoke{Name: name, Token: l.Token(), Reason: "maintenance"})
+			return err
+		})
+		if e := refusal(s, err); e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked {
+			s.Errorf("the error is %v", err)
+		}
+	})
+}
+
+func TestAReleaseThatNobodyAnswersIsNoFailureOfTheWork(t *testing.T) {
+	play(t, func(s *scene) {
+		s.must(s.do(s.Context(), func(context.Context, *guard.Lease) error {
+			s.line.fail(fault{refuses: true})
+			return nil
+		}))
+		s.went(guard.Released)
+		s.is(s.seen.errs[0], lock.ErrUnavailable)
+		time.Sleep(ttl)
+		s.happened(lock.Granted, lock.Expired)
+	})
+}
+
+func TestAReleaseIsSentAgain(t *testing.T) {
+	for what, f := range map[string]fault{"over a bad line": {refuses: true}, "when its answer is lost": {deaf: true}} {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(s *scene) {
+				l := s.acquired(guard.Options{})
+				s.line.fail(f)
+				time.AfterFunc(time.Second, func() { s.line.fail(fault{}) })
+				s.must(l.Release(s.Context()))
+				s.must(l.Release(s.Context()))
+				s.is(l.Err(), guard.ErrReleased)
+				s.happened(lock.Granted, lock.Released)
+			})
+		})
+	}
+}
+
+func TestTheWorksContextEndsWithTheLease(t *testing.T) {
+	play(t, func(s *scene) {
+		l := s.acquired(guard.Options{})
+		ctx, cancel := l.Context(s.Context())
+		child, cancelChild := context.WithTimeout(ctx, time.Hour)
+		defer cancelChild()
+		s.must(l.Release(s.Context()))
+		for _, c := range []context.Context{ctx, child} {
+			<-c.Done()
+			s.is(context.Cause(c), guard.ErrReleased)
+			s.is(c.Err(), context.Canceled)
+		}
+		cancel()
+		s.is(context.Cause(ctx), guard.ErrReleased)
+	})
+}
+
+// TestAPauseIsNoticedBeforeTheTimersAre has a suspension of the machine stand for
+// any pause: the clock has gone on, and no timer has fired.
+func TestAPauseIsNoticedBeforeTheTimersAre(t *testing.T) {
+	looks := map[string]func(*guard.Lease, context.Context) bool{
+		"by the lease":           func(l *guard.Lease, _ context.Context) bool { return l.Err() != nil },
+		"by the lease's state":   func(l *guard.Lease, _ context.Context) bool { return l.State() == guard.Lost },
+		"by the context's error": func(_ *guard.Lease, ctx context.Context) bool { return ctx.Err() != nil },
+		"by the context's channel": func(_ *guard.Lease, ctx context.Context) bool {
+			select {
+			case <-ctx.Done():
+				return true
+			default:
+				return false
+			}
+		},
+	}
+	for what, isOver := range looks {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(s *scene) {
+				var slept atomic.Int64
+				l, err := guard.AcquireSuspended(s.Context(), s.line, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+				s.must(err)
+				ctx, cancel := l.Context(s.Context())
+				defer cancel()
+				if synctest.Wait(); isOver(l, ctx) {
+					s.Error("it is over at once")
+				}
+				slept.Store(int64(ttl - ttl/10))
+				if !isOver(l, ctx) {
+					s.Error("the pause was not noticed")
+				}
+				s.is(l.Err(), lock.ErrLeaseLost)
+				s.must(l.Release(s.Context()))
+			})
+		})
+	}
+}
+
+func TestASuspensionIsNoticedThoughNobodyLooks(t *testing.T) {
+	play(t, func(s *scene) {
+		var slept atomic.Int64
+		l, err := guard.AcquireSuspended(s.Context(), s.line, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+		s.must(err)
+		synctest.Wait()
+		slept.Store(int64(ttl))
+		woken := time.Now()
+		<-l.Done()
+		if took := time.Since(woken); took > time.Second {
+			s.Errorf("it took %v", took)
+		}
+		s.must(l.Release(s.Context()))
+	})
+}
+
+func TestAShortSuspensionBringsTheRenewalForward(t *testing.T) {
+	play(t, func(s *scene) {
+		var slept atomic.Int64
+		l, err := guard.AcquireSuspended(s.Context(), s.line, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+		s.must(err)
+		synctest.Wait()
+		slept.Store(int64(ttl / 2))
+		time.Sleep(2 * time.Second)
+		s.must(l.Err())
+		if n := len(s.line.made("renew")); n != 1 {
+			s.Errorf("%d renewals", n)
+		}
+		s.must(l.Release(s.Context()))
+	})
+}

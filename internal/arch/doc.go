@@ -7,6 +7,7 @@
 //	     │           web ──────▶ │
 //	     └─────▶ client ───────▶ ┘
 //	             client/guard ─▶ │
+//	      pgx ◀─ client/pgfence ▶┘
 //
 // What a package depends on is asked of go list, by way of others included, so
 // that no arrow hides behind another package. Tests are no part of that: they may

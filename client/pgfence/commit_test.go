@@ -1,0 +1,183 @@
+package pgfence_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// interruptible returns a pool like shop's, and how often one of its connections
+// was interrupted because a context had ended.
+func interruptible(t *testing.T, url string) (pool *pgxpool.Pool, interruptions *atomic.Int32) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	interruptions = new(atomic.Int32)
+	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return watcher{&pgconn.CancelRequestContextWatcherHandler{Conn: c}, interruptions}
+	}
+	return begin(t, config, paddock.InstallFence), interruptions
+}
+
+// A watcher does what ends a statement whose context has ended, and counts.
+type watcher struct {
+	ctxwatch.Handler
+	interruptions *atomic.Int32
+}
+
+func (w watcher) HandleCancel(ctx context.Context) {
+	w.interruptions.Add(1)
+	w.Handler.HandleCancel(ctx)
+}
+
+// stays looks a hundred times whether it is so, which is time enough for what
+// should not happen.
+func stays(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for range 100 {
+		if !so() {
+			t.Errorf("it is no longer so that %s", what)
+			return
+		}
+	}
+}
+
+// slowCommits has each commit of a write to accounts wait for an advisory lock.
+const slowCommits = `
+create function wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(42); return null; end $$;
+create constraint trigger slow_commit after update on accounts deferrable initially deferred for each row execute function wait();`
+
+func TestACommitThatWasSentIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	pool, interruptions := interruptible(t, pgtest.EmptyURL(t))
+	run(t, pool, slowCommits)
+	outside, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := outside.Exec(t.Context(), "select pg_advisory_lock(42)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, lose := context.WithCancelCause(t.Context())
+	ended := begun(ctx, pool, spend(ctx))
+	eventually(t, "the commit waits", func() bool {
+		return count(t, pool, "select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
+	})
+	lose(errLost)
+	if err := <-ended; !errors.Is(err, lock.ErrUnknownOutcome) || !errors.Is(err, lock.ErrLeaseLost) {
+		t.Errorf("got %v, want unknown_outcome and its cause", err)
+	}
+	if n := pool.Stat().AcquiredConns(); n != 1 {
+		t.Errorf("%d connections are taken, want that of the commit", n)
+	}
+	stays(t, "the commit waits", func() bool {
+		return count(t, pool, "select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
+	})
+	if err := outside.Close(t.Context()); err != nil { // gives the advisory lock back
+		t.Fatal(err)
+	}
+	idle(t, pool)
+	if b, n := balance(t, pool), interruptions.Load(); b != 90 || n != 0 {
+		t.Errorf("the balance is %d after %d interruptions", b, n)
+	}
+}
+
+// TestAnUnconfirmedCommitStaysUnseen lets the lease be lost while the commit waits
+// for a standby. A cancel request would show what no standby has.
+func TestAnUnconfirmedCommitStaysUnseen(t *testing.T) {
+	t.Parallel()
+	_, url := pgtest.Server(t)
+	pool, interruptions := interruptible(t, url)
+	resume := withoutStandby(t, pool)
+	ctx, lose := context.WithCancelCause(t.Context())
+	ended := begun(ctx, pool, spend(ctx))
+	eventually(t, "the commit waits for a standby", func() bool { return unconfirmed(t, pool) == 2 })
+	lose(errLost)
+	if err := <-ended; !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("got %v, want unknown_outcome", err)
+	}
+	stays(t, "the commit waits and shows nothing", func() bool { return balance(t, pool) == 100 && unconfirmed(t, pool) == 2 })
+	resume()
+	idle(t, pool)
+	if b, n := balance(t, pool), interruptions.Load(); b != 90 || n != 0 {
+		t.Errorf("the balance is %d after %d interruptions", b, n)
+	}
+}
+
+// withoutStandby has each commit of the server wait for a standby that there is
+// not. It returns once one waits, since the server takes a moment to hear of it.
+func withoutStandby(t *testing.T, pool *pgxpool.Pool) (resume func()) {
+	for _, sql := range []string{
+		"create table canary ()", "alter system set synchronous_standby_names = 'nobody'", "select pg_reload_conf()",
+	} {
+		run(t, pool, sql)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			_, err := pool.Exec(t.Context(), "insert into canary default values")
+			select {
+			case <-stop:
+				stopped <- err
+				return
+			default:
+			}
+		}
+	}()
+	eventually(t, "a commit waits", func() bool { return unconfirmed(t, pool) == 1 })
+	return func() {
+		close(stop)
+		run(t, pool, "alter system reset synchronous_standby_names")
+		run(t, pool, "select pg_reload_conf()")
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// unconfirmed returns how many commits wait for a standby.
+func unconfirmed(t *testing.T, pool *pgxpool.Pool) int {
+	t.Helper()
+	return count(t, pool, "select count(*) from pg_stat_activity where wait_event = 'SyncRep'")
+}
+
+// TestWhatIsKnownOfACommitThatFails: one that the server refuses was not done, of one
+// whose connection was cut nobody knows.
+func TestWhatIsKnownOfACommitThatFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		during  string // a statement of each commit
+		unknown bool
+	}{
+		"a check at the end of the transaction": {"raise exception using errcode = '23514'", false},
+		"a refusal to serialize":                {"raise exception using errcode = '40001'", false},
+		"a connection that is cut":              {"perform pg_terminate_backend(pg_backend_pid())", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := shop(t)
+			run(t, pool, "create function fail() returns trigger language plpgsql as $$ begin "+c.during+`; return null; end $$;
+				create constraint trigger fails after update on accounts deferrable initially deferred for each row execute function fail()`)
+			err := <-begun(t.Context(), pool, spend(t.Context()))
+			if err == nil || errors.Is(err, lock.ErrUnknownOutcome) != c.unknown {
+				t.Errorf("got %v, want the outcome to be unknown: %t", err, c.unknown)
+			}
+			if pg := new(pgconn.PgError); !errors.As(err, &pg) {
+				t.Errorf("%v does not hold what the server said", err)
+			}
+			idle(t, pool)
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package pgfence_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+// patience is how long a test waits for what takes milliseconds.
+const patience = time.Minute
+
+// shop returns a pool of connections to a database with a table accounts, in
+// which number 42 has 100, and with the fence.
+func shop(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, pgtest.EmptyURL(t), paddock.InstallFence)
+}
+
+// open returns a pool of connections to the database, after it has run the SQL.
+func open(t testing.TB, url, sql string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return begin(t, config, sql)
+}
+
+// begin makes the accounts, too.
+func begin(t testing.TB, config *pgxpool.Config, sql string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	run(t, pool, sql+"create table accounts (id bigint primary key, balance bigint not null); insert into accounts values (42, 100);")
+	return pool
+}
+
+// run runs statements without arguments.
+func run(t testing.TB, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// balance returns what is on account 42.
+func balance(t testing.TB, pool *pgxpool.Pool) int {
+	t.Helper()
+	return count(t, pool, "select balance from accounts where id = 42")
+}
+
+// count returns the one number that the query gives.
+func count(t testing.TB, pool *pgxpool.Pool, query string) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// spend takes 10 from account 42.
+func spend(ctx context.Context) func(pgx.Tx) error {
+	return func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "update accounts set balance = balance - 10 where id = 42")
+		return err
+	}
+}
+
+// eventually asks every 10 ms, for as long as the patience lasts.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-enough:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// idle waits until nobody has a connection of the pool.
+func idle(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	eventually(t, "all connections are back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+}

@@ -1,0 +1,153 @@
+-- Fencing in your own tables: run this in the database that holds them, with
+--
+--     psql -v ON_ERROR_STOP=1 -f install.sql
+--
+-- It goes into the first schema of the search_path, and is for PostgreSQL 14 or
+-- newer. Running it again does no harm: what was seen stays, the functions
+-- become those of this file. README.md says how to use them.
+--
+-- SQLSTATE PF001: the token is stale; roll back and stop the work.
+-- SQLSTATE PF002: the call is wrong: no token, or one out of bounds.
+
+begin;
+
+set local client_min_messages = warning;
+
+do $$
+begin
+    if current_setting('server_version_num')::integer < 140000 then
+        raise exception 'this is PostgreSQL %', current_setting('server_version')
+            using errcode = 'feature_not_supported', hint = 'Fencing needs PostgreSQL 14 or newer.';
+    end if;
+    if current_schema() is null then
+        raise exception 'no schema of the search_path exists'
+            using errcode = 'invalid_schema_name', hint = 'Create the schema, or set search_path to one that exists.';
+    end if;
+    -- Two that install at once take turns.
+    perform pg_advisory_xact_lock(hashtextextended('paddock_fences', 0));
+    -- What is made below finds what is beside it, whatever the caller's search_path:
+    -- each function keeps this one ("set search_path from current"). It names pg_temp
+    -- last, or a temporary table called paddock_fences would come before the real one.
+    perform set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+end
+$$;
+
+-- Room in the page lets a greater token be a HOT update, which needs no vacuum.
+create table if not exists paddock_fences (
+    resource text        collate "C" primary key check (octet_length(resource) between 1 and 1000),
+    token    bigint      not null check (token between 1 and 9007199254740991),
+    seen_at  timestamptz not null default clock_timestamp()
+) with (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000
+);
+
+comment on table paddock_fences is
+    'The greatest fencing token that each resource has seen, and since when. Written by paddock_fence().';
+
+-- The insert locks the resource's row until the transaction ends, also where its
+-- condition is false and it writes nothing. So who comes next waits for this
+-- commit, and ten thousand transactions under one token leave one row version.
+create or replace function paddock_fence(resource text, token bigint) returns void
+    language plpgsql
+    set search_path from current
+as $$
+#variable_conflict use_column
+declare
+    newest bigint;
+begin
+    if coalesce(octet_length(paddock_fence.resource), 0) not between 1 and 1000 then
+        raise exception 'the resource has % bytes', coalesce(octet_length(paddock_fence.resource), 0)
+            using errcode = 'PF002', hint = 'Name what is written in 1 to 1000 bytes, such as accounts:42.';
+    end if;
+    if coalesce(paddock_fence.token, 0) not between 1 and 9007199254740991 then
+        raise exception 'token % is out of bounds', coalesce(paddock_fence.token::text, 'null')
+            using errcode = 'PF002', hint = 'Give the fencing_token of your lease: 1 to 9007199254740991.';
+    end if;
+    insert into paddock_fences as f (resource, token)
+        values (paddock_fence.resource, paddock_fence.token)
+        on conflict (resource) do update set token = excluded.token, seen_at = clock_timestamp()
+        where f.token < excluded.token;
+    if found then
+        return;
+    end if;
+    select f.token into strict newest from paddock_fences as f where f.resource = paddock_fence.resource;
+    if paddock_fence.token < newest then
+        raise exception 'token % is stale for resource "%"', paddock_fence.token, paddock_fence.resource
+            using errcode = 'PF001',
+                detail = format('token shown: %s, greatest token seen: %s', paddock_fence.token, newest),
+                hint = 'Your lease is gone and somebody else works on this: roll back and stop.';
+    end if;
+end
+$$;
+
+comment on function paddock_fence(text, bigint) is
+    'Call first in a transaction that writes the resource. Refuses with SQLSTATE PF001 a token lower than the greatest seen, '
+    'remembers a greater one, and has the transactions of one resource commit in the order of their tokens.';
+
+create or replace function paddock_fence_trigger() returns trigger
+    language plpgsql
+    set search_path from current
+as $$
+declare
+    setting text := coalesce(current_setting('paddock.token', true), '');
+begin
+    if setting !~ '^[0-9]{1,16}$' then
+        raise exception 'table %.% is guarded, and paddock.token is "%"', tg_table_schema, tg_table_name, setting
+            using errcode = 'PF002',
+                hint = 'In the transaction, before the write: SET LOCAL paddock.token = ''41'', with the fencing_token of your lease.';
+    end if;
+    perform paddock_fence(tg_argv[0], setting::bigint);
+    return null;
+end
+$$;
+
+comment on function paddock_fence_trigger() is
+    'The trigger that paddock_fence_guard() puts on a table: passes the fence with the token in the setting paddock.token.';
+
+create or replace function paddock_fence_guard(relation regclass, resource text default null) returns text
+    language plpgsql
+    set search_path from current
+as $$
+declare
+    named text;
+begin
+    select coalesce(paddock_fence_guard.resource, format('%I.%I', n.nspname, c.relname)) into named
+        from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+        where c.oid = relation and c.relkind in ('r', 'p') and c.oid <> 'paddock_fences'::regclass;
+    if named is null then
+        raise exception '% is no table that can be guarded', coalesce(relation::text, 'null')
+            using errcode = 'wrong_object_type', hint = 'Guard a table, or a partitioned table, with data of your own.';
+    end if;
+    if octet_length(named) not between 1 and 1000 then
+        raise exception 'the resource has % bytes', octet_length(named)
+            using errcode = 'PF002', hint = 'Name what is written in 1 to 1000 bytes, such as accounts.';
+    end if;
+    execute format('create or replace trigger paddock_fence before insert or update or delete on %s '
+        'for each statement execute function paddock_fence_trigger(%L)', relation, named);
+    execute format('create or replace trigger paddock_fence_truncate before truncate on %s '
+        'for each statement execute function paddock_fence_trigger(%L)', relation, named);
+    return named;
+end
+$$;
+
+comment on function paddock_fence_guard(regclass, text) is
+    'Guards a table: from now on a statement that writes it passes the fence of the resource (schema.table if none is given) '
+    'with the token in paddock.token, or fails. Returns the resource. Again with another resource: replaces the first.';
+
+create or replace function paddock_fence_unguard(relation regclass) returns void
+    language plpgsql
+    set search_path from current
+    set client_min_messages = warning
+as $$
+begin
+    execute format('drop trigger if exists paddock_fence on %s', relation);
+    execute format('drop trigger if exists paddock_fence_truncate on %s', relation);
+end
+$$;
+
+comment on function paddock_fence_unguard(regclass) is
+    'Undoes paddock_fence_guard(): the table is written without a token again. What was seen stays.';
+
+commit;

@@ -1,0 +1,109 @@
+package fencing_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+// patience is how long a test waits for what takes milliseconds.
+const patience = time.Minute
+
+// Tables of a user's, who has read no further than the first page.
+const users = `
+create table accounts (id bigint primary key, balance bigint not null, tokens bigint[] not null default '{}');
+insert into accounts values (1, 100), (2, 100);
+create table ledger (resource text not null, token bigint not null);`
+
+// bank returns a database with a user's tables and the fence.
+func bank(t *testing.T) (url string) {
+	t.Helper()
+	url = pgtest.EmptyURL(t)
+	must(t, connect(t, url), users+paddock.InstallFence)
+	return url
+}
+
+// connect opens a connection that is closed with the test.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// run sends SQL as psql does, several statements at once if that is what it is,
+// and waits no longer than the patience lasts.
+func run(ctx context.Context, conn *pgx.Conn, sql string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	return err
+}
+
+func must(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if err := run(t.Context(), conn, sql); err != nil {
+		t.Fatalf("%v in:\n%s", err, sql)
+	}
+}
+
+// refused ends the test unless the SQL fails with the SQLSTATE.
+func refused(t *testing.T, conn *pgx.Conn, state, sql string) {
+	t.Helper()
+	_ = refusal(t, conn, state, sql)
+}
+
+// refusal returns with what the SQL failed, which must have the SQLSTATE.
+// Afterwards the connection is in no transaction.
+func refusal(t *testing.T, conn *pgx.Conn, state, sql string) *pgconn.PgError {
+	t.Helper()
+	err := run(t.Context(), conn, sql)
+	if sqlstate(err) != state {
+		t.Fatalf("got %v, want SQLSTATE %s, from:\n%s", err, state, sql)
+	}
+	if conn.PgConn().TxStatus() != 'I' {
+		must(t, conn, "rollback")
+	}
+	pg := new(pgconn.PgError)
+	errors.As(err, &pg)
+	return pg
+}
+
+// sqlstate returns the SQLSTATE of err, empty if it has none.
+func sqlstate(err error) string {
+	if pg := new(pgconn.PgError); errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// value returns the one value that the query gives.
+func value[T any](t *testing.T, conn *pgx.Conn, query string, args ...any) T {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	return v
+}

@@ -1,0 +1,52 @@
+package fencing_test
+
+import "testing"
+
+// TestASavepointMayUndoTheFence: who rolls back to before the fence has not passed
+// it, and what it writes then is not guarded.
+func TestASavepointMayUndoTheFence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known, before string
+		keeps         bool
+	}{
+		"the fence after the savepoint":           {"", "begin; savepoint s; select paddock_fence('r', 7); rollback to s", false},
+		"the fence before the savepoint":          {"", "begin; select paddock_fence('r', 7); savepoint s; rollback to s", true},
+		"before it, and the token seen already":   {"7", "begin; select paddock_fence('r', 7); savepoint s; rollback to s", true},
+		"before it, and once more after it":       {"7", "begin; select paddock_fence('r', 7); savepoint s; select paddock_fence('r', 7); rollback to s", true},
+		"before it, and a greater token after it": {"7", "begin; select paddock_fence('r', 7); savepoint s; select paddock_fence('r', 8); rollback to s", true},
+		"after it, and the savepoint released":    {"", "begin; savepoint s; select paddock_fence('r', 7); release s", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := raise(t)
+			if c.known != "" {
+				must(t, s.watch, "select paddock_fence('r', "+c.known+")")
+			}
+			first, second := s.sessions[0], s.sessions[1]
+			first.does(c.before)
+			first.ended("up to the savepoint", "")
+			second.does("select paddock_fence('r', 8)")
+			if !c.keeps {
+				second.ended("the other's fence", "")
+				return
+			}
+			second.waits("the other's fence")
+			first.does("commit")
+			first.ended("the commit", "")
+			second.ended("the other's fence", "")
+		})
+	}
+}
+
+func TestWhoWasRefusedIsRefusedAgainAfterASavepoint(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, bank(t))
+	must(t, conn, "select paddock_fence_guard('accounts', 'r'), paddock_fence('r', 8)")
+	must(t, conn, "begin; set local paddock.token = '7'; savepoint s")
+	if err := run(t.Context(), conn, "delete from accounts"); sqlstate(err) != "PF001" {
+		t.Errorf("a stale token: %v", err)
+	}
+	must(t, conn, "rollback to s")
+	refused(t, conn, "PF001", "delete from accounts")
+}

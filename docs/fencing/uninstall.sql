@@ -1,0 +1,38 @@
+-- Undoes install.sql in the first schema of the search_path:
+--
+--     psql -v ON_ERROR_STOP=1 -f uninstall.sql
+--
+-- What was seen is forgotten: stale writes are refused no more, and after another
+-- install the first token of each resource passes, whatever it is. Tables lose the
+-- triggers of paddock_fence_guard() and nothing else. If something of yours rests
+-- on these objects, the whole is refused. Run it as the owner of the tables.
+
+begin;
+
+set local client_min_messages = warning;
+
+do $$
+declare
+    here text := quote_ident(current_schema());
+    guard record;
+begin
+    if here is null then
+        raise exception 'no schema of the search_path exists'
+            using errcode = 'invalid_schema_name', hint = 'Set search_path to the schema that paddock_fence() is in.';
+    end if;
+    for guard in
+        select t.tgname, t.tgrelid::regclass as relation
+            from pg_trigger as t
+            where t.tgfoid = to_regprocedure(here || '.paddock_fence_trigger()') and t.tgparentid = 0
+    loop
+        execute format('drop trigger %I on %s', guard.tgname, guard.relation);
+    end loop;
+    execute format('drop function if exists %s.paddock_fence_guard(regclass, text)', here);
+    execute format('drop function if exists %s.paddock_fence_unguard(regclass)', here);
+    execute format('drop function if exists %s.paddock_fence_trigger()', here);
+    execute format('drop function if exists %s.paddock_fence(text, bigint)', here);
+    execute format('drop table if exists %s.paddock_fences', here);
+end
+$$;
+
+commit;

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -37,6 +38,8 @@ func TestWhatDevPrintsWorksWhenPasted(t *testing.T) {
 	if got, err := exec.CommandContext(t.Context(), "curl", "-sfL", page).Output(); err != nil || !strings.Contains(string(got), "<html") {
 		t.Errorf("%s: %v\n%s", page, err, got)
 	}
+
+	writes(t, p.stdout.await(t, `Database, .*: (\S+)`))
 
 	data := p.stdout.await(t, `Data: (\S+), removed at the end`)
 	if len(processesOf(t, data)) == 0 {
@@ -134,4 +137,19 @@ func processesOf(t *testing.T, what string) []string {
 		}
 	}
 	return found
+}
+
+// writes makes a table of one's own in the database, and writes it.
+func writes(t *testing.T, databaseURL string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "create table accounts (id int); insert into accounts values (42)"); err != nil {
+		t.Error(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

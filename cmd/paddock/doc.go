@@ -1,5 +1,10 @@
 // Command paddock is the lock service and what one needs around it.
 //
+//	run          run a command while it holds a lock
+//	acquire      take a lock and print the lease; renew and release go with it
+//	get          show a lock; list shows many, queue who waits, watch what happens
+//	revoke       take a lease away from its holder
+//	fence        put fencing into a database of one's own
 //	serve        run a replica of the service
 //	dev          the service with a PostgreSQL of its own, for trying things out
 //	demo         show on a running service what a fencing token is for
@@ -8,18 +13,25 @@
 //	version      what this binary is
 //
 // Every flag of serve but --no-auth can be given in the environment as well; the
-// flag wins, and an empty variable counts as none. What is for people or for scripts goes
-// to standard output, the log and the reasons of failures to standard error.
+// flag wins, and an empty variable counts as none. Data goes to standard output,
+// words, the log and the reasons of failures to standard error.
 //
 // # Exit codes
 //
-//	0   done, or stopped by SIGINT or SIGTERM in good order
-//	1   failed; standard error says why
-//	64  the command line is wrong, or asks for what is not allowed
-//	69  the database or the service cannot be reached
-//	70  a fault of the service
+//	0    done, or stopped by SIGINT or SIGTERM in good order
+//	1    failed; standard error says why
+//	64   the command line is wrong, or asks for what is not allowed
+//	69   the database or the service cannot be reached
+//	70   a fault of the service
+//	75   not acquired: somebody else has the lock
+//	76   the lease was lost
+//	77   the service does not allow it
+//	126  run: the command cannot be executed
+//	127  run: there is no such command
 //
-// A second SIGINT or SIGTERM kills at once.
+// Of run the code is otherwise that of the command, or 128 and the number of the
+// signal that ended it. A second SIGINT or SIGTERM kills at once, except that run
+// passes it on.
 //
 // # Putting it together
 //

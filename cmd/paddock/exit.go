@@ -5,15 +5,21 @@ import (
 	"fmt"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
 )
 
-// The exit codes, after sysexits.h.
+// The exit codes, after sysexits.h; of a child, as a shell has them.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 64
-	exitUnreachable = 69
-	exitInternal    = 70
+	exitOK            = 0
+	exitFailed        = 1
+	exitUsage         = 64
+	exitUnreachable   = 69
+	exitInternal      = 70
+	exitNotAcquired   = 75
+	exitLeaseLost     = 76
+	exitNotAllowed    = 77
+	exitNotExecutable = 126
+	exitNotFound      = 127
 )
 
 // A failure is an error with an exit code of its own.
@@ -44,6 +50,15 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &f):
 		return f.code
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters):
+		return exitNotAcquired
+	case errors.Is(err, lock.ErrLeaseLost):
+		return exitLeaseLost
+	case errors.Is(err, server.ErrCrossOrigin):
+		return exitNotAllowed
+	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrCapacityMismatch),
+		errors.Is(err, server.ErrNoRoute):
+		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
 		return exitUnreachable
 	case errors.Is(err, lock.ErrInternal):

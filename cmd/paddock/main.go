@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +23,7 @@ type lookup func(name string) (value string, ok bool)
 // exit code. It reads no environment but env.
 func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) int {
 	err := execute(ctx, args, env, stdout, stderr)
-	if err != nil {
+	if err != nil && !errors.Is(err, errOfCommand) {
 		fmt.Fprintf(stderr, "paddock: %v\n", err)
 	}
 	return exitCode(err)
@@ -35,5 +36,5 @@ func execute(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 		return err
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return command.Run(&program{env: env, stdout: stdout, log: newLog(stderr, line.LogLevel)})
+	return command.Run(&program{env: env, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,21 @@ func start(t *testing.T, args ...string) *process {
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.run(t)
+	return p
+}
+
+// understudy returns a process that runs this test, or the one that it is a subtest
+// of, with variables by which that knows what to be. It is not started yet.
+func understudy(t *testing.T, env ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, _, _ := strings.Cut(t.Name(), "/")
+	p := &process{cmd: exec.Command(self, "-test.run=^"+test+"$"), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	return p
 }
 

@@ -95,7 +95,7 @@ func TestWaitersOutliveTheCrashOfTheDatabase(t *testing.T) {
 	db, databaseURL := pgtest.Server(t)
 	s := begin(t, databaseURL)
 	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
-	line, r := numbered("waiter", 100), newRoom()
+	line, r := numbered("waiter", 50), newRoom()
 	for i, h := range line {
 		via := insistent{s.replicas[i%2], s, i}
 		c := s.joins(via, h)

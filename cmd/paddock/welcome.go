@@ -15,6 +15,7 @@ import (
 // within the ten minutes of the lease.
 const welcomeText = `Paddock is ready: {{.URL}}   page: {{.URL}}/ui/   PostgreSQL {{.Postgres}}
 Data: {{.Data}}
+Database, for tables of your own, too: {{.Database}}
 Anybody on this machine may do anything. Stop with Ctrl-C.
 
 Acquire a lock, look at it, release it:
@@ -44,7 +45,7 @@ func (c *devCommand) welcome(w io.Writer, address net.Addr, db *postgres.Server)
 		return err
 	}
 	return text.Execute(w, map[string]string{
-		"URL": url, "Postgres": db.Version(), "Data": data,
+		"URL": url, "Postgres": db.Version(), "Data": data, "Database": db.URL("postgres"),
 		"LeaseID": id.String(), "Lock": fmt.Sprintf("hello:%x", id[:2]),
 	})
 }

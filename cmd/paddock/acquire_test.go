@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const leaseTable = `LOCK  jobs:nightly
+LEASE ID  UUID
+TOKEN  1
+MODE  exclusive
+HOLDER  me
+EXPIRES  INSTANT (in DURATION)
+METADATA  {"why":"it's night"}
+`
+
+const leaseJSON = `{
+  "name": "jobs:nightly",
+  "lease_id": "UUID",
+  "fencing_token": 1,
+  "slot": 0,
+  "mode": "exclusive",
+  "holder": "me",
+  "ttl_ms": 30000,
+  "grace_ms": 1000,
+  "max_hold_ms": 3600000,
+  "acquired_at": "INSTANT",
+  "expires_at": "INSTANT",
+  "expires_in_ms": N,
+  "metadata": {
+    "why": "it's night"
+  }
+}
+`
+
+const leaseEnv = `export PADDOCK_LOCK=jobs:nightly
+export PADDOCK_LEASE_ID=UUID
+export PADDOCK_FENCING_TOKEN=1
+unset PADDOCK_SLOT
+export PADDOCK_EXPIRES_AT=INSTANT
+`
+
+func TestAcquirePrintsTheLease(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{"table": leaseTable, "json": leaseJSON, "env": leaseEnv} {
+		t.Run("as "+form, func(t *testing.T) {
+			t.Parallel()
+			d := sitDown(t)
+			d.prints(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`, "-o", form)
+			d.refuses(exitNotAcquired, []string{"me has the lock", "--wait"}, "acquire", "jobs:nightly", "-o", form)
+		})
+	}
+}
+
+func TestAcquireSharesIfItIsTo(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	for range 2 {
+		d.runs(exitOK, "acquire", "reports", "--shared")
+	}
+	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "reports")
+	for _, slot := range []string{"1", "2"} {
+		if stdout, _ := d.runs(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout, "\nexport PADDOCK_SLOT="+slot+"\n") {
+			t.Errorf("slot %s is not in\n%s", slot, stdout)
+		}
+	}
+	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "uploads", "--permits=2")
+	d.refuses(exitUsage, []string{"capacity_mismatch", "2 permits"}, "acquire", "uploads", "--permits=3")
+}
+
+func TestTheSameLeaseIDIsTheSameAcquire(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	id := "--lease-id=" + uuid.NewString()
+	first, _ := d.runs(exitOK, "acquire", "jobs:nightly", id, "--output=json")
+	again, _ := d.runs(exitOK, "acquire", "jobs:nightly", id, "--output=json")
+	if constant(first) != constant(again) {
+		t.Errorf("the lease is\n%safter\n%s", again, first)
+	}
+	d.refuses(exitUsage, []string{"lease_id_in_use"}, "acquire", "jobs:nightly", id, "--holder=somebody else")
+	d.env["PADDOCK_LEASE_ID"] = strings.TrimPrefix(id, "--lease-id=")
+	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "jobs:nightly")
+	d.runs(exitOK, "release", "jobs:nightly")
+	d.refuses(exitLeaseLost, []string{"lease_lost", "new lease_id"}, "acquire", "jobs:nightly", id)
+}
+
+func TestAcquireWaitsItsTurn(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	before := d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder=me", "--wait=forever", "--ttl=1h", "-o", "json")
+	d.hears("jobs:nightly", lock.Queued, "me")
+	if err := d.locks.Release(t.Context(), lock.Release{Name: before.Name, LeaseID: before.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exit(t); code != exitOK || p.stderr.String() != "" {
+		t.Errorf("exit code %d: %s", code, p.stderr)
+	}
+	stdout := p.stdout.String()
+	var lease wireLease
+	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= before.Token || lease.ExpiresInMs > lease.TTLMs {
+		t.Errorf("%v: %s", err, stdout)
+	}
+}
+
+func TestAcquireWaitsNoLongerThanItIsTo(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	d.refuses(exitNotAcquired, []string{"before has the lock"}, "acquire", "jobs:nightly", "--wait=200ms")
+	d.hears("jobs:nightly", lock.Left, "me")
+}
+
+// TestAnInterruptedWaitGivesThePlaceUp sends a real signal to a real process.
+func TestAnInterruptedWaitGivesThePlaceUp(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	for holder, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "terminated": syscall.SIGTERM} {
+		p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder", holder, "--wait=forever")
+		d.hears("jobs:nightly", lock.Queued, holder)
+		if code := p.signal(t, signal); code != exitNotAcquired {
+			t.Errorf("%s: exit code %d", holder, code)
+		}
+		if said := p.stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.stdout.String() != "" {
+			t.Errorf("%s: it says %q and prints %q", holder, said, p.stdout)
+		}
+		d.hears("jobs:nightly", lock.Left, holder)
+	}
+}
+
+// TestALeaseThatCannotBePrintedIsGivenUp has nowhere to print to.
+func TestALeaseThatCannotBePrintedIsGivenUp(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	var said strings.Builder
+	if code := run(t.Context(), []string{"acquire", "jobs:nightly", "--holder=me"}, variablesOf(d.env), fullDisk{}, &said); code != exitFailed {
+		t.Errorf("exit code %d: %s", code, said.String())
+	}
+	d.hears("jobs:nightly", lock.Released, "me")
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestAScriptTakesRenewsAndReleases runs what the help shows, in a real shell.
+func TestAScriptTakesRenewsAndReleases(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	self := start(t, "version").cmd.Path
+	script := exec.CommandContext(ctx, "sh", "-ec", `
+		lease=$("$0" acquire jobs:nightly -o env) || exit
+		eval "$lease"
+		"$0" renew "$PADDOCK_LOCK" -o json
+		"$0" release "$PADDOCK_LOCK"
+		[ "$PADDOCK_FENCING_TOKEN" = 1 ] && [ -z "${PADDOCK_SLOT+set}" ]
+		"$0" acquire jobs:nightly -o env >/dev/null
+		lease=$("$0" acquire jobs:nightly -o env) || exit`, self)
+	script.Env = []string{actAsPaddock + "=1", "PADDOCK_URL=" + d.base, "PADDOCK_SLOT=7", "PATH=/usr/bin:/bin", "HOME=/"}
+	out, err := script.CombinedOutput()
+	if script.ProcessState.ExitCode() != exitNotAcquired || !strings.Contains(string(out), `"fencing_token": 1`) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/postgres"
+)
+
+// inDatabase runs SQL on a connection of its own.
+func inDatabase(t *testing.T, databaseURL, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+		t.Fatalf("%v in:\n%s", err, sql)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheFenceComesAndGoes(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.EmptyURL(t)
+	env := map[string]string{"PADDOCK_FENCE_DATABASE_URL": databaseURL}
+	inDatabase(t, databaseURL, `create table accounts (id int); create schema "My Bank"`)
+	for _, step := range []struct {
+		sql  string
+		args []string
+		want string
+	}{
+		{"", []string{"uninstall", "--yes"}, "There was no paddock_fence in schema public"},
+		{"", []string{"install"}, "paddock_fence is installed in schema public"},
+		{"select paddock_fence('a', 8), paddock_fence('b', 9), paddock_fence_guard('accounts')", []string{"install"}, "was there already, and is now that of this release, in schema public"},
+		{"", []string{"uninstall", "--yes"}, "It guarded accounts, and has forgotten the tokens of 2 resources."},
+		{"insert into accounts values (1)", []string{"install", "--schema=My Bank"}, "is installed in schema My Bank"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes"}, "There was no paddock_fence in schema public"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--schema=My Bank"}, "It guarded no table, and has forgotten the tokens of 1 resources."},
+	} {
+		inDatabase(t, databaseURL, step.sql)
+		code, stdout, stderr := call(t, env, append([]string{"fence"}, step.args...)...)
+		if code != exitOK || !strings.Contains(stdout, step.want) || stderr != "" {
+			t.Errorf("%q: exit code %d, want %q in:\n%s%s", step.args, code, step.want, stdout, stderr)
+		}
+	}
+}
+
+func TestWhatKeepsTheFenceFromBeingInstalledIsExplained(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.EmptyURL(t)
+	stranger := "stranger_" + strings.ToLower(rand.Text())
+	inDatabase(t, databaseURL, "create role "+stranger)
+	t.Cleanup(func() {
+		conn, err := pgx.Connect(context.Background(), databaseURL)
+		if err == nil {
+			_, err = conn.Exec(context.Background(), "drop role "+stranger)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	dependent := pgtest.EmptyURL(t)
+	inDatabase(t, dependent, paddock.InstallFence+"create view mine as select * from paddock_fences")
+	none := map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "DATABASE_URL": databaseURL}
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		code int
+		want string
+	}{
+		"only the database of the locks":  {none, []string{"install"}, exitUsage, "PADDOCK_FENCE_DATABASE_URL"},
+		"a URL that is none":              {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage, "malformed"},
+		"no server":                       {nil, []string{"install", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"}, exitUnreachable, "refused"},
+		"no such schema":                  {nil, []string{"install", "--schema=none", "--database-url", databaseURL}, exitFailed, "there is no schema none in database"},
+		"no schema at all":                {nil, []string{"install", "--database-url", with(t, databaseURL, "search_path", "none")}, exitFailed, "give --schema"},
+		"no right to create":              {nil, []string{"install", "--database-url", with(t, databaseURL, "role", stranger)}, exitNotAllowed, "a role that may create in schema public"},
+		"no yes":                          {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
+		"something that rests on it":      {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed, "view mine depends on"},
+		"a password where no URL belongs": {nil, []string{"install", "postgres://a:s3cret@b/c"}, exitUsage, "not repeated here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := call(t, c.env, append([]string{"fence"}, c.args...)...)
+			if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" || strings.Contains(stderr, "s3cret") {
+				t.Errorf("exit code %d, want %d and %q in:\n%s%s", code, c.code, c.want, stdout, stderr)
+			}
+		})
+	}
+}
+
+// with returns the URL with a parameter set.
+func with(t *testing.T, databaseURL, parameter, value string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set(parameter, value)
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	return u.String()
+}
+
+// TestPsqlRunsTheSQLThatIsPrinted, twice.
+func TestPsqlRunsTheSQLThatIsPrinted(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.EmptyURL(t)
+	for _, args := range [][]string{{"fence", "sql"}, {"fence", "sql", "--uninstall"}} {
+		code, sql, stderr := call(t, nil, args...)
+		if code != exitOK || stderr != "" {
+			t.Fatalf("%v: exit code %d: %s", args, code, stderr)
+		}
+		for range 2 {
+			if said, err := psql(t, databaseURL, sql); err != nil || said != "" {
+				t.Errorf("%v: %v: %s", args, err, said)
+			}
+		}
+	}
+}
+
+// psql has psql run the SQL, as from a file, and returns what it has to say.
+func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
+	t.Helper()
+	program, err := exec.LookPath("psql")
+	if err != nil {
+		dir, err := postgres.Find()
+		if err != nil {
+			t.Fatal(err)
+		}
+		program = filepath.Join(dir, "psql")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose",
+		"--tuples-only", "--no-align", "--dbname", databaseURL, "--file=-")
+	cmd.Stdin = strings.NewReader(sql)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("psql: %w", err)
+	}
+	return string(out), err
+}

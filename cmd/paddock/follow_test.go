@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// follows has paddock watch in this process until the test ends, or until stop is
+// called, which returns the exit code.
+func (d *desk) follows(args ...string) (stdout, stderr *transcript, stop func() int) {
+	ctx, cancel := context.WithCancel(d.Context())
+	stdout, stderr = newTranscript(), newTranscript()
+	code, ended := 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		code = run(ctx, append([]string{"watch"}, args...), variablesOf(d.env), stdout, stderr)
+	}()
+	stop = func() int {
+		cancel()
+		<-ended
+		return code
+	}
+	d.Cleanup(func() { stop() })
+	return stdout, stderr, stop
+}
+
+func TestWatchPrintsWhatHappensAsItHappens(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	stdout, _, stop := d.follows("--prefix=jobs:")
+	stdout.await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
+	d.holds(lock.Acquire{Name: "another", Holder: "me"})
+	grant := d.holds(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
+	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
+	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token, Reason: "for a reason"}); err != nil {
+		t.Fatal(err)
+	}
+	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +(for a reason)$`, grant.Token))
+	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 3 {
+		t.Errorf("exit code %d:\n%s", code, stdout)
+	}
+}
+
+func TestWatchBeginsWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	for i := range 5 {
+		d.holds(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i), Holder: "me"})
+	}
+	page, err := d.locks.Events(t.Context(), lock.EventQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args  []string
+		first int
+		n     int
+	}{
+		{[]string{"--from=oldest", "--count=5"}, 0, 5},
+		{[]string{"--from=oldest", "--count=2"}, 0, 2},
+		{[]string{fmt.Sprintf("--from=%d", page.Items[2].ID), "--count=2"}, 3, 2},
+		{[]string{"jobs:3", "--from=oldest", "--count=1"}, 3, 1},
+		{[]string{"--for=1ns"}, 0, 0},
+		{[]string{"--from=now", "--for=300ms"}, 0, 0},
+	} {
+		stdout, stderr := d.runs(exitOK, append([]string{"watch", "-o", "json"}, c.args...)...)
+		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+		if stdout == "" {
+			lines = nil
+		}
+		if len(lines) != c.n || stderr != "" {
+			t.Errorf("%v: it printed\n%s%s", c.args, stdout, stderr)
+			continue
+		}
+		for i, line := range lines {
+			var e wireEvent
+			if err := json.Unmarshal([]byte(line), &e); err != nil || e.ID != page.Items[c.first+i].ID || e.Kind != "granted" {
+				t.Errorf("%v: line %d is %s, %v", c.args, i, line, err)
+			}
+		}
+	}
+}
+
+// TestWatchGoesOnThroughAnOutageWhereItWas has things happen while the connection is
+// down.
+func TestWatchGoesOnThroughAnOutageWhereItWas(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	g := newGate(t, d.base, wide)
+	stdout, stderr, stop := d.follows("--url="+g.url(), "-o", "json", "--from=oldest")
+	d.holds(lock.Acquire{Name: "jobs:0", Holder: "me"})
+	for i := range 3 {
+		stdout.await(t, fmt.Sprintf(`"lock":"(jobs:%d)"`, i))
+		g.becomes(shut)
+		d.holds(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i+1), Holder: "me"})
+		stderr.await(t, strings.Repeat(`(?s)"(no answer yet, trying again)".*`, i+1))
+		g.becomes(wide)
+	}
+	stdout.await(t, `"lock":"(jobs:3)"`)
+	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 4 {
+		t.Errorf("exit code %d, each is to come once:\n%s%s", code, stdout, stderr)
+	}
+	stderr.await(t, `"(there are answers again, going on)"`)
+}
+
+func TestWatchFailsIfTheOutageOutlastsIt(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	g := newGate(t, d.base, shut)
+	d.refuses(exitUnreachable, []string{"trying again", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
+}
+
+// A history is a lock.Service that has only events, in pages.
+type history struct {
+	lock.Service
+	pages []lock.Page[lock.Event]
+}
+
+func (h *history) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	page := h.pages[0]
+	h.pages = h.pages[1:]
+	return page, nil
+}
+
+func TestWatchSaysWhereEventsAreMissing(t *testing.T) {
+	t.Parallel()
+	past := &history{pages: []lock.Page[lock.Event]{
+		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Left, Holder: "me"}}, Next: "41", Gap: true},
+	}}
+	var printed, said bytes.Buffer
+	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, form: asJSON, remain: 1}
+	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, endless); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), `"msg":"events are missing here: they are not kept any longer","after":"7"`) {
+		t.Errorf("it said %s", said.String())
+	}
+	if !strings.Contains(printed.String(), `"id":41`) || strings.Contains(printed.String(), "fencing_token") {
+		t.Errorf("it printed %s", printed.String())
+	}
+}
+
+// TestWatchIsStoppedInGoodOrder sends a real signal to a real process.
+func TestWatchIsStoppedInGoodOrder(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		p := start(t, "watch", "--url", d.base)
+		p.stdout.await(t, `(HOLDER)`)
+		if code := p.signal(t, s); code != exitOK || p.stderr.String() != "" {
+			t.Errorf("%v: exit code %d: %s", s, code, p.stderr)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import "context"
+
+type queueCommand struct {
+	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	serviceFlags
+	outputFlags
+}
+
+// Help shows how to use it.
+func (queueCommand) Help() string {
+	return `Prints who waits for a lock, in the order in which they are served, and for what exactly.
+
+    paddock queue jobs:nightly`
+}
+
+// Run prints the queue.
+func (c *queueCommand) Run(ctx context.Context, p *program) error {
+	locks, err := c.within(lookWithin)
+	if err != nil {
+		return err
+	}
+	found, err := locks.Queue(ctx, c.Name)
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showQueue(found))
+}

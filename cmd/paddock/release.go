@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+type releaseCommand struct {
+	Name string `arg:"" help:"The lock's name."`
+	serviceFlags
+	heldFlags
+	retryFlags
+}
+
+// Help shows how to use it.
+func (releaseCommand) Help() string {
+	return `Gives a lease up, or a place in the queue. It says nothing if that is done, now or before.
+
+    PADDOCK_LEASE_ID=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11 paddock release jobs:nightly
+
+Exit code 76 says that the lease had ended otherwise: the work that was done under it may have overlapped with somebody else's.`
+}
+
+// Run releases the lease.
+func (c *releaseCommand) Run(ctx context.Context, p *program) error {
+	id, err := c.known()
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return err
+	}
+	r, err := lock.Release{Name: c.Name, LeaseID: id}.Resolve()
+	if err != nil {
+		return refused(err)
+	}
+	locks, err := c.within(answerWithin)
+	if err != nil {
+		return err
+	}
+	_, err = insist(ctx, p.log, c.limit(), func(ctx context.Context) (struct{}, error) { return struct{}{}, locks.Release(ctx, r) })
+	return unlessStopped(ctx, err)
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// about returns what an environment that was printed says in the variables of paddock.
+func about(printed string) map[string]string {
+	vars := map[string]string{}
+	for line := range strings.Lines(printed) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "PADDOCK_") && name != actAsPaddock {
+			vars[name] = value
+		}
+	}
+	return vars
+}
+
+func TestTheCommandIsToldAboutItsLease(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	for name, value := range map[string]string{
+		"PADDOCK_LOCK": "another", "PADDOCK_FENCING_TOKEN": "0", "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": uuid.NewString(),
+		"PADDOCK_EXPIRES_AT": "noon", "OF_NO_CONCERN": "x=y",
+	} {
+		d.env[name] = value
+	}
+	for flags, want := range map[string]map[string]string{
+		"--holder=she": {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "she", "PADDOCK_URL": d.base},
+		"--permits=3":  {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1"},
+	} {
+		p := d.lets(flags, nightly, "--", "env")
+		p.ends(t, exitOK)
+		want["PADDOCK_FENCING_TOKEN"] = fmt.Sprint(d.free().Token)
+		if got := about(p.stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: the command is told %v, want %v", flags, got, want)
+		}
+		if !strings.Contains(p.stdout.String(), "\nOF_NO_CONCERN=x=y\n") {
+			t.Errorf("the rest of the environment is not what it was:\n%s", p.stdout)
+		}
+	}
+}
+
+func TestArgumentsArePassedOnAsTheyAre(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	p := d.lets("--ttl", "1m", nightly, "--", "printf", "<%s>", "--ttl", "a,b", "--", "", "-h", "$x *", `\`)
+	p.ends(t, exitOK)
+	if got, want := p.stdout.String(), `<--ttl><a,b><--><><-h><$x *><\>`; got != want {
+		t.Errorf("printed %s, want %s", got, want)
+	}
+	d.lets(nightly, "sh", "-c", "exit 5").ends(t, 5)
+}
+
+func TestOneRunInAnotherIsAboutTheInner(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	p := d.lets("outer", "--", "sh", "-c", `echo $PADDOCK_FENCING_TOKEN; "$PADDOCK" run inner -- env`)
+	p.ends(t, exitOK)
+	outer, _, _ := strings.Cut(p.stdout.String(), "\n")
+	got := about(p.stdout.String())
+	inner, err := d.locks.Lock(t.Context(), "inner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got["PADDOCK_LOCK"] != "inner" || got["PADDOCK_FENCING_TOKEN"] != fmt.Sprint(inner.Token) || outer == got["PADDOCK_FENCING_TOKEN"] {
+		t.Errorf("the outer has token %s, the inner %d, and is told %v", outer, inner.Token, got)
+	}
+}
+
+func TestInputIsPassedThrough(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	input := bytes.Repeat([]byte("0123456789abcde\n"), 1<<18)
+	sum := sha256.Sum256(input)
+	p := d.prepares(nightly, "--", "sha256sum")
+	p.cmd.Stdin = bytes.NewReader(input) // by way of a pipe
+	p.run(t)
+	p.ends(t, exitOK)
+	if got, _, _ := strings.Cut(p.stdout.String(), " "); got != hex.EncodeToString(sum[:]) {
+		t.Errorf("of %d bytes, others arrived", len(input))
+	}
+}
+
+// TestTheCommandHasOurFilesThemselves has it leave in a file what it does not read.
+func TestTheCommandHasOurFilesThemselves(t *testing.T) {
+	t.Parallel()
+	d, path := sitDown(t), filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(path, []byte("first second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	input, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, input)
+	p := d.prepares(nightly, "--", "dd", "bs=6", "count=1", "status=none")
+	p.cmd.Stdin = input
+	p.run(t)
+	p.ends(t, exitOK)
+	rest, err := io.ReadAll(input)
+	if err != nil || p.stdout.String() != "first " || string(rest) != "second" {
+		t.Errorf("it read %q and left %q, %v", p.stdout, rest, err)
+	}
+}
+
+// A family of two says which signals it gets. The younger is in the foreground of the
+// elder's shell: to what is in its background a shell has some signals ignored.
+const twoOfThem = `trap 'echo the elder' %[1]s
+sh -c 'trap "echo the younger; exit" %[1]s; echo ready; while :; do sleep 0.02; done'
+exit 5`
+
+func TestSignalsArePassedOnToAllOfTheGroup(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	for s, name := range map[syscall.Signal]string{
+		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT",
+		syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := d.lets("test:"+name, "--", "sh", "-c", fmt.Sprintf(twoOfThem, name))
+			p.stdout.await(t, `(ready)`)
+			if err := p.cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			p.ends(t, 5)
+			p.silent(t)
+			if got := p.stdout.String(); got != "ready\nthe younger\nthe elder\n" {
+				t.Errorf("it was said:\n%s", got)
+			}
+		})
+	}
+}
+
+func TestASecondSignalIsPassedOnLikeTheFirst(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	p := d.lets(nightly, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
+	for _, heard := range []string{"0", "1", "2"} {
+		p.stdout.await(t, `(got `+heard+`)`)
+		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.ends(t, 6)
+	d.free()
+}
+
+func TestWhoDiesOfASignalThatWasPassedOnDiesOfThat(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	p := d.lets(nightly, "--", "sh", "-c", "echo ready; sleep 1000")
+	p.stdout.await(t, `(ready)`)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(t, exitSignalled+15)
+	p.silent(t)
+}
+
+// TestWhatIsIgnoredAlreadyIsIgnored has a shell do as nohup does.
+func TestWhatIsIgnoredAlreadyIsIgnored(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := d.prepared(exec.Command("sh", "-c", `trap '' HUP; exec "$PADDOCK" run jobs:nightly -- sh -c 'kill -HUP $$ $PPID; echo ready; read line; exit 3'`), self)
+	hold, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.run(t)
+	p.stdout.await(t, `(ready)`)
+	closed(t, hold)
+	p.ends(t, 3)
+}

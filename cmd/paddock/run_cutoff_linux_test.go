@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds is about a connection that is
+// dropped, not refused.
+func TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	for i := range 5 {
+		t.Run(fmt.Sprintf("try %d", i+1), func(t *testing.T) {
+			t.Parallel()
+			d := sitDown(t)
+			line := d.onALine()
+			p := d.lets("--ttl", ttl.String(), nightly, "--", "sh", "-c", generations)
+			pids := p.pids(t)
+			time.AfterFunc(rand.N(ttl/3), line.Break)
+			gone := whenGone(t, pids)
+			g := d.next()
+			for _, pid := range pids {
+				if at := <-gone; !at.Before(g.AcquiredAt) {
+					t.Errorf("one of %d was there at %v, and the lock somebody else's since %v", pid, at, g.AcquiredAt)
+				} else {
+					t.Logf("gone %v before the lock was somebody else's", g.AcquiredAt.Sub(at))
+				}
+			}
+			p.ends(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "no renewal has succeeded")
+		})
+	}
+}

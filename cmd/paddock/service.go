@@ -1,0 +1,37 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// How long the service may keep a command waiting.
+const (
+	answerWithin = 5 * time.Second  // for an answer that is asked for again if it does not come
+	lookWithin   = 15 * time.Second // for one that is not: longer than the service itself gives up after
+)
+
+// The serviceFlags say where the service is.
+type serviceFlags struct {
+	URL string `default:"http://127.0.0.1:8080" variable:"PADDOCK_URL" help:"Base URL of the service."`
+}
+
+// open returns a client of the service for calls of any kind, or a usage error,
+// which does not repeat the URL: it may hold a password. It sends nothing.
+func (f serviceFlags) open() (*client.Client, error) {
+	return f.within(lock.LongestWait + lookWithin)
+}
+
+// within returns a client whose calls end after that time, whatever they wait for.
+// To end one so is to lose its answer; it gives up nothing, as the end of a context
+// would.
+func (f serviceFlags) within(limit time.Duration) (*client.Client, error) {
+	locks, err := client.New(client.Options{BaseURL: f.URL, HTTP: &http.Client{Timeout: limit}})
+	if err != nil {
+		return nil, usagef("--url: %w", err)
+	}
+	return locks, nil
+}

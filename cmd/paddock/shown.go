@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// showLease returns what to print of a lease to who has it.
+func showLease(g lock.Grant) finding {
+	return finding{wire: leaseTo(g), env: variablesFrom(g), table: func(s sheet) {
+		s.row("LOCK", g.Name)
+		s.row("LEASE ID", uuid.UUID(g.ID).String())
+		s.row("TOKEN", token(g.Token))
+		s.row("MODE", modeAndSlot(g.Mode, g.Slot))
+		s.row("HOLDER", g.Holder)
+		s.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(g.ExpiresAt), short(left(g))))
+		if g.Metadata != nil {
+			s.row("METADATA", string(g.Metadata))
+		}
+	}}
+}
+
+// variablesFrom returns what a shell is to know of a lease. PADDOCK_SLOT is of those
+// leases that share the lock.
+func variablesFrom(g lock.Grant) []variable {
+	slot := ""
+	if g.Slot > 0 {
+		slot = strconv.Itoa(g.Slot)
+	}
+	return []variable{
+		{"PADDOCK_LOCK", g.Name}, {"PADDOCK_LEASE_ID", uuid.UUID(g.ID).String()}, {"PADDOCK_FENCING_TOKEN", token(g.Token)},
+		{"PADDOCK_SLOT", slot}, {"PADDOCK_EXPIRES_AT", g.ExpiresAt.UTC().Format(time.RFC3339Nano)},
+	}
+}
+
+// showLock returns what to print of a lock to anybody. Its variables are other ones
+// than a lease's, so that nobody takes somebody else's token for their own.
+func showLock(l lock.Lock) finding {
+	return finding{wire: lockTo(l), env: []variable{
+		{"PADDOCK_STATE", string(l.Phase)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
+		{"PADDOCK_HELD_BY", firstOf(l).Holder}, {"PADDOCK_WAITERS", strconv.Itoa(l.Waiters)},
+	}, table: func(s sheet) {
+		s.row("LOCK", l.Name)
+		s.row("STATE", string(l.Phase))
+		s.row("NEWEST TOKEN", token(l.Token))
+		s.row("CHANGED", local(l.ChangedAt))
+		if l.Capacity > 0 {
+			s.row("PERMITS", fmt.Sprintf("%d of %d taken", len(l.Leases), l.Capacity))
+		}
+		s.row("WAITING", strconv.Itoa(l.Waiters))
+		s.row()
+		s.row("HOLDER", "MODE", "TOKEN", "ACQUIRED", "EXPIRES", "LEFT", "METADATA")
+		for _, h := range l.Leases {
+			s.row(h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), local(h.AcquiredAt), local(h.ExpiresAt),
+				remaining(h), cmp.Or(string(h.Metadata), none))
+		}
+	}}
+}
+
+// showLocks returns what to print of many locks, one a row.
+func showLocks(locks []lock.Lock) finding {
+	return finding{wire: each(locks, lockTo), table: func(s sheet) {
+		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
+		for _, l := range locks {
+			if len(l.Leases) == 0 {
+				s.row(l.Name, string(l.Phase), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters))
+				continue
+			}
+			h := firstOf(l)
+			who := h.Holder
+			if n := len(l.Leases) - 1; n > 0 {
+				who += fmt.Sprintf(" and %d more", n)
+			}
+			s.row(l.Name, string(l.Phase), h.Mode.String(), token(l.Token), who, local(h.ExpiresAt), remaining(h), strconv.Itoa(l.Waiters))
+		}
+	}}
+}
+
+// showQueue returns what to print of who waits.
+func showQueue(q lock.Queue) finding {
+	return finding{wire: queueTo(q), table: func(s sheet) {
+		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "WAITS FOR")
+		for _, w := range q.Waiters {
+			s.row(strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited), waitsFor(w))
+		}
+	}}
+}
+
+// waitsFor says what is in the way of a waiter.
+func waitsFor(w lock.Waiting) string {
+	switch {
+	case w.Reason == lock.WaitsForTurn:
+		return fmt.Sprintf("its turn, %d before", w.Behind)
+	case w.Reason == lock.WaitsForCall:
+		return fmt.Sprintf("nothing: no call waits here now, and the place is kept for %s", short(w.KeptFor))
+	case len(w.For) == 0:
+		return "the lock"
+	}
+	text := fmt.Sprintf("%s (token %d)", w.For[0].Holder, w.For[0].Token)
+	if n := len(w.For) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// firstOf returns the first lease of a lock, zero if there is none.
+func firstOf(l lock.Lock) lock.Holding {
+	if len(l.Leases) == 0 {
+		return lock.Holding{}
+	}
+	return l.Leases[0]
+}
+
+// remaining says what is left of a lease, or that it is in its grace.
+func remaining(h lock.Holding) string {
+	if h.Remaining == 0 && h.Grace > 0 {
+		return "grace"
+	}
+	return short(h.Remaining)
+}
+
+func modeAndSlot(m lock.Mode, slot int) string {
+	if slot == 0 {
+		return m.String()
+	}
+	return fmt.Sprintf("%s, slot %d", m, slot)
+}
+
+// token returns a token, or what stands for none.
+func token(t lock.Token) string {
+	if t == 0 {
+		return none
+	}
+	return strconv.FormatInt(int64(t), 10)
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { acquire, createPaddock, PaddockError, type Options } from '../dist/index.js';
+import { Proxy } from './proxy.js';
+import { direct, kinds, serviceUrl, unique } from './service.js';
+
+const soon = { timeout: 60_000 };
+
+test('a lease is had, released, and had again under a greater token', soon, async () => {
+  const paddock = direct();
+  const name = unique('again');
+  const first = await acquire(paddock, name, { holder: 'worker-1', metadata: { host: 'db-3' } });
+  assert.equal((await paddock.lock(name)).leases[0]?.holder, 'worker-1');
+  assert.equal(first.state, 'held');
+  assert.ok(first.held() && first.remainingMs > 0 && first.deadline.getTime() > Date.now());
+  await first.release();
+  await first.release();
+  assert.equal(first.state, 'released');
+  assert.equal(first.held(), false);
+  await first.done;
+  assert.equal(first.err?.code, 'lease_released');
+  assert.equal(first.signal.reason, first.err);
+  const second = await acquire(paddock, name);
+  assert.ok(second.token > first.token);
+  await second.release();
+  assert.deepEqual(await kinds(paddock, name), ['granted', 'released', 'granted', 'released']);
+});
+
+test('a try of a lock that somebody has is refused, and says who has it', soon, async () => {
+  const paddock = direct();
+  const name = unique('held');
+  const lease = await acquire(paddock, name, { holder: 'worker-1' });
+  await assert.rejects(acquire(paddock, name), (error: PaddockError) => {
+    assert.equal(error.code, 'lock_held');
+    assert.equal(error.holder, 'worker-1');
+    assert.equal(error.status, 409);
+    assert.ok(error.retryAfterMs! > 0 && error.newestToken === lease.token);
+    return true;
+  });
+  await lease.release();
+});
+
+test('an answer that was lost is asked for again, and there is one lease', soon, async (t) => {
+  const proxy = await Proxy.open();
+  t.after(() => proxy.close());
+  const name = unique('lost-answer');
+  const said: string[] = [];
+  proxy.cuts = 2;
+  const lease = await acquire(createPaddock({ baseUrl: proxy.url }), name, { onRetry: (e) => said.push(e.code) });
+  assert.deepEqual(said, ['unknown_outcome', 'unknown_outcome']);
+  assert.equal((await direct().lock(name)).fencing_token, lease.token);
+  await lease.release();
+  assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
+});
+
+test('a release whose answer was lost is sent again', soon, async (t) => {
+  const proxy = await Proxy.open();
+  t.after(() => proxy.close());
+  const name = unique('lost-release');
+  const lease = await acquire(createPaddock({ baseUrl: proxy.url }), name);
+  proxy.cuts = 1;
+  await lease.release();
+  assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
+});
+
+test('a name with a colon travels percent-encoded and is the same lock', soon, async () => {
+  const urls: string[] = [];
+  const paddock = createPaddock({
+    baseUrl: `${serviceUrl}/`,
+    fetch: (request) => {
+      urls.push((request as Request).url);
+      return fetch(request);
+    },
+  });
+  const name = unique('a:b@c');
+  const lease = await acquire(paddock, name);
+  assert.equal(urls[0], `${serviceUrl}/v1/locks/${name.replaceAll(':', '%3A').replace('@', '%40')}/acquire`);
+  assert.equal((await direct().lock(name)).fencing_token, lease.token);
+  await lease.release();
+});
+
+test('readers share a token, permits have slots', soon, async () => {
+  const paddock = direct();
+  const book = unique('book');
+  const readers = await Promise.all([1, 2].map(() => acquire(paddock, book, { mode: 'shared' })));
+  assert.equal(readers[0]!.token, readers[1]!.token);
+  const pool = unique('pool');
+  const permit: Options = { mode: 'permit', capacity: 2 };
+  const permits = [await acquire(paddock, pool, permit), await acquire(paddock, pool, permit)];
+  assert.deepEqual(permits.map((lease) => lease.slot), [1, 2]);
+  await assert.rejects(acquire(paddock, pool, permit), { code: 'lock_held' });
+  await assert.rejects(acquire(paddock, pool, { mode: 'permit', capacity: 3 }), { code: 'capacity_mismatch', capacity: 2 });
+  await Promise.all([...readers, ...permits].map((lease) => lease.release()));
+});
+
+test('what does not go together is refused before anything is sent', soon, async () => {
+  const paddock = createPaddock({ baseUrl: 'http://127.0.0.1:1', fetch: () => assert.fail('a request was sent') });
+  const cases: [name: string, options: Options, field: string][] = [
+    ['..', {}, 'name'],
+    ['', {}, 'name'],
+    ['a/b', {}, 'name'],
+    ['a'.repeat(201), {}, 'name'],
+    ['jobs', { ttlMs: 0 }, 'ttlMs'],
+    ['jobs', { ttlMs: Infinity }, 'ttlMs'],
+    ['jobs', { ttlMs: 900, marginMs: 301 }, 'marginMs'],
+    ['jobs', { marginMs: -1 }, 'marginMs'],
+    ['jobs', { waitMs: -1 }, 'waitMs'],
+    ['jobs', { waitMs: NaN }, 'waitMs'],
+    ['jobs', { retryMs: -1 }, 'retryMs'],
+  ];
+  for (const [name, options, field] of cases) {
+    await assert.rejects(acquire(paddock, name, options), { code: 'invalid_request', field });
+  }
+});
+
+test('what the service refuses for good is not sent again', soon, async () => {
+  const refused = acquire(direct(), unique('refused'), { ttlMs: 1, waitMs: Infinity, onRetry: () => assert.fail('it was sent again') });
+  await assert.rejects(refused, { code: 'invalid_request', field: 'ttl_ms' });
+});
+
+test('a service that is not there is tried for as long as was said', soon, async (t) => {
+  const proxy = await Proxy.open();
+  const { url } = proxy;
+  await proxy.close();
+  let retries = 0;
+  const paddock = createPaddock({ baseUrl: url });
+  const options: Options = { retryMs: 1_000, onRetry: () => retries++ };
+  await assert.rejects(acquire(paddock, unique('away'), options), { code: 'unavailable' });
+  assert.ok(retries > 0);
+  t.diagnostic(`${retries} retries`);
+});

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { createPaddock, PaddockError, type Paddock, type PaddockOptions } from '../dist/index.js';
+import { direct, unique } from './service.js';
+
+const leaseId = '5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11';
+const lease = {
+  name: 'jobs', lease_id: leaseId, fencing_token: 41, slot: 0, mode: 'exclusive', holder: 'w', ttl_ms: 30_000, grace_ms: 0,
+  acquired_at: '2026-01-02T03:04:05Z', expires_at: '2026-01-02T03:04:35Z', expires_in_ms: 29_997,
+};
+
+/** answered returns a client of a service that answers so. */
+function answered(status: number, type: string, body: string | null, headers: Record<string, string> = {}): Paddock {
+  const response = () => new Response(body, { status, headers: { 'Content-Type': type, ...headers } });
+  return createPaddock({ baseUrl: 'http://paddock.test', fetch: () => Promise.resolve(response()) });
+}
+
+/** failed returns the error of a change and of a read. */
+async function failed(paddock: Paddock): Promise<[change: PaddockError, read: PaddockError]> {
+  const caught = (error: unknown) => {
+    assert.ok(error instanceof PaddockError, String(error));
+    return error;
+  };
+  return [
+    await paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }).then(() => assert.fail('it succeeded'), caught),
+    await paddock.lock('jobs').then(() => assert.fail('it succeeded'), caught),
+  ];
+}
+
+test('a problem of Paddock\'s becomes an error with all that it says', async () => {
+  const [error] = await failed(answered(409, 'application/problem+json; charset=utf-8', JSON.stringify({
+    type: 'about:blank', title: 'Conflict', status: 409, code: 'lease_lost', detail: 'The lease was revoked.', request_id: 'r-1',
+    pointer: '/lease_id', holder: 'worker-2', retry_after_ms: 1_500, waiters_ahead: 2, place_kept_ms: 10_000, capacity: 3, fencing_token: 41,
+    newest_token: 42, version: 7, ended: 'revoked', ended_at: '2026-01-02T03:04:36Z', reason: 'maintenance',
+  })));
+  assert.deepEqual({ ...error }, {
+    name: 'PaddockError', code: 'lease_lost', detail: 'The lease was revoked.', status: 409, requestId: 'r-1',
+    field: 'lease_id', holder: 'worker-2', retryAfterMs: 1_500, waitersAhead: 2, placeKeptMs: 10_000, capacity: 3, token: 41, newestToken: 42, version: 7,
+    ended: 'revoked', endedAt: new Date('2026-01-02T03:04:36Z'), reason: 'maintenance',
+  });
+  assert.equal(error.message, 'lease_lost: The lease was revoked.');
+});
+
+test('a code that is not known is kept', async () => {
+  const [error] = await failed(answered(409, 'application/problem+json', '{"code":"brand_new","detail":"News."}', { 'Retry-After': '2' }));
+  assert.equal(error.code, 'brand_new');
+  assert.equal(error.retryAfterMs, 2_000);
+});
+
+describe('what is none of Paddock\'s answers leaves the outcome of a change open', () => {
+  const unknown: Record<string, Paddock> = {
+    'a page with status 200': answered(200, 'text/html', '<h1>Log in</h1>'),
+    'JSON of another service': answered(200, 'application/json', '{"ok":true}'),
+    'JSON that is no object': answered(200, 'application/json', 'null'),
+    'JSON that breaks off': answered(200, 'application/json', JSON.stringify(lease).slice(0, 40)),
+    'no body': answered(204, '', null),
+    'a bad gateway': answered(502, 'text/html', 'Bad Gateway'),
+    'a fault without a code of Paddock\'s': answered(500, 'application/problem+json', '{"code":"oops"}'),
+    'a problem that is none': answered(503, 'application/problem+json', 'null'),
+    'a redirect': answered(302, 'text/html', null, { Location: 'http://elsewhere.test/' }),
+  };
+  for (const [name, paddock] of Object.entries(unknown)) {
+    test(name, async () => {
+      const [change, read] = await failed(paddock);
+      assert.equal(change.code, 'unknown_outcome');
+      assert.equal(read.code, 'unavailable');
+      assert.doesNotMatch(change.message, /Log in|Gateway/);
+    });
+  }
+});
+
+test('a lease that is not the one asked for is none', async () => {
+  const cases: object[] = [{ lease_id: leaseId.replace('5', '6') }, { name: 'other' }, { fencing_token: undefined }, { fencing_token: 2 ** 53 },
+    { expires_in_ms: null }, { ttl_ms: '30000' }];
+  for (const wrong of cases) {
+    const paddock = answered(201, 'application/json', JSON.stringify({ ...lease, ...wrong }));
+    await assert.rejects(paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }), { code: 'unknown_outcome' }, JSON.stringify(wrong));
+  }
+});
+
+test('what something in front turned down was not done', async () => {
+  for (const status of [401, 403, 404, 405, 413, 415, 429, 431]) {
+    const [change] = await failed(answered(status, 'text/plain', 'No', { 'Retry-After': '3' }));
+    assert.deepEqual([change.code, change.status, change.retryAfterMs], ['unavailable', status, 3_000]);
+  }
+});
+
+test('no connection means that nothing was sent, a connection that broke that it may have been', async () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect', code: 'ECONNREFUSED' });
+  const cases: [cause: unknown, change: string][] = [
+    [refused, 'unavailable'],
+    [new AggregateError([refused, refused]), 'unavailable'],
+    [Object.assign(new Error('Connect Timeout Error'), { code: 'UND_ERR_CONNECT_TIMEOUT' }), 'unavailable'],
+    [Object.assign(new Error('read ECONNRESET'), { syscall: 'read', code: 'ECONNRESET' }), 'unknown_outcome'],
+    [undefined, 'unknown_outcome'],
+  ];
+  for (const [cause, code] of cases) {
+    const thrown = new TypeError('fetch failed', { cause });
+    const [change, read] = await failed(createPaddock({ baseUrl: 'http://paddock.test', fetch: () => Promise.reject(thrown) }));
+    assert.deepEqual([change.code, read.code], [code, 'unavailable']);
+    assert.equal(change.cause, thrown);
+  }
+});
+
+test('a call that the signal ends rejects with its reason', async () => {
+  const reason = new Error('enough');
+  await assert.rejects(direct().lock(unique('never'), { signal: AbortSignal.abort(reason) }), reason);
+});
+
+test('a base URL that cannot work is refused, and never repeated', () => {
+  for (const baseUrl of ['paddock:secret@db-3', '/v1', 'http://me:secret@paddock.test', 'http://paddock.test/?key=secret', 'ftp://secret']) {
+    assert.throws(() => createPaddock({ baseUrl }), (error: PaddockError) => {
+      assert.equal(error.code, 'invalid_request');
+      assert.equal(error.field, 'baseUrl');
+      assert.doesNotMatch(error.message, /secret/);
+      return true;
+    });
+  }
+});
+
+test('headers and a path before the calls are sent along', async () => {
+  let sent: Request | undefined;
+  const options: PaddockOptions = {
+    baseUrl: 'http://paddock.test/locks/',
+    headers: { Authorization: 'Bearer a-key' },
+    fetch: (request) => {
+      sent = request as Request;
+      return Promise.resolve(Response.json(lease));
+    },
+  };
+  assert.equal((await createPaddock(options).acquire('jobs', { holder: 'w' })).fencing_token, 41);
+  assert.equal(sent!.url, 'http://paddock.test/locks/v1/locks/jobs/acquire');
+  assert.equal(sent!.headers.get('Authorization'), 'Bearer a-key');
+  assert.equal(sent!.redirect, 'manual');
+});
+
+test('every call reaches the service', async () => {
+  const paddock = direct();
+  const name = unique('calls');
+  const held = await paddock.acquire(name, { holder: 'w' });
+  const { lease_id, fencing_token } = held;
+  assert.equal((await paddock.renew(name, { lease_id, ttl_ms: 60_000 })).ttl_ms, 60_000);
+  assert.equal((await paddock.lock(name)).state, 'held');
+  assert.deepEqual((await paddock.locks({ prefix: name })).locks.map((lock) => lock.name), [name]);
+  assert.deepEqual((await paddock.queue(name)).waiters, []);
+  assert.equal((await paddock.verifyToken({ name, fencing_token })).standing, 'current');
+  assert.equal((await paddock.writeFenced(name, { lock: name, fencing_token, value: { balance: 100 } })).version, 1);
+  assert.deepEqual((await paddock.readFenced(name)).value, { balance: 100 });
+  await assert.rejects(paddock.readFenced(unique('nothing')), { code: 'not_found' });
+  assert.equal((await paddock.revoke(name, { fencing_token, reason: 'enough' })).state, 'free');
+  await assert.rejects(paddock.release(name, { lease_id }), { code: 'lease_lost', ended: 'revoked' });
+  const again = await paddock.acquire(name, { holder: 'w' });
+  await paddock.release(name, { lease_id: again.lease_id });
+  assert.equal((await paddock.events({ lock: name })).events.length, 4);
+  const seen = await paddock.api.GET('/v1/locks/{name}', { params: { path: { name } } });
+  const same = { 'If-None-Match': seen.response.headers.get('ETag')! };
+  assert.equal((await paddock.api.GET('/v1/locks/{name}', { params: { path: { name }, header: same } })).response.status, 304);
+});

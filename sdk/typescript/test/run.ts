@@ -1,0 +1,76 @@
+// Runs every test in this folder against one service of its own: PADDOCK_BIN, or one built from this clone.
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { fileURLToPath } from 'node:url';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** binary returns the path of paddock, built into the folder unless there is one. */
+function binary(folder: string): string {
+  const { PADDOCK_BIN } = process.env;
+  if (PADDOCK_BIN) {
+    return PADDOCK_BIN;
+  }
+  const path = join(folder, 'paddock');
+  const { status, error } = spawnSync('go', ['build', '-o', path, './cmd/paddock'], { cwd: root, stdio: 'inherit', timeout: 300_000 });
+  if (status !== 0) {
+    throw new Error(`The tests need paddock: install Go, or give PADDOCK_BIN. go build: ${error?.message ?? `status ${status}`}`);
+  }
+  return path;
+}
+
+/** start starts a service and resolves with its address. */
+async function start(path: string): Promise<{ child: ChildProcess; url: string }> {
+  const child = spawn(path, ['dev', '--ephemeral', '--listen', '127.0.0.1:0', '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const late = setTimeout(() => child.kill(), 60_000);
+  for await (const line of createInterface({ input: child.stdout! })) {
+    const url = /^Paddock is ready: (\S+)/.exec(line)?.[1];
+    if (url) {
+      clearTimeout(late);
+      child.stdout!.resume();
+      return { child, url };
+    }
+  }
+  clearTimeout(late);
+  throw new Error('paddock dev did not become ready; is PostgreSQL installed?');
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  await exited;
+  clearTimeout(late);
+}
+
+/** runAll runs the tests side by side, since they wait more than they work, and resolves with whether all passed. */
+async function runAll(): Promise<boolean> {
+  const only = process.argv.slice(2);
+  const files = readdirSync(here).filter((name) => name.endsWith('.test.js') && (only.length === 0 || only.some((o) => name.startsWith(o))));
+  let passed = files.length > 0;
+  const tests = run({ files: files.map((name) => join(here, name)), concurrency: 4, timeout: 180_000 });
+  tests.on('test:fail', () => (passed = false));
+  const told = tests.pipe(new spec());
+  told.pipe(process.stdout);
+  await once(told, 'end');
+  return passed;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'paddock-sdk-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => process.exit(1));
+}
+const { child, url } = await start(binary(folder));
+process.on('exit', () => child.kill()); // whatever this process dies of
+process.env['PADDOCK_URL'] = url;
+const passed = await runAll();
+await stop(child);
+process.exit(passed ? 0 : 1);

@@ -1,0 +1,275 @@
+"""The thin calls: what they send, return and raise."""
+
+import http.server
+import pickle
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import uuid
+
+from service import BOUND, ServiceTest
+
+import paddock
+from paddock import InvalidRequest, LeaseLost, LockHeld, Paddock, PaddockError, StaleToken, Unavailable, UnknownOutcome
+
+
+# All that an answer must have, but of another lock.
+OTHERS = '{"name":"other","state":"free","lease_id":"x","fencing_token":1,"slot":0,"ttl_ms":1,"expires_in_ms":1}'
+
+
+class Calls(ServiceTest):
+    def test_tokens_grow_from_grant_to_grant(self):
+        tokens = []
+        for _ in range(3):
+            grant = self.paddock.acquire(self.name, ttl=60)
+            tokens.append(grant.token)
+            self.assertEqual(grant.ttl, 60)
+            self.paddock.release(self.name, grant.lease_id)
+        self.assertEqual(tokens, sorted(set(tokens)))
+
+    def test_the_same_acquire_again_is_the_same_lease(self):
+        lease_id = str(uuid.uuid4())
+        first = self.paddock.acquire(self.name, lease_id=lease_id.upper())
+        again = self.paddock.acquire(self.name, lease_id=lease_id)
+        self.assertEqual(first.token, again.token)
+        self.assertEqual(self.kinds(), ["granted"])
+
+    def test_a_renewal_moves_the_end_and_keeps_the_token(self):
+        grant = self.paddock.acquire(self.name, ttl=20)
+        renewed = self.paddock.renew(self.name, grant.lease_id, ttl=60)
+        self.assertEqual((renewed.token, renewed.ttl), (grant.token, 60))
+        self.assertGreater(renewed.until, grant.until)
+
+    def test_a_release_may_be_sent_again(self):
+        grant = self.paddock.acquire(self.name)
+        self.paddock.release(self.name, grant.lease_id)
+        self.paddock.release(self.name, grant.lease_id)
+        self.assertEqual(self.paddock.lock(self.name)["state"], "free")
+
+    def test_names_with_colons_reach_the_lock_of_that_name(self):
+        self.name = f"a:b@c.{uuid.uuid4().hex}:d"
+        self.paddock.acquire(self.name)
+        self.assertEqual(self.paddock.lock(self.name)["state"], "held")
+        self.assertEqual([lock["name"] for lock in self.paddock.locks(prefix=self.name)["locks"]], [self.name])
+
+    def test_looking_shows_who_holds_and_who_waits(self):
+        self.paddock.acquire(self.name, holder="worker-1", metadata={"host": "db-3"})
+        self.assertEqual(self.paddock.lock(self.name)["leases"][0]["metadata"], {"host": "db-3"})
+        self.assertEqual(self.paddock.queue(self.name)["waiters"], [])
+        page = self.paddock.events(lock=self.name)
+        self.assertEqual(page["events"][0]["holder"], "worker-1")
+        self.assertEqual(self.paddock.events(lock=self.name, cursor=page["next_cursor"], wait=0.05)["events"], [])
+
+    def test_permits_and_readers_go_together(self):
+        slots = {self.paddock.acquire(self.name, mode="permit", capacity=2).slot for _ in range(2)}
+        self.assertEqual(slots, {1, 2})
+        other = self.new_name()
+        tokens = {self.paddock.acquire(other, mode="shared").token for _ in range(2)}
+        self.assertEqual(len(tokens), 1)
+
+    def test_a_fenced_write_needs_the_newest_token(self):
+        old = self.paddock.acquire(self.name)
+        self.paddock.write_fenced(self.name, lock=self.name, token=old.token, value={"balance": 100})
+        self.paddock.release(self.name, old.lease_id)
+        new = self.paddock.acquire(self.name)
+        with self.assertRaises(StaleToken) as refused:
+            self.paddock.write_fenced(self.name, lock=self.name, token=old.token, value=None)
+        self.assertEqual(refused.exception.status, 412)
+        self.assertEqual(refused.exception.fields["newest_token"], new.token)
+        self.assertEqual(self.paddock.verify_token(self.name, old.token)["standing"], "stale")
+        self.assertTrue(self.paddock.verify_token(self.name, new.token)["current"])
+        self.paddock.write_fenced(self.name, lock=self.name, token=new.token, value=None, if_version=1)
+        self.assertIsNone(self.paddock.read_fenced(self.name)["value"])
+
+    def test_a_revocation_takes_the_lease_away_and_says_why(self):
+        grant = self.paddock.acquire(self.name)
+        lock = self.paddock.revoke(self.name, token=grant.token, reason="db-3 is being replaced")
+        self.assertEqual(lock["state"], "free")
+        with self.assertRaises(LeaseLost) as lost:
+            self.paddock.renew(self.name, grant.lease_id)
+        self.assertEqual((lost.exception.fields["ended"], lost.exception.fields["reason"]), ("revoked", "db-3 is being replaced"))
+
+    def test_refusals_have_their_class_code_status_and_facts(self):
+        self.paddock.acquire(self.name, holder="worker-1", ttl=60)
+        with self.assertRaises(LockHeld) as held:
+            self.paddock.acquire(self.name)
+        self.assertEqual((held.exception.code, held.exception.status, held.exception.holder), ("lock_held", 409, "worker-1"))
+        self.assertGreater(held.exception.retry_after, 0)
+        self.assertFalse(held.exception.transient)
+        with self.assertRaisesRegex(InvalidRequest, "ttl_ms is 1;"):
+            self.paddock.acquire(self.name, ttl=0.0001)
+        for code, call in {
+            "invalid_request": lambda: self.paddock.acquire(self.name, ttl=0.001),
+            "token_mismatch": lambda: self.paddock.revoke(self.name, token=1 << 50, reason="wrong"),
+            "unknown_token": lambda: self.paddock.write_fenced(self.name, lock=self.name, token=1 << 50, value=1),
+            "not_found": lambda: self.paddock.read_fenced(self.new_name()),
+            "lease_lost": lambda: self.paddock.renew(self.name, str(uuid.uuid4())),
+        }.items():
+            with self.subTest(code), self.assertRaises(PaddockError) as refused:
+                call()
+            self.assertEqual(refused.exception.code, code)
+            self.assertEqual(str(refused.exception), f"{code}: {refused.exception.detail}")
+
+    def test_what_cannot_be_sent_is_refused_before(self):
+        for what, call in {
+            "an empty name": lambda: self.paddock.lock(""),
+            "a name with a slash": lambda: self.paddock.lock("a/b"),
+            "metadata that is no JSON": lambda: self.paddock.acquire(self.name, metadata={"at": object()}),
+            "a value that is not a number": lambda: self.paddock.write_fenced(self.name, lock=self.name, token=1, value=float("nan")),
+            "a holder that is no text": lambda: self.paddock.acquire(self.name, holder="\ud800"),
+            "an infinite duration": lambda: self.paddock.acquire(self.name, ttl=float("inf")),
+            "a margin of more than a third": lambda: self.paddock.hold(self.name, ttl=3, margin=2),
+            "a negative wait": lambda: self.paddock.hold(self.name, wait=-1),
+        }.items():
+            with self.subTest(what), self.assertRaises(InvalidRequest):
+                call()
+        self.assertEqual(self.kinds(), [])
+
+    def test_a_base_url_that_cannot_be_is_refused_without_repeating_it(self):
+        for base_url in ("ftp://localhost", "localhost:8080", "http://", "http://me:secret@localhost", "http://localhost/?a=b", "http://localhost:port"):
+            with self.subTest(base_url), self.assertRaises(ValueError) as refused:
+                Paddock(base_url)
+            self.assertNotIn("secret", str(refused.exception))
+
+    def test_errors_and_grants_hide_the_lease_id_and_errors_travel_between_processes(self):
+        grant = self.paddock.acquire(self.name)
+        self.assertNotIn(grant.lease_id, repr(grant))
+        with self.assertRaises(LockHeld) as held:
+            self.paddock.acquire(self.name)
+        self.assertEqual(pickle.loads(pickle.dumps(held.exception)).fields, held.exception.fields)
+
+    def test_one_connection_is_used_again_and_one_that_has_ended_is_not(self):
+        proxy = self.proxy()
+        client = self.client(proxy.url)
+        client.lock(self.name)
+        kept = client._wire._idle[0][2].sock
+        client.lock(self.name)
+        self.assertIs(client._wire._idle[0][2].sock, kept)
+        proxy.refuse()
+        proxy.heal()
+        client.acquire(self.name)
+
+
+class Lost(ServiceTest):
+    def test_nothing_sent_is_unavailable(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        with self.assertRaises(Unavailable) as refused:
+            self.client(f"http://127.0.0.1:{port}").acquire(self.name)
+        self.assertIsInstance(refused.exception.__cause__, ConnectionRefusedError)
+        self.assertTrue(refused.exception.transient)
+
+    def test_a_lost_answer_leaves_a_change_unknown_and_a_read_unavailable(self):
+        proxy = self.proxy()
+        client = self.client(proxy.url)
+        proxy.cut(2)
+        with self.assertRaises(UnknownOutcome):
+            client.acquire(self.name)
+        with self.assertRaises(Unavailable):
+            client.lock(self.name)
+        self.assertEqual(self.kinds(), ["granted"])
+
+    def test_silence_ends_with_the_timeout(self):
+        proxy = self.proxy()
+        proxy.fall_silent()
+        with self.assertRaises(UnknownOutcome):
+            self.client(proxy.url, timeout=0.2).acquire(self.name)
+
+    def test_what_something_else_than_paddock_answers(self):
+        for status, content_type, body, change, read in (
+            (502, "text/html", "<h1>no</h1>", UnknownOutcome, Unavailable),
+            (403, "text/html", "<h1>no</h1>", Unavailable, Unavailable),
+            (307, "text/html", "", UnknownOutcome, Unavailable),
+            (200, "application/json", '{"hello":"world"}', UnknownOutcome, Unavailable),
+            (200, "application/json", "[", UnknownOutcome, Unavailable),
+            (200, "application/json", OTHERS, UnknownOutcome, Unavailable),
+            (204, "application/json", "", UnknownOutcome, Unavailable),
+            (503, "application/problem+json", '{"code":"theirs","detail":"x"}', UnknownOutcome, Unavailable),
+            (503, "application/problem+json", '{"code":"unavailable","detail":"x"}', Unavailable, Unavailable),
+            (500, "application/problem+json", '{"code":"internal","detail":"x"}', PaddockError, PaddockError),
+            (418, "application/problem+json", '{"code":"teapot","detail":"x"}', PaddockError, PaddockError),
+        ):
+            with self.subTest(status=status, body=body), _answering(status, content_type, body) as base_url:
+                client = self.client(base_url, timeout=BOUND)
+                with self.assertRaises(PaddockError) as refused:
+                    client.acquire(self.name)
+                self.assertIs(type(refused.exception), change)
+                with self.assertRaises(PaddockError) as refused:
+                    client.lock(self.name)
+                self.assertIs(type(refused.exception), read)
+                self.assertEqual(refused.exception.retry_after, 7)
+                self.assertNotIn("<h1>", str(refused.exception))
+
+    def test_headers_and_the_path_of_the_base_url_go_along(self):
+        seen = []
+        with _answering(200, "application/json", '{"name":"a:b","state":"free"}', seen) as base_url:
+            self.client(base_url + "/below/", headers={"Authorization": "Bearer key"}).lock("a:b")
+        method, path, headers = seen[0]
+        self.assertEqual((method, path), ("GET", "/below/v1/locks/a%3Ab"))
+        self.assertEqual(headers["Authorization"], "Bearer key")
+        self.assertEqual(headers["User-Agent"], f"paddock-python/{paddock.__version__}")
+
+
+class Secured(ServiceTest):
+    def test_https_needs_a_certificate_that_is_trusted_and_keeps_its_connection(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = subprocess.run(["go", "env", "GOROOT"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+            subprocess.run(["go", "run", f"{root}/src/crypto/tls/generate_cert.go", "--host", "127.0.0.1", "--ecdsa-curve", "P256", "--ca"],
+                           cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=300)
+            secured, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=f"{folder}/cert.pem")
+            secured.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+        seen = []
+        with _answering(200, "application/json", '{"name":"a","state":"free"}', seen, secured) as base_url:
+            with self.assertRaises(Unavailable) as refused:
+                self.client(base_url).lock("a")
+            self.assertIsInstance(refused.exception.__cause__, ssl.SSLCertVerificationError)
+            client = self.client(base_url, tls=trusting)
+            client.lock("a")
+            kept = client._wire._idle[0][2].sock
+            client.lock("a")
+            self.assertIs(client._wire._idle[0][2].sock, kept)
+        self.assertEqual(len(seen), 2)
+
+
+class _answering:
+    """A server of somebody else, which has one answer for everybody."""
+
+    def __init__(self, status, content_type, body, seen=None, secured=None):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                if seen is not None:
+                    seen.append((self.command, self.path, dict(self.headers)))
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(status)
+                self.send_header("Content-Type", content_type)
+                self.send_header("Retry-After", "7")
+                self.send_header("Location", "http://example.org/")
+                if status != 204:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._scheme = "http"
+        if secured:
+            self._scheme = "https"
+            self._server.socket = secured.wrap_socket(self._server.socket, server_side=True)
+            self._server.handle_error = lambda *_: None  # of handshakes that are refused
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,228 @@
+"""The guard where all goes well, or ends by itself."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+from service import BOUND, SDK, ServiceTest, eventually, in_threads, url
+
+from paddock import LeaseLost, LockHeld, PaddockError
+
+HOLDER = """
+import sys, time
+from paddock import Paddock
+with Paddock(sys.argv[1]).hold(sys.argv[2], wait=float(sys.argv[3]), ttl=600):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+class Holding(ServiceTest):
+    def test_the_block_has_the_lock_and_its_end_releases_it(self):
+        with self.paddock.hold(self.name) as lease:
+            lease.check()
+            self.assertEqual(self.paddock.lock(self.name)["fencing_token"], lease.token)
+            self.assertEqual((lease.state, lease.error, lease.name, lease.slot), ("held", None, self.name, 0))
+            self.assertGreater(lease.remaining(), 0)
+        self.assertEqual(lease.state, "released")
+        self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_a_try_does_not_wait(self):
+        with self.paddock.hold(self.name, holder="worker-1"), self.assertRaises(LockHeld) as held:
+            self.paddock.hold(self.name)
+        self.assertEqual(held.exception.holder, "worker-1")
+
+    def test_a_wait_has_an_end(self):
+        with self.paddock.hold(self.name), self.assertRaises(LockHeld):
+            self.paddock.hold(self.name, wait=0.2)
+        self.assertEqual(self.kinds(), ["granted", "queued", "left", "released"])
+
+    def test_renewals_keep_it_well_past_its_ttl(self):
+        states = []
+        with self.paddock.hold(self.name, ttl=1.5, on_state=lambda state, _: states.append(state)) as lease:
+            self.assertFalse(lease.lost.wait(4))
+            lease.check()
+            self.assertEqual(self.paddock.lock(self.name)["fencing_token"], lease.token)
+        self.assertEqual(self.kinds(), ["granted", "released"])
+        self.assertNotIn("lost", states)
+
+    def test_after_a_lost_answer_it_is_the_same_lease(self):
+        proxy = self.proxy()
+        proxy.cut(1)
+        with self.client(proxy.url).hold(self.name) as lease:
+            proxy.cut(1)
+        self.assertEqual(self.kinds(), ["granted", "released"])
+        self.assertEqual(self.paddock.lock(self.name)["fencing_token"], lease.token)
+
+    def test_waiters_are_served_in_their_order(self):
+        order, first = [], self.paddock.hold(self.name)
+
+        def wait(number):
+            with self.client(url()).hold(self.name, wait=BOUND):
+                order.append(number)
+
+        threads = []
+        for number in range(3):
+            threads.append(threading.Thread(target=wait, args=(number,), daemon=True))
+            threads[-1].start()
+            self.await_waiters(number + 1)
+        first.release()
+        for thread in threads:
+            thread.join(BOUND)
+        self.assertEqual(order, [0, 1, 2])
+
+    def test_a_grant_that_was_waited_for_has_its_whole_ttl(self):
+        with self.paddock.hold(self.name):
+            waiting = threading.Timer(0, lambda: leases.append(self.client(url()).hold(self.name, ttl=2, wait=BOUND)))
+            leases = []
+            waiting.start()
+            self.await_waiters(1)
+            time.sleep(1.5)  # not for anything to happen: it is the wait that must not be taken off the lease
+        waiting.join(BOUND)
+        with leases[0] as lease:
+            self.assertGreater(lease.remaining(), 1)
+
+    def test_many_threads_take_turns(self):
+        inside, most = [], []
+
+        def work():
+            with self.paddock.hold(self.name, wait=BOUND) as lease:
+                inside.append(lease.token)
+                most.append(len(inside))
+                inside.remove(lease.token)
+                return lease.token
+
+        tokens = in_threads([work] * 10)
+        self.assertEqual((max(most), len(set(tokens))), (1, 10))
+
+    def test_permits_and_their_slots(self):
+        with self.paddock.hold(self.name, mode="permit", capacity=2) as one, self.paddock.hold(self.name, mode="permit", capacity=2) as two:
+            self.assertEqual({one.slot, two.slot}, {1, 2})
+            with self.assertRaises(PaddockError) as refused:
+                self.paddock.hold(self.name, mode="permit", capacity=3)
+            self.assertEqual(refused.exception.code, "capacity_mismatch")
+
+    def test_an_unreachable_service_is_tried_again_for_as_long_as_said(self):
+        proxy = self.proxy()
+        proxy.refuse()
+        with self.assertRaises(PaddockError) as refused:
+            self.client(proxy.url).hold(self.name, retry=0.3)
+        self.assertTrue(refused.exception.transient)
+        threading.Timer(0.3, proxy.heal).start()
+        self.client(proxy.url).hold(self.name, retry=BOUND).release()
+
+    def test_no_thread_and_no_connection_is_left(self):
+        before = set(threading.enumerate())
+        with warnings.catch_warnings(record=True) as complaints:
+            warnings.simplefilter("always", ResourceWarning)
+            client = self.client(url())
+            for _ in range(5):
+                with client.hold(self.name):
+                    pass
+            client.close()
+            del client
+            gc.collect()
+        eventually(lambda: set(threading.enumerate()) <= before, "threads are left")
+        self.assertEqual([str(c.message) for c in complaints], [])
+
+    def test_a_lease_that_nobody_refers_to_is_renewed_no_more(self):
+        before = set(threading.enumerate())
+        with self.assertLogs("paddock", "WARNING"):
+            self.paddock.hold(self.name, ttl=1)
+            gc.collect()
+            eventually(lambda: set(threading.enumerate()) <= before, "threads are left")
+        self.paddock.hold(self.name, wait=BOUND).release()
+        self.assertEqual(self.kinds()[:3], ["granted", "queued", "expired"])
+
+
+class Leaving(ServiceTest):
+    def test_whatever_ends_the_block_releases_the_lock_and_comes_out(self):
+        for error in (KeyError("mine"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()):
+            with self.subTest(repr(error)), self.assertRaises(type(error)) as out:
+                with self.paddock.hold(self.name):
+                    raise error
+            self.assertIs(out.exception, error)
+            self.assertEqual(self.paddock.lock(self.name)["state"], "free")
+
+    def test_a_lease_that_is_lost_by_the_end_is_an_error(self):
+        with self.assertRaises(LeaseLost) as lost:
+            with self.paddock.hold(self.name) as lease:
+                self.paddock.revoke(self.name, token=lease.token, reason="out")
+        self.assertEqual(lost.exception.fields["ended"], "revoked")
+
+    def test_but_never_in_place_of_the_work_s_own(self):
+        with self.assertRaises(KeyError), self.assertLogs("paddock", "WARNING") as logs:
+            with self.paddock.hold(self.name) as lease:
+                self.paddock.revoke(self.name, token=lease.token, reason="out")
+                raise KeyError("mine")
+        self.assertIn("overlapped", logs.output[0])
+
+    def test_a_release_that_nobody_answers_does_not_fail_the_work(self):
+        proxy = self.proxy()
+        lease = self.client(proxy.url).hold(self.name, ttl=600)
+        proxy.refuse()
+        with self.assertRaises(PaddockError) as refused:
+            lease.release(timeout=0.3)
+        self.assertTrue(refused.exception.transient)
+        proxy.heal()
+        lease.release()
+        with self.assertLogs("paddock", "WARNING") as logs:
+            with self.client(proxy.url).hold(self.name, ttl=600) as lease:
+                proxy.refuse()
+        self.assertIn("not released", logs.output[0])
+
+    def test_a_release_is_asked_for_again_after_a_lost_answer(self):
+        proxy = self.proxy()
+        with self.client(proxy.url).hold(self.name, ttl=600):
+            proxy.cut(2)
+        self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_ctrl_c_releases_the_lock_of_a_real_process(self):
+        process = self.holder(wait=0)
+        self.assertEqual(process.stdout.readline(), "held\n")
+        process.send_signal(signal.SIGINT)
+        self.assertIn("KeyboardInterrupt", process.communicate(timeout=BOUND)[1])
+        self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_ctrl_c_while_it_waits_leaves_the_queue(self):
+        with self.paddock.hold(self.name):
+            process = self.holder(wait=BOUND)
+            self.await_waiters(1)
+            process.send_signal(signal.SIGINT)
+            self.assertIn("KeyboardInterrupt", process.communicate(timeout=BOUND)[1])
+            self.await_waiters(0)
+
+    def test_a_fork_neither_releases_nor_renews(self):
+        with self.paddock.hold(self.name, ttl=1.2) as lease:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which is what this is about
+                child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    lease.check()
+                    lease.release()
+                    time.sleep(lease.remaining() + 0.01)
+                    lease.check()
+                except LeaseLost:
+                    code = 0
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(self.paddock.lock(self.name)["state"], "held")
+            lease.check()
+        self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def holder(self, wait):
+        process = subprocess.Popen([sys.executable, "-c", HOLDER, url(), self.name, str(wait)], text=True, cwd=SDK,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        return process

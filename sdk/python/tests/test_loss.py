@@ -1,0 +1,70 @@
+"""Outages, which are not losses until the deadline, and losses, which come before anybody else has the lock."""
+
+import threading
+import time
+
+from service import BOUND, ServiceTest, eventually, in_threads
+
+from paddock import LeaseLost
+
+
+class Losing(ServiceTest):
+    def test_a_revoked_lease_is_lost_at_the_next_renewal(self):
+        told, states = [], []
+        lease = self.paddock.hold(self.name, ttl=2, on_lost=told.append, on_state=lambda *state: states.append(state))
+        self.paddock.revoke(self.name, token=lease.token, reason="out")
+        self.assertTrue(lease.lost.wait(BOUND))
+        with self.assertRaises(LeaseLost) as lost:
+            lease.check()
+        self.assertEqual((lost.exception.fields["ended"], lost.exception.fields["reason"]), ("revoked", "out"))
+        eventually(lambda: states, "the state was not told")
+        self.assertEqual((told, states), ([lease.error], [("lost", lease.error)]))
+        self.assertRaises(LeaseLost, lease.release)
+
+    def test_when_nobody_answers_any_more_it_is_lost_before_anybody_else_has_the_lock(self):
+        proxy = self.proxy()
+        client = self.client(proxy.url)
+        names = [self.new_name() for _ in range(20)]
+        losses, leases, others = {}, {}, {}
+
+        def hold(name):
+            leases[name] = client.hold(name, ttl=3, on_lost=lambda _: losses.setdefault(name, time.time()))
+            others[name] = self.await_next(name, 1)
+
+        in_threads([lambda name=name: hold(name) for name in names])
+        proxy.fall_silent()
+        for name in names:
+            granted = others[name]()
+            self.assertTrue(leases[name].lost.is_set())
+            self.assertLess(losses[name], granted, "somebody else had the lock before its holder was told")
+            self.assertRaises(LeaseLost, leases[name].check)
+        proxy.refuse()
+        in_threads([lambda lease=lease: self.assertRaises(LeaseLost, lease.release) for lease in leases.values()])
+
+    def test_an_outage_shorter_than_the_deadline_stops_nothing(self):
+        for kind in ("fall_silent", "refuse"):
+            with self.subTest(kind):
+                proxy, name, states = self.proxy(), self.new_name(), []
+                at_risk, held = threading.Event(), threading.Event()
+
+                def told(state, _):
+                    states.append(state)
+                    {"at_risk": at_risk, "held": held}.get(state, threading.Event()).set()
+
+                with self.client(proxy.url).hold(name, ttl=4, on_state=told) as lease:
+                    getattr(proxy, kind)()
+                    self.assertTrue(at_risk.wait(BOUND))
+                    lease.check()
+                    self.assertTrue(lease.error.transient)
+                    proxy.heal()
+                    self.assertTrue(held.wait(BOUND))
+                    lease.check()
+                self.assertEqual(states, ["at_risk", "held"])
+                self.assertEqual(self.kinds(name), ["granted", "released"])
+
+    def test_a_block_that_overlooks_the_loss_ends_with_it(self):
+        proxy = self.proxy()
+        with self.assertRaises(LeaseLost):
+            with self.client(proxy.url).hold(self.name, ttl=1) as lease:
+                proxy.refuse()
+                self.assertTrue(lease.lost.wait(BOUND))

@@ -16,9 +16,15 @@ run: ## Run the service with a PostgreSQL of its own, on 127.0.0.1:8080
 test: ## Run all tests
 	go test ./...
 
+.PHONY: test-sdk
+test-sdk: build ## Run the tests of the TypeScript and the Python SDK
+	cd sdk/typescript && npm ci && npm run check && PADDOCK_BIN=$(CURDIR)/bin/paddock npm test
+	PADDOCK_BIN=$(CURDIR)/bin/paddock python3 -m unittest discover -s sdk/python/tests
+
 .PHONY: generate
-generate: ## Make the code that comes from openapi.yaml anew
+generate: ## Make the code that comes from openapi.yaml anew; the TypeScript types need npm
 	go generate ./...
+	cd sdk/typescript && npm ci && npm run generate
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -91,7 +91,7 @@ func (w *world) play(seed uint64) {
 				time.Sleep(upTo(m.rnd, w.ttl))
 				m.try()
 			}
-			m.attempt(w.Context(), w.names[0], guard.Options{TTL: w.ttl, Wait: guard.Forever}, 3*w.ttl, 0)
+			m.attempt(w.names[0], guard.Options{TTL: w.ttl, Wait: guard.Forever}, 3*w.ttl, 0, forLong)
 		})
 	}
 	all.Go(w.revoke)
@@ -205,11 +205,11 @@ func (w *world) look() {
 	}
 }
 
-// begin notes that a work goes on. Who works alone has the greatest token, unless it was ousted.
+// begin notes that a work goes on. Who may work alone has the greatest token, unless it was ousted.
 func (w *world) begin(k *work) {
 	w.mu.Lock()
 	token, name := k.lease.Token(), k.lease.Name()
-	if w.ousted[token].IsZero() && k.mode == lock.Exclusive && token <= w.newest[name] {
+	if k.whole() && w.ousted[token].IsZero() && k.mode == lock.Exclusive && token <= w.newest[name] {
 		w.Errorf("%s begins with token %d after %d", k.by.holder, token, w.newest[name])
 	}
 	w.works[k], w.newest[name] = true, max(w.newest[name], token)
@@ -251,8 +251,13 @@ type member struct {
 	slept    atomic.Int64 // for how long it was
 	seen     sync.Map     // slept when the service last moved a lease's end, by its token
 	late     atomic.Int64 // by how much a call is that is sent now
+	lates    atomic.Int64 // how many were
 	wrong    atomic.Int64 // how often something began or ceased to be wrong: odd while something is
+	since    atomic.Int64 // wrong, when the guard last had to clear away what it left
 }
+
+// well is whether nothing has been wrong since wrong was that.
+func (m *member) well(since int64) bool { return since%2 == 0 && m.wrong.Load() == since }
 
 // suffer has something go wrong now and then.
 func (m *member) suffer() {
@@ -297,6 +302,7 @@ func carry[C, T any](ctx context.Context, m *member, c C, call func(context.Cont
 	if late == 0 {
 		return deliver(ctx)
 	}
+	m.lates.Add(1)
 	go func() {
 		time.Sleep(time.Duration(late))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // then it is noticed that nobody listens
@@ -322,27 +328,24 @@ func (m *member) Release(ctx context.Context, r lock.Release) error {
 
 // try attempts what chance says.
 func (m *member) try() {
+	mode := oneOf(m.rnd, m.modes...)
 	o := guard.Options{
-		Mode: oneOf(m.rnd, m.modes...), TTL: m.ttl, Margin: oneOf(m.rnd, 0, m.ttl/3), Grace: oneOf(m.rnd, 0, m.ttl/2),
+		Mode: mode, Capacity: map[lock.Mode]int{lock.Permit: permits}[mode], TTL: m.ttl, Margin: oneOf(m.rnd, 0, m.ttl/3), Grace: oneOf(m.rnd, 0, m.ttl/2),
 		MaxHold: oneOf(m.rnd, 0, 0, 0, 2*m.ttl), Wait: oneOf(m.rnd, 0, upTo(m.rnd, m.ttl), time.Minute, guard.Forever),
 		Retry: oneOf(m.rnd, -1, 0, time.Minute),
 	}
-	if o.Mode == lock.Permit {
-		o.Capacity = permits
-	}
-	ctx, cancel := context.WithCancel(m.Context())
-	defer cancel()
-	if m.rnd.IntN(4) == 0 {
-		defer time.AfterFunc(upTo(m.rnd, 3*m.ttl), cancel).Stop()
-	}
-	m.attempt(ctx, oneOf(m.rnd, m.names...), o, upTo(m.rnd, 4*m.ttl), oneOf(m.rnd, 0, 0, upTo(m.rnd, m.ttl)))
+	length, deaf, patience := upTo(m.rnd, 4*m.ttl), oneOf(m.rnd, 0, 0, upTo(m.rnd, m.ttl)), oneOf(m.rnd, forLong, forLong, forLong, upTo(m.rnd, 3*m.ttl))
+	m.attempt(oneOf(m.rnd, m.names...), o, length, deaf, patience)
 }
 
-// attempt works under a lock, for as long as deaf after it was told to stop, and judges what came of it.
-func (m *member) attempt(ctx context.Context, name string, o guard.Options, length, deaf time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, forLong)
+// attempt works under a lock, for as long as deaf after it was told to stop, unless its patience ends, and judges what came of it.
+func (m *member) attempt(name string, o guard.Options, length, deaf, patience time.Duration) {
+	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()
-	wrong, has, ousted := m.wrong.Load(), true, false
+	has, ousted, wrong, lates := true, false, m.wrong.Load(), m.lates.Load()
+	m.since.Store(wrong)
+	end := time.AfterFunc(patience, func() { m.since.Store(m.wrong.Load()); cancel() })
+	defer end.Stop()
 	o.Holder = fmt.Sprintf("%s at %v", m.holder, time.Now())
 	err := m.do(ctx, name, o, func(ctx context.Context, l *guard.Lease) error {
 		k := &work{by: m, lease: l, mode: cmp.Or(o.Mode, lock.Exclusive), margin: cmp.Or(o.Margin, o.TTL/10), ctx: ctx, done: ctx.Done()}
@@ -356,15 +359,16 @@ func (m *member) attempt(ctx context.Context, name string, o guard.Options, leng
 			time.Sleep(deaf)
 		}
 		has, ousted = m.end(k)
+		end.Stop()
+		m.since.Store(m.wrong.Load())
 		return context.Cause(ctx)
 	})
-	well := wrong%2 == 0 && m.wrong.Load() == wrong
-	switch lost := errors.Is(err, lock.ErrLeaseLost); {
-	case well && (!has && !lost || m.leaves(name, o.Holder)):
+	switch well, lost := m.well(wrong), errors.Is(err, lock.ErrLeaseLost); {
+	case m.well(m.since.Load()) && (!has && !lost || m.lates.Load() == lates && m.leaves(name, o.Holder)):
 		m.Errorf("%s is not told of its loss, or leaves something behind: %v", o.Holder, err)
-	case err == nil, lost && (ousted || o.MaxHold > 0), ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case err == nil, lost && (ousted || o.MaxHold > 0), patience < forLong && errors.Is(err, context.Canceled):
 	case errors.Is(err, lock.ErrHeld) && o.Wait != guard.Forever:
-	case well || !errors.As(err, new(*lock.Error)):
+	case well || patience == forLong && ctx.Err() != nil || !errors.As(err, new(*lock.Error)):
 		m.Errorf("%s ended with %v, and all was well: %v", o.Holder, err, well)
 	}
 }

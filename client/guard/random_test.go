@@ -108,8 +108,7 @@ func (w *world) prove(name string) {
 		w.Errorf("in the end the lock is %+v", l)
 	}
 	var events []lock.Event
-	q := lock.EventQuery{Name: name, Limit: lock.MaxLimit}
-	for more := true; more; {
+	for q, more := (lock.EventQuery{Name: name, Limit: lock.MaxLimit}), true; more; {
 		page, err := w.locks[0].Events(context.Background(), q)
 		w.must(err)
 		events, q.Cursor, more = append(events, page.Items...), page.Next, len(page.Items) > 0
@@ -338,7 +337,8 @@ func (m *member) try() {
 	m.attempt(oneOf(m.rnd, m.names...), o, length, deaf, patience)
 }
 
-// attempt works under a lock, for as long as deaf after it was told to stop, unless its patience ends, and judges what came of it.
+// attempt works under a lock and judges what came of it. Told to stop, the work is deaf to that for a while. The caller cancels
+// when its patience ends; if that is forLong, something hangs.
 func (m *member) attempt(name string, o guard.Options, length, deaf, patience time.Duration) {
 	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()

@@ -44,7 +44,8 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		},
 	}.do(ctx)
 	if err != nil {
-		if a.Wait > 0 && ctx.Err() != nil && errors.Is(err, lock.ErrUnknownOutcome) {
+		kept := a.Keep && errors.Is(ctx.Err(), context.DeadlineExceeded) // for the next call
+		if a.Wait > 0 && ctx.Err() != nil && !kept && errors.Is(err, lock.ErrUnknownOutcome) {
 			err = c.giveUp(ctx, a, err)
 		}
 		return lock.Grant{}, err

@@ -15,8 +15,9 @@ const (
 	// longestCall is for how long one call waits in the queue. A longer wait is several
 	// calls at one place, so that a connection that swallows everything is noticed.
 	longestCall = lock.LongestWait / 2
-	// answerWithin is how long an answer may take beyond the wait.
-	answerWithin = 10 * time.Second
+	// answerWithin is how long an answer may take beyond the wait. It is less than
+	// lock.KeepPlace, so that after a lost answer the next call comes to the place in time.
+	answerWithin = lock.KeepPlace / 2
 	// giveUpWithin is for how long it is tried to leave nothing behind.
 	giveUpWithin = 2 * time.Second
 )
@@ -28,7 +29,8 @@ const (
 // While the service cannot be reached, or says to come later, the same acquire is
 // sent again for Wait or Options.Retry, whichever is longer. An error leaves nothing
 // behind, neither lease nor place in the queue, as far as the service could be told;
-// what it could not be told ends with the TTL.
+// what it could not be told ends with the TTL. What an Options.LeaseID has may be
+// another process's, and is left as it is.
 func Acquire(ctx context.Context, locks lock.Service, name string, o Options) (*Lease, error) {
 	return acquire(ctx, locks, name, o, newClock())
 }
@@ -91,15 +93,15 @@ func newSeeker(locks lock.Service, name string, o Options, c clock) *seeker {
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
 
-// seek returns a grant that was told without delay, and for how long the machine had
-// been suspended when it was asked for.
+// seek returns a grant of which nearly all is left, or that was renewed just now, and for how
+// long the machine had been suspended when it was asked for.
 func (s *seeker) seek(ctx context.Context) (lock.Grant, time.Duration, error) {
 	for {
-		sent, suspended := s.clock.now(), s.clock.suspended()
+		suspended := s.clock.suspended()
 		g, err := s.ask(ctx)
-		if err == nil && s.clock.now().Sub(sent) > s.opts.TTL/10 {
+		if err == nil && !s.fresh(g, suspended) {
 			suspended = s.clock.suspended()
-			g, err = s.confirm(ctx)
+			g, err = s.confirm(ctx, suspended)
 		}
 		if err == nil {
 			return g, suspended, nil
@@ -119,16 +121,32 @@ func (s *seeker) ask(ctx context.Context) (lock.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.Wait+answerWithin)
 	defer cancel()
 	g, err := s.locks.Acquire(ctx, a)
-	s.loose = s.loose || err == nil || a.Keep || errors.Is(err, lock.ErrUnknownOutcome)
+	s.loose = s.loose || err == nil || a.Wait > 0 || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
 	return g, err
 }
 
-// confirm renews a grant that was long on its way, since nobody knows how much of it is
-// left.
-func (s *seeker) confirm(ctx context.Context) (lock.Grant, error) {
+// leftOf returns how much is left of a grant that was asked for when the machine had been
+// suspended for that long.
+func (s *seeker) leftOf(g lock.Grant, suspended time.Duration) time.Duration {
+	return g.Until.Add(suspended).Sub(s.clock.now())
+}
+
+// fresh is whether nearly all is left of a grant, and it is as long as it was to be.
+// It is not if it was waited for, long on its way, or granted by an earlier call.
+func (s *seeker) fresh(g lock.Grant, suspended time.Duration) bool {
+	return g.TTL == s.opts.TTL.Truncate(time.Millisecond) && s.leftOf(g, suspended) >= s.opts.TTL*9/10
+}
+
+// confirm renews a grant of which too little is left, or nobody knows how much.
+func (s *seeker) confirm(ctx context.Context, suspended time.Duration) (lock.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	return s.locks.Renew(ctx, lock.Renew{Name: s.name, LeaseID: s.id})
+	g, err := s.locks.Renew(ctx, lock.Renew{Name: s.name, LeaseID: s.id, TTL: s.opts.TTL})
+	if err == nil && s.leftOf(g, suspended) <= s.opts.Margin {
+		return g, &lock.Error{Code: lock.ErrUnavailable, Detail: fmt.Sprintf(
+			"The service answers too slowly for a TTL of %v: of the lease no more than the margin was left. Give a longer TTL.", s.opts.TTL)}
+	}
+	return g, err
 }
 
 // left returns how long it is until the instant, never less than zero.
@@ -145,12 +163,15 @@ func (s *seeker) consider(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, lock.ErrHeld):
-		if s.left(s.waitUntil) == 0 || !keepsPlace(err) {
+		if s.left(s.waitUntil) == 0 || !keepsPlace(err) && s.shared() {
 			return err
 		}
-		s.pauses.Reset()
-		return nil
-	case errors.Is(err, lock.ErrLeaseLost) && s.opts.LeaseID == (lock.LeaseID{}):
+		if keepsPlace(err) {
+			s.pauses.Reset()
+			return nil
+		}
+		// A call of ours that was late has taken the place, or it was not kept: queue anew.
+	case errors.Is(err, lock.ErrLeaseLost) && !s.shared():
 		// What was granted under this id has ended before anybody knew of it.
 		s.id, s.loose = newID(), false
 	case !passing(err):
@@ -168,6 +189,9 @@ func (s *seeker) consider(ctx context.Context, err error) error {
 	return nil
 }
 
+// shared is whether others may know the lease_id: then what it has may be theirs.
+func (s *seeker) shared() bool { return s.opts.LeaseID != (lock.LeaseID{}) }
+
 // keepsPlace is whether the next call finds the place that the one refused had. It does
 // not when the wait is over, nor when another call with the lease_id waits there now.
 func keepsPlace(err error) bool {
@@ -179,7 +203,9 @@ func keepsPlace(err error) bool {
 // fit.
 func (s *seeker) giveUp(ctx context.Context, err error) error {
 	behind := "Nothing is left behind."
-	if s.loose {
+	if s.shared() {
+		behind = "What the lease_id has is left as it is."
+	} else if s.loose {
 		left := release(ctx, s.locks, s.name, s.id, giveUpWithin)
 		if left != nil && !errors.Is(left, lock.ErrLeaseLost) {
 			behind = "Nobody answers as to whether a lease is left behind; such a lease ends with its TTL."

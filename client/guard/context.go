@@ -10,7 +10,7 @@ import "context"
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(l.carry(parent))
 	stop := context.AfterFunc(l.over, func() { cancel(context.Cause(l.over)) })
-	return guarded{ctx, l, cancel}, func() {
+	return &guarded{ctx, l, cancel}, func() {
 		stop()
 		cancel(context.Canceled)
 	}
@@ -24,18 +24,18 @@ type guarded struct {
 }
 
 // Err returns why the context has ended, nil if it has not.
-func (g guarded) Err() error {
+func (g *guarded) Err() error {
 	g.look()
 	return g.Context.Err()
 }
 
 // Done returns a channel that is closed when the context ends.
-func (g guarded) Done() <-chan struct{} {
+func (g *guarded) Done() <-chan struct{} {
 	g.look()
 	return g.Context.Done()
 }
 
-func (g guarded) look() {
+func (g *guarded) look() {
 	if err := g.lease.Err(); err != nil {
 		g.cancel(err)
 	}

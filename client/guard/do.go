@@ -35,6 +35,9 @@ func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error
 			err = errors.Join(lost, err)
 		}
 	}()
+	if err := l.Err(); err != nil {
+		return err // it is over before the work has begun
+	}
 	return work(workCtx, l)
 }
 

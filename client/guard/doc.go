@@ -22,7 +22,7 @@
 //
 // Its deadline is the instant at which the request was sent that was last granted,
 // plus what that grant said was left, less a margin; so a slow answer shortens it. A
-// grant that was long on its way, as all that were waited for are, is renewed before
+// grant that was long on its way, as those that were waited for mostly are, is renewed before
 // anybody is told of it. The clock counts the time for which the machine was
 // suspended, as Go's does not.
 //

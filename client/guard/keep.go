@@ -59,12 +59,15 @@ func (l *Lease) renew() {
 
 // patience is for how long a renewal may take. After one that failed it is less, so
 // that many can be tried before the deadline: what swallowed one may be a connection
-// that another replaces.
+// that another replaces. After the next it is not, for it may have been the service
+// that is slow.
 func (l *Lease) patience() time.Duration {
-	if l.State() == AtRisk {
-		return l.opts.TTL / 12
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failures%2 == 1 {
+		return min(l.opts.TTL/12, answerWithin)
 	}
-	return l.opts.TTL / 6
+	return min(l.opts.TTL/6, answerWithin)
 }
 
 // ask renews the lease, with other metadata unless that is nil.
@@ -79,7 +82,7 @@ func (l *Lease) settle(g lock.Grant, suspended time.Duration, err error) {
 	switch {
 	case err == nil:
 		l.renewed(g, suspended)
-	case errors.Is(err, lock.ErrLeaseLost):
+	case saysLost(err):
 		l.lost(err)
 	default:
 		l.failed(err)
@@ -96,12 +99,14 @@ func (l *Lease) renewed(g lock.Grant, suspended time.Duration) {
 	if until := g.Until.Add(suspended - l.opts.Margin); until.After(l.deadline) {
 		l.deadline = until
 	}
-	l.trouble = nil
+	l.trouble, l.failures = nil, 0
 	if l.state == AtRisk {
 		l.state = Held
 		l.tellOf(Held, nil)
 	}
-	l.renewAt = l.clock.now().Add(jittered(l.opts.TTL / 3))
+	now := l.clock.now()
+	soon := max(l.deadline.Sub(now)/2, l.opts.TTL/30) // in good time, if little was left when the answer came
+	l.renewAt = now.Add(jittered(min(l.opts.TTL/3, soon)))
 	l.arm()
 }
 
@@ -117,11 +122,12 @@ func (l *Lease) failed(err error) {
 		return
 	}
 	l.trouble = err
+	l.failures++
 	if l.state == Held {
 		l.state = AtRisk
 		l.tellOf(AtRisk, err)
 	}
-	l.renewAt = l.clock.now().Add(jittered(l.opts.TTL / 30))
+	l.renewAt = l.clock.now().Add(jittered(min(l.opts.TTL/30, longestPause)))
 	l.arm()
 }
 
@@ -134,14 +140,23 @@ func (l *Lease) lost(err error) {
 	}
 }
 
+// saysLost is whether the service says that the lease is lost. An error of which the loss of
+// another lease is the cause, since its context ended the call, does not.
+func saysLost(err error) bool {
+	var e *lock.Error
+	return errors.As(err, &e) && e.Code == lock.ErrLeaseLost
+}
+
 // Proclaim puts other metadata on the lease, a JSON object for all to see, and renews it. When
 // the outcome is not known, the same call again finds out.
 func (l *Lease) Proclaim(ctx context.Context, metadata json.RawMessage) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
+	ctx, cancel := l.Context(ctx)
+	defer cancel()
 	g, suspended, err := l.ask(ctx, metadata)
-	if err == nil || errors.Is(err, lock.ErrLeaseLost) {
+	if err == nil || saysLost(err) {
 		l.settle(g, suspended, err) // else the renewals find out whether it is at risk
 	}
 	return err

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type Lease struct {
 	renewAt  time.Time // on the clock
 	watch    *time.Timer
 	trouble  error // why the last renewal failed, if it did
+	failures int   // of renewals in a row
 }
 
 // hold returns a Lease that keeps what was granted. The machine had been suspended
@@ -43,7 +45,10 @@ func hold(ctx context.Context, locks lock.Service, o Options, c clock, g lock.Gr
 		granted: g.Lease, due: make(chan struct{}, 1), state: Held,
 	}
 	l.over, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	l.watch = time.AfterFunc(tick, l.look)
+	l.deadline = g.Until.Add(suspended - o.Margin)
+	l.mu.Lock()
+	l.watch = time.AfterFunc(tick, l.look) // which waits for mu
+	l.mu.Unlock()
 	l.renewed(g, suspended)
 	go l.keep()
 	return l
@@ -114,16 +119,25 @@ func (l *Lease) tellOf(s State, err error) {
 	go l.announce()
 }
 
+// words returns an error that says the same and is nothing else: a loss is no outage,
+// though one led to it.
+func words(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.Error())
+}
+
 // late returns the loss of a lease whose deadline has come. The caller holds mu.
 func (l *Lease) late() error {
 	why := "this process was paused, or the machine suspended, for too long"
 	switch {
 	case l.trouble != nil:
-		why = "no renewal has succeeded since the last one"
+		why = "its renewals failed until it was too late"
 	case l.opts.MaxHold > 0:
 		why = "it has reached its MaxHold"
 	}
-	return &lock.Error{Code: lock.ErrLeaseLost, Token: l.granted.Token, Cause: l.trouble, Detail: fmt.Sprintf(
+	return &lock.Error{Code: lock.ErrLeaseLost, Token: l.granted.Token, Cause: words(l.trouble), Detail: fmt.Sprintf(
 		"The lease of %s ends in %v or has ended: %s. Stop the work; to go on, acquire again and use the new token.",
 		l.granted.Name, l.opts.Margin, why)}
 }

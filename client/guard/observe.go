@@ -8,8 +8,8 @@ import (
 )
 
 // Observe yields who leads, nil for nobody: first as it is, then each time that it is
-// somebody else, or the leader says another value. It ends with ctx, or when the loop
-// does.
+// somebody else, or the leader says another value. It ends with ctx, when the loop
+// does, and after an error that asking again will not cure.
 //
 // It tells of the newest that there is: of changes that follow each other at once only
 // the last. When the service cannot be reached it yields the error, once, and goes on
@@ -25,7 +25,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Leader, error] {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !o.fails(err) || !passing(err) || !o.pauses.sleep(ctx, err) {
+				if !passing(err) {
+					yield(nil, err)
+					return
+				}
+				if !o.fails(err) || !o.pauses.sleep(ctx, err) {
 					return
 				}
 			default:

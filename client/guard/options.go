@@ -41,7 +41,7 @@ type Options struct {
 	Wait time.Duration
 	// Retry is for how long an acquire is sent again while the service cannot be
 	// reached or says to come later, if that is longer than Wait; zero: UsualRetry;
-	// negative: not at all.
+	// negative: for Wait only.
 	Retry time.Duration
 	// OnRetry is told why an acquire failed that is sent again; nil tells nobody.
 	OnRetry func(error)
@@ -69,6 +69,8 @@ func (o Options) resolve() (Options, error) {
 		return o, lock.Invalid("ttl", "is %v; give %v to %v", o.TTL, lock.ShortestTTL, lock.LongestTTL)
 	case o.Margin < 0 || o.Margin > o.TTL/3:
 		return o, lock.Invalid("margin", "is %v; give at most a third of the TTL, %v, or renewals come too late", o.Margin, o.TTL)
+	case o.MaxHold > 0 && o.MaxHold <= o.Margin:
+		return o, lock.Invalid("max_hold", "is %v; give more than the margin of %v, or the lease is lost at once", o.MaxHold, o.Margin)
 	case o.Wait < 0:
 		return o, lock.Invalid("wait", "is %v; give 0 to try only, or Forever", o.Wait)
 	}

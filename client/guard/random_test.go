@@ -337,8 +337,7 @@ func (m *member) try() {
 	m.attempt(oneOf(m.rnd, m.names...), o, length, deaf, patience)
 }
 
-// attempt works under a lock and judges what came of it. Told to stop, the work is deaf to that for a while. The caller cancels
-// when its patience ends; if that is forLong, something hangs.
+// attempt works under a lock, for deaf longer when told to stop, and judges what came of it. Patience that lasts forLong must not end.
 func (m *member) attempt(name string, o guard.Options, length, deaf, patience time.Duration) {
 	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()
@@ -350,6 +349,7 @@ func (m *member) attempt(name string, o guard.Options, length, deaf, patience ti
 	err := m.do(ctx, name, o, func(ctx context.Context, l *guard.Lease) error {
 		k := &work{by: m, lease: l, mode: cmp.Or(o.Mode, lock.Exclusive), margin: cmp.Or(o.Margin, o.TTL/10), ctx: ctx, done: ctx.Done()}
 		m.begin(k)
+		wrong = m.wrong.Load() // a work that nothing disturbs is not lost
 		ended := make(chan struct{})
 		defer close(ended)
 		go m.watch(k, ended)

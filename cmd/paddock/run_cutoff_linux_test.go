@@ -29,7 +29,7 @@ func TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds(t *testing.T) {
 					t.Logf("gone %v before the lock was somebody else's", g.AcquiredAt.Sub(at))
 				}
 			}
-			p.ends(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "no renewal has succeeded")
+			p.ends(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "its renewals failed")
 		})
 	}
 }

@@ -7,6 +7,16 @@
 //		// somebody else has it
 //	}
 //
+// # Keys
+//
+// A service that asks for API keys refuses a call without one (lock.ErrKeyMissing), with one that it does
+// not know or that is over (lock.ErrKeyInvalid, lock.ErrKeyExpired), and with one that is not
+// good for this (lock.ErrRoleMissing, lock.ErrNameNotAllowed): none of these passes by itself. To
+// lock.ErrRateLimited the same call may be sent again, after RetryAfter. None of them says that a
+// lease is lost.
+//
+//	locks, err := client.New(client.Options{BaseURL: "https://locks.example.org", Key: os.Getenv("PADDOCK_KEY")})
+//
 // # Time
 //
 // A Grant's Until is counted from the moment before the request was sent, on the

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 
@@ -27,15 +28,17 @@ func lost(changes bool, w *way, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
+	what := "The answer was lost on the way. "
+	if alert := (*net.OpError)(nil); errors.As(err, &alert) && alert.Op == "remote error" {
+		what = fmt.Sprintf("The service ended the connection: %v. If it asks for a certificate, show one that it trusts. ", alert.Err)
+	}
 	switch {
 	case w.unsent():
 		return unsent(err)
 	case changes:
-		return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err,
-			Detail: "The answer was lost on the way. " + maybeDone}
+		return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: what + maybeDone}
 	}
-	return &lock.Error{Code: lock.ErrUnavailable, Cause: err,
-		Detail: "The answer was lost on the way. " + nothingDone}
+	return &lock.Error{Code: lock.ErrUnavailable, Cause: err, Detail: what + nothingDone}
 }
 
 // foreign returns the error of a call that something else than Paddock answered:

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -14,13 +15,13 @@ const pingAfter = 2 * time.Second
 
 // sender returns a copy of h that hands redirects back instead of following them,
 // and that has a transport of our own unless h has one.
-func sender(h *http.Client) *http.Client {
+func sender(h *http.Client, secured *tls.Config) *http.Client {
 	var c http.Client
 	if h != nil {
 		c = *h
 	}
 	if c.Transport == nil {
-		c.Transport = transport()
+		c.Transport = transport(secured)
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c
@@ -29,7 +30,7 @@ func sender(h *http.Client) *http.Client {
 // transport returns net/http's usual transport but for the number of idle
 // connections kept to one host: with the usual two, the third caller at a time
 // dials for each call.
-func transport() *http.Transport {
+func transport(secured *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -39,6 +40,7 @@ func transport() *http.Transport {
 		MaxIdleConns:          512,
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       90 * time.Second,
+		TLSClientConfig:       secured.Clone(),
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}

@@ -20,7 +20,7 @@ import (
 func TestTheLongestWaitIsNotCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own := transport()
+		own := transport(nil)
 		defer own.CloseIdleConnections()
 		own.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -72,7 +72,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	line := badline.New(t, s.Listener.Addr().String())
-	own := transport()
+	own := transport(nil)
 	own.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 	defer own.CloseIdleConnections()
 	c, err := New(Options{BaseURL: "https://" + line.Address, HTTP: &http.Client{Transport: own}})

@@ -17,11 +17,14 @@ type Command interface {
 
 // A View is what a command sees when its turn comes.
 type View struct {
-	Now    time.Time          // the database's clock, read while nobody else could decide on these locks
-	Self   Replica            // who decides; it serves those that wait with it
-	Locks  []State            // those of Names, in that order
-	Ended  map[LeaseRef]Event // how the leases of Refs ended, those that did
-	Tokens func() Token       // draws the next token, greater than all before
+	Now   time.Time          // the database's clock, read while nobody else could decide on these locks
+	Self  Replica            // who decides; it serves those that wait with it
+	Locks []State            // those of Names, in that order
+	Ended map[LeaseRef]Event // how the leases of Refs ended, those that did
+	// ClosedUntil: before that nothing may be granted, since there may be leases that
+	// nobody here knows of. Renewals, releases and what was granted before go on.
+	ClosedUntil time.Time
+	Tokens      func() Token // draws the next token, greater than all before
 }
 
 // A Decision is what a command made of what it saw.

@@ -35,6 +35,19 @@ const (
 	ErrVersionMismatch Code = "version_mismatch"
 	// ErrNotFound: nothing was ever written under this key.
 	ErrNotFound Code = "not_found"
+	// ErrKeyMissing: the service asks for an API key, and none was shown.
+	ErrKeyMissing Code = "key_missing"
+	// ErrKeyInvalid: the API key shown is none that the service knows; it may have
+	// been revoked.
+	ErrKeyInvalid Code = "key_invalid"
+	// ErrKeyExpired: the API key was good until a while ago.
+	ErrKeyExpired Code = "key_expired"
+	// ErrRoleMissing: the API key's role does not allow this.
+	ErrRoleMissing Code = "role_missing"
+	// ErrNameNotAllowed: the API key is for names under other prefixes.
+	ErrNameNotAllowed Code = "name_not_allowed"
+	// ErrRateLimited: more calls than allowed; RetryAfter says when to go on.
+	ErrRateLimited Code = "rate_limited"
 	// ErrUnavailable: not now, and nothing was changed; try again.
 	ErrUnavailable Code = "unavailable"
 	// ErrUnknownOutcome: the answer was lost on the way; it may or may not have
@@ -48,7 +61,8 @@ const (
 func Codes() []Code {
 	return []Code{
 		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrCapacityMismatch, ErrTooManyWaiters,
-		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound, ErrUnavailable, ErrUnknownOutcome, ErrInternal,
+		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
+		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable, ErrUnknownOutcome, ErrInternal,
 	}
 }
 

@@ -66,7 +66,7 @@ func (t *turn) serve(w *Waiter, blocked *bool) (*Waiter, bool) {
 		return w, false
 	case *blocked, !t.attached(w):
 		return w, true
-	case !t.state.fits(w.Want.Mode, w.Capacity):
+	case t.closed(), !t.state.fits(w.Want.Mode, w.Capacity):
 		*blocked = true
 		return w, true
 	}
@@ -159,6 +159,9 @@ func (t *turn) left(w Waiter, reason string) {
 
 // held returns the refusal of who wants the lock and may not have it now.
 func (t *turn) held() *Error {
+	if t.closed() && len(t.state.Leases) == 0 {
+		return t.refusedClosed()
+	}
 	e := &Error{Code: ErrHeld, Ahead: t.waiting()}
 	if len(t.state.Leases) == 0 {
 		e.Detail = "Nobody may have the lock just now. Try again."

@@ -18,6 +18,7 @@ type deed struct {
 	before lock.State // what was to be decided on
 	given  lock.State // the same, as Apply was given it
 	drawn  int        // tokens
+	closed bool       // nothing is granted
 	lock.Decision
 	quickly bool // to be checked without comparing whole locks
 }
@@ -156,9 +157,16 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	return w.Attached(now, self)
 }
 
-// servesThePrefix: the first who waits cannot be served.
+// servesThePrefix: the first who waits cannot be served. While the database may have
+// lost leases nobody is.
 func (x deed) servesThePrefix() error {
 	s := x.Locks[0]
+	if x.closed {
+		if i := slices.IndexFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted }); i >= 0 {
+			return fmt.Errorf("granted while nothing is: %+v", x.Events[i])
+		}
+		return nil
+	}
 	if w := x.waiting(s); len(w) > 0 && together(s.Leases, s.Capacity, w[0].Want.Mode, w[0].Capacity) {
 		return fmt.Errorf("the first waiter could have the lock: %+v", w[0])
 	}

@@ -22,8 +22,13 @@ func (t *turn) join(a Acquire) Decision {
 	}
 	t.record(Event{Kind: Queued, Place: t.state.Revision + 1}, a.want())
 	w := Waiter{Place: t.state.Revision, Want: a.want(), Capacity: a.Capacity, JoinedAt: t.now}
-	t.state.Queue = append(slices.Clone(t.state.Queue), w)
-	return t.seat(a, w)
+	if a.Wait > 0 {
+		w = w.attach(a, t.now)
+	}
+	queue := make([]Waiter, len(t.state.Queue)+1)
+	queue[copy(queue, t.state.Queue)] = w
+	t.state.Queue = queue
+	return t.seated(a, w)
 }
 
 // waitOn has a wait on at the place that an earlier call with its LeaseID took.
@@ -48,10 +53,18 @@ const justNow Attachment = -1
 
 // seat has the call of a sit at the place w; one that does not wait leaves it.
 func (t *turn) seat(a Acquire, w Waiter) Decision {
+	if a.Wait > 0 {
+		t.reseat(w.attach(a, t.now))
+	}
+	return t.seated(a, w)
+}
+
+// seated is the outcome for the call of a, which has its place in the queue: it waits
+// there, or leaves it.
+func (t *turn) seated(a Acquire, w Waiter) Decision {
 	if a.Wait == 0 {
 		return t.decided(t.quit(w, a.Keep))
 	}
-	t.reseat(w.attach(a, t.now))
 	d := t.decided(nil)
 	d.Queued = true
 	return d

@@ -96,6 +96,9 @@ func (t *turn) due() time.Time {
 	for i := range t.state.Leases {
 		sooner(t.state.Leases[i].OverAt())
 	}
+	if t.closed() && len(t.state.Queue) > 0 {
+		sooner(t.now.Add(t.view.ClosedUntil.Sub(t.view.Now)))
+	}
 	lastMine := int64(math.MinInt64)
 	for i := range t.state.Queue {
 		if w := &t.state.Queue[i]; w.Replica == t.view.Self {

@@ -38,7 +38,8 @@ type world struct {
 	events []lock.Event
 	story  *story
 
-	quickly bool // leaves the slow checks out, for long stories
+	closed  time.Time // nothing is granted until then
+	quickly bool      // leaves the slow checks out, for long stories
 }
 
 func newWorld(t tester) *world {
@@ -51,9 +52,9 @@ func newWorld(t tester) *world {
 // do applies the command as a store would, and checks what each decision must keep.
 func (w *world) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
-	x := deed{cmd: cmd, self: w.self, clock: w.now, before: w.seen(), quickly: w.quickly}
+	x := deed{cmd: cmd, self: w.self, clock: w.now, before: w.seen(), closed: w.now.Before(w.closed), quickly: w.quickly}
 	x.given = roomy(x.before)
-	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.State{x.given}, Ended: w.ended, Tokens: func() lock.Token {
+	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.State{x.given}, Ended: w.ended, ClosedUntil: w.closed, Tokens: func() lock.Token {
 		x.drawn++
 		w.token++
 		return w.token

@@ -54,6 +54,7 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
 		return c.Exec(ctx, "set statement_timeout = 0").Close()
 	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // what is asked once need not be prepared, and a pooler may stand between
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("migrations: %w", err)

@@ -31,8 +31,12 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, err = parse[openapi.RenewRequest](body)
 		checkParsed(t, body, err, "lease_id")
+		_, err = parse[openapi.ReleaseRequest](body)
+		checkParsed(t, body, err, "lease_id")
 		_, err = parse[openapi.RevokeRequest](body)
 		checkParsed(t, body, err, "fencing_token", "reason")
+		_, err = parse[openapi.VerifyRequest](body)
+		checkParsed(t, body, err, "name", "fencing_token")
 		write, err := parse[openapi.FencedWrite](body)
 		checkParsed(t, body, err, "lock", "fencing_token", "value")
 		if err == nil && !json.Valid(*write.Value) {

@@ -4,16 +4,18 @@
 //
 // # The way of a request
 //
-//	observed    a request id of our own, and one line in the log when it is over
-//	recovered   a panic becomes a problem
-//	headed      headers that every answer has; HEAD is answered as GET is
-//	timed       how long the client may take to receive
-//	protected   a write that a browser sends from another site is refused
-//	named       a%3Ab is the same name as a:b
-//	routing     chi; what is not there ends in a problem, too
-//	limited     how long the Service may take
-//	checked     names in the path and parameters in the query
-//	handler     in, do, out
+//	observed       a request id of our own, and one line in the log when it is over
+//	recovered      a panic becomes a problem
+//	headed         headers that every answer has, to have browsers be strict; HEAD is answered as GET is
+//	timed          how long the client may take to receive
+//	protected      a write that a browser sends from another site is refused
+//	local          nor one under a foreign name, where everybody on this machine may do anything
+//	named          a%3Ab is the same name as a:b
+//	authenticated  whoever shows no good key gets no further; the key goes into the context
+//	routing        chi; what is not there ends in a problem, too
+//	limited        how long the Service may take
+//	checked        names in the path and parameters in the query
+//	handler        in, do, out
 //
 // A handler names no status. What a success looks like is said in reply.go and
 // how a refusal does in problem.go, the only place where a lock.Code meets HTTP.
@@ -31,7 +33,8 @@
 //	an idle stream        a comment every 15 s
 //	a Service that is     a stream asks 3 times, a second apart, and then ends
 //	  unavailable
-//	streams               256 at once, then too_many_waiters
+//	streams               2000 at once (Options.MaxStreams), 200 of them with one API key
+//	                        (Options.StreamsPerKey), then too_many_waiters
 //
 // When the client is gone the context that the Service was given ends: while the
 // connection is watched, which it is from the end of the body on, that takes as
@@ -40,6 +43,23 @@
 //
 // When the Server ends, the Service is told first (Options.Drain): it answers the
 // calls that wait with lock.ErrUnavailable, and the streams end.
+//
+// # Who is let in
+//
+// With Options.Keys every request shows an API key, but for /livez, /readyz, the page
+// where to sign in with the files that it loads, and signing out. What is not known to be open
+// is shut: also addresses at which there is nothing. The key is looked for in the
+// header Authorization: Bearer, and else, for the pages and the three or four things
+// that they read, in the cookie that signing in to the page sets. That cookie changes
+// nothing except by the page's own forms under /ui/, which a browser sends only from
+// there. It holds the key itself, so that replicas need share nothing.
+//
+// What a key may do is not decided here: it goes along in the context, and
+// Options.Locks, which is an access.Guard then, refuses. So a handler cannot forget
+// to ask. A stream, and a call that waits, end soon after their key is revoked or expires.
+//
+// Unknown keys are all refused in the same words. Those that show too many are told
+// to go slower, by the address of the connection; good keys pass all the same.
 //
 // # What is refused
 //
@@ -51,8 +71,9 @@
 //
 // # What is not given
 //
-// There is no authentication and no TLS here, and forwarding headers are not
-// believed. An answer that was written may still be lost on its way: callers
+// Without Options.Keys everybody may do anything. TLS is the listener's. Forwarding headers
+// are not believed: behind a proxy all clients have its address, and Options.SecureCookies says that
+// the proxy has TLS. An answer that was written may still be lost on its way: callers
 // send again, and streams go on after the last id. A lease_id appears in bodies only, never in the log, which holds
-// neither bodies nor query strings.
+// neither bodies nor query strings; of an API key it has the id.
 package server

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -51,7 +52,7 @@ func (s *Server) unseen(ctx context.Context, in lock.Watch, seen seen) (lock.Loc
 	}
 	for {
 		l, err := s.locks.Watch(ctx, in)
-		in.Seen, in.Wait = l.Version(), time.Until(over)
+		in.Seen, in.Wait, ctx = l.Version(), time.Until(over), access.Continued(ctx)
 		if err != nil || in.Wait <= 0 || !seen.has(in.Seen) {
 			return l, err
 		}

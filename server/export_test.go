@@ -9,13 +9,16 @@ import (
 // What the tests of this package see of its inside.
 
 const (
+	HeaderTimeout = headerTimeout
+	MaxHeaderSize = maxHeaderSize
+	MaxConcurrent = maxConcurrent
+
 	ReadTimeout = readTimeout
 	MaxDrain    = maxDrain
 	DrainMargin = drainMargin
 
 	WriteTimeout = writeTimeout
 	KeepAlive    = keepAlive
-	MaxStreams   = maxStreams
 	StreamPage   = streamPage
 	StreamTries  = streamTries
 	StreamPause  = streamPause

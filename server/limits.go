@@ -14,6 +14,10 @@ const (
 	// UsualRequestTimeout is how long the Service may take for a request where
 	// Options say nothing else.
 	UsualRequestTimeout = 10 * time.Second
+	// UsualMaxStreams is how many streams may be open at once, and UsualStreamsPerKey
+	// how many with one API key, where Options say nothing else.
+	UsualMaxStreams    = 2000
+	UsualStreamsPerKey = 200
 	// MaxBodySize is the greatest size of a request's body, in bytes.
 	MaxBodySize = 16 << 10
 
@@ -25,11 +29,12 @@ const (
 	drainMargin   = 2 * time.Second   // when the Server ends: beyond a request's time, and for the last answers
 	maxHeaderSize = 16 << 10          // of a request, in bytes
 
-	maxStreams  = 256              // that are open at once
 	streamPage  = 200              // events that a stream asks for at once
 	keepAlive   = 15 * time.Second // between two signs of life of a stream
 	streamTries = 3                // of a stream with a Service that is unavailable, before it ends
 	streamPause = time.Second      // between two of these
+
+	maxConcurrent = 100 // requests in one connection of HTTP/2
 )
 
 // timed gives the answer its time to leave, after the Service's. It is a deadline

@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -33,22 +34,30 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		path := r.URL.Path
 		defer func() {
-			s.log.LogAttrs(r.Context(), accessLevel(path), "request",
+			line := []slog.Attr{
 				slog.String("request_id", id),
 				slog.String("method", r.Method),
 				slog.String("route", chi.RouteContext(r.Context()).RoutePattern()),
 				slog.String("path", path),
 				slog.Int("status", seen.Status()),
 				slog.Int64("bytes", seen.bytes),
-				slog.Duration("duration", time.Since(start)))
+				slog.Duration("duration", time.Since(start)),
+			}
+			if seen.key != "" {
+				line = append(line, slog.String("key", seen.key))
+			}
+			s.log.LogAttrs(r.Context(), s.accessLevel(path, seen), "request", line...)
 		}()
 		next.ServeHTTP(seen, r)
 	})
 }
 
-// accessLevel keeps what probes ask every second out of the way.
-func accessLevel(path string) slog.Level {
-	if path == "/livez" || path == "/readyz" {
+// accessLevel keeps what probes ask every second out of the way, and, where there are keys,
+// those who show none that is good: anybody could fill the log. How often bad keys are
+// shown is logged apart, by failed, as often as an address may show one.
+func (s *Server) accessLevel(path string, seen *recorder) slog.Level {
+	stranger := s.keys != nil && seen.key == "" && seen.Status() < http.StatusInternalServerError
+	if path == "/livez" || path == "/readyz" || stranger {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo
@@ -82,6 +91,14 @@ type recorder struct {
 	http.ResponseWriter
 	status int // zero until the answer begins
 	bytes  int64
+	key    string // the id of the API key that was shown; empty: none that is good
+}
+
+// note has the line in the log name the key, by its id.
+func note(w http.ResponseWriter, key access.Key) {
+	if seen, ok := w.(*recorder); ok {
+		seen.key = key.ID
+	}
 }
 
 // Status returns the status that the answer has in the end.

@@ -12,7 +12,7 @@ import (
 // routes returns the router: what openapi.yaml describes, and the pages.
 func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.observed, s.recovered, headed, s.timed, s.protected(), s.local, named)
+	r.Use(s.observed, s.recovered, s.headed, s.timed, s.protected(), s.local, named, s.authenticated)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
@@ -23,12 +23,25 @@ func (s *Server) routes(ui http.Handler) *chi.Mux {
 	if ui != nil {
 		home = "/ui/"
 		r.Get("/ui", redirectTo("/ui/"))
+		s.signing(r, ui)
 		r.With(s.limited).Handle("/ui/*", ui)
 	}
 	r.Get("/", redirectTo(home))
 	r.Get("/docs", redirectTo("/docs/"))
 	docs(r)
 	return r
+}
+
+// signing adds where readers of the page sign in and out. Where there are no keys
+// nobody does.
+func (s *Server) signing(r chi.Router, ui http.Handler) {
+	if s.keys == nil {
+		r.Get(signInPath, redirectTo("/ui/"))
+		return
+	}
+	r.With(s.limited).Method(http.MethodGet, signInPath, ui)
+	r.With(s.limited).Post(signInPath, s.signIn)
+	r.With(s.limited).Post(signOutPath, s.signOut)
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
@@ -77,18 +90,4 @@ func (s *Server) protected() func(http.Handler) http.Handler {
 		s.refuse(w, r, ErrCrossOrigin)
 	}))
 	return guard.Handler
-}
-
-// headed sets the headers that every answer has unless its handler says
-// otherwise, and has HEAD answered by the handler of GET, whose body net/http
-// then leaves out.
-func headed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if r.Method == http.MethodHead {
-			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -52,14 +54,32 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) httpServer(base context.Context) *http.Server {
 	return &http.Server{
-		Handler:           s,
+		Handler: s,
+		// "OPTIONS *" is no address of this service, and goes the way of all others.
+		DisableGeneralOptionsHandler: true,
+
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderSize,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxConcurrent, WriteByteTimeout: writeTimeout},
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(complaints{s.log}, "", 0),
 	}
+}
+
+// The complaints are what net/http has to say of connections. That a handshake failed anybody
+// could have it say without end, so it is for those who look for it, at debug level.
+type complaints struct{ log *slog.Logger }
+
+// Write logs one of them.
+func (c complaints) Write(p []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.HasPrefix(p, []byte("http: TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "net/http complains", "says", string(bytes.TrimSpace(p)))
+	return len(p), nil
 }
 
 // shutdown closes the listeners and waits for the requests that run.

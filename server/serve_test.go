@@ -3,7 +3,10 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -231,4 +234,34 @@ func TestAnAnswerMustLeaveInTime(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestFailedHandshakesDoNotFloodTheLog: anybody can have them fail without end.
+func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	log := new(syncBuffer)
+	h := server.New(server.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(ctx, tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12})) }()
+	c, err := net.Dial("tcp", plain.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("no handshake at all\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, c) // it is closed, one way or another, once that was logged
+	end()
+	if err := errors.Join(c.Close(), <-served); err != nil {
+		t.Error(err)
+	}
+	text := log.String()
+	if !strings.Contains(text, "http: TLS handshake error") || strings.Count(text, `"level":"DEBUG"`) != strings.Count(text, "\n") {
+		t.Errorf("logged:\n%s", text)
+	}
 }

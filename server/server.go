@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -10,22 +11,37 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // Options say what a Server serves. Locks is needed, the rest may be zero.
 type Options struct {
+	// Locks is asked by every call. Where there are Keys it checks what the key in
+	// the context may do, as access.Guard does.
 	Locks lock.Service
+	// Keys are those that callers must show; nil: everybody may do anything.
+	Keys *access.Keyring
+	// Attempts bounds how often an address may show bad keys; nil: the usual bound.
+	Attempts *access.Attempts
+	// SecureCookies has the page's cookie travel over TLS only, and browsers told to
+	// stay with it, although requests come without: for a proxy that ends TLS.
+	SecureCookies bool
 	// Ready says whether requests should be sent here; nil: as long as the Server
-	// is not shutting down. Its error is logged and not shown.
+	// is not shutting down. Its error is logged and not shown. It is asked once a
+	// second at most.
 	Ready func(context.Context) error
 	// UI serves the paths that begin with /ui/, and sees them whole. Nil: no page.
+	// With Keys it has a form at /ui/login that posts key and back to that address.
 	UI      http.Handler
 	Log     *slog.Logger // nil: nothing is logged
 	Version Version
 	// RequestTimeout is how long the Service may take for a request; zero:
 	// UsualRequestTimeout.
 	RequestTimeout time.Duration
+	// MaxStreams is how many streams may be open at once, and StreamsPerKey how many
+	// of them with one key; zero: UsualMaxStreams and UsualStreamsPerKey.
+	MaxStreams, StreamsPerKey int
 	// DrainDelay is for how long the Server goes on, but says that it is not
 	// ready, before it ends: the time that a balancer needs to notice.
 	DrainDelay time.Duration
@@ -51,7 +67,9 @@ type Version struct {
 // end that a handler cannot have.
 type Server struct {
 	locks    lock.Service
-	ready    func(context.Context) error
+	keys     *access.Keyring
+	attempts *access.Attempts
+	ready    *readiness
 	log      *slog.Logger
 	version  Version
 	timeout  time.Duration
@@ -61,19 +79,24 @@ type Server struct {
 	drainDelay time.Duration
 	drain      func()
 	localNames bool
+	signsIn    bool // whether there is a page, and readers sign in to it
 
-	streams chan struct{}   // has one for each that is open
+	secureCookies bool
+
+	streams *gate
 	stopped context.Context // ends, by stop, when the streams are to
 	stop    context.CancelFunc
 }
 
 // New returns a Server that does what o says.
 func New(o Options) *Server {
-	s := &Server{locks: o.Locks, ready: o.Ready, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
-		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames, streams: make(chan struct{}, maxStreams)}
+	s := &Server{locks: o.Locks, ready: &readiness{ask: o.Ready, turn: make(chan struct{}, 1)}, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
+		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
+		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies,
+		streams: newGate(cmp.Or(o.MaxStreams, UsualMaxStreams), cmp.Or(o.StreamsPerKey, UsualStreamsPerKey))}
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	if s.ready == nil {
-		s.ready = func(context.Context) error { return nil }
+	if s.ready.ask == nil {
+		s.ready.ask = func(context.Context) error { return nil }
 	}
 	if s.drain == nil {
 		s.drain = func() {}
@@ -87,9 +110,13 @@ func New(o Options) *Server {
 	if s.version.Go == "" {
 		s.version.Go = runtime.Version()
 	}
+	if s.attempts == nil {
+		s.attempts = access.NewAttempts(0, 0)
+	}
 	if s.timeout == 0 {
 		s.timeout = UsualRequestTimeout
 	}
+	s.ready.limit = s.timeout
 	s.router = s.routes(o.UI)
 	return s
 }

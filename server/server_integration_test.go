@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -69,20 +71,26 @@ func TestALockChangesHands(t *testing.T) {
 func TestARevokedHolderIsKeptOut(t *testing.T) {
 	t.Parallel()
 	s, _ := stored(t)
-	const write = `{"lock": "jobs:nightly", "fencing_token": 1, "value": null, "if_version": 0}`
-	s.send("PUT", "/v1/fenced/k", write).want(t, http.StatusPreconditionFailed, map[string]any{"code": "unknown_token", "newest_token": 0.0})
-	s.get("/v1/fenced/k").want(t, http.StatusNotFound, map[string]any{"code": "not_found"})
-	if token := s.post(acquirePath, `{"lease_id": "`+leaseID+`", "holder": "a"}`).number(t, "fencing_token"); token != 1 {
-		t.Fatalf("the first token is %v", token)
+	write := func(token float64) answer {
+		return s.send("PUT", "/v1/fenced/k", fmt.Sprintf(`{"lock": "jobs:nightly", "fencing_token": %.0f, "value": null, "if_version": 0}`, token))
 	}
-	s.send("PUT", "/v1/fenced/k", write).want(t, http.StatusOK, map[string]any{"version": 1.0, "value": nil})
-	s.send("PUT", "/v1/fenced/k", write).want(t, http.StatusOK, map[string]any{"version": 1.0})
-	s.post("/v1/locks/jobs:nightly/revoke", `{"fencing_token": 2, "reason": "r"}`).want(t, http.StatusConflict, map[string]any{"code": "token_mismatch"})
-	s.post("/v1/locks/jobs:nightly/revoke", `{"fencing_token": 1, "reason": "r"}`).want(t, http.StatusOK, map[string]any{"state": "free"})
+	revoke := func(token float64) answer {
+		return s.post("/v1/locks/jobs:nightly/revoke", fmt.Sprintf(`{"fencing_token": %.0f, "reason": "r"}`, token))
+	}
+	write(1).want(t, http.StatusPreconditionFailed, map[string]any{"code": "unknown_token", "newest_token": 0.0})
+	s.get("/v1/fenced/k").want(t, http.StatusNotFound, map[string]any{"code": "not_found"})
+	token := s.post(acquirePath, `{"lease_id": "`+leaseID+`", "holder": "a"}`).number(t, "fencing_token")
+	for range 2 {
+		write(token).want(t, http.StatusOK, map[string]any{"version": 1.0, "value": nil})
+	}
+	revoke(token+1).want(t, http.StatusConflict, map[string]any{"code": "token_mismatch"})
+	revoke(token).want(t, http.StatusOK, map[string]any{"state": "free"})
 	s.post("/v1/locks/jobs:nightly/renew", oneID).want(t, http.StatusConflict, map[string]any{"code": "lease_lost", "ended": "revoked", "reason": "r"})
-	s.post("/v1/tokens/verify", `{"name": "jobs:nightly", "fencing_token": 1}`).want(t, http.StatusOK, map[string]any{"standing": "ended"})
-	s.post(acquirePath, `{"holder": "b"}`).want(t, http.StatusCreated, nil)
-	s.send("PUT", "/v1/fenced/k", write).want(t, http.StatusPreconditionFailed, map[string]any{"code": "stale_token", "fencing_token": 1.0, "newest_token": 2.0})
+	s.post("/v1/tokens/verify", fmt.Sprintf(`{"name": "jobs:nightly", "fencing_token": %.0f}`, token)).want(t, http.StatusOK, map[string]any{"standing": "ended"})
+	next := s.post(acquirePath, `{"holder": "b"}`)
+	next.want(t, http.StatusCreated, nil)
+	write(token).want(t, http.StatusPreconditionFailed,
+		map[string]any{"code": "stale_token", "fencing_token": token, "newest_token": next.number(t, "fencing_token")})
 
 	events := s.get("/v1/events?lock=jobs:nightly")
 	events.want(t, http.StatusOK, nil)
@@ -110,6 +118,41 @@ func TestFreeFormJSONComesBack(t *testing.T) {
 		if got = s.send("PUT", "/v1/fenced/"+name, write); !strings.Contains(got.text, `"value":`+metadata) {
 			t.Errorf("%s became %d %s", metadata, got.StatusCode, got.text)
 		}
+	}
+}
+
+// TestSQLInTextIsText sends what would be SQL if any text became that, wherever text
+// may stand: it comes back as it was, or is refused as any other.
+func TestSQLInTextIsText(t *testing.T) {
+	t.Parallel()
+	s, _ := stored(t)
+	for i, text := range []string{
+		`'; drop table paddock.locks; --`, `' or '1'='1`, `"; select pg_sleep(10); --`, `\'; --`, `$1`, `%s`, `$$`, `/* */`, `E'\\000'`, `a' || 'b`, `') returning *; --`,
+	} {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("sql:%d", i)
+		got := s.post("/v1/locks/"+name+"/acquire", fmt.Sprintf(`{"holder": %s, "metadata": {%s: %s}}`, quoted, quoted, quoted))
+		got.want(t, http.StatusCreated, map[string]any{"holder": text})
+		page := s.get("/v1/locks?holder=" + url.QueryEscape(text))
+		page.want(t, http.StatusOK, nil)
+		if locks := page.body["locks"].([]any); len(locks) != 1 || locks[0].(map[string]any)["name"] != name {
+			t.Errorf("%q has %v", text, locks)
+		}
+		token := got.number(t, "fencing_token")
+		s.send("PUT", "/v1/fenced/"+name, fmt.Sprintf(`{"lock": %q, "fencing_token": %.0f, "value": %s}`, name, token, quoted)).
+			want(t, http.StatusOK, map[string]any{"value": text})
+		s.post("/v1/locks/"+name+"/revoke", fmt.Sprintf(`{"fencing_token": %.0f, "reason": %s}`, token, quoted)).want(t, http.StatusOK, nil)
+		for _, path := range []string{"/v1/locks?prefix=", "/v1/events?lock=", "/v1/events?prefix=", "/v1/locks?state="} {
+			s.get(path+url.QueryEscape(text)).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request"})
+		}
+	}
+	s.post("/v1/locks/a_b/acquire", `{"holder": "h"}`).want(t, http.StatusCreated, nil)
+	s.post("/v1/locks/axb/acquire", `{"holder": "h"}`).want(t, http.StatusCreated, nil)
+	if locks := s.get("/v1/locks?prefix=a_").body["locks"].([]any); len(locks) != 1 {
+		t.Errorf("a_ is a pattern: %v", locks)
 	}
 }
 

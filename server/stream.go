@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
@@ -13,14 +14,12 @@ import (
 // StreamEvents tells what happens for as long as the client reads, the Service
 // answers and the Server runs.
 func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openapi.StreamEventsParams) {
-	select {
-	case a.streams <- struct{}{}:
-		defer func() { <-a.streams }()
-	default:
-		a.refuse(w, r, &lock.Error{Code: lock.ErrTooManyWaiters,
-			Detail: "As many streams are open here as may be. Connect again later, or ask /v1/events with wait_ms."})
+	key, _ := access.From(r.Context())
+	if err := a.streams.enter(key.ID); err != nil {
+		a.refuse(w, r, err)
 		return
 	}
+	defer a.streams.leave(key.ID)
 	query, err := streamQueryFrom(params)
 	if err != nil {
 		a.refuse(w, r, err)
@@ -61,7 +60,7 @@ type stream struct {
 // follow tells the pages, until one cannot be had or told. The client is to
 // connect again then, unless it is gone.
 func (s *stream) follow(page lock.Page[lock.Event]) {
-	ctx, cancel := context.WithCancel(clientOf(s.r))
+	ctx, cancel := context.WithCancel(access.Continued(clientOf(s.r)))
 	defer cancel()
 	defer context.AfterFunc(s.stopped, cancel)()
 	for {
@@ -105,11 +104,19 @@ func (s *stream) ask(ctx context.Context) (lock.Page[lock.Event], error) {
 }
 
 // send writes what is told at once. A client that does not read it in time is
-// cut off.
+// cut off. Once it has left there is no deadline: over HTTP/2 one that passes ends the
+// stream also while nothing is written.
 func (s *stream) send(text []byte) error {
 	s.allow(s.w, s.r, writeTimeout)
 	_, err := s.w.Write(text)
-	return errors.Join(err, http.NewResponseController(s.w).Flush())
+	control := http.NewResponseController(s.w)
+	if err = errors.Join(err, control.Flush()); err != nil {
+		return err
+	}
+	if err := control.SetWriteDeadline(time.Time{}); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
 }
 
 // end says why there is no more, to whoever looks at the bytes.
@@ -119,8 +126,12 @@ func (s *stream) end(ctx context.Context, err error) {
 		if ctx.Err() != nil {
 			return // The client is gone.
 		}
-		s.logRefusal(s.r, refusalOf(err), err)
+		e := refusalOf(err)
+		s.logRefusal(s.r, e, err)
 		why = ": this replica cannot go on; connect again\n\n"
+		if refusals[e.Code].status == http.StatusUnauthorized {
+			why = ": " + string(e.Code) + "; connect again with a key that is good\n\n"
+		}
 	}
 	if err := s.send([]byte(why)); err != nil {
 		s.log.DebugContext(ctx, "the end of a stream was not written", "request_id", requestID(s.r), "error", err)

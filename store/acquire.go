@@ -26,7 +26,7 @@ func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (lock.Grant,
 	out, err := s.do(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	for err == nil && out.Queued {
-		s.seats.joined(t, placeOf(out, a.LeaseID))
+		s.seats.joined(t, out.place)
 		out, err = s.await(ctx, t, over.C, a.Keep)
 	}
 	if err == nil && ctx.Err() != nil {
@@ -96,16 +96,6 @@ func (s *Store) giveBack(l lock.Leave) {
 	if undecided(err) && s.ctx.Err() == nil {
 		s.log.Warn("could not leave the queue for a call that is over", "lock", l.Name, "error", err)
 	}
-}
-
-// placeOf returns the place of the lease id in the queue that was decided on.
-func placeOf(o outcome, id lock.LeaseID) int64 {
-	for _, w := range o.Locks[0].Queue {
-		if w.Want.ID == id {
-			return w.Place
-		}
-	}
-	return 0
 }
 
 // tell tells those who were promoted, here in memory and elsewhere by a

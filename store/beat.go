@@ -24,12 +24,13 @@ const (
 // finds out which of them need not wait any more. That is the safety net below
 // every notification: with nothing else, everybody is served.
 func (s *Store) beats() {
-	var silent trouble
+	var silent, blind trouble
 	last := time.Now()
 	for s.sleep(jittered(beatPause)) {
 		began := time.Now() // the sign of life counts from no later
 		err := s.beatOnce()
 		s.troubled(&silent, "saying that this replica lives", err)
+		s.watchEpoch(&blind)
 		if err != nil {
 			s.outage.note()
 			continue

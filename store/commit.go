@@ -51,8 +51,9 @@ func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []o
 		}
 		return calls, f, err
 	}
+	s.epochs.note(t.epoch, t.greatest)
 	s.sweep.note(outcomes)
-	s.crowd.note(outcomes)
+	s.crowd.note(t.locks)
 	for i, c := range calls {
 		c.Answer(outcomes[i], nil)
 	}

@@ -1,6 +1,10 @@
 package store
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/paddock-lock/paddock/lock"
+)
 
 // A crowd knows, as well as this replica can, which locks have more than an
 // anchor: leases side by side, or waiters. A batch reads what is beside those in
@@ -26,20 +30,18 @@ func (c *crowd) of(names []string) []string {
 	return of
 }
 
-// note hears what was decided.
-func (c *crowd) note(outcomes []outcome) {
+// note hears how locks are now.
+func (c *crowd) note(locks map[string]lock.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, o := range outcomes {
-		for _, s := range o.Locks {
-			if crowded(s) {
-				if c.names == nil {
-					c.names = make(map[string]bool)
-				}
-				c.names[s.Name] = true
-			} else if len(c.names) > 0 {
-				delete(c.names, s.Name)
+	for name, s := range locks {
+		if crowded(s) {
+			if c.names == nil {
+				c.names = make(map[string]bool)
 			}
+			c.names[name] = true
+		} else if len(c.names) > 0 {
+			delete(c.names, name)
 		}
 	}
 }

@@ -62,15 +62,21 @@ func fateOfCommit(err error) fate {
 	return unknown
 }
 
-// readOnly is whether err says that the connection leads to a standby.
+// readOnly is whether err says that the connection leads to a standby: one writes
+// nothing, and knows no place in a log of its own.
 func readOnly(err error) bool {
 	pg := new(pgconn.PgError)
-	return errors.As(err, &pg) && pg.Code == "25006"
+	return errors.As(err, &pg) && (pg.Code == "25006" || pg.Code == "55000")
 }
 
 func unavailable(cause error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
 		Detail: "The database does not answer in time. Nothing was changed; try again."}
+}
+
+func noStandby() error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: errNoStandby,
+		Detail: "The database has no standby to confirm what is decided, which this service was told to need. Nothing was changed; try again."}
 }
 
 // departed is the error of a caller that left while it waited. Nobody may be there

@@ -26,9 +26,17 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	if ctx.Err() != nil || s.ctx.Err() != nil {
 		return lock.Fenced{}, unavailable(context.Cause(ctx))
 	}
+	select {
+	case s.fencers <- struct{}{}:
+	case <-ctx.Done():
+		return lock.Fenced{}, unavailable(context.Cause(ctx))
+	}
 	// A group of one, so that a caller who leaves cancels no commit and is told
 	// whether the write may have been done.
-	g := batch.New(1, 1, func(calls []*fencedCall) { s.runFenced(calls[0]) })
+	g := batch.New(1, 1, func(calls []*fencedCall) {
+		defer func() { <-s.fencers }()
+		s.runFenced(calls[0])
+	})
 	f, err := g.Do(ctx, w)
 	return f, leftEarly(err)
 }
@@ -59,10 +67,14 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 		return lock.Fenced{}, err
 	}
 	defer conn.Release()
-	before, guard, now, err := loadFenced(ctx, conn.Conn(), w)
+	known := s.epochs.known()
+	before, guard, now, e, err := loadFenced(ctx, conn.Conn(), w)
+	if err == nil {
+		err = e.check(known)
+	}
 	if err != nil {
 		rollback(conn.Conn())
-		return lock.Fenced{}, err
+		return lock.Fenced{}, s.mendedFenced(err)
 	}
 	after, err := applyFenced(w, before, guard, now)
 	if err != nil {
@@ -88,7 +100,7 @@ func applyFenced(w lock.FencedWrite, before lock.Fenced, guard lock.State, now t
 }
 
 // loadFenced returns the resource, and of the lock what the write rests on.
-func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, guard lock.State, now time.Time, err error) {
+func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, guard lock.State, now time.Time, e epoch, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
 	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
@@ -97,6 +109,10 @@ func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock
 			return err
 		}
 		return nil // a lock never used has granted no token
+	})
+	b.Queue(sqlEpoch).QueryRow(func(row pgx.Row) (err error) {
+		e, err = scanEpoch(row)
+		return err
 	})
 	if w.Slot > 0 {
 		b.Queue(sqlReadSlot, w.Lock, w.Slot).Query(func(rows pgx.Rows) error {
@@ -114,7 +130,7 @@ func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock
 	b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &f) })
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	err = conn.SendBatch(ctx, b).Close()
-	return f, guard, now.UTC(), err
+	return f, guard, now.UTC(), e, err
 }
 
 func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.Fenced) error {

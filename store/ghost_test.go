@@ -108,7 +108,7 @@ func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := errors.Join(migrations.Down(t.Context(), url, 1), migrations.Up(t.Context(), url)); err != nil {
+	if err := errors.Join(migrations.Down(t.Context(), url, int(migrations.Latest())-1), migrations.Up(t.Context(), url)); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, url)

@@ -24,6 +24,10 @@ func (t *tx) load(ctx context.Context, w *wanted) error {
 	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
 	b.Queue(sqlCreateAnchors, w.names)
 	b.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)
+	b.Queue(sqlEpoch).QueryRow(func(row pgx.Row) (err error) {
+		t.epoch, err = scanEpoch(row)
+		return err
+	})
 	b.Queue(sqlMark, markSpace)
 	if len(w.crowded) > 0 {
 		queueCrowd(b, w.crowded, w.lenience, crowd)
@@ -38,6 +42,9 @@ func (t *tx) load(ctx context.Context, w *wanted) error {
 		return err
 	}
 	t.now = t.now.UTC()
+	if err := t.epoch.check(w.known); err != nil {
+		return err
+	}
 	if len(t.locks) < len(w.names) {
 		return errVanished
 	}

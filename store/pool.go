@@ -29,7 +29,9 @@ const (
 	fewestConns = 4 + choreConns
 )
 
-func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
+// openPool connects. Pooled says that a pooler in transaction mode stands between:
+// through it a statement that was prepared may be on another connection the next time.
+func openPool(ctx context.Context, databaseURL string, pooled bool) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("the database URL: %w", err)
@@ -45,6 +47,9 @@ func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "paddock"
+	}
+	if pooled && !strings.Contains(databaseURL, "default_query_exec_mode") {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	config.ConnConfig.OnNotice = noteUnconfirmed
 	config.ConnConfig.DialFunc = dial
@@ -100,5 +105,9 @@ func (s *Store) Ready(ctx context.Context) error {
 		return fmt.Errorf("the schema is at version %d (dirty: %t), this binary needs %d: run paddock migrate up",
 			version, dirty, migrations.Latest())
 	}
-	return nil
+	e, err := scanEpoch(s.pool.QueryRow(ctx, sqlEpoch))
+	if err == nil && e.quorum && !e.replicates {
+		err = errNoStandby
+	}
+	return err
 }

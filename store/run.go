@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ type wanted struct {
 	refs           []int64
 	tokens, events int
 	lenience       time.Duration // see outage
+	known          known         // of the database's epochs
 }
 
 // want says what the calls need. At a crowded lock each of them may promote a
@@ -41,7 +43,7 @@ func (s *Store) want(calls []*call) *wanted {
 	}
 	slices.Sort(w.names)
 	w.names = slices.Compact(w.names)
-	w.lenience = s.outage.lenience()
+	w.lenience, w.known = s.outage.lenience(), s.epochs.known()
 	if w.crowded = s.crowd.of(w.names); len(w.crowded) > 0 {
 		w.tokens += len(calls)
 		w.events += 2 * len(calls)
@@ -73,6 +75,13 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 			calls = onBlocked(calls)
 			continue
 		}
+		if errors.Is(err, errNoStandby) {
+			refuse(calls, noStandby())
+			return
+		}
+		if s.mended(err) {
+			continue
+		}
 		s.outage.note()
 		s.log.Warn("trying a batch again", "error", err, "calls", len(calls))
 		if readOnly(err) {
@@ -100,6 +109,9 @@ func (s *Store) runAlone(calls []*call, err error, onBlocked func([]*call) []*ca
 // attempt runs the calls whose callers are still there in one transaction and
 // answers them. If that fails, it returns those and what is known of it.
 func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
+	if err := s.epochs.known().covers(calls); err != nil {
+		return calls, again, err
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)
@@ -134,7 +146,7 @@ func (t *tx) decide(ctx context.Context, calls []*call, w *wanted) ([]outcome, e
 			return nil, err
 		}
 	}
-	return outcomes, nil
+	return outcomes, t.epoch.covers(t.longest)
 }
 
 // undo rolls back as well as it can; the pool drops a connection that is not idle.

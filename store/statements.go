@@ -53,6 +53,20 @@ var (
 	sqlSaveFenced   = statement("save_fenced")
 	sqlReadFenced   = statement("read_fenced")
 
+	sqlEpoch          = statement("epoch")
+	sqlRaiseLongest   = statement("raise_longest")
+	sqlLockEpochs     = statement("lock_epochs")
+	sqlBeginEpoch     = statement("begin_epoch")
+	sqlExtendEpoch    = statement("extend_epoch")
+	sqlJump           = statement("jump")
+	sqlRebaseLeases   = statement("rebase_leases")
+	sqlRebaseLocks    = statement("rebase_locks")
+	sqlRebaseWaiters  = statement("rebase_waiters")
+	sqlRebaseReplicas = statement("rebase_replicas")
+	sqlListEpochs     = statement("list_epochs")
+	sqlOpenEpoch      = statement("open_epoch")
+	sqlRequireQuorum  = statement("require_quorum")
+
 	sqlSchemaVersion = statement("schema_version")
 )
 

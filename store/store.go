@@ -48,7 +48,8 @@ type Options struct {
 	MaxWaiters int
 	// NoListen is for a database that is behind a pooler in transaction mode,
 	// through which nothing can be heard of other replicas. Those who wait are then
-	// served by asking again and again, up to a second late.
+	// served by asking again and again, up to a second late. Nothing is prepared then,
+	// unless the URL has a default_query_exec_mode of its own.
 	NoListen bool
 	// KeepEvents is for how long events are kept, at least. It is also how long a
 	// call may be repeated after its lease has ended. Zero: a week.
@@ -112,6 +113,7 @@ type Store struct {
 	sweep  *sweep
 	crowd  crowd
 	outage outage
+	epochs epochs
 
 	self        lock.Replica
 	seats       *seats
@@ -121,6 +123,9 @@ type Store struct {
 
 	late   chan struct{} // has a value for each commit that takes long
 	guests chan struct{} // has a value for each connection that reads or fenced writes have
+	// fencers has a value for each fenced write. There are fewer than guests, where that
+	// can be, so that reads go on while every commit waits for a standby.
+	fencers chan struct{}
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -141,6 +146,10 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.lookAtEpoch(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("which database this is: %w", err)
+	}
 	s.work.Go(s.sweepEnds)
 	s.work.Go(func() { s.takeCensus(o.KeepIdle) })
 	s.work.Go(func() { s.pruneEvents(o.KeepEvents) })
@@ -155,7 +164,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 
 // connect returns a Store that decides, and does nothing unasked.
 func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
-	pool, err := openPool(ctx, databaseURL)
+	pool, err := openPool(ctx, databaseURL, o.NoListen)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +174,7 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	s.sweep, s.seats, s.notices, s.tail = newSweep(), newSeats(o.MaxWaiters), newNotices(), newTail()
 	quarter := (pool.Config().MaxConns - choreConns) / 4
 	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
+	s.fencers = make(chan struct{}, max(quarter-1, 1))
 	for range o.Groups {
 		s.groups = append(s.groups, batch.New(maxBatch, maxQueue, s.runAhead))
 	}

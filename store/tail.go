@@ -23,7 +23,7 @@ const (
 	// tailLinger is for how long they are read after the last who watched has left.
 	tailLinger = 5 * time.Second
 	// maxWatchers is how many may watch one replica at once.
-	maxWatchers = 1000
+	maxWatchers = 5000
 )
 
 // A tail is the end of the events, for those who watch: one reads the table, and

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,7 @@ import (
 type outcome struct {
 	lock.Decision
 	began time.Time
+	place int64 // of the call in the queue, if it waits
 }
 
 // until turns an instant of the database's clock into one of this process's,
@@ -36,10 +38,13 @@ type tx struct {
 	locks  map[string]lock.State
 	before map[string]lock.State // the locks that were crowded, as they were loaded
 	ended  map[lock.LeaseRef]lock.Event
+	epoch  epoch
 
-	changed map[string]bool
-	events  eventRows
-	confirm bool // somebody is told that something is so
+	greatest int64         // of the tokens taken
+	longest  time.Duration // TTL and grace of a lease that is granted or renewed
+	changed  map[string]bool
+	events   eventRows
+	confirm  bool // somebody is told that something is so
 
 	drawing error // that the decision could not draw what it needed
 }
@@ -54,7 +59,7 @@ func newTx(conn *pgx.Conn, self lock.Replica) *tx {
 // apply has the command decide, on the locks as the commands before left them.
 func (t *tx) apply(ctx context.Context, cmd lock.Command) (outcome, error) {
 	v := lock.View{
-		Now: t.now, Self: t.self, Ended: t.ended,
+		Now: t.now, Self: t.self, Ended: t.ended, ClosedUntil: t.epoch.closedUntil,
 		Tokens: func() lock.Token { return t.token(ctx) },
 	}
 	for _, name := range cmd.Names() {
@@ -79,8 +84,43 @@ func (t *tx) apply(ctx context.Context, cmd lock.Command) (outcome, error) {
 		t.locks[s.Name] = s
 		t.changed[s.Name] = t.changed[s.Name] || d.Changed
 	}
+	t.longest = max(t.longest, longestOf(d))
 	t.confirm = t.confirm || d.Changed || confirms(cmd, d)
-	return outcome{Decision: d, began: t.began}, nil
+	return t.outcome(cmd, d), nil
+}
+
+// outcome returns what the command's caller needs of the decision. The queue is not
+// part of it, except to tell how long it is: as many as a batch has calls would have as
+// many queues be kept until it is committed.
+func (t *tx) outcome(cmd lock.Command, d lock.Decision) outcome {
+	o := outcome{Decision: d, began: t.began}
+	switch c := cmd.(type) {
+	case lock.Revoke:
+		return o
+	case lock.Acquire:
+		o.place = placeOf(d, c.LeaseID)
+	case lock.Claim:
+		o.place = placeOf(d, c.LeaseID)
+	}
+	o.Locks = slices.Clone(d.Locks)
+	for i := range o.Locks {
+		o.Locks[i].Queue = nil
+	}
+	return o
+}
+
+// placeOf returns the place of the lease id in the queue that was decided on, zero if
+// it has none. Who came last is at the end.
+func placeOf(d lock.Decision, id lock.LeaseID) int64 {
+	if !d.Queued {
+		return 0
+	}
+	for _, w := range slices.Backward(d.Locks[0].Queue) {
+		if w.Want.ID == id {
+			return w.Place
+		}
+	}
+	return 0
 }
 
 // confirms is whether somebody rests on the answer. A sweep has nobody to answer,
@@ -104,6 +144,7 @@ func (t *tx) token(ctx context.Context) lock.Token {
 	}
 	token := t.tokens[0]
 	t.tokens = t.tokens[1:]
+	t.greatest = max(t.greatest, token)
 	return lock.Token(token)
 }
 

@@ -79,9 +79,15 @@ func open(t *testing.T, browser context.Context, y *yard) *tab {
 	mux := http.NewServeMux()
 	mux.Handle("/ui/", web.New(web.Options{Locks: y}))
 	mux.Handle("GET /v1/events/stream", y.feed)
-	b := &tab{T: t, server: httptest.NewServer(mux)}
+	return show(t, browser, mux)
+}
+
+// show opens a tab for the pages of a server.
+func show(t *testing.T, browser context.Context, h http.Handler, o ...chromedp.ContextOption) *tab {
+	t.Helper()
+	b := &tab{T: t, server: httptest.NewServer(h)}
 	t.Cleanup(b.server.Close)
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(browser, o...)
 	t.Cleanup(cancel)
 	b.do(ctx)
 	if err := chromedp.Listen(ctx, b.listen); err != nil {

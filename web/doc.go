@@ -1,9 +1,11 @@
 // Package web is the admin page: what is held, by whom, for how long still, who
 // waits for it and for what, and a way to revoke a lease. It sits in front of any
-// [lock.Service] and imports nothing but that and the standard library.
+// [lock.Service] and knows its reader by the API key in the context, if there is one
+// (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &state= &holder= &cursor= &refresh=5
 //	GET  /ui/locks/{name}              one lock: its leases, its queue, what happens; ?all=1 &refresh=5 &back=
+//	GET  /ui/login                     asks for an API key; ?why= &back=
 //	GET  /ui/revoke                    asks before it revokes; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then leads back to where it was asked for
 //	GET  /ui/assets/{version}/{file}   style sheets, scripts and icon
@@ -46,10 +48,21 @@
 // the page, and a POST from another origin is refused. No lease_id gets here,
 // since neither a [lock.Lock] nor a [lock.Queue] has one.
 //
+// # Who reads
+//
+// Where the service asks for keys, whoever mounts this lets nobody through to it without
+// a good one, but to the form of /ui/login and the assets, and puts the key into the
+// context. The form posts key and back to its own address, and that of every page posts
+// to /ui/logout: both are for whoever mounts this to read, so that no key and no
+// cookie gets here. A page says whose key it is shown to, offers to revoke to those alone
+// who may, and lists what the key covers where it is asked for more. The lock.Service,
+// which is an access.Guard then, refuses all that is not allowed, and the page shows
+// why. A reader whose key is good no longer is led to the form, at the next refresh
+// at the latest.
+//
 // # Not given
 //
-// It knows no users: whoever reaches it may revoke. Keeping others out is for
-// whoever mounts it. A page is true as of the instant that it names, and a lease
+// Where no keys are asked for, whoever reaches the page may revoke. A page is true as of the instant that it names, and a lease
 // shown as ended may have been renewed since. The leases and the queue of a lock are
 // looked at one after the other, so for a moment one may be in both, or in
 // neither. Of what happened it tells what happens while the page is in view, the

@@ -23,13 +23,17 @@ type lease struct {
 	Grace    span   // after the end
 	Over     span   // until the lock may be somebody else's
 	Back     string // the place that a revocation leads back to
+
+	Revocable bool // whether the reader is offered to revoke it
 }
 
-// leasesOf returns the leases of l in the order of their slots.
-func leasesOf(l lock.Lock, back place) []lease {
+// leasesOf returns the leases of l in the order of their slots, as shown to the reader.
+func leasesOf(l lock.Lock, back place, to reader) []lease {
 	leases := make([]lease, 0, len(l.Leases))
 	for _, h := range l.Leases {
-		leases = append(leases, leaseOf(l.Name, h, l.AsOf, back.Encode()))
+		one := leaseOf(l.Name, h, l.AsOf, back.Encode())
+		one.Revocable = to.mayRevoke()
+		leases = append(leases, one)
 	}
 	slices.SortStableFunc(leases, func(a, b lease) int { return cmp.Compare(a.Slot, b.Slot) })
 	return leases

@@ -19,13 +19,14 @@ type listPage struct {
 
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	f := filterFrom(r.URL.Query())
-	p := listPage{view: viewOf("Locks", place{filter: f}), Filter: f, Origin: originOf(r)}
+	f.Prefix = readerOf(r).within(f.Prefix)
+	p := listPage{view: viewOf(r, "Locks", place{filter: f}), Filter: f, Origin: originOf(r)}
 	status := http.StatusOK
 	page, err := u.locks.Locks(r.Context(), f.query())
 	if err != nil {
 		status = p.failed(u.problem(r, err))
 	} else {
-		p.AsOf, p.Rows, p.Next = asOf(page.Items), rowsOf(page.Items, p.Here), page.Next
+		p.AsOf, p.Rows, p.Next = asOf(page.Items), rowsOf(page.Items, p.Here, p.Reader), page.Next
 		p.Notice = u.notice(r)
 	}
 	u.show(w, r, status, "list", p)

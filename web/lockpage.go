@@ -27,7 +27,7 @@ type lockPage struct {
 
 func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	here := lockPlace(r)
-	p := lockPage{view: viewOf(here.Lock, here), Name: here.Lock, Events: address("/v1/events", here.events())}
+	p := lockPage{view: viewOf(r, here.Lock, here), Name: here.Lock, Events: address("/v1/events", here.events())}
 	status := http.StatusOK
 	if err := u.fill(r, &p); err != nil {
 		status = p.failed(u.problem(r, err))
@@ -51,7 +51,7 @@ func (u *ui) fill(r *http.Request, p *lockPage) error {
 		return err
 	}
 	p.Lock, p.AsOf, p.Sharing, p.Queue = l, earlier(q.AsOf, l.AsOf), sharingOf(l), queueOf(q, p.Here)
-	p.Leases = leasesOf(l, p.Here)
+	p.Leases = leasesOf(l, p.Here, p.Reader)
 	p.Whole = wholeOf(p.Leases)
 	if n := len(p.Leases); n > shownTogether && !p.Here.All {
 		p.Leases, p.More = p.Leases[:shownTogether], n-shownTogether
@@ -84,9 +84,10 @@ type whole struct {
 	Back  string
 }
 
-// wholeOf returns the phase of the leases, nil if they are not several with one token.
+// wholeOf returns the phase of the leases, nil if they are not several with one
+// token that may be revoked.
 func wholeOf(leases []lease) *whole {
-	if len(leases) < 2 || leases[0].Mode != lock.Shared {
+	if len(leases) < 2 || leases[0].Mode != lock.Shared || !leases[0].Revocable {
 		return nil
 	}
 	first := leases[0]

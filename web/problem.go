@@ -12,7 +12,14 @@ import (
 // are faults, or cannot be the answer to what the page asks for.
 var statuses = map[lock.Code]int{
 	lock.ErrInvalid:        http.StatusBadRequest,
+	lock.ErrKeyMissing:     http.StatusUnauthorized,
+	lock.ErrKeyInvalid:     http.StatusUnauthorized,
+	lock.ErrKeyExpired:     http.StatusUnauthorized,
+	lock.ErrRoleMissing:    http.StatusForbidden,
+	lock.ErrNameNotAllowed: http.StatusForbidden,
 	lock.ErrTokenMismatch:  http.StatusConflict,
+	lock.ErrTooManyWaiters: http.StatusTooManyRequests,
+	lock.ErrRateLimited:    http.StatusTooManyRequests,
 	lock.ErrUnavailable:    http.StatusServiceUnavailable,
 	lock.ErrUnknownOutcome: http.StatusServiceUnavailable,
 }
@@ -20,6 +27,9 @@ var statuses = map[lock.Code]int{
 // fallbacks are the words for errors that bring none of their own.
 var fallbacks = map[int]string{
 	http.StatusBadRequest:          "The request is not valid.",
+	http.StatusUnauthorized:        "Your API key is not good any more. Sign in again.",
+	http.StatusForbidden:           "Your API key does not allow this. Sign in with another.",
+	http.StatusTooManyRequests:     "This was asked for too often. Try again in a moment.",
 	http.StatusConflict:            "The lock has changed meanwhile. Look at it again.",
 	http.StatusServiceUnavailable:  "The service is not available now. Try again in a moment.",
 	http.StatusInternalServerError: "The service has failed; its log says how. Try again.",
@@ -56,12 +66,13 @@ func cause(e *lock.Error) error {
 // A problemPage is a page that has nothing else to show.
 type problemPage struct {
 	Title   string
+	Reader  reader
 	Problem string
 	Back    string // the address of the locks
 }
 
 func (u *ui) refuse(w http.ResponseWriter, r *http.Request, status int, words string) {
-	u.show(w, r, status, "problem", problemPage{Title: http.StatusText(status), Problem: words, Back: root})
+	u.show(w, r, status, "problem", problemPage{Title: http.StatusText(status), Reader: readerOf(r), Problem: words, Back: root})
 }
 
 func (u *ui) notFound(w http.ResponseWriter, r *http.Request) {

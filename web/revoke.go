@@ -12,8 +12,12 @@ const maxForm = 16 << 10
 
 // confirm asks on a page of its own. It refuses to ask about a lease that is gone.
 func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
-	p := revokePageFrom(r.URL.Query())
-	var err error
+	p := revokePageFrom(r.URL.Query(), readerOf(r))
+	err := p.Reader.mustRevoke()
+	if err != nil {
+		u.ask(w, r, p, false, err)
+		return
+	}
 	if p.Holdings, err = u.look(r, p); err != nil {
 		u.ask(w, r, p, false, err)
 		return
@@ -53,7 +57,7 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		u.badForm(w, r, err)
 		return
 	}
-	p := revokePageFrom(r.PostForm)
+	p := revokePageFrom(r.PostForm, readerOf(r))
 	if p.Since != "" {
 		if _, err := u.look(r, p); errors.Is(err, lock.ErrTokenMismatch) {
 			u.ask(w, r, p, false, err)
@@ -71,9 +75,13 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, notice{Name: c.Name, Token: c.Token, Slot: c.Slot}.done(p.Back), http.StatusSeeOther)
 }
 
-// again shows the form with the text kept. What is known of the leases may be
+// again shows the form with the text kept, unless the reader may never revoke it. What is known of the leases may be
 // missing: the refusal that the reader waits for is err.
 func (u *ui) again(w http.ResponseWriter, r *http.Request, p revokePage, err error) {
+	if errors.Is(err, lock.ErrRoleMissing) || errors.Is(err, lock.ErrNameNotAllowed) {
+		u.ask(w, r, p, false, err)
+		return
+	}
 	if h, lookErr := u.look(r, p); lookErr == nil {
 		p.Holdings = h
 	}

@@ -15,6 +15,7 @@ import (
 // A revokePage asks before it revokes.
 type revokePage struct {
 	Title   string
+	Reader  reader
 	Dialog  bool // whether it is the dialog of another page, which the script fills in
 	Problem string
 
@@ -29,9 +30,9 @@ type revokePage struct {
 	Form     bool   // whether there is something to revoke
 }
 
-func revokePageFrom(v url.Values) revokePage {
+func revokePageFrom(v url.Values, by reader) revokePage {
 	return revokePage{
-		Title: "Revoke a lease", Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
+		Title: "Revoke a lease", Reader: by, Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
 		Back: placeBack(v.Get("back")), Reason: v.Get("reason"), Form: true,
 	}
 }

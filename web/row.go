@@ -23,12 +23,12 @@ type row struct {
 	URL     string // of the lock's page
 }
 
-func rowsOf(locks []lock.Lock, here place) []row {
+func rowsOf(locks []lock.Lock, here place, to reader) []row {
 	rows := make([]row, 0, len(locks))
 	for _, l := range locks {
 		page := here
 		page.Lock = l.Name
-		leases := leasesOf(l, here)
+		leases := leasesOf(l, here, to)
 		slices.SortStableFunc(leases, func(a, b lease) int { return cmp.Compare(b.found(here.Holder), a.found(here.Holder)) })
 		n := min(len(leases), shownLeases)
 		rows = append(rows, row{

@@ -13,6 +13,7 @@ import (
 // A view is what those pages have in common that follow the service.
 type view struct {
 	Title   string
+	Reader  reader
 	Here    place
 	Notice  *notice
 	Problem string    // the service's own words; empty if there is something to show
@@ -21,15 +22,15 @@ type view struct {
 	Ask     revokePage
 }
 
-func viewOf(title string, here place) view {
-	return view{Title: title, Here: here, Stream: here.stream(), Ask: revokePage{Dialog: true}}
+func viewOf(r *http.Request, title string, here place) view {
+	return view{Title: title, Reader: readerOf(r), Here: here, Stream: here.stream(), Ask: revokePage{Dialog: true}}
 }
 
 // failed notes that the service refused to be looked at, and returns the status
 // to say so with. A page that it will never show is not followed.
 func (v *view) failed(status int, problem string) int {
 	v.Problem = problem
-	if status < http.StatusInternalServerError {
+	if status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 		v.Stream = ""
 	}
 	return status

@@ -37,14 +37,39 @@ func New(o Options) http.Handler {
 	return secured(u.sameOrigin(u.routes()))
 }
 
+// A route is something that the page answers, by a pattern of [http.ServeMux].
+type route struct {
+	pattern string
+	answer  func(*ui, http.ResponseWriter, *http.Request)
+}
+
+func routes() []route {
+	return []route{
+		{"GET /ui/{$}", (*ui).list},
+		{"GET /ui/locks/{name}", (*ui).lock},
+		{"GET /ui/login", (*ui).signIn},
+		{"GET /ui/revoke", (*ui).confirm},
+		{"POST /ui/revoke", (*ui).revoke},
+		{"GET /ui/assets/{version}/{file}", (*ui).asset},
+		{"GET /ui/", (*ui).notFound},
+	}
+}
+
+// Patterns returns what the page answers, as patterns of [http.ServeMux], so that whoever
+// mounts it can say of each who may ask for it.
+func Patterns() []string {
+	var all []string
+	for _, r := range routes() {
+		all = append(all, r.pattern)
+	}
+	return all
+}
+
 func (u *ui) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /ui/{$}", u.list)
-	mux.HandleFunc("GET /ui/locks/{name}", u.lock)
-	mux.HandleFunc("GET /ui/revoke", u.confirm)
-	mux.HandleFunc("POST /ui/revoke", u.revoke)
-	mux.HandleFunc("GET /ui/assets/{version}/{file}", u.asset)
-	mux.HandleFunc("GET /ui/", u.notFound)
+	for _, route := range routes() {
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { route.answer(u, w, r) })
+	}
 	return mux
 }
 

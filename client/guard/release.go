@@ -57,5 +57,5 @@ func releaseOnce(ctx context.Context, locks lock.Service, r lock.Release) error 
 // passing is whether the same call may succeed later.
 func passing(err error) bool {
 	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) ||
-		errors.Is(err, lock.ErrTooManyWaiters) || errors.Is(err, lock.ErrInternal)
+		errors.Is(err, lock.ErrTooManyWaiters) || errors.Is(err, lock.ErrRateLimited) || errors.Is(err, lock.ErrInternal)
 }

@@ -20,7 +20,9 @@ type commandLine struct {
 	Serve       serveCommand       `cmd:"" group:"service" help:"Run a replica of the service."`
 	Dev         devCommand         `cmd:"" group:"service" help:"Run the service with a PostgreSQL of its own, open to this machine."`
 	Migrate     migrateCommand     `cmd:"" group:"service" help:"Bring the database's schema up or down."`
+	Epoch       epochCommand       `cmd:"" group:"service" help:"Show, or say, that the database was failed over or restored."`
 	Healthcheck healthcheckCommand `cmd:"" group:"service" help:"Ask a replica whether it is ready."`
+	Key         keyCommand         `cmd:"" group:"service" help:"Say who may do what: API keys."`
 
 	Run     runCommand     `cmd:"" group:"locks" help:"Run a command while it holds a lock."`
 	Acquire acquireCommand `cmd:"" group:"locks" help:"Take a lock, or wait for it, and print the lease."`
@@ -32,6 +34,7 @@ type commandLine struct {
 	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow what happens."`
 	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
 
+	Verify  verifyCommand  `cmd:"" group:"more" help:"Prove a running service: use it hard, and check what it answers."`
 	Demo    demoCommand    `cmd:"" group:"more" help:"Show on a running service what a fencing token is for."`
 	Fence   fenceCommand   `cmd:"" group:"more" help:"Put fencing into a database of yours, where the writes land."`
 	Version versionCommand `cmd:"" group:"more" help:"Print what this binary is."`
@@ -78,6 +81,7 @@ func newParser(line *commandLine, env lookup, stdout io.Writer, more ...kong.Opt
 		kong.Description("A distributed lock service: leases with fencing tokens, over HTTP, on PostgreSQL."),
 		kong.Writers(stdout, io.Discard),
 		kong.Resolvers(environment(env)),
+		kong.Bind(env),
 		kong.ExplicitGroups(groups()),
 		kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -108,8 +112,12 @@ func misused(err error) error {
 	if strings.Contains(wrong.Error(), "://") {
 		return usagef("a URL stands where none is expected, and is not repeated here (see %s --help)", help)
 	}
-	return usagef("%s (see %s --help)", uuids.ReplaceAllString(wrong.Unwrap().Error(), "(a UUID, not repeated here)"), help)
+	said := uuids.ReplaceAllString(wrong.Unwrap().Error(), "(a UUID, not repeated here)")
+	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(said, "(an API key, not repeated here)"), help)
 }
+
+// apiKeys finds what may be an API key.
+var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
 
 // uuids finds what may be a lease_id, which is a secret.
 var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -44,7 +44,7 @@ func TestAConnectionThatIsCutAtTheMomentOfPromotionHoldsNobodyUp(t *testing.T) {
 		most = max(most, tries)
 	}
 	s.release(s.replicas[0], holder.ID)
-	s.tell(s.proven(locktest.Rules{}), told, most)
+	s.tell(s.proven(history.Rules{}), told, most)
 }
 
 // tell logs how often who came first.

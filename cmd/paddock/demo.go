@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -17,7 +16,8 @@ import (
 const storyLimit = 30 * time.Second
 
 type demoCommand struct {
-	URL string        `default:"http://127.0.0.1:8080" variable:"PADDOCK_URL" help:"Base URL of the service."`
+	serviceFlags
+
 	TTL time.Duration `name:"ttl" default:"1s" help:"TTL of the lease that is slept through."`
 }
 
@@ -30,11 +30,11 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.TTL+storyLimit, fmt.Errorf("the story was not over after %v", c.TTL+storyLimit))
 	defer cancel()
-	locks, err := client.New(client.Options{BaseURL: c.URL})
+	locks, err := c.within(lookWithin)
 	if err != nil {
-		return usagef("--url: %w", err) // which may hold a password, and is not repeated
+		return err
 	}
-	s := &story{locks: locks, url: c.URL, ttl: c.TTL, out: p.stdout, name: "demo:" + uuid.NewString()[:8]}
+	s := &story{locks: locks, service: c.serviceFlags, ttl: c.TTL, out: p.stdout, name: "demo:" + uuid.NewString()[:8]}
 	if err := s.tell(ctx); err != nil {
 		return fmt.Errorf("the demo failed: %w", err)
 	}
@@ -44,18 +44,18 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 // A story is one run of the demo. Lock and resource are named alike, and
 // nobody else knows the name.
 type story struct {
-	locks lock.Service
-	url   string
-	ttl   time.Duration
-	out   io.Writer
-	name  string
+	locks   lock.Service
+	service serviceFlags
+	ttl     time.Duration
+	out     io.Writer
+	name    string
 }
 
 func (s *story) tell(ctx context.Context) error {
 	if _, err := s.locks.Lock(ctx, s.name); err != nil {
-		return fmt.Errorf("looking for a service at %s (paddock dev runs one): %w", s.url, err)
+		return fmt.Errorf("looking for a service at %s (paddock dev runs one): %w", s.service.URL, err)
 	}
-	s.say("Two workers, one lock, one resource (both called %s), at %s\n", s.name, s.url)
+	s.say("Two workers, one lock, one resource (both called %s), at %s\n", s.name, s.service.URL)
 	a, err := s.startWorker(ctx)
 	if err != nil {
 		return err

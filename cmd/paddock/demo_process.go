@@ -39,7 +39,8 @@ func (s *story) startWorker(ctx context.Context) (*worker, error) {
 	}
 	w := &worker{}
 	ctx, w.cancel = context.WithCancel(ctx)
-	w.cmd = exec.CommandContext(ctx, self, "demo-worker", "--url", s.url, "--name", s.name, "--ttl", s.ttl.String())
+	w.cmd = exec.CommandContext(ctx, self, append([]string{"demo-worker", "--name", s.name, "--ttl", s.ttl.String()}, s.service.again()...)...)
+	w.cmd.Env = append(os.Environ(), s.service.secrets()...)
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w.cmd.Stderr = &w.stderr
 	out, err := w.cmd.StdoutPipe()

@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // A demoWorkerCommand is worker A of the demo, which starts it.
 type demoWorkerCommand struct {
-	URL  string        `required:""`
+	serviceFlags
+
 	Name string        `required:""`
 	TTL  time.Duration `name:"ttl" required:""`
 }
@@ -23,7 +23,7 @@ type demoWorkerCommand struct {
 // refused. It does what careless workers do: once it has the lock, it never asks
 // whether it still has. What it does it reports as deeds.
 func (c *demoWorkerCommand) Run(ctx context.Context, p *program) error {
-	locks, err := client.New(client.Options{BaseURL: c.URL})
+	locks, err := c.within(lookWithin)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (c *devCommand) begin(ctx context.Context, p *program, listener net.Listene
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
-	return p.serve(ctx, url, c.settings, listener, true)
+	return p.serve(ctx, url, c.settings, listener, opening{localNames: true})
 }
 
 var errDatabaseEnded = errors.New("PostgreSQL has ended on its own")

@@ -10,10 +10,12 @@
 //	demo         show on a running service what a fencing token is for
 //	migrate      bring the database's schema up, down, or tell its version
 //	healthcheck  ask a replica whether it is ready
+//	key          make, list and revoke the API keys of a service
 //	version      what this binary is
 //
-// Every flag of serve but --no-auth can be given in the environment as well; the
-// flag wins, and an empty variable counts as none. Data goes to standard output,
+// Every flag of serve but --no-auth and --plain-http can be given in the environment as well;
+// the flag wins, and an empty variable counts as none. API keys are never arguments: they are
+// in PADDOCK_KEY, or in a file. Data goes to standard output,
 // words, the log and the reasons of failures to standard error.
 //
 // # Exit codes
@@ -25,7 +27,7 @@
 //	70   a fault of the service
 //	75   not acquired: somebody else has the lock
 //	76   the lease was lost
-//	77   the service does not allow it
+//	77   the service does not allow it: no API key, a bad one, or one that is not good for this
 //	126  run: the command cannot be executed
 //	127  run: there is no such command
 //

@@ -8,7 +8,12 @@ func (serveCommand) Help() string {
 
     export PADDOCK_DATABASE_URL=postgres://paddock:secret@db.example/paddock
     paddock migrate up
-    paddock serve`
+    paddock serve
+
+For other machines to reach it, with API keys and over TLS:
+
+    paddock key new --auth-file keys.json --role admin me
+    paddock serve --listen :8443 --auth-file keys.json --tls-cert cert.pem --tls-key key.pem`
 }
 
 // Help shows how to use it.

@@ -50,11 +50,12 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &f):
 		return f.code
-	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters):
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrRateLimited):
 		return exitNotAcquired
 	case errors.Is(err, lock.ErrLeaseLost):
 		return exitLeaseLost
-	case errors.Is(err, server.ErrCrossOrigin):
+	case errors.Is(err, lock.ErrKeyMissing), errors.Is(err, lock.ErrKeyInvalid), errors.Is(err, lock.ErrKeyExpired),
+		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrCapacityMismatch),
 		errors.Is(err, server.ErrNoRoute):

@@ -119,13 +119,13 @@ func TestWatchFailsIfTheOutageOutlastsIt(t *testing.T) {
 	d.refuses(exitUnreachable, []string{"trying again", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
 }
 
-// A history is a lock.Service that has only events, in pages.
-type history struct {
+// An oldNews is a lock.Service that has only events, in pages.
+type oldNews struct {
 	lock.Service
 	pages []lock.Page[lock.Event]
 }
 
-func (h *history) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (h *oldNews) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	page := h.pages[0]
 	h.pages = h.pages[1:]
 	return page, nil
@@ -133,7 +133,7 @@ func (h *history) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.E
 
 func TestWatchSaysWhereEventsAreMissing(t *testing.T) {
 	t.Parallel()
-	past := &history{pages: []lock.Page[lock.Event]{
+	past := &oldNews{pages: []lock.Page[lock.Event]{
 		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Left, Holder: "me"}}, Next: "41", Gap: true},
 	}}
 	var printed, said bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -26,7 +26,7 @@ func TestTwoHundredWaitersAreServedInTheOrderInWhichTheyJoined(t *testing.T) {
 
 	r.visited(s, holders)
 	r.sound(s, 1)
-	s.wokeOneEach(s.proven(locktest.Rules{}))
+	s.wokeOneEach(s.proven(history.Rules{}))
 	f.told(s)
 }
 
@@ -41,7 +41,7 @@ func TestReplicasThatCannotListenServeInOrderToo(t *testing.T) {
 
 	r.visited(s, holders)
 	r.sound(s, 1)
-	s.proven(locktest.Rules{})
+	s.proven(history.Rules{})
 }
 
 // line has the holders join the queue one after another, each with a replica at

@@ -31,6 +31,8 @@ func refused(err error) error {
 		return usagef("%s: %s", flagOf(e.Field), e.Detail)
 	case e.Code == lock.ErrHeld && e.Holder != "":
 		return &failure{exitNotAcquired, errors.New(heldBy(e))}
+	case e.Code == lock.ErrKeyMissing:
+		return &failure{exitNotAllowed, errors.New("the service asks for an API key: put it into PADDOCK_KEY, or into a file and give --key-file")}
 	case e.Reason != "":
 		return &failure{exitCode(err), fmt.Errorf("%w The reason given: %s", err, legible(e.Reason))}
 	}

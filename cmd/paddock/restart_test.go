@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -46,7 +46,7 @@ func TestTheWaitersOfAKilledReplicaArePassedOverAndFindTheirPlaces(t *testing.T)
 	s.release(other, sixth.LeaseID)
 	s.turns.Wait()
 	r.visited(s, line)
-	s.proven(locktest.Rules{Passed: true})
+	s.proven(history.Rules{Passed: true})
 }
 
 // comeBack has the callers, who were not granted the lock, ask again in any order,
@@ -87,7 +87,7 @@ func TestAReplicaThatStopsSendsItsWaitersToAnotherWhereTheirPlacesAre(t *testing
 	s.release(other, holder.ID)
 	s.turns.Wait()
 	r.visited(s, line)
-	s.proven(locktest.Rules{Passed: true})
+	s.proven(history.Rules{Passed: true})
 }
 
 func TestWaitersOutliveTheCrashOfTheDatabase(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWaitersOutliveTheCrashOfTheDatabase(t *testing.T) {
 	s.turns.Wait()
 	r.visited(s, line)
 	r.sound(s, 1)
-	s.proven(locktest.Rules{})
+	s.proven(history.Rules{})
 }
 
 // An insistent service is for callers who ask again, of another replica each time,

@@ -69,7 +69,8 @@ func (f retryFlags) limit() time.Duration { return max(f.Retry, time.Nanosecond)
 
 // isOutage is whether the same call again may be answered better.
 func isOutage(err error) bool {
-	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrTooManyWaiters)
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) ||
+		errors.Is(err, lock.ErrTooManyWaiters) || errors.Is(err, lock.ErrRateLimited)
 }
 
 // A pace is how the time between two calls grows. It is as long as the service asks

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
@@ -17,22 +20,27 @@ const usualAddress = "127.0.0.1:8080"
 type serveCommand struct {
 	database
 	settings
+	accessFlags
 
-	Listen  string `default:"127.0.0.1:8080" variable:"PADDOCK_LISTEN" help:"Address to listen on; beyond loopback only with --no-auth."`
-	NoAuth  bool   `help:"Serve whoever can reach the address, under any name: there are no API keys yet. A flag only, so that no inherited variable opens the door."`
+	Listen  string `default:"127.0.0.1:8080" variable:"PADDOCK_LISTEN" help:"Address to listen on; beyond loopback only with --auth-file and TLS, or with --no-auth."`
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Bring the schema up to date first."`
 }
 
 // Run serves until ctx ends. What it can find wrong with the command line it
 // finds before it touches the database, and it listens only once it can answer.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
-	if err := c.check(); err != nil {
+	if err := cmp.Or(c.settings.check(), c.accessFlags.check()); err != nil {
 		return err
 	}
 	address, err := c.address(ctx)
 	if err != nil {
 		return err
 	}
+	open, err := c.open(p.log)
+	if err != nil {
+		return err
+	}
+	defer open.close()
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
 	}
@@ -40,15 +48,14 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.serve(ctx, c.URL, c.settings, listener, !c.NoAuth)
+	listener = open.certificates.listen(capped(listener, c.MaxConnections, p.log))
+	return p.serve(ctx, c.URL, c.settings, listener, open)
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
-	address, err := checkAddress(ctx, c.Listen, c.NoAuth)
+	address, err := checkAddress(ctx, c.Listen, c.mayLeave())
 	if errors.Is(err, errBeyondLoopback) {
-		return "", usagef("refusing to listen on %s: %w, there are no API keys yet, and so whoever does could take, "+
-			"release and revoke every lock. Listen on loopback (--listen %s); or, if nobody but those you trust can reach "+
-			"the address, say --no-auth", c.Listen, err, usualAddress)
+		return "", usagef("refusing to listen on %s: %w, %s", c.Listen, err, c.whyNot())
 	}
 	return address, err
 }
@@ -70,18 +77,24 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 
 // serve runs the service on listener until ctx ends: it then takes no more
 // requests, finishes those it has, and leaves the database. It closes listener.
-// With localNames it answers to no name but localhost.
-func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, localNames bool) error {
-	locks, err := store.Open(ctx, databaseURL, s.store(p.log))
+func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, open opening) error {
+	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
-	defer locks.Close()
+	defer stored.Close()
+	var locks lock.Service = stored
+	if open.keys != nil {
+		locks = access.Guard(stored, open.limits())
+	}
 	service := server.New(server.Options{
-		Locks: locks, Ready: locks.Ready, Drain: locks.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
-		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay, LocalNames: localNames,
+		Locks: locks, Ready: stored.Ready, Drain: stored.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
+		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
+		Keys: open.keys, SecureCookies: open.PlainHTTP, LocalNames: open.localNames,
+		MaxStreams: open.MaxStreams, StreamsPerKey: open.StreamsPerKey,
 	})
-	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version)
+	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version,
+		"keys", open.keys != nil, "tls", open.certificates != nil, "mutual_tls", open.TLSClientCA != "")
 	err = service.Serve(ctx, listener)
 	p.log.Info("stopped")
 	return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -172,7 +173,7 @@ func (s *scene) held(holders ...string) lock.Lock {
 
 // proven reads the lock's events until nobody waits, and ends the test unless they
 // prove its rules.
-func (s *scene) proven(name string, r Rules) []lock.Event {
+func (s *scene) proven(name string, r history.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event
 	from, open := &reader{s, lock.EventQuery{Name: name, Limit: lock.MaxLimit}}, r

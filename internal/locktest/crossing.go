@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -67,7 +68,7 @@ func crossFree(s *scene) {
 		s.must(s.release(next.has()))
 	}
 	s.remain()
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func crossNext(s *scene) {
@@ -82,7 +83,7 @@ func crossNext(s *scene) {
 	}
 	s.must(s.release(g))
 	s.remain()
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func crossOver(s *scene) {
@@ -102,7 +103,7 @@ func crossOver(s *scene) {
 		s.must(s.release(s.granted(lock.Acquire{})))
 		s.stand()
 	}
-	s.proven(s.name, Rules{Passed: true}) // one whose time is over while it has not said so
+	s.proven(s.name, history.Rules{Passed: true}) // one whose time is over while it has not said so
 }
 
 // crossRandom has callers come and go while one goes through with it each time.
@@ -123,5 +124,5 @@ func crossRandom(s *scene) {
 	})
 	s.must(s.release(s.calls(lock.Acquire{Holder: "the last", Wait: lock.LongestWait}).has()))
 	s.remain()
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -61,7 +62,7 @@ func crowdOfTwo(s *scene) {
 	if got := r.count.Load(); got != 2*rounds {
 		s.Errorf("%d visits were counted, want %d", got, 2*rounds)
 	}
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func crowdOfPermits(s *scene) {
@@ -89,7 +90,7 @@ func crowdOfPermits(s *scene) {
 		return nil
 	})
 	s.held()
-	s.fair(s.proven(s.name, Rules{Capacity: threePermits}), workers)
+	s.fair(s.proven(s.name, history.Rules{Capacity: threePermits}), workers)
 }
 
 func crowdOfReaders(s *scene) {
@@ -117,7 +118,7 @@ func crowdOfReaders(s *scene) {
 		return nil
 	})
 	s.held()
-	s.fair(s.proven(s.name, Rules{}), readers+writers)
+	s.fair(s.proven(s.name, history.Rules{}), readers+writers)
 }
 
 func crowdOfWriters(s *scene) {
@@ -133,7 +134,7 @@ func crowdOfWriters(s *scene) {
 		}
 		return nil
 	})
-	s.fair(s.proven(s.name, Rules{}), workers)
+	s.fair(s.proven(s.name, history.Rules{}), workers)
 }
 
 // fair ends the test if anybody saw more grants to others while it waited than two

@@ -24,10 +24,10 @@
 // # Histories
 //
 // The events of a lock prove by themselves that its rules were kept, if they were:
-// no conflicting leases at once, nobody overtaken, nobody forgotten. [CheckHistory]
+// no conflicting leases at once, nobody overtaken, nobody forgotten. Package history
 // reads such a proof; whatever a test does to a lock, in whatever crowd, ends with
 // one. It asks for more than a Service must promise on bad days: a waiter whose
-// replica has fallen silent is passed over, which [Rules] must be told to allow.
+// replica has fallen silent is passed over, which [history.Rules] must be told to allow.
 //
 // # Not tested
 //

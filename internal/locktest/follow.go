@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -191,7 +192,7 @@ func followMany(s *scene) {
 	}
 	s.must(<-failed)
 	for name, events := range of {
-		if err := CheckHistory(events); err != nil || len(events) != 2*rounds {
+		if err := (history.Rules{}).Check(events); err != nil || len(events) != 2*rounds {
 			s.Errorf("%s has %d events, want %d: %v", name, len(events), 2*rounds, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -63,7 +64,7 @@ func permitCapacity(s *scene) {
 	if l := s.held(); l.Capacity != 0 || l.Phase != lock.Free {
 		s.Errorf("with all permits back the lock is %+v", l)
 	}
-	s.proven(s.name, Rules{Capacity: threePermits})
+	s.proven(s.name, history.Rules{Capacity: threePermits})
 }
 
 func permitApart(s *scene) {
@@ -84,7 +85,7 @@ func permitSlots(s *scene) {
 	if next.Slot != g[1].Slot || next.Token <= g[2].Token {
 		s.Errorf("after %+v came back the next is %+v", g[1], next)
 	}
-	s.proven(s.name, Rules{Capacity: threePermits})
+	s.proven(s.name, history.Rules{Capacity: threePermits})
 }
 
 func permitMismatch(s *scene) {
@@ -124,7 +125,7 @@ func permitExclude(s *scene) {
 		s.refused(err, lock.ErrHeld)
 		s.must(s.release(other))
 	}
-	s.proven(s.name, Rules{Capacity: threePermits})
+	s.proven(s.name, history.Rules{Capacity: threePermits})
 }
 
 func permitWait(s *scene) {
@@ -140,7 +141,7 @@ func permitWait(s *scene) {
 		}
 	}
 	s.held("waiter 0", "waiter 1", "waiter 2")
-	s.proven(s.name, Rules{Capacity: threePermits})
+	s.proven(s.name, history.Rules{Capacity: threePermits})
 }
 
 func permitTurn(s *scene) {
@@ -155,7 +156,7 @@ func permitTurn(s *scene) {
 	s.held("alone")
 	s.must(s.release(writer.has()))
 	behind.has()
-	s.proven(s.name, Rules{Capacity: threePermits})
+	s.proven(s.name, history.Rules{Capacity: threePermits})
 }
 
 func permitReplay(s *scene) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -65,7 +66,7 @@ func placeKept(s *scene) {
 		s.must(s.release(first))
 		s.must(s.release(w.has()))
 		s.must(s.release(third.has()))
-		s.proven(s.name, Rules{})
+		s.proven(s.name, history.Rules{})
 		return nil
 	})
 }
@@ -153,7 +154,7 @@ func placeLeft(s *scene) {
 	s.must(s.release(first))
 	s.must(s.release(w[0].has()))
 	s.must(s.release(w[2].has()))
-	if left := s.proven(s.name, Rules{})[4]; left.Kind != lock.Left || left.Place != 3 || left.Reason == "" {
+	if left := s.proven(s.name, history.Rules{})[4]; left.Kind != lock.Left || left.Place != 3 || left.Reason == "" {
 		s.Errorf("the leaving is told as %+v", left)
 	}
 }
@@ -169,7 +170,7 @@ func placeWay(s *scene) {
 		r.has()
 	}
 	s.held("first", "reader 1", "reader 2")
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func placeReleased(s *scene) {

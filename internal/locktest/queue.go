@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -38,7 +39,7 @@ func queueRelease(s *scene) {
 	s.must(s.release(g))
 	s.held()
 	s.stand()
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func queueOrder(s *scene) {
@@ -54,7 +55,7 @@ func queueOrder(s *scene) {
 		g = next
 	}
 	s.must(s.release(g))
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func queueTry(s *scene) {
@@ -69,7 +70,7 @@ func queueTry(s *scene) {
 	}
 	s.must(s.release(g))
 	s.granted(lock.Acquire{Holder: "a try"})
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func queueAhead(s *scene) {

@@ -3,6 +3,7 @@ package locktest
 import (
 	"fmt"
 
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -53,7 +54,7 @@ func sharedTogether(s *scene) {
 			s.Errorf("a reader is shown as %+v", h)
 		}
 	}
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func sharedPhases(s *scene) {
@@ -69,7 +70,7 @@ func sharedPhases(s *scene) {
 	if next := s.reads("4"); next.Token <= third.Token {
 		s.Errorf("the next phase has token %d after %d", next.Token, third.Token)
 	}
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func sharedExclude(s *scene) {
@@ -100,7 +101,7 @@ func sharedTurn(s *scene) {
 	s.must(s.release(writer.has()))
 	s.held("second")
 	s.must(s.release(second.has()))
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func sharedPrefix(s *scene) {
@@ -125,7 +126,7 @@ func sharedPrefix(s *scene) {
 	s.held("writer")
 	s.must(s.release(writer.has()))
 	s.must(s.release(late.has()))
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func sharedReplay(s *scene) {
@@ -196,7 +197,7 @@ func sharedRevoke(s *scene) {
 		}
 	}
 	s.must(s.release(writer.has()))
-	s.proven(s.name, Rules{})
+	s.proven(s.name, history.Rules{})
 }
 
 func sharedRevokeOne(s *scene) {

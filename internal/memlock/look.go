@@ -23,7 +23,7 @@ func (r replica) Lock(ctx context.Context, name string) (lock.Lock, error) {
 func (m *Memory) look(name string) (lock.Lock, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state(name).Lock(time.Now()), m.news
+	return m.state(name).Lock(m.clock.now()), m.news
 }
 
 func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
@@ -38,8 +38,10 @@ func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 			return l, nil
 		}
 		next := over
-		if at := l.Turns(); !at.IsZero() && at.Before(over) {
-			next = at
+		if turns := l.Turns(); !turns.IsZero() {
+			if at := time.Now().Add(r.clock.until(turns)); at.Before(over) {
+				next = at
+			}
 		}
 		if err := until(ctx, news, next); err != nil {
 			return lock.Lock{}, err
@@ -53,7 +55,7 @@ func (r replica) Queue(ctx context.Context, name string) (lock.Queue, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state(name).Waiting(time.Now(), r.self), nil
+	return r.state(name).Waiting(r.clock.now(), r.self), nil
 }
 
 func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
@@ -69,7 +71,7 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.locks {
-		l := s.Lock(time.Now())
+		l := s.Lock(r.clock.now())
 		has := slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder })
 		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.Phase == "" || l.Phase == q.Phase) && (q.Holder == "" || has) {
 			page.Items = append(page.Items, l)

@@ -21,21 +21,30 @@ type Memory struct {
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
 	fenced map[string]lock.Fenced
-	told   map[lock.Attachment]chan struct{} // the calls that wait: each is told to ask how it stands
-	due    map[string]*time.Timer            // sweeps the lock when time will have changed it
-	news   chan struct{}                     // closed when there is a new event, and then another
+	calls  map[lock.Attachment]call // that wait
+	alarms map[alarm]*time.Timer
+	news   chan struct{} // closed when there is a new event, and then another
+	clock  clock
 }
 
-// New returns an empty Memory with the widest bounds.
-func New() *Memory {
+// An alarm has a replica sweep a lock when time will have changed it.
+type alarm struct {
+	self lock.Replica
+	name string
+}
+
+// New returns an empty Memory with the widest bounds, whose clock is that of package time.
+func New() *Memory { return newMemory(clock{now: time.Now}) }
+
+func newMemory(c clock) *Memory {
 	bounds, err := lock.Bounds{}.Resolve()
 	if err != nil {
 		panic(err) // the zero Bounds go together
 	}
 	return &Memory{
 		bounds: bounds, locks: map[string]lock.State{}, ended: map[lock.LeaseRef]lock.Event{},
-		fenced: map[string]lock.Fenced{}, told: map[lock.Attachment]chan struct{}{},
-		due: map[string]*time.Timer{}, news: make(chan struct{}),
+		fenced: map[string]lock.Fenced{}, calls: map[lock.Attachment]call{},
+		alarms: map[alarm]*time.Timer{}, news: make(chan struct{}), clock: c,
 	}
 }
 
@@ -59,23 +68,29 @@ func (m *Memory) state(name string) lock.State {
 	}
 	s.Queue = slices.Clone(s.Queue)
 	for i, w := range s.Queue {
-		if m.told[w.Attachment] != nil {
-			s.Queue[i].AliveUntil = time.Now().Add(lock.AliveFor)
+		if _, waits := m.calls[w.Attachment]; waits {
+			s.Queue[i].AliveUntil = m.clock.now().Add(lock.AliveFor)
 		}
 	}
 	return s
 }
 
+// A decided is a decision, and the instant of package time before which it was not made.
+type decided struct {
+	lock.Decision
+	began time.Time
+}
+
 // decide applies c and returns what it decided, unless ctx is over before.
-func (r replica) decide(ctx context.Context, c lock.Command) (lock.Decision, error) {
+func (r replica) decide(ctx context.Context, c lock.Command) (decided, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := overdue(ctx); err != nil {
-		return lock.Decision{}, err
+		return decided{}, err
 	}
-	name := c.Names()[0]
+	name, began := c.Names()[0], time.Now()
 	d := c.Apply(lock.View{
-		Now: time.Now(), Self: r.self, Locks: []lock.State{r.state(name)}, Ended: r.ended,
+		Now: r.clock.now(), Self: r.self, Locks: []lock.State{r.state(name)}, Ended: r.ended,
 		Tokens: func() lock.Token { r.token++; return r.token },
 	})
 	if d.Changed {
@@ -86,7 +101,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (lock.Decision, err
 		r.tell(w.Attachment)
 	}
 	r.sweepAt(name, d.Due)
-	return d, d.Err
+	return decided{d, began}, d.Err
 }
 
 func (m *Memory) record(events []lock.Event) {
@@ -106,25 +121,27 @@ func (m *Memory) record(events []lock.Event) {
 // tell has the call ask how it stands, on whichever replica it waits.
 func (m *Memory) tell(a lock.Attachment) {
 	select {
-	case m.told[a] <- struct{}{}:
+	case m.calls[a].told <- struct{}{}:
 	default: // it has been told already, or is gone
 	}
 }
 
-// sweepAt has the lock be swept at due, and no sooner; never if due is zero.
+// sweepAt has the replica sweep the lock at due, and no sooner; never if due is zero.
 func (r replica) sweepAt(name string, due time.Time) {
-	if t, ok := r.due[name]; ok {
+	a := alarm{r.self, name}
+	if t, ok := r.alarms[a]; ok {
 		t.Stop()
-		delete(r.due, name)
+		delete(r.alarms, a)
 	}
-	if due.IsZero() {
-		return
+	if !due.IsZero() {
+		r.alarms[a] = time.AfterFunc(r.clock.until(due), func() { r.sweep(name) })
 	}
-	r.due[name] = time.AfterFunc(time.Until(due), func() {
-		if _, err := r.decide(context.Background(), lock.Sweep{Name: name}); err != nil {
-			panic(err) // a sweep is never refused
-		}
-	})
+}
+
+func (r replica) sweep(name string) {
+	if _, err := r.decide(context.Background(), lock.Sweep{Name: name}); err != nil {
+		panic(err) // a sweep is never refused
+	}
 }
 
 func overdue(ctx context.Context) error {
@@ -171,7 +188,7 @@ func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return v.Verdict(r.state(v.Name), time.Now()), nil
+	return v.Verdict(r.state(v.Name), r.clock.now()), nil
 }
 
 func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
@@ -181,11 +198,11 @@ func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	newest, err := w.Newest(r.state(w.Lock), time.Now())
+	newest, err := w.Newest(r.state(w.Lock), r.clock.now())
 	if err != nil {
 		return lock.Fenced{}, err
 	}
-	f, err := w.Apply(r.fenced[w.Key], newest, time.Now())
+	f, err := w.Apply(r.fenced[w.Key], newest, r.clock.now())
 	if err == nil {
 		f.Value = slices.Clone(f.Value)
 		r.fenced[w.Key] = f

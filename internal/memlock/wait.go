@@ -10,8 +10,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func granted(d lock.Decision) lock.Grant {
-	return lock.Grant{Lease: d.Grant, Until: d.Grant.ExpiresAt, Replayed: d.Replay}
+// granted returns the grant as its holder is told of it, on the clock of package time.
+func granted(d decided) lock.Grant {
+	return lock.Grant{Lease: d.Grant, Until: d.began.Add(d.Grant.ExpiresAt.Sub(d.Now)), Replayed: d.Replay}
 }
 
 // Acquire decides, and waits for as long as the decision is to wait.
@@ -30,20 +31,20 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()
 	a.Attachment, a.Replica = lock.Attachment(rand.Int64()+1), r.self
-	told := r.listen(a.Attachment)
+	c := r.listen(a.Attachment)
 	defer r.hangUp(a.Attachment)
 	d, err := r.decide(ctx, a)
 	for err == nil && d.Queued {
-		d, err = r.await(ctx, a, told, over.C)
+		d, err = r.await(ctx, a, c, over.C)
 	}
 	return granted(d), err
 }
 
 // await returns how the call of a stands once there is news of that.
-func (r replica) await(ctx context.Context, a lock.Acquire, told <-chan struct{}, over <-chan time.Time) (lock.Decision, error) {
+func (r replica) await(ctx context.Context, a lock.Acquire, c call, over <-chan time.Time) (decided, error) {
 	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Keep: a.Keep}
 	select {
-	case <-told:
+	case <-c.told:
 		return r.decide(context.Background(), lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment})
 	case <-over:
 		return r.decide(context.Background(), leave)
@@ -52,23 +53,32 @@ func (r replica) await(ctx context.Context, a lock.Acquire, told <-chan struct{}
 		if d, err := r.decide(context.Background(), leave); err != nil {
 			return d, err
 		}
-		return lock.Decision{}, overdue(ctx)
+		return decided{}, overdue(ctx)
+	case <-c.cut:
+		return decided{}, &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The replica has crashed. Send the same again."}
 	}
 }
 
-// listen returns where the call is told that it is to ask how it stands.
-func (m *Memory) listen(a lock.Attachment) <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	told := make(chan struct{}, 1)
-	m.told[a] = told
-	return told
+// A call is one that waits with a replica.
+type call struct {
+	self lock.Replica
+	told chan struct{} // that it is to ask how it stands
+	cut  chan struct{} // closed when the replica crashes
+}
+
+// listen notes that a call waits with the replica.
+func (r replica) listen(a lock.Attachment) call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := call{self: r.self, told: make(chan struct{}, 1), cut: make(chan struct{})}
+	r.calls[a] = c
+	return c
 }
 
 func (m *Memory) hangUp(a lock.Attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.told, a)
+	delete(m.calls, a)
 }
 
 // until waits until there is news, or that instant has come; zero is never. It

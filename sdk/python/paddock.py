@@ -118,6 +118,11 @@ class StaleToken(PaddockError):
     """A greater token has been granted or seen: the lease is gone, stop the work."""
 
 
+class NotAllowed(PaddockError):
+    """The API key is missing, none that the service knows or over (status 401), or does not allow this (403): code says
+    which. Another key is needed. It does not mean that a lease is lost."""
+
+
 class Unavailable(PaddockError):
     """Not now, and nothing was changed; try again. It does not mean that a lease is lost."""
 
@@ -128,6 +133,7 @@ class UnknownOutcome(PaddockError):
 
 _CLASSES: Mapping[str, Type[PaddockError]] = {
     "invalid_request": InvalidRequest, "lock_held": LockHeld, "lease_lost": LeaseLost, "stale_token": StaleToken,
+    "key_missing": NotAllowed, "key_invalid": NotAllowed, "key_expired": NotAllowed, "role_missing": NotAllowed, "name_not_allowed": NotAllowed,
     "unavailable": Unavailable, "unknown_outcome": UnknownOutcome, "internal": PaddockError,
 }
 
@@ -158,7 +164,7 @@ class _Wire:
         url = urllib.parse.urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc or url.query or url.fragment:
             raise ValueError("the base URL must be http://HOST or https://HOST, with a port or a path if need be; "
-                             "without query or fragment, and without a user: credentials go into headers")
+                             "without query or fragment, and without a user: an API key is given as key, other credentials in headers")
         connection: Any = http.client.HTTPConnection
         if url.scheme == "https":
             connection = functools.partial(http.client.HTTPSConnection, context=tls or ssl.create_default_context())
@@ -203,6 +209,17 @@ class _Wire:
     def close(self) -> None:
         while self._idle:
             self._idle.pop()[2].close()
+
+
+def _authorization(key: Optional[str], headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The header that a key is sent in, if there is one. Errors do not repeat the key."""
+    if key is None:
+        return {}
+    if not re.fullmatch("[!-~]+", key):
+        raise ValueError("the key has a character that no API key has, or none at all: give it as it was given to you, without what is around it")
+    if any(name.lower() == "authorization" for name in headers):
+        raise ValueError("there is a key and a header Authorization: give one of the two")
+    return {"Authorization": f"Bearer {key}"}
 
 
 def _is_quiet(sock: socket.socket) -> bool:
@@ -283,15 +300,15 @@ class Grant:
 
 class Paddock:
     """A Paddock service. Every method but hold is one request, sent once: nothing retries or renews. timeout bounds each
-    step of a call: to connect, to send, to wait for the answer beyond what was asked. headers go along with each, such as
-    {"Authorization": "Bearer …"}; tls is for certificates of your own; clock is for tests, and goes on while the machine
-    is suspended. Raises ValueError for a base_url that cannot be. Sends nothing."""
+    step of a call: to connect, to send, to wait for the answer beyond what was asked. key is the API key, which begins with
+    pk_, where the service asks for one; no error has it. headers go along with each call; tls is for certificates of your own; clock is for tests, and goes on while the machine
+    is suspended. Raises ValueError for a base_url or a key that cannot be. Sends nothing."""
 
-    def __init__(self, base_url: str, *, timeout: float = 10.0, headers: Optional[Mapping[str, str]] = None,
+    def __init__(self, base_url: str, *, key: Optional[str] = None, timeout: float = 10.0, headers: Optional[Mapping[str, str]] = None,
                  tls: Optional[ssl.SSLContext] = None, clock: Optional[Callable[[], float]] = None) -> None:
         boot = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else None
         self.base_url, self.timeout, self.clock = base_url, timeout, clock or boot or SuspendClock()
-        self._wire = _Wire(base_url, headers or {}, tls)
+        self._wire = _Wire(base_url, {**(headers or {}), **_authorization(key, headers or {})}, tls)
 
     def close(self) -> None:
         """Closes the connections that are kept. The Paddock may be used on."""

@@ -12,6 +12,7 @@ class Refusal extends Error {}
 async function fetchPage() {
   const answer = await fetch(location.href, { cache: 'no-store', signal: AbortSignal.timeout(patience) });
   const came = performance.now();
+  if (answer.status === 401) location.reload(); // the service leads to where to sign in
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   if (!answer.ok || !page.getElementById('list')) {
     const said = page.querySelector('.problem:not([hidden])')?.textContent.trim();

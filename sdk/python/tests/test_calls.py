@@ -12,7 +12,7 @@ import uuid
 from service import BOUND, ServiceTest
 
 import paddock
-from paddock import InvalidRequest, LeaseLost, LockHeld, Paddock, PaddockError, StaleToken, Unavailable, UnknownOutcome
+from paddock import InvalidRequest, LeaseLost, LockHeld, NotAllowed, Paddock, PaddockError, StaleToken, Unavailable, UnknownOutcome
 
 
 # All that an answer must have, but of another lock.
@@ -210,6 +210,31 @@ class Lost(ServiceTest):
         self.assertEqual((method, path), ("GET", "/below/v1/locks/a%3Ab"))
         self.assertEqual(headers["Authorization"], "Bearer key")
         self.assertEqual(headers["User-Agent"], f"paddock-python/{paddock.__version__}")
+
+    def test_the_key_goes_along_and_is_shown_nowhere(self):
+        key, seen = "pk_k3f9a2xyqw_" + 43 * "A", []
+        for code, status in (("key_missing", 401), ("key_invalid", 401), ("key_expired", 401), ("role_missing", 403), ("name_not_allowed", 403)):
+            with _answering(status, "application/problem+json", '{"code":"%s","detail":"No."}' % code, seen) as base_url:
+                client = self.client(base_url, key=key)
+                with self.assertRaises(NotAllowed) as refused:
+                    client.hold(self.name, ttl=2)
+                self.assertEqual((refused.exception.code, refused.exception.status), (code, status))
+                self.assertFalse(refused.exception.transient)
+                for shown in (str(refused.exception), repr(refused.exception), repr(client), str(refused.exception.fields)):
+                    self.assertNotIn(key[-20:], shown)
+        self.assertEqual([headers["Authorization"] for _, _, headers in seen], [f"Bearer {key}"] * 5)
+
+    def test_a_limit_of_the_rate_may_be_tried_again(self):
+        with _answering(429, "application/problem+json", '{"code":"rate_limited","detail":"No.","retry_after_ms":10}') as base_url:
+            with self.assertRaises(PaddockError) as refused:
+                self.client(base_url, key="pk_x_y").lock("a")
+        self.assertEqual((refused.exception.code, refused.exception.transient, refused.exception.retry_after), ("rate_limited", True, 0.01))
+
+    def test_a_key_that_cannot_be_is_refused_without_repeating_it(self):
+        for options in ({"key": ""}, {"key": "sec ret"}, {"key": "secret\n"}, {"key": "secrét"}, {"key": "secret", "headers": {"authorization": "Basic secret"}}):
+            with self.assertRaises(ValueError) as refused:
+                Paddock("http://127.0.0.1:1", **options)
+            self.assertNotIn("sec", str(refused.exception))
 
 
 class Secured(ServiceTest):

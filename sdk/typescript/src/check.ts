@@ -17,6 +17,14 @@ export function checkName(field: string, name: string): string {
   return name;
 }
 
+/** checkKey returns the API key, or throws `invalid_request`, which does not repeat it. */
+export function checkKey(key: string): string {
+  if (!/^[!-~]+$/.test(key)) {
+    throw invalid('key', 'has a character that no API key has, or none at all; give it as it was given to you, without what is around it');
+  }
+  return key;
+}
+
 /** checkBaseUrl returns the URL in full, or throws `invalid_request`, which does not repeat it: it may hold a password. */
 export function checkBaseUrl(text: string): string {
   let url: URL;
@@ -29,7 +37,7 @@ export function checkBaseUrl(text: string): string {
     throw invalid('baseUrl', 'must begin with http:// or https://');
   }
   if (url.username !== '' || url.password !== '') {
-    throw invalid('baseUrl', 'must not hold a user name or a password; give them as a header');
+    throw invalid('baseUrl', 'must not hold a user name or a password; give an API key as key, anything else as a header');
   }
   if (url.search !== '' || url.hash !== '') {
     throw invalid('baseUrl', 'must end with the path, without ? and #');

@@ -1,7 +1,8 @@
 import createClient, { type Client } from 'openapi-fetch';
 
 import { bodyOf, leaseOf, named, nothing } from './answer.js';
-import { checkBaseUrl, checkName } from './check.js';
+import { checkBaseUrl, checkKey, checkName } from './check.js';
+import { invalid } from './error.js';
 import type { components, operations, paths } from './schema.js';
 import { transport } from './transport.js';
 
@@ -11,6 +12,11 @@ type Schemas = components['schemas'];
 export interface PaddockOptions {
   /** The base URL, without user name and password. In a browser it may be relative; '' is the page's own origin. */
   baseUrl: string;
+  /**
+   * The API key, which begins with `pk_`, where the service asks for one. It is sent as `Authorization: Bearer`, and is
+   * in no error. In a page whoever can run a script there can read it: give it to programs.
+   */
+  key?: string | undefined;
   /** What sends requests; the platform's own fetch if not given. */
   fetch?: typeof fetch | undefined;
   /** Headers of all requests. */
@@ -56,15 +62,27 @@ export interface Paddock {
 
 type Query<Operation extends 'listLocks' | 'listEvents'> = NonNullable<operations[Operation]['parameters']['query']>;
 
-/** createPaddock returns the calls of the service at the base URL. It sends nothing. */
+/** createPaddock returns the calls of the service at the base URL. It sends nothing. It throws `invalid_request` for options that cannot be. */
 export function createPaddock(options: PaddockOptions): Paddock {
+  const headers = { ...options.headers, ...authorization(options) };
   const api = createClient<paths>({
     baseUrl: checkBaseUrl(options.baseUrl),
     fetch: transport(options.fetch ?? ((request) => fetch(request))),
     redirect: 'manual',
-    ...(options.headers && { headers: options.headers }),
+    headers,
   });
   return { api, ...locksOf(api), ...viewsOf(api), ...fenceOf(api) };
+}
+
+/** authorization returns the header that the key is sent in, if there is one. */
+function authorization({ key, headers = {} }: PaddockOptions): Record<string, string> {
+  if (key === undefined) {
+    return {};
+  }
+  if (Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
+    throw invalid('key', 'is there beside a header Authorization; give one of the two');
+  }
+  return { Authorization: `Bearer ${checkKey(key)}` };
 }
 
 const to = (name: string) => ({ path: { name: checkName('name', name) } });

@@ -2,10 +2,10 @@ import { hasCode, PaddockError } from './error.js';
 
 /**
  * maySendAgain returns whether the call that failed so may be sent again: it was not refused, the service, or
- * something on the way, only could not do it now. What a wrong address or a lack of rights leads to is no such thing.
+ * something on the way, only could not do it now. What a wrong address, a bad key or a lack of rights leads to is no such thing.
  */
 export function maySendAgain(error: unknown): error is PaddockError {
-  return hasCode(error, 'unavailable', 'unknown_outcome', 'internal', 'too_many_waiters') && !turnedDown(error.status ?? 0);
+  return hasCode(error, 'unavailable', 'unknown_outcome', 'internal', 'too_many_waiters', 'rate_limited') && !turnedDown(error.status ?? 0);
 }
 
 function turnedDown(status: number): boolean {

@@ -238,7 +238,7 @@ export interface paths {
          *     Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
          *     `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
          *     comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
-         *     stream when its replica stops; connect again.
+         *     stream when its replica stops; connect again. A stream ends within five seconds when its API key is revoked, expires or comes to cover less.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -740,6 +740,12 @@ export interface components {
          *     | `stale_token` | 412 | a greater token has been granted or seen |
          *     | `unknown_token` | 412 | the token was never granted for this lock |
          *     | `not_found` | 404 | nothing was ever written under this key |
+         *     | `key_missing` | 401 | the service asks for an API key, and none was shown |
+         *     | `key_invalid` | 401 | the API key is none that the service knows, or was revoked |
+         *     | `key_expired` | 401 | the API key has expired |
+         *     | `role_missing` | 403 | the API key's role does not allow this |
+         *     | `name_not_allowed` | 403 | the API key is for names under other prefixes |
+         *     | `rate_limited` | 429 | more calls than allowed; go on after `Retry-After` |
          *     | `no_route` | 404 | there is nothing at this address |
          *     | `method_not_allowed` | 405 | see `Allow` |
          *     | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
@@ -750,7 +756,7 @@ export interface components {
          *     | `internal` | 500 | a fault of the service |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /** @description RFC 9457. Members from `pointer` on are there where the code calls for them. */
         Problem: {
             type: string;
@@ -821,6 +827,31 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description `key_missing`: this service asks for an API key. `key_invalid`: the key is none that it knows, or was revoked. `key_expired`: it
+         *     was good until a while ago.
+         */
+        Unauthorized: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWWAuthenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `role_missing`: the key's role does not allow this. `name_not_allowed`: the key is for names under other prefixes.
+         *     `cross_origin`: a browser sent this from another site, or under a foreign name to a service that is open to its own machine only.
+         */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `cross_origin`: a browser sent this from another site, or under a foreign name to a service that is open to its own machine only. */
         CrossOrigin: {
             headers: {
@@ -848,8 +879,11 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `too_many_waiters`: as many wait, or watch, as may. Try again later. */
-        TooManyWaiters: {
+        /**
+         * @description `too_many_waiters`: as many wait, or watch, as may. `rate_limited`: more calls than the key may make, or too many with bad keys
+         *     from this address. Go on after `Retry-After`. Neither means that a lease is lost.
+         */
+        TooManyRequests: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
@@ -919,6 +953,8 @@ export interface components {
         ETag: string;
         /** @description Whole seconds to wait before trying again, rounded up. */
         RetryAfter: number;
+        /** @description The scheme to send a key by, `Bearer`. */
+        WWWAuthenticate: string;
         /** @description The address of the next page, `rel="next"`, while there is one. */
         Link: string;
     };
@@ -964,7 +1000,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /**
              * @description `lock_held`: somebody else has it; `holder`, `retry_after_ms` and `Retry-After` say who, and when to try again;
              *     `waiters_ahead` how many wait before you, and `place_kept_ms` for how long your place is kept.
@@ -983,7 +1020,7 @@ export interface operations {
             };
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
-            429: components["responses"]["TooManyWaiters"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1017,10 +1054,12 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             409: components["responses"]["LeaseLost"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1052,10 +1091,12 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             409: components["responses"]["LeaseLost"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1089,7 +1130,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `token_mismatch`: that token does not hold the lock; `newest_token` is the newest granted. */
             409: {
                 headers: {
@@ -1101,6 +1143,7 @@ export interface operations {
             };
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1151,8 +1194,9 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
-            429: components["responses"]["TooManyWaiters"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1182,7 +1226,9 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1230,7 +1276,9 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1281,8 +1329,9 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
-            429: components["responses"]["TooManyWaiters"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1328,8 +1377,9 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
-            429: components["responses"]["TooManyWaiters"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1357,9 +1407,11 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1389,7 +1441,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `not_found`: nothing was ever written under this key. */
             404: {
                 headers: {
@@ -1399,6 +1452,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1432,7 +1486,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
-            403: components["responses"]["CrossOrigin"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `version_mismatch`: the resource is at another version, which `version` names. */
             409: {
                 headers: {
@@ -1456,6 +1511,7 @@ export interface operations {
             };
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1478,6 +1534,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            403: components["responses"]["CrossOrigin"];
         };
     };
     readyz: {
@@ -1498,6 +1555,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            403: components["responses"]["CrossOrigin"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -1519,6 +1577,9 @@ export interface operations {
                     "application/json": components["schemas"]["Version"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
         };
     };
     openapiYAML: {
@@ -1539,6 +1600,9 @@ export interface operations {
                     "application/yaml": string;
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
         };
     };
     openapiJSON: {
@@ -1559,6 +1623,9 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
         };
     };
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { inspect } from 'node:util';
 
-import { createPaddock, PaddockError, type Paddock, type PaddockOptions } from '../dist/index.js';
+import { acquire, createPaddock, PaddockError, type Paddock, type PaddockOptions } from '../dist/index.js';
 import { direct, unique } from './service.js';
 
 const leaseId = '5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11';
@@ -133,6 +134,73 @@ test('headers and a path before the calls are sent along', async () => {
   assert.equal(sent!.url, 'http://paddock.test/locks/v1/locks/jobs/acquire');
   assert.equal(sent!.headers.get('Authorization'), 'Bearer a-key');
   assert.equal(sent!.redirect, 'manual');
+});
+
+test('the key is sent along and shown nowhere', async () => {
+  const key = 'pk_k3f9a2xyqw_' + 'A'.repeat(43);
+  let sent: Request | undefined;
+  const refused = () => new Response('{"code":"key_invalid","detail":"The API key is none that this service knows."}',
+    { status: 401, headers: { 'Content-Type': 'application/problem+json' } });
+  const paddock = createPaddock({
+    baseUrl: 'http://paddock.test', key, headers: { 'X-Team': 'billing' },
+    fetch: (request) => {
+      sent = request as Request;
+      return Promise.resolve(refused());
+    },
+  });
+  const [error] = await failed(paddock);
+  assert.equal(sent!.headers.get('Authorization'), `Bearer ${key}`);
+  assert.equal(sent!.headers.get('X-Team'), 'billing');
+  assert.deepEqual([error.code, error.status], ['key_invalid', 401]);
+  for (const shown of [String(error), error.stack, JSON.stringify(error), inspect(error, { depth: 9 }), JSON.stringify(paddock), inspect(paddock, { depth: 9, showHidden: true })]) {
+    assert.ok(!shown?.includes(key.slice(-20)), shown);
+  }
+});
+
+test('a key that cannot be is refused, and never repeated', () => {
+  for (const options of [{ key: '' }, { key: 'sec ret' }, { key: 'secret\n' }, { key: 'secrét' }, { key: 'secret', headers: { authorization: 'Basic secret' } }]) {
+    assert.throws(() => createPaddock({ baseUrl: 'http://paddock.test', ...options }), (error: PaddockError) => {
+      assert.equal(error.code, 'invalid_request');
+      assert.equal(error.field, 'key');
+      assert.doesNotMatch(error.message, /sec/);
+      return true;
+    });
+  }
+});
+
+describe('what the service says of a key', () => {
+  const after = (codes: [status: number, code: string][]) => {
+    let calls = 0;
+    const paddock = createPaddock({
+      baseUrl: 'http://paddock.test', key: 'pk_x_y',
+      fetch: async (request) => {
+        const [status, code] = codes[calls++] ?? [201, ''];
+        if (code === '' && (request as Request).url.endsWith('/release')) {
+          return new Response(null, { status: 204 });
+        }
+        if (code === '') {
+          const { lease_id } = await (request as Request).json() as { lease_id: string };
+          return Response.json({ ...lease, lease_id }, { status });
+        }
+        return new Response(JSON.stringify({ code, detail: 'No.', retry_after_ms: 1 }), { status, headers: { 'Content-Type': 'application/problem+json' } });
+      },
+    });
+    return { paddock, calls: () => calls };
+  };
+  test('a limit of its rate is waited out', async () => {
+    const { paddock, calls } = after([[429, 'rate_limited'], [429, 'rate_limited']]);
+    const held = await acquire(paddock, 'jobs', { holder: 'w' });
+    assert.equal(held.token, 41);
+    assert.equal(calls(), 3);
+    await held.release();
+  });
+  for (const [status, code] of [[401, 'key_missing'], [401, 'key_invalid'], [401, 'key_expired'], [403, 'role_missing'], [403, 'name_not_allowed']] as const) {
+    test(`${code} is final`, async () => {
+      const { paddock, calls } = after(Array(9).fill([status, code]));
+      await assert.rejects(acquire(paddock, 'jobs', { holder: 'w' }), { code, status });
+      assert.ok(calls() <= 2, `sent ${calls()} times`); // the acquire, and the release that gives it up
+    });
+  }
 });
 
 test('every call reaches the service', async () => {

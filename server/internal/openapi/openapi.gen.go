@@ -22,12 +22,18 @@ const (
 	CodeCrossOrigin          Code = "cross_origin"
 	CodeInternal             Code = "internal"
 	CodeInvalidRequest       Code = "invalid_request"
+	CodeKeyExpired           Code = "key_expired"
+	CodeKeyInvalid           Code = "key_invalid"
+	CodeKeyMissing           Code = "key_missing"
 	CodeLeaseIDInUse         Code = "lease_id_in_use"
 	CodeLeaseLost            Code = "lease_lost"
 	CodeLockHeld             Code = "lock_held"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeNameNotAllowed       Code = "name_not_allowed"
 	CodeNoRoute              Code = "no_route"
 	CodeNotFound             Code = "not_found"
+	CodeRateLimited          Code = "rate_limited"
+	CodeRoleMissing          Code = "role_missing"
 	CodeStaleToken           Code = "stale_token"
 	CodeTokenMismatch        Code = "token_mismatch"
 	CodeTooManyWaiters       Code = "too_many_waiters"
@@ -51,6 +57,12 @@ func (e Code) Valid() bool {
 		return true
 	case CodeInvalidRequest:
 		return true
+	case CodeKeyExpired:
+		return true
+	case CodeKeyInvalid:
+		return true
+	case CodeKeyMissing:
+		return true
 	case CodeLeaseIDInUse:
 		return true
 	case CodeLeaseLost:
@@ -59,9 +71,15 @@ func (e Code) Valid() bool {
 		return true
 	case CodeMethodNotAllowed:
 		return true
+	case CodeNameNotAllowed:
+		return true
 	case CodeNoRoute:
 		return true
 	case CodeNotFound:
+		return true
+	case CodeRateLimited:
+		return true
+	case CodeRoleMissing:
 		return true
 	case CodeStaleToken:
 		return true
@@ -311,6 +329,12 @@ type Capacity = int
 // | `stale_token` | 412 | a greater token has been granted or seen |
 // | `unknown_token` | 412 | the token was never granted for this lock |
 // | `not_found` | 404 | nothing was ever written under this key |
+// | `key_missing` | 401 | the service asks for an API key, and none was shown |
+// | `key_invalid` | 401 | the API key is none that the service knows, or was revoked |
+// | `key_expired` | 401 | the API key has expired |
+// | `role_missing` | 403 | the API key's role does not allow this |
+// | `name_not_allowed` | 403 | the API key is for names under other prefixes |
+// | `rate_limited` | 429 | more calls than allowed; go on after `Retry-After` |
 // | `no_route` | 404 | there is nothing at this address |
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
@@ -533,6 +557,12 @@ type Problem struct {
 	// | `stale_token` | 412 | a greater token has been granted or seen |
 	// | `unknown_token` | 412 | the token was never granted for this lock |
 	// | `not_found` | 404 | nothing was ever written under this key |
+	// | `key_missing` | 401 | the service asks for an API key, and none was shown |
+	// | `key_invalid` | 401 | the API key is none that the service knows, or was revoked |
+	// | `key_expired` | 401 | the API key has expired |
+	// | `role_missing` | 403 | the API key's role does not allow this |
+	// | `name_not_allowed` | 403 | the API key is for names under other prefixes |
+	// | `rate_limited` | 429 | more calls than allowed; go on after `Retry-After` |
 	// | `no_route` | 404 | there is nothing at this address |
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
@@ -756,14 +786,20 @@ type BodyTooLarge = Problem
 // CrossOrigin RFC 9457. Members from `pointer` on are there where the code calls for them.
 type CrossOrigin = Problem
 
+// Forbidden RFC 9457. Members from `pointer` on are there where the code calls for them.
+type Forbidden = Problem
+
 // Internal RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Internal = Problem
 
 // LeaseLost RFC 9457. Members from `pointer` on are there where the code calls for them.
 type LeaseLost = Problem
 
-// TooManyWaiters RFC 9457. Members from `pointer` on are there where the code calls for them.
-type TooManyWaiters = Problem
+// TooManyRequests RFC 9457. Members from `pointer` on are there where the code calls for them.
+type TooManyRequests = Problem
+
+// Unauthorized RFC 9457. Members from `pointer` on are there where the code calls for them.
+type Unauthorized = Problem
 
 // Unavailable RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Unavailable = Problem

@@ -1,4 +1,4 @@
-package locktest
+package history
 
 import (
 	"cmp"
@@ -9,12 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// CheckHistory returns an error unless the events, which must be all of one lock,
-// in order and from the first, prove by themselves that its rules were kept: what
-// [Rules] with zero fields demand.
-func CheckHistory(events []lock.Event) error { return Rules{}.Check(events) }
-
-// Rules are what a history must prove.
+// Rules are what the events of one lock must prove by themselves.
 //
 //   - Revisions have no gaps; ids grow; instants do not run backwards.
 //   - No two leases that conflict overlap, and no two have one slot.
@@ -34,22 +29,34 @@ type Rules struct {
 	Passed bool
 	// Unfinished allows that somebody still waits at the end.
 	Unfinished bool
+	// Clocks allows that instants run backwards, since another clock may have told them.
+	Clocks bool
 }
 
 // Check returns an error that says what breaks the rules first, with the events
-// that led there.
+// that led there. The events must be all of one lock, in order and from the first.
 func (r Rules) Check(events []lock.Event) error {
-	h := history{rules: r, holds: map[int]lock.Event{}, back: map[int64]lock.Event{}}
+	i, err := r.first(events)
+	if err == nil || i == len(events) {
+		return err
+	}
+	return fmt.Errorf("%w; before it:%s", err, lines(events[max(0, i-12):i]))
+}
+
+// first returns which event breaks the rules first and how; the one after all is
+// that they have ended.
+func (r Rules) first(events []lock.Event) (int, error) {
+	h := story{rules: r, holds: map[int]lock.Event{}, back: map[int64]lock.Event{}}
 	for i, e := range events {
 		if err := cmp.Or(h.order(e), h.step(e)); err != nil {
-			return fmt.Errorf("%s: %w; before it:%s", told(e), err, tale(events[max(0, i-12):i]))
+			return i, fmt.Errorf("%s: %w", told(e), err)
 		}
 		h.settle(e)
 	}
 	if len(h.waiting) > 0 && !r.Unfinished {
-		return fmt.Errorf("at the end %d still wait, the first since %s", len(h.waiting), told(h.waiting[0]))
+		return len(events), fmt.Errorf("at the end %d still wait, the first since %s", len(h.waiting), told(h.waiting[0]))
 	}
-	return nil
+	return 0, nil
 }
 
 func told(e lock.Event) string {
@@ -57,7 +64,7 @@ func told(e lock.Event) string {
 		e.Revision, e.Kind, e.Mode, e.Slot, e.Holder, e.Token, e.Place)
 }
 
-func tale(events []lock.Event) string {
+func lines(events []lock.Event) string {
 	text := ""
 	for _, e := range events {
 		text += "\n\t" + told(e)
@@ -65,8 +72,8 @@ func tale(events []lock.Event) string {
 	return text
 }
 
-// A history is a lock as its events tell of it so far.
-type history struct {
+// A story is a lock as its events tell of it so far.
+type story struct {
 	rules   Rules
 	last    lock.Event
 	newest  lock.Token
@@ -76,7 +83,7 @@ type history struct {
 	due     *lock.Event          // what made room for the first that waits
 }
 
-func (h *history) order(e lock.Event) error {
+func (h *story) order(e lock.Event) error {
 	switch last := h.last; {
 	case e.Revision != last.Revision+1:
 		return fmt.Errorf("the revision is not the one after %d", last.Revision)
@@ -84,7 +91,7 @@ func (h *history) order(e lock.Event) error {
 		return fmt.Errorf("the lock is %q, before it was %q", e.Name, last.Name)
 	case e.ID != 0 && e.ID <= last.ID:
 		return fmt.Errorf("the id %d is not greater than %d", e.ID, last.ID)
-	case e.At.Before(last.At):
+	case e.At.Before(last.At) && !h.rules.Clocks:
 		return fmt.Errorf("it is of %v, before %v", e.At, last.At)
 	case h.due != nil && e.At.After(h.due.At):
 		return fmt.Errorf("%q waits on although it might have the lock since revision %d", h.waiting[0].Holder, h.due.Revision)
@@ -92,7 +99,7 @@ func (h *history) order(e lock.Event) error {
 	return nil
 }
 
-func (h *history) step(e lock.Event) error {
+func (h *story) step(e lock.Event) error {
 	switch e.Kind {
 	case lock.Granted:
 		return cmp.Or(h.fits(e), h.token(e), h.turn(e), h.hold(e))
@@ -114,7 +121,7 @@ func (h *history) step(e lock.Event) error {
 }
 
 // fits returns an error if the lease cannot be beside those that there are.
-func (h *history) fits(e lock.Event) error {
+func (h *story) fits(e lock.Event) error {
 	switch {
 	case (e.Mode == lock.Exclusive) != (e.Slot == 0) || e.Slot < 0:
 		return errors.New("exclusive leases, and no others, sit in slot 0")
@@ -135,7 +142,7 @@ func (h *history) fits(e lock.Event) error {
 	return nil
 }
 
-func (h *history) token(e lock.Event) error {
+func (h *story) token(e lock.Event) error {
 	if e.Mode == lock.Shared {
 		for _, other := range h.holds {
 			if e.Token != other.Token {
@@ -151,7 +158,7 @@ func (h *history) token(e lock.Event) error {
 }
 
 // turn returns an error unless it is the turn of who was granted the lock.
-func (h *history) turn(e lock.Event) error {
+func (h *story) turn(e lock.Event) error {
 	if e.Place != 0 {
 		queued, err := h.leave(e)
 		if err != nil {
@@ -170,13 +177,13 @@ func (h *history) turn(e lock.Event) error {
 	return fmt.Errorf("it overtakes %s", told(h.waiting[0]))
 }
 
-func (h *history) hold(e lock.Event) error {
+func (h *story) hold(e lock.Event) error {
 	delete(h.back, e.Place)
 	h.holds[e.Slot], h.newest = e, e.Token
 	return nil
 }
 
-func (h *history) end(e lock.Event) error {
+func (h *story) end(e lock.Event) error {
 	held, err := h.held(e)
 	if err != nil {
 		return err
@@ -189,7 +196,7 @@ func (h *history) end(e lock.Event) error {
 }
 
 // held returns how the lease that e is about began.
-func (h *history) held(e lock.Event) (lock.Event, error) {
+func (h *story) held(e lock.Event) (lock.Event, error) {
 	held, ok := h.holds[e.Slot]
 	if !ok || held.Token != e.Token || held.Mode != e.Mode || held.Holder != e.Holder {
 		return held, errors.New("there is no such lease")
@@ -197,7 +204,7 @@ func (h *history) held(e lock.Event) (lock.Event, error) {
 	return held, nil
 }
 
-func (h *history) queue(e lock.Event) error {
+func (h *story) queue(e lock.Event) error {
 	if e.Place != e.Revision || e.Token != 0 {
 		return errors.New("the place of a new waiter is its revision, and there is no token")
 	}
@@ -207,7 +214,7 @@ func (h *history) queue(e lock.Event) error {
 
 // leave takes who waits at the place of e off the queue and returns how it came
 // there.
-func (h *history) leave(e lock.Event) (lock.Event, error) {
+func (h *story) leave(e lock.Event) (lock.Event, error) {
 	i := slices.IndexFunc(h.waiting, func(w lock.Event) bool { return w.Place == e.Place })
 	if i >= 0 {
 		w := h.waiting[i]
@@ -226,7 +233,7 @@ func (h *history) leave(e lock.Event) (lock.Event, error) {
 
 // settle notes that e has happened, and whether the first that waits might have
 // the lock after it: then it has it in the same instant.
-func (h *history) settle(e lock.Event) {
+func (h *story) settle(e lock.Event) {
 	h.last = e
 	switch {
 	case h.rules.Passed || len(h.waiting) == 0 || !h.room(h.waiting[0]):
@@ -237,7 +244,7 @@ func (h *history) settle(e lock.Event) {
 }
 
 // room is whether the waiter is known to fit beside the leases that there are.
-func (h *history) room(w lock.Event) bool {
+func (h *story) room(w lock.Event) bool {
 	for _, other := range h.holds {
 		if w.Mode != other.Mode || w.Mode == lock.Exclusive || w.Mode == lock.Permit && len(h.holds) >= h.rules.Capacity {
 			return false

@@ -1,4 +1,4 @@
-package locktest_test
+package history_test
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// history reads events, one a line: kind, mode, slot, holder, token, place. They
+// told reads events, one a line: kind, mode, slot, holder, token, place. They
 // are a second apart, but for grants out of the queue, which come at once.
-func history(t *testing.T, text string) []lock.Event {
+func told(t *testing.T, text string) []lock.Event {
 	t.Helper()
 	var events []lock.Event
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -37,7 +37,7 @@ func history(t *testing.T, text string) []lock.Event {
 }
 
 var rightHistories = map[string]struct {
-	rules  locktest.Rules
+	rules  history.Rules
 	events string
 }{
 	"of nothing": {},
@@ -76,7 +76,7 @@ var rightHistories = map[string]struct {
 		queued shared 0 b 0 3
 		left exclusive 0 w 0 2
 		granted shared 2 b 1 3`},
-	"of permits": {rules: locktest.Rules{Capacity: 2}, events: `
+	"of permits": {rules: history.Rules{Capacity: 2}, events: `
 		granted permit 1 a 1 0
 		granted permit 2 b 2 0
 		queued permit 0 c 0 3
@@ -101,7 +101,7 @@ var rightHistories = map[string]struct {
 		withdrawn exclusive 0 b 2 0
 		left exclusive 0 b 0 2
 		granted exclusive 0 c 3 0`},
-	"of one that is passed over, if that is allowed": {rules: locktest.Rules{Passed: true}, events: `
+	"of one that is passed over, if that is allowed": {rules: history.Rules{Passed: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		queued exclusive 0 c 0 3
@@ -109,7 +109,7 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 c 2 3
 		released exclusive 0 c 2 0
 		left exclusive 0 b 0 2`},
-	"of one that still waits, if that is allowed": {rules: locktest.Rules{Unfinished: true}, events: `
+	"of one that still waits, if that is allowed": {rules: history.Rules{Unfinished: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2`},
 }
@@ -119,7 +119,7 @@ func TestRightHistoriesPass(t *testing.T) {
 	for name, c := range rightHistories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := c.rules.Check(history(t, c.events)); err != nil {
+			if err := c.rules.Check(told(t, c.events)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -129,7 +129,7 @@ func TestRightHistoriesPass(t *testing.T) {
 const held = "granted exclusive 0 a 1 0\n"
 
 var wrongHistories = map[string]struct {
-	rules  locktest.Rules
+	rules  history.Rules
 	events string
 	want   string
 }{
@@ -139,7 +139,7 @@ var wrongHistories = map[string]struct {
 	"one slot for two":             {events: "granted permit 1 a 1 0\ngranted permit 1 b 2 0", want: "the slot is taken"},
 	"an exclusive lease elsewhere": {events: "granted exclusive 1 a 1 0", want: "sit in slot 0"},
 	"a reader in slot 0":           {events: "granted shared 0 a 1 0", want: "sit in slot 0"},
-	"a fourth of three permits": {rules: locktest.Rules{Capacity: 1},
+	"a fourth of three permits": {rules: history.Rules{Capacity: 1},
 		events: "granted permit 1 a 1 0\nreleased permit 1 a 1 0\ngranted permit 2 b 2 0", want: "beyond the capacity"},
 	"a token that does not grow":    {events: held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 1 0", want: "not greater than 1"},
 	"permits with one token":        {events: "granted permit 1 a 1 0\ngranted permit 2 b 1 0", want: "not greater than 1"},
@@ -167,7 +167,7 @@ var wrongHistories = map[string]struct {
 	"one that waits for nothing": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\nqueued exclusive 0 c 0 4", want: "waits on although"},
 	"one that is left behind":    {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
 	"a kind that there is not":   {events: "dreamt exclusive 0 a 1 0", want: "no such kind"},
-	"permits beyond, without a slot": {rules: locktest.Rules{Capacity: 2},
+	"permits beyond, without a slot": {rules: history.Rules{Capacity: 2},
 		events: "granted permit 1 a 1 0\ngranted permit 2 b 2 0\ngranted permit 3 c 3 0", want: "beyond the capacity"},
 }
 
@@ -176,7 +176,7 @@ func TestWrongHistoriesAreFound(t *testing.T) {
 	for name, c := range wrongHistories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectWrong(t, c.rules.Check(history(t, c.events)), c.want)
+			expectWrong(t, c.rules.Check(told(t, c.events)), c.want)
 		})
 	}
 }
@@ -201,7 +201,7 @@ func TestEventsOutOfOrderAreFound(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			expectWrong(t, locktest.CheckHistory(spoil(history(t, three))), want)
+			expectWrong(t, history.Rules{}.Check(spoil(told(t, three))), want)
 		})
 	}
 }

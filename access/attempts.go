@@ -1,0 +1,93 @@
+package access
+
+import (
+	"container/list"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The limits of Attempts where they are not given.
+const (
+	UsualAttempts     = 10
+	UsualAttemptsFrom = 10_000
+)
+
+// Attempts counts failed attempts to show a key, by the address they come from. An
+// IPv6 address counts with its /64, which one customer commonly has whole. It is safe
+// for concurrent use.
+type Attempts struct {
+	perMinute int
+	from      int
+
+	mu     sync.Mutex
+	known  map[netip.Prefix]*list.Element // of a visitor
+	latest *list.List                     // those who failed last come first
+}
+
+type visitor struct {
+	from  netip.Prefix
+	fails *rate.Limiter
+}
+
+// NewAttempts returns Attempts that allow so many failures at once, and as many a minute from
+// then on; it remembers so many addresses at most, and forgets those first that failed
+// longest ago. Zero stands for UsualAttempts and UsualAttemptsFrom.
+func NewAttempts(perMinute, from int) *Attempts {
+	if perMinute <= 0 {
+		perMinute = UsualAttempts
+	}
+	if from <= 0 {
+		from = UsualAttemptsFrom
+	}
+	return &Attempts{perMinute: perMinute, from: from, known: map[netip.Prefix]*list.Element{}, latest: list.New()}
+}
+
+// Failed counts one more failure, and returns ErrRateLimited if there were too many
+// before it.
+func (a *Attempts) Failed(ip netip.Addr) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v := a.visitor(network(ip)); !v.fails.Allow() {
+		return a.errTooMany(v)
+	}
+	return nil
+}
+
+// visitor returns who comes from there, as the latest. The caller holds mu.
+func (a *Attempts) visitor(from netip.Prefix) *visitor {
+	if e, known := a.known[from]; known {
+		a.latest.MoveToFront(e)
+		return e.Value.(*visitor)
+	}
+	if a.latest.Len() >= a.from {
+		oldest := a.latest.Back()
+		delete(a.known, a.latest.Remove(oldest).(*visitor).from)
+	}
+	v := &visitor{from: from, fails: rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)}
+	a.known[from] = a.latest.PushFront(v)
+	return v
+}
+
+func (a *Attempts) errTooMany(v *visitor) error {
+	missing := 1 - v.fails.Tokens()
+	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(missing * float64(time.Minute) / float64(a.perMinute)),
+		Detail: "Too many API keys that are none came from your address. Mend the key, and try again after Retry-After."}
+}
+
+// network returns what counts as one address.
+func network(ip netip.Addr) netip.Prefix {
+	bits := 64
+	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+		bits = 32
+	}
+	p, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // ip is no address
+	}
+	return p
+}

@@ -1,0 +1,144 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Guard returns inner behind the one door: each call needs a key in its context, see
+// [With], with the role that the call takes and cover for every name that it touches, and
+// stays within the limits. It refuses with ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired,
+// ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and ErrTooManyWaiters, and asks
+// inner nothing then: whether a name that a key does not cover is in use stays unsaid.
+func Guard(inner lock.Service, l Limits) lock.Service {
+	return &guard{inner: inner, limits: l, meters: map[string]*meter{}}
+}
+
+type guard struct {
+	inner  lock.Service
+	limits Limits
+
+	mu     sync.Mutex
+	meters map[string]*meter // by the id of the key
+}
+
+// A need is what a call asks of its key.
+type need struct {
+	role  Role
+	names []cover
+	keeps bool          // whether the call keeps or ends what is held
+	wait  time.Duration // for how long it may wait
+}
+
+// through makes the call if its key allows it. Where the key ends while the call waits,
+// that is what the caller is told, unless it may have been granted something meanwhile:
+// then it is to know of that.
+func through[T any](ctx context.Context, g *guard, n need, call func(context.Context) (T, error)) (T, error) {
+	var none T
+	k, err := keyOf(ctx)
+	if err != nil {
+		return none, err
+	}
+	m := g.meter(k)
+	if !isContinued(ctx) {
+		if err := m.count(k, n.keeps); err != nil {
+			return none, err
+		}
+	}
+	if err := n.check(k); err != nil {
+		return none, err
+	}
+	if n.wait <= 0 {
+		return call(ctx)
+	}
+	if !isContinued(ctx) {
+		leave, err := m.wait(k)
+		if err != nil {
+			return none, err
+		}
+		defer leave()
+	}
+	ctx, release := k.while(ctx)
+	defer release()
+	answer, err := call(ctx)
+	if over := (endOfKey{}); err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &over) {
+		return none, over.error
+	}
+	return answer, err
+}
+
+// keyOf returns the key of ctx if it is good at all.
+func keyOf(ctx context.Context) (Key, error) {
+	k, ok := From(ctx)
+	switch {
+	case !ok:
+		return k, &lock.Error{Code: lock.ErrKeyMissing, Detail: "This service asks for an API key, and the call has none. Send Authorization: Bearer KEY."}
+	case k.gone != nil && k.gone.Err() != nil:
+		return k, errInvalid()
+	case k.Expired(time.Now()):
+		return k, k.errExpired()
+	}
+	return k, nil
+}
+
+// check returns an error unless the key is good for what the call needs.
+func (n need) check(k Key) error {
+	if k.Role < n.role {
+		return k.errRole(n.role)
+	}
+	for _, name := range n.names {
+		if err := name.check(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An endOfKey is why a context has ended: with the key that waits under it.
+type endOfKey struct{ error }
+
+// while returns a context that ends, for an endOfKey, when the key is not good any more.
+func (k Key) while(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := []func(){func() { cancel(nil) }}
+	if k.gone != nil {
+		stop := context.AfterFunc(k.gone, func() { cancel(endOfKey{errInvalid()}) })
+		release = append(release, func() { stop() })
+	}
+	if !k.ExpiresAt.IsZero() {
+		timer := time.AfterFunc(time.Until(k.ExpiresAt), func() { cancel(endOfKey{k.errExpired()}) })
+		release = append(release, func() { timer.Stop() })
+	}
+	return ctx, func() {
+		for _, f := range release {
+			f()
+		}
+	}
+}
+
+// meter returns what counts for the key. It is dropped with the key.
+func (g *guard) meter(k Key) *meter {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m, known := g.meters[k.ID]
+	if !known {
+		m = newMeter(g.limits)
+		g.meters[k.ID] = m
+		if k.gone != nil {
+			context.AfterFunc(k.gone, func() { g.forget(k.ID, m) })
+		}
+	}
+	return m
+}
+
+func (g *guard) forget(id string, m *meter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.meters[id] == m {
+		delete(g.meters, id)
+	}
+}

@@ -1,0 +1,257 @@
+package access_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A method is one of lock.Service, called for names.
+type method struct {
+	role access.Role // that it takes
+	// call calls it for the lock of that name, or for the resource.
+	call func(ctx context.Context, s lock.Service, name string) error
+	// wait is how to have it wait; nil if it never does.
+	wait func(ctx context.Context, s lock.Service, name string) error
+}
+
+const aWhile = 10 * time.Second
+
+// methods is the rule for each method of lock.Service. One that is added there fails
+// TestEveryMethodHasARule until it has one here.
+var methods = map[string]method{
+	"Lock":  {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.Lock(ctx, name)) }},
+	"Queue": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.Queue(ctx, name)) }},
+	"Watch": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Watch(ctx, lock.Watch{Name: name}))
+	}, wait: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Watch(ctx, lock.Watch{Name: name, Wait: aWhile}))
+	}},
+	"Locks": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Locks(ctx, lock.LockQuery{Prefix: name + ":"}))
+	}},
+	"Events": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Events(ctx, lock.EventQuery{Name: name}))
+	}, wait: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Events(ctx, lock.EventQuery{Prefix: name + ":", Wait: aWhile}))
+	}},
+	"VerifyToken": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.VerifyToken(ctx, lock.Verify{Name: name}))
+	}},
+	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.ReadFenced(ctx, name)) }},
+	"Acquire": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Acquire(ctx, lock.Acquire{Name: name}))
+	}, wait: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
+	}},
+	"Renew": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Renew(ctx, lock.Renew{Name: name}))
+	}},
+	"Release": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+		return s.Release(ctx, lock.Release{Name: name})
+	}},
+	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
+	}},
+	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
+		return only(s.Revoke(ctx, lock.Revoke{Name: name}))
+	}},
+}
+
+func only[T any](_ T, err error) error { return err }
+
+// A spy is a lock.Service that keeps the names of the methods that it was asked, and waits for
+// as long as it is asked to.
+type spy struct {
+	lock.Service
+	asked chan string
+	guard string // the lock that guards all resources; empty: each has one of its own name
+}
+
+func newSpy() *spy { return &spy{asked: make(chan string, 100)} }
+
+func (s *spy) wait(ctx context.Context, method string, wait time.Duration) error {
+	s.asked <- method
+	if wait == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return &lock.Error{Code: lock.ErrUnavailable, Cause: ctx.Err()}
+	case <-time.After(wait):
+		return nil
+	}
+}
+
+func (s *spy) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	return lock.Grant{}, s.wait(ctx, "Acquire", a.Wait)
+}
+func (s *spy) Renew(ctx context.Context, _ lock.Renew) (lock.Grant, error) {
+	return lock.Grant{}, s.wait(ctx, "Renew", 0)
+}
+func (s *spy) Release(ctx context.Context, _ lock.Release) error { return s.wait(ctx, "Release", 0) }
+func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
+	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
+}
+func (s *spy) Lock(ctx context.Context, _ string) (lock.Lock, error) {
+	return lock.Lock{}, s.wait(ctx, "Lock", 0)
+}
+func (s *spy) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	return lock.Lock{}, s.wait(ctx, "Watch", w.Wait)
+}
+func (s *spy) Queue(ctx context.Context, _ string) (lock.Queue, error) {
+	return lock.Queue{}, s.wait(ctx, "Queue", 0)
+}
+func (s *spy) Locks(ctx context.Context, _ lock.LockQuery) (lock.Page[lock.Lock], error) {
+	return lock.Page[lock.Lock]{}, s.wait(ctx, "Locks", 0)
+}
+func (s *spy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	return lock.Page[lock.Event]{}, s.wait(ctx, "Events", q.Wait)
+}
+func (s *spy) VerifyToken(ctx context.Context, _ lock.Verify) (lock.Verdict, error) {
+	return lock.Verdict{}, s.wait(ctx, "VerifyToken", 0)
+}
+func (s *spy) WriteFenced(ctx context.Context, _ lock.FencedWrite) (lock.Fenced, error) {
+	return lock.Fenced{}, s.wait(ctx, "WriteFenced", 0)
+}
+func (s *spy) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+	return lock.Fenced{Key: key, Lock: cmp.Or(s.guard, key)}, s.wait(ctx, "ReadFenced", 0)
+}
+
+// refused checks that err has that code and those words, and that nothing was asked.
+func (s *spy) refused(t *testing.T, what string, err error, code lock.Code, words ...string) {
+	t.Helper()
+	if !errors.Is(err, code) {
+		t.Errorf("%s: %v, want %s", what, err, code)
+	}
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%s: %v does not say %q", what, err, w)
+		}
+	}
+	if len(s.asked) > 0 {
+		t.Errorf("%s: was asked all the same: %s", what, <-s.asked)
+	}
+}
+
+// allowed checks that the method was asked.
+func (s *spy) allowed(t *testing.T, name string, err error) {
+	t.Helper()
+	if err != nil || len(s.asked) != 1 {
+		t.Errorf("%s: %v, and %d methods were asked", name, err, len(s.asked))
+	}
+	for len(s.asked) > 0 {
+		if asked := <-s.asked; asked != name {
+			t.Errorf("%s: %s was asked", name, asked)
+		}
+	}
+}
+
+func by(t *testing.T, role access.Role, prefixes ...string) context.Context {
+	return access.With(t.Context(), access.Key{ID: "a1", Name: "ci", Role: role, Prefixes: prefixes})
+}
+
+func TestEveryMethodHasARule(t *testing.T) {
+	t.Parallel()
+	service := reflect.TypeFor[lock.Service]()
+	for i := range service.NumMethod() {
+		name := service.Method(i).Name
+		m, ok := methods[name]
+		if !ok {
+			t.Errorf("%s has no rule: give it one in the guard, and in the table here", name)
+			continue
+		}
+		s := newSpy()
+		guarded := access.Guard(s, access.Limits{})
+		s.refused(t, name+" without a key", m.call(t.Context(), guarded, "billing:x"), lock.ErrKeyMissing, "Authorization: Bearer")
+		s.refused(t, name+" with a key of no role", m.call(by(t, 0), guarded, "billing:x"), lock.ErrRoleMissing)
+		for role := access.Read; role <= access.Admin; role++ {
+			err := m.call(by(t, role), guarded, "billing:x")
+			if role < m.role {
+				s.refused(t, name+" with the role "+role.String(), err, lock.ErrRoleMissing, `"ci" (a1)`, "has the role "+role.String(), "needs the role "+m.role.String())
+				continue
+			}
+			s.allowed(t, name, err)
+		}
+	}
+	if len(methods) != service.NumMethod() {
+		t.Errorf("%d rules for %d methods", len(methods), service.NumMethod())
+	}
+}
+
+func TestEveryMethodKeepsToThePrefixes(t *testing.T) {
+	t.Parallel()
+	for name, m := range methods {
+		s := newSpy()
+		guarded := access.Guard(s, access.Limits{})
+		ctx := by(t, access.Admin, "billing", "jobs:eu")
+		for _, other := range []string{"other", "billing2", "jobs", "jobs:us", "other:billing"} {
+			s.refused(t, name+" of "+other, m.call(ctx, guarded, other), lock.ErrNameNotAllowed, `"ci" (a1)`, "billing, jobs:eu")
+			if m.wait != nil {
+				s.refused(t, name+" of "+other+", waiting", m.wait(ctx, guarded, other), lock.ErrNameNotAllowed)
+			}
+		}
+		s.refused(t, name+" of no name", m.call(ctx, guarded, "a/b\n"), lock.ErrInvalid)
+		for _, mine := range []string{"billing", "billing:x", "jobs:eu", "jobs:eu:x:y"} {
+			s.allowed(t, name, m.call(ctx, guarded, mine))
+		}
+	}
+}
+
+func TestWhatGoesOverManyNamesIsForThoseThatTheKeyCoversWhole(t *testing.T) {
+	t.Parallel()
+	s := newSpy()
+	guarded := access.Guard(s, access.Limits{})
+	ctx := by(t, access.Read, "billing", "jobs")
+	const hint = "Give prefix=billing: or prefix=jobs: to"
+	for name, err := range map[string]error{
+		"locks without a prefix":                             only(guarded.Locks(ctx, lock.LockQuery{})),
+		"locks of a holder":                                  only(guarded.Locks(ctx, lock.LockQuery{Holder: "me"})),
+		"locks with a cursor of another":                     only(guarded.Locks(ctx, lock.LockQuery{Cursor: "b3RoZXI"})),
+		"locks of a prefix that goes beyond":                 only(guarded.Locks(ctx, lock.LockQuery{Prefix: "billing"})),
+		"locks of a prefix above":                            only(guarded.Locks(ctx, lock.LockQuery{Prefix: "b"})),
+		"events without a prefix":                            only(guarded.Events(ctx, lock.EventQuery{})),
+		"events from now":                                    only(guarded.Events(ctx, lock.EventQuery{Cursor: lock.CursorNow})),
+		"events of a prefix that goes beyond, and of a lock": only(guarded.Events(ctx, lock.EventQuery{Prefix: "bill", Name: "billing"})),
+	} {
+		s.refused(t, name, err, lock.ErrNameNotAllowed, hint)
+	}
+	s.allowed(t, "Locks", only(guarded.Locks(ctx, lock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
+	s.allowed(t, "Events", only(guarded.Events(ctx, lock.EventQuery{Prefix: "jobs:eu"})))
+	all := by(t, access.Read)
+	s.allowed(t, "Locks", only(guarded.Locks(all, lock.LockQuery{})))
+	s.allowed(t, "Events", only(guarded.Events(all, lock.EventQuery{})))
+}
+
+func TestAFencedWriteTakesCoverForResourceAndLock(t *testing.T) {
+	t.Parallel()
+	s := newSpy()
+	guarded := access.Guard(s, access.Limits{})
+	ctx := by(t, access.Lock, "billing")
+	for _, w := range []lock.FencedWrite{
+		{Key: "other", Lock: "billing"}, {Key: "billing", Lock: "other"}, {Key: "other", Lock: "other"},
+	} {
+		s.refused(t, w.Key+" under "+w.Lock, only(guarded.WriteFenced(ctx, w)), lock.ErrNameNotAllowed, " other")
+	}
+	s.allowed(t, "WriteFenced", only(guarded.WriteFenced(ctx, lock.FencedWrite{Key: "billing:a", Lock: "billing:b"})))
+}
+
+func TestAResourceGuardedByALockOfOthersDoesNotNameIt(t *testing.T) {
+	t.Parallel()
+	s := newSpy()
+	s.guard = "secret:plans"
+	f, err := access.Guard(s, access.Limits{}).ReadFenced(by(t, access.Read, "billing"), "billing:a")
+	if !errors.Is(err, lock.ErrNameNotAllowed) || strings.Contains(err.Error(), "secret") || f.Lock != "" {
+		t.Errorf("%v, %v", f, err)
+	}
+	if f, err = access.Guard(s, access.Limits{}).ReadFenced(by(t, access.Read), "billing:a"); err != nil || f.Lock != "secret:plans" {
+		t.Errorf("%v, %v", f, err)
+	}
+}

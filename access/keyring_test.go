@@ -1,0 +1,257 @@
+package access_test
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A ring is a Keyring in a bubble, the file that it is of, and what it logs.
+type ring struct {
+	*testing.T
+	*access.Keyring
+	path string
+	log  logged
+}
+
+// A logged is what was logged so far.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// inBubble runs the test on a Keyring of one key of the role lock.
+func inBubble(t *testing.T, test func(r *ring, k access.Key, secret string)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &ring{T: t, path: filepath.Join(t.TempDir(), "keys.json")}
+		k, secret := issued(t, r.path, access.Lock)
+		var err error
+		if r.Keyring, err = access.Open(r.path, slog.New(slog.NewTextHandler(&r.log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		test(r, k, secret)
+	})
+}
+
+// reread returns once the Keyring has seen the file.
+func (r *ring) reread() {
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+}
+
+func (r *ring) finds(secret string) access.Key {
+	r.Helper()
+	k, err := r.Find(secret)
+	if err != nil {
+		r.Error(err)
+	}
+	return k
+}
+
+func (r *ring) refuses(secret string, code lock.Code) {
+	r.Helper()
+	if k, err := r.Find(secret); !errors.Is(err, code) || k.ID != "" {
+		r.Errorf("found %v, %v, want %s", k, err, code)
+	}
+}
+
+func TestAKeyIsFoundByItsSecretAlone(t *testing.T) {
+	inBubble(t, func(r *ring, k access.Key, secret string) {
+		if found := r.finds(secret); found.ID != k.ID || found.Role != access.Lock || found.Name != "ci" {
+			t.Errorf("found %+v", found)
+		}
+		said := map[string]bool{}
+		last := string(secret[len(secret)-1] ^ 1)
+		for _, wrong := range []string{
+			"", "pk_", k.ID, secret[:len(secret)-1], secret[:len(secret)-1] + last, secret + "=", " " + secret, strings.ToUpper(secret),
+			strings.Replace(secret, k.ID, "zzzzzzzzzz", 1), strings.Repeat("x", 1<<16), "pk_" + k.ID + "_" + strings.Repeat("A", 43),
+		} {
+			_, err := r.Find(wrong)
+			r.refuses(wrong, lock.ErrKeyInvalid)
+			said[err.Error()] = true
+		}
+		if len(said) != 1 {
+			t.Errorf("who tries can tell the mistakes apart: %v", said)
+		}
+	})
+}
+
+func TestAKeyIsGoodUntilItExpires(t *testing.T) {
+	inBubble(t, func(r *ring, _ access.Key, _ string) {
+		k, secret, err := access.Issue("temp", access.Read, nil, time.Now().Add(time.Hour))
+		if err == nil {
+			err = access.Add(r.path, k)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.reread()
+		r.finds(secret)
+		time.Sleep(time.Until(k.ExpiresAt) - time.Nanosecond)
+		r.finds(secret)
+		time.Sleep(time.Nanosecond)
+		r.refuses(secret, lock.ErrKeyExpired)
+		r.refuses("pk_"+k.ID+"_"+strings.Repeat("A", 43), lock.ErrKeyInvalid)
+	})
+}
+
+func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
+	inBubble(t, func(r *ring, first access.Key, firstSecret string) {
+		second, secondSecret := issued(t, r.path, access.Read, "billing")
+		r.refuses(secondSecret, lock.ErrKeyInvalid)
+		r.reread()
+		if k := r.finds(secondSecret); k.Role != access.Read || len(k.Prefixes) != 1 {
+			t.Errorf("found %+v", k)
+		}
+		r.finds(firstSecret)
+		if _, err := access.Revoke(r.path, first.ID); err != nil {
+			t.Fatal(err)
+		}
+		r.reread()
+		r.refuses(firstSecret, lock.ErrKeyInvalid)
+		if k := r.finds(secondSecret); k.ID != second.ID {
+			t.Errorf("found %+v", k)
+		}
+		if log := r.log.String(); !strings.Contains(log, first.ID) || strings.Contains(log, firstSecret) || strings.Contains(log, secondSecret) {
+			t.Errorf("logged:\n%s", log)
+		}
+	})
+}
+
+func TestAFileThatBecameMalformedChangesNothing(t *testing.T) {
+	inBubble(t, func(r *ring, _ access.Key, secret string) {
+		good := content(t, r.path)
+		for name, spoil := range map[string]func() error{
+			"malformed":             func() error { return os.WriteFile(r.path, []byte(`{"keys": [`), 0o600) },
+			"empty":                 func() error { return os.Truncate(r.path, 0) },
+			"gone":                  func() error { return os.Remove(r.path) },
+			"for everybody to edit": func() error { return os.Chmod(r.path, 0o666) },
+		} {
+			before := len(r.log.String())
+			if err := spoil(); err != nil {
+				t.Fatal(err)
+			}
+			r.reread()
+			r.reread()
+			r.finds(secret)
+			if n := strings.Count(r.log.String()[before:], "level=ERROR"); n != 1 {
+				t.Errorf("%s: %d errors are logged:\n%s", name, n, &r.log)
+			}
+			if err := os.RemoveAll(r.path); err != nil {
+				t.Fatal(err)
+			}
+			write(t, r.path, good)
+			r.reread()
+			if !strings.Contains(r.log.String()[before:], "can be used again") {
+				t.Errorf("%s: that it can be used again is not logged:\n%s", name, &r.log)
+			}
+		}
+	})
+}
+
+// TestALinkThatIsSwappedIsFollowed swaps a link in the middle of the way, as Kubernetes does
+// with the secrets that it mounts.
+func TestALinkThatIsSwappedIsFollowed(t *testing.T) {
+	inBubble(t, func(r *ring, _ access.Key, _ string) {
+		mount := t.TempDir()
+		var secrets []string
+		for _, version := range []string{"..1", "..2"} {
+			if err := os.Mkdir(filepath.Join(mount, version), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_, secret := issued(t, filepath.Join(mount, version, "keys.json"), access.Read)
+			secrets = append(secrets, secret)
+		}
+		data, path := filepath.Join(mount, "..data"), filepath.Join(mount, "keys.json")
+		if err := errors.Join(os.Symlink("..1", data), os.Symlink("..data/keys.json", path)); err != nil {
+			t.Fatal(err)
+		}
+		mounted := &ring{T: t}
+		var err error
+		if mounted.Keyring, err = access.Open(path, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer mounted.Close()
+		mounted.finds(secrets[0])
+		mounted.refuses(secrets[1], lock.ErrKeyInvalid)
+		if err := errors.Join(os.Symlink("..2", data+"_tmp"), os.Rename(data+"_tmp", data)); err != nil {
+			t.Fatal(err)
+		}
+		mounted.reread()
+		mounted.refuses(secrets[0], lock.ErrKeyInvalid)
+		mounted.finds(secrets[1])
+	})
+}
+
+func TestAFileThatEverybodyMayReadIsWarnedOf(t *testing.T) {
+	inBubble(t, func(r *ring, _ access.Key, secret string) {
+		if err := os.Chmod(r.path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var log logged
+		open, err := access.Open(r.path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer open.Close()
+		if _, err := open.Find(secret); err != nil || !strings.Contains(log.String(), "level=WARN") || strings.Contains(r.log.String(), "level=WARN") {
+			t.Errorf("%v\n%s%s", err, &log, &r.log)
+		}
+	})
+}
+
+// TestHowLongARefusalTakesTellsNothing compares medians, which differ by what it takes to tell
+// more than an answer over a network could: a millisecond.
+func TestHowLongARefusalTakesTellsNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	k, secret := issued(t, path, access.Read)
+	r, err := access.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	median := func(secret string) time.Duration {
+		took := make([]time.Duration, 10_000)
+		for i := range took {
+			began := time.Now()
+			_, _ = r.Find(secret)
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		return took[len(took)/2]
+	}
+	right := median(secret)
+	for name, wrong := range map[string]string{
+		"an unknown id": "pk_zzz_" + secret[len(secret)-43:], "another end": secret[:len(secret)-1] + "!",
+		"another beginning of the secret part": "pk_" + k.ID + "_A" + secret[len(secret)-42:], "no key": "x",
+	} {
+		if d := median(wrong) - right; d.Abs() > time.Millisecond {
+			t.Errorf("%s takes %v longer than the right one", name, d)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestAKeyMakesAsManyCallsASecondAsItMay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpy()
+		guarded := access.Guard(s, access.Limits{Rate: 2, Burst: 5})
+		ctx, other := by(t, access.Admin), access.With(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
+		look := func(ctx context.Context) error { return only(guarded.Lock(ctx, "x")) }
+		for range 5 {
+			s.allowed(t, "Lock", look(ctx))
+		}
+		err := look(ctx)
+		s.refused(t, "the sixth", err, lock.ErrRateLimited, "2 calls a second", `"ci" (a1)`)
+		var e *lock.Error
+		if !errors.As(err, &e) || e.RetryAfter != time.Second/2 {
+			t.Errorf("try again after %v, want half a second", e.RetryAfter)
+		}
+		s.allowed(t, "Lock", look(other))
+		s.allowed(t, "Lock", look(access.Continued(ctx)))
+		time.Sleep(e.RetryAfter)
+		s.allowed(t, "Lock", look(ctx))
+		s.refused(t, "the next", look(ctx), lock.ErrRateLimited)
+	})
+}
+
+// TestManyCallsAtOnceAreNoWayAroundTheRate bounds what was let through by the time that it
+// took, however long that was.
+func TestManyCallsAtOnceAreNoWayAroundTheRate(t *testing.T) {
+	t.Parallel()
+	const rate, burst = 100_000, 100
+	guarded := access.Guard(quiet{}, access.Limits{Rate: rate, Burst: burst})
+	ctx := by(t, access.Read)
+	var let, late atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range 200 {
+		wg.Go(func() {
+			for range 1000 {
+				err := only(guarded.Lock(ctx, "x"))
+				var e *lock.Error
+				switch {
+				case err == nil:
+					let.Add(1)
+				case !errors.As(err, &e) || e.Code != lock.ErrRateLimited || e.RetryAfter <= 0:
+					t.Error(err)
+				case e.RetryAfter > time.Second/rate:
+					late.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if most := burst + int64(rate*time.Since(began).Seconds()) + 1; let.Load() < burst || let.Load() > most || late.Load() > 0 {
+		t.Errorf("%d calls were let through, and %d may; %d were told to wait longer than it takes", let.Load(), most, late.Load())
+	}
+}
+
+// A quiet service has one lock, and remembers nothing.
+type quiet struct{ lock.Service }
+
+func (quiet) Lock(context.Context, string) (lock.Lock, error) { return lock.Lock{}, nil }
+
+func TestWhatIsRefusedCountsAsACall(t *testing.T) {
+	t.Parallel()
+	s := newSpy()
+	guarded := access.Guard(s, access.Limits{Rate: 0.001})
+	ctx := by(t, access.Read, "billing")
+	s.refused(t, "the first", only(guarded.Lock(ctx, "other")), lock.ErrNameNotAllowed)
+	s.refused(t, "the second", only(guarded.Lock(ctx, "billing")), lock.ErrRateLimited)
+}
+
+func TestWhoAsksForTooMuchDoesNotLoseWhatItHolds(t *testing.T) {
+	t.Parallel()
+	s := newSpy()
+	guarded := access.Guard(s, access.Limits{Rate: 0.001, Burst: 2})
+	ctx := by(t, access.Lock)
+	for range 2 {
+		s.allowed(t, "Acquire", only(guarded.Acquire(ctx, lock.Acquire{Name: "x"})))
+	}
+	s.refused(t, "a third", only(guarded.Acquire(ctx, lock.Acquire{Name: "x"})), lock.ErrRateLimited)
+	s.allowed(t, "Renew", only(guarded.Renew(ctx, lock.Renew{Name: "x"})))
+	s.allowed(t, "Release", guarded.Release(ctx, lock.Release{Name: "x"}))
+	s.refused(t, "to keep it all too often", only(guarded.Renew(ctx, lock.Renew{Name: "x"})), lock.ErrRateLimited)
+}
+
+func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
+	t.Parallel()
+	for name, m := range methods {
+		if m.wait == nil {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			s := newSpy()
+			guarded := access.Guard(s, access.Limits{Waiters: 3})
+			ctx := by(t, access.Admin)
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					if err := m.wait(ctx, guarded, "x"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+			for range 3 {
+				<-s.asked
+			}
+			s.refused(t, name, m.wait(ctx, guarded, "x"), lock.ErrTooManyWaiters, "3 calls", `"ci" (a1)`)
+			s.allowed(t, name, m.call(ctx, guarded, "x"))
+			other := access.With(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Admin})
+			s.allowed(t, name, m.wait(other, guarded, "x"))
+			wg.Wait()
+			s.allowed(t, name, m.wait(ctx, guarded, "x"))
+		})
+	}
+}
+
+func TestFailuresFromOneAddressAreTenAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := access.NewAttempts(0, 0)
+		here, there := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		for i := range access.UsualAttempts {
+			if err := errors.Join(a.Allow(here), a.Failed(here)); err != nil {
+				t.Fatalf("the failure %d: %v", i+1, err)
+			}
+		}
+		for _, err := range []error{a.Failed(here), a.Allow(here), a.Allow(netip.MustParseAddr("::ffff:192.0.2.1"))} {
+			var e *lock.Error
+			if !errors.As(err, &e) || e.Code != lock.ErrRateLimited || e.RetryAfter <= 0 || e.RetryAfter > 6*time.Second {
+				t.Errorf("one more: %v", err)
+			}
+		}
+		if err := errors.Join(a.Allow(there), a.Failed(there)); err != nil {
+			t.Errorf("from elsewhere: %v", err)
+		}
+		time.Sleep(6 * time.Second)
+		if err := errors.Join(a.Allow(here), a.Failed(here)); err != nil {
+			t.Errorf("after six seconds: %v", err)
+		}
+	})
+}
+
+func TestOneCustomersAddressesCountAsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := access.NewAttempts(2, 0)
+		for i := range 3 {
+			err := a.Failed(netip.MustParseAddr(fmt.Sprintf("2001:db8::%x%%eth0", i)))
+			if limited := errors.Is(err, lock.ErrRateLimited); limited != (i == 2) {
+				t.Errorf("address %d: %v", i, err)
+			}
+		}
+		if err := a.Failed(netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
+			t.Errorf("the next customer: %v", err)
+		}
+		if err := errors.Join(a.Failed(netip.Addr{}), a.Failed(netip.Addr{})); err != nil || a.Failed(netip.Addr{}) == nil {
+			t.Errorf("what is no address counts as one: %v", err)
+		}
+	})
+}
+
+func TestTheAddressThatFailedLongestAgoIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := access.NewAttempts(1, 2)
+		addr := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, i}) }
+		for i := range byte(100) {
+			if err := a.Failed(addr(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a.Allow(addr(97)) != nil || a.Allow(addr(98)) == nil || a.Allow(addr(99)) == nil {
+			t.Error("of a hundred, not the last two are remembered")
+		}
+	})
+}

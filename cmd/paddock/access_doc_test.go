@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+)
+
+// TestWhatThePageOnAccessSaysWorksWhenPasted runs the blocks of docs/access.md in the order in which they
+// stand there, in one folder, by a shell: those that serve until the next such one begins.
+func TestWhatThePageOnAccessSaysWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/access.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 8 {
+		t.Fatalf("%d blocks are there", len(blocks))
+	}
+	dir, address := t.TempDir(), ""
+	path := binary(t) + ":" + os.Getenv("PATH")
+	env := append(os.Environ(), "PATH="+path, "PADDOCK_DATABASE_URL="+pgtest.URL(t), actAsPaddock+"=1")
+	var serving *process
+	for _, block := range blocks {
+		if strings.HasPrefix(block[1], "paddock serve") {
+			if serving != nil {
+				serving.kill(t)
+			}
+			serving = shell(t, dir, env, "exec "+strings.Replace(block[1], "--listen :8443", "--listen 127.0.0.1:0", 1))
+			serving.run(t)
+			address = serving.stderr.await(t, `"msg":"listening","address":"([^"]+)"`)
+			continue
+		}
+		p := shell(t, dir, env, strings.ReplaceAll(block[1], "localhost:8443", address))
+		p.run(t)
+		if code := p.exit(t); code != exitOK {
+			t.Fatalf("exit code %d of\n%s\n%s%s", code, block[1], p.stdout, p.stderr)
+		}
+	}
+}
+
+// shell returns a process, not started yet, that runs the script in the folder.
+func shell(t *testing.T, dir string, env []string, script string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command("bash", "-ec", script), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.stdout, p.stderr
+	return p
+}
+
+// binary returns a folder in which paddock is this test's binary.
+func binary(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "paddock")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// An authority issues certificates, of which it keeps files.
+type authority struct {
+	*testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	file string // its own certificate
+	last int64  // serial number
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{T: t, dir: t.TempDir()}
+	a.key = a.newKey()
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of " + t.Name()}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.last = 1
+	a.file = filepath.Join(a.dir, "ca.pem")
+	a.cert = a.write(a.file, a.cert, a.cert, a.key)
+	return a
+}
+
+func (a *authority) newKey() *ecdsa.PrivateKey {
+	a.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return key
+}
+
+// write signs the certificate, writes it, and returns it as it is then.
+func (a *authority) write(path string, c, parent *x509.Certificate, subject *ecdsa.PrivateKey) *x509.Certificate {
+	a.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &subject.PublicKey, a.key)
+	if err != nil {
+		a.Fatal(err)
+	}
+	a.writePEM(path, "CERTIFICATE", der)
+	c, err = x509.ParseCertificate(der)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return c
+}
+
+func (a *authority) writePEM(path, kind string, der []byte) {
+	a.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// A pair is a certificate and its key, in files.
+type pair struct {
+	cert, key string
+	serial    string
+}
+
+// issue writes a certificate for this machine and its key, over those of that name if
+// there are any.
+func (a *authority) issue(name string, use x509.ExtKeyUsage) pair {
+	a.Helper()
+	a.last++
+	p := pair{cert: filepath.Join(a.dir, name+".pem"), key: filepath.Join(a.dir, name+".key"), serial: big.NewInt(a.last).String()}
+	key := a.newKey()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.Fatal(err)
+	}
+	a.writePEM(p.key, "PRIVATE KEY", der)
+	a.write(p.cert, &x509.Certificate{
+		SerialNumber: big.NewInt(a.last), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}, a.cert, key)
+	return p
+}

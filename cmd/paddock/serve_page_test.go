@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A reader is at the page of a house with a browser, signed in.
+type reader struct {
+	*house
+	browser *http.Client
+}
+
+// signsIn gives a browser the key.
+func (h *house) signsIn(k issued) reader {
+	h.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	r := reader{h, &http.Client{Jar: jar, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if status, page := r.browses(http.MethodPost, "/ui/login", url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
+		h.Fatalf("signing in: %d\n%s", status, page)
+	}
+	return r
+}
+
+// browses asks for a page, or posts a form to one.
+func (r reader) browses(method, path string, form url.Values) (int, string) {
+	r.Helper()
+	request, err := http.NewRequestWithContext(r.Context(), method, r.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		r.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := r.browser.Do(request)
+	if err != nil {
+		r.Fatal(err)
+	}
+	page, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		r.Fatal(err)
+	}
+	return response.StatusCode, string(page)
+}
+
+// TestTheGuardIsBehindThePageAndTheAPI asks a replica as it is started, by both of the
+// ways to its locks, with a key that may only look at some of them.
+func TestTheGuardIsBehindThePageAndTheAPI(t *testing.T) {
+	t.Parallel()
+	h := lockUp(t)
+	admin, k := h.known(access.Admin), h.known(access.Read, "billing")
+	locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": admin.secret})}}.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := map[string]lock.Token{}
+	for _, name := range []string{"billing:x", "strangers:x"} {
+		g, err := locks.Acquire(t.Context(), lock.Acquire{Name: name, Holder: "who has " + name, TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = g.Token
+	}
+	h.answers(http.StatusForbidden, "POST", "/v1/locks/billing:y/acquire", aLease, k.secret)
+	h.answers(http.StatusForbidden, "GET", "/v1/locks/strangers:x", "", k.secret)
+
+	reads, revokes := h.signsIn(k), h.signsIn(admin)
+	for path, want := range map[string]int{
+		"/ui/locks/billing:x": http.StatusOK, "/ui/?prefix=billing%3A": http.StatusOK, "/ui/": http.StatusOK,
+		"/ui/locks/strangers:x": http.StatusForbidden, "/ui/?prefix=strangers": http.StatusForbidden, "/ui/?holder=who": http.StatusOK,
+	} {
+		status, page := reads.browses(http.MethodGet, path, nil)
+		if status != want || strings.Contains(page, "who has strangers:x") {
+			t.Errorf("GET %s: %d, want %d and nothing of what the key does not cover:\n%s", path, status, want, page)
+		}
+	}
+	for name, token := range tokens {
+		form := url.Values{"name": {name}, "token": {fmt.Sprint(token)}, "reason": {"because"}}
+		if status, page := reads.browses(http.MethodPost, "/ui/revoke", form); status != http.StatusForbidden {
+			t.Errorf("a reader revokes %s: %d\n%s", name, status, page)
+		}
+		if status, page := revokes.browses(http.MethodPost, "/ui/revoke", form); status != http.StatusSeeOther {
+			t.Errorf("an admin revokes %s: %d\n%s", name, status, page)
+		}
+	}
+}

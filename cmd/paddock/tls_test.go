@@ -1,0 +1,207 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/access"
+)
+
+// secured starts a replica over TLS, whose certificate that is.
+func secured(t *testing.T, a *authority, server pair, args ...string) *house {
+	t.Helper()
+	h := lockUp(t, append([]string{"--tls-cert", server.cert, "--tls-key", server.key}, args...)...)
+	h.base = "https" + strings.TrimPrefix(h.base, "http")
+	h.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: a.trusted(), ForceAttemptHTTP2: true}}
+	return h
+}
+
+// trusted returns what trusts the authority alone.
+func (a *authority) trusted() *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10} //nolint:gosec // The server is to refuse it.
+}
+
+// serial returns the serial number of the certificate that the replica shows.
+func (h *house) serial(config *tls.Config) string {
+	h.Helper()
+	dialer := tls.Dialer{Config: config}
+	c, err := dialer.DialContext(h.Context(), "tcp", strings.TrimPrefix(h.base, "https://"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer closed(h.T, c)
+	return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+func TestKeysGoOverTLS(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	h := secured(t, a, a.issue("server", x509.ExtKeyUsageServerAuth))
+	k := h.known(access.Lock)
+	env := map[string]string{"PADDOCK_URL": h.base, "PADDOCK_CA": a.file, "PADDOCK_KEY": k.secret}
+	for _, args := range [][]string{{"acquire", "x"}, {"list"}, {"healthcheck"}} {
+		if code, stdout, stderr := call(t, env, args...); code != exitOK {
+			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(k.secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	demo := start(t, "demo", "--ttl=300ms", "--url", h.base, "--ca", a.file, "--key-file", keyFile)
+	if code := demo.exit(t); code != exitOK {
+		t.Errorf("demo: exit code %d:\n%s", code, demo.stderr)
+	}
+	for version, want := range map[string]string{"--http2": "2 200", "--http1.1": "1.1 200"} {
+		out, err := exec.CommandContext(t.Context(), "curl", "-sS", version, "--cacert", a.file, "-H", "Authorization: Bearer "+k.secret,
+			"-o", os.DevNull, "-w", "%{http_version} %{http_code}", h.base+"/v1/locks/x").CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("curl %s: %s (%v), want %s", version, out, err, want)
+		}
+	}
+	old := a.trusted()
+	old.MaxVersion = tls.VersionTLS11
+	if _, err := (&tls.Dialer{Config: old}).DialContext(t.Context(), "tcp", strings.TrimPrefix(h.base, "https://")); err == nil {
+		t.Error("TLS 1.1 is spoken")
+	}
+	delete(env, "PADDOCK_CA")
+	for _, command := range []string{"list", "healthcheck"} {
+		if code, _, stderr := call(t, env, command); code == exitOK || !strings.Contains(stderr, "certificate") {
+			t.Errorf("%s of whom nobody vouches for: exit code %d:\n%s", command, code, stderr)
+		}
+	}
+}
+
+func TestAReplicaOverTLSFindsItselfHealthy(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	server := a.issue("server", x509.ExtKeyUsageServerAuth)
+	h := secured(t, a, server)
+	env := map[string]string{"PADDOCK_LISTEN": strings.TrimPrefix(h.base, "https://"), "PADDOCK_TLS_CERT": server.cert}
+	if code, stdout, stderr := call(t, env, "healthcheck"); code != exitOK || stdout != "ready\n" {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	server := a.issue("server", x509.ExtKeyUsageServerAuth)
+	h := secured(t, a, server)
+	if got := h.serial(a.trusted()); got != server.serial {
+		t.Fatalf("shows %s, want %s", got, server.serial)
+	}
+	next := a.issue("server", x509.ExtKeyUsageServerAuth)
+	h.eventually(func() bool { return h.serial(a.trusted()) == next.serial })
+
+	if err := os.WriteFile(next.key, []byte("spoilt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(func() bool {
+		return h.serial(a.trusted()) == next.serial && strings.Contains(h.process.stderr.String(), "the certificates cannot be used")
+	})
+	third := a.issue("server", x509.ExtKeyUsageServerAuth)
+	h.eventually(func() bool { return h.serial(a.trusted()) == third.serial })
+	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") || strings.Count(log, "the certificates cannot be used") > 2 {
+		t.Errorf("logged:\n%s", log)
+	}
+}
+
+func TestMutualTLSLetsInNobodyWithoutACertificate(t *testing.T) {
+	t.Parallel()
+	a, others := newAuthority(t), newAuthority(t)
+	h := secured(t, a, a.issue("server", x509.ExtKeyUsageServerAuth), "--tls-client-ca", a.file)
+	good, stranger, server := a.issue("client", x509.ExtKeyUsageClientAuth), others.issue("client", x509.ExtKeyUsageClientAuth), a.issue("x", x509.ExtKeyUsageServerAuth)
+	k := h.known(access.Read)
+	env := map[string]string{"PADDOCK_URL": h.base, "PADDOCK_CA": a.file, "PADDOCK_KEY": k.secret}
+	for name, c := range map[string]struct {
+		args []string
+		list int
+		ask  int // of healthcheck
+	}{
+		"with a certificate":            {[]string{"--cert", good.cert, "--cert-key", good.key}, exitOK, exitOK},
+		"without one":                   {nil, exitUnreachable, exitFailed},
+		"with that of a stranger":       {[]string{"--cert", stranger.cert, "--cert-key", stranger.key}, exitUnreachable, exitFailed},
+		"with one that is for servers":  {[]string{"--cert", server.cert, "--cert-key", server.key}, exitUnreachable, exitFailed},
+		"with one without its key":      {[]string{"--cert", good.cert}, exitUsage, exitUsage},
+		"with one and the key of other": {[]string{"--cert", good.cert, "--cert-key", server.key}, exitUsage, exitUsage},
+	} {
+		if code, _, stderr := call(t, env, append([]string{"list"}, c.args...)...); code != c.list {
+			t.Errorf("list %s: exit code %d, want %d:\n%s", name, code, c.list, stderr)
+		}
+		if code, _, stderr := call(t, env, append([]string{"healthcheck"}, c.args...)...); code != c.ask {
+			t.Errorf("healthcheck %s: exit code %d, want %d:\n%s", name, code, c.ask, stderr)
+		}
+	}
+	delete(env, "PADDOCK_KEY")
+	if code, _, stderr := call(t, env, "list", "--cert", good.cert, "--cert-key", good.key); code != exitNotAllowed {
+		t.Errorf("with a certificate and no key: exit code %d:\n%s", code, stderr)
+	}
+}
+
+func TestTheFlagsOfTLSAreChecked(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	server := a.issue("server", x509.ExtKeyUsageServerAuth)
+	const database = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a CA that is none":        {[]string{"list", "--ca", server.key}, "holds no certificate"},
+		"a CA that is not there":   {[]string{"list", "--ca", a.file + "x"}, "--ca: "},
+		"a certificate that is no": {[]string{"serve", database, "--tls-cert", server.key, "--tls-key", server.key}, server.key},
+		"clients of no CA":         {[]string{"serve", database, "--tls-cert", server.cert, "--tls-key", server.key, "--tls-client-ca", server.key}, "holds no certificate"},
+	} {
+		if code, _, stderr := call(t, nil, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s", name, code, exitUsage, c.want, stderr)
+		}
+	}
+}
+
+func TestConnectionsBeyondTheCapAreClosed(t *testing.T) {
+	t.Parallel()
+	h := lockUp(t, "--max-connections=2")
+	address := strings.TrimPrefix(h.base, "http://")
+	var open []net.Conn
+	dial := func() net.Conn {
+		var d net.Dialer
+		c, err := d.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for range 2 {
+		open = append(open, dial())
+	}
+	h.http.Transport = &http.Transport{DisableKeepAlives: true}
+	h.eventually(func() bool {
+		beyond := dial()
+		defer closed(t, beyond)
+		if _, err := beyond.Read(make([]byte, 1)); err == nil {
+			t.Fatal("read something from a connection that was to be closed")
+		}
+		return strings.Contains(h.process.stderr.String(), "--max-connections")
+	})
+	for _, c := range open {
+		closed(t, c)
+	}
+	h.eventually(func() bool {
+		response, err := h.http.Get(h.base + "/livez") //nolint:noctx // The client has a timeout.
+		if err != nil {
+			return false
+		}
+		closed(t, response.Body)
+		return response.StatusCode == http.StatusOK
+	})
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/load"
+	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+func TestVerifyFindsNothingInTwoReplicas(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t))
+	code, stdout, stderr := call(t, nil, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
+		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(), "never"))
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7", "All names begin with verify:", "calls in", "acquire", "OK: "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("it is to say %q:\n%s", want, stdout)
+		}
+	}
+	page, err := s.replicas[0].Locks(t.Context(), lock.LockQuery{Prefix: "verify:", Limit: lock.MaxLimit})
+	if err != nil || len(page.Items) < 6 {
+		t.Errorf("%d locks were used, %v", len(page.Items), err)
+	}
+	for _, l := range page.Items {
+		if l.Phase != lock.Free {
+			t.Errorf("%s was left %s", l.Name, l.Phase)
+		}
+	}
+}
+
+func TestVerifyBearsTheDeathOfAReplica(t *testing.T) {
+	t.Parallel()
+	s := begin(t, pgtest.URL(t))
+	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s", "--ttl=300ms")
+	p.stdout.await(t, "(All names begin with)")
+	s.replicas[0].process.kill(t)
+	if code := p.exit(t); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
+		t.Errorf("it said:\n%s", said)
+	}
+}
+
+func TestVerifyInterruptedChecksWhatThereWas(t *testing.T) {
+	t.Parallel()
+	p := start(t, "verify", "--url", serveHere(t, pgtest.URL(t)), "--for=1h", "--ttl=300ms")
+	p.stdout.await(t, "(All names begin with)")
+	if code := p.signal(t, syscall.SIGINT); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
+		t.Errorf("it said:\n%s", said)
+	}
+}
+
+func TestALongVerificationIsOneOfRounds(t *testing.T) {
+	t.Parallel()
+	base, out := serveHere(t, pgtest.URL(t)), newTranscript()
+	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.ShortestTTL, Prefix: "verify"}
+	replicas, err := c.replicas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1", perRound: 200}
+	if err := v.run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if said := out.String(); strings.Count(said, "OK: ") < 2 || !strings.Contains(said, "rounds, and no violation") {
+		t.Errorf("it said:\n%s", said)
+	}
+}
+
+// negligent says that it has released and has not.
+type negligent struct{ lock.Service }
+
+func (negligent) Release(context.Context, lock.Release) error { return nil }
+
+func TestVerifyFindsAServiceOutThatLies(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(server.New(server.Options{Locks: negligent{memlock.New().Replica(1)}}))
+	defer s.Close()
+	report := filepath.Join(t.TempDir(), "report.html")
+	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=300", "--ttl=200ms", "--report", report)
+	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) || !strings.Contains(stderr, "has broken a promise") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	page, err := os.ReadFile(report)
+	if err != nil || !strings.Contains(strings.ToLower(string(page)), "<html") {
+		t.Errorf("the report is %.200q, %v", page, err)
+	}
+}
+
+func TestVerifyEndsWithWhatNothingAsksFor(t *testing.T) {
+	t.Parallel()
+	base := serveHere(t, pgtest.URL(t), "--min-ttl=10s")
+	code, stdout, stderr := call(t, nil, "verify", "--url", base, "--operations=100")
+	if code != exitUsage || !strings.Contains(stderr, "--ttl: ttl_ms is") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestVerifyShowsItsKey(t *testing.T) {
+	t.Parallel()
+	h := lockUp(t)
+	for want, k := range map[int]issued{
+		exitOK: h.known(access.Admin, "verify"), exitNotAllowed: h.known(access.Lock, "verify"),
+	} {
+		env := map[string]string{"PADDOCK_KEY": k.secret}
+		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=500", "--ttl=200ms")
+		if code != want || strings.Contains(stdout+stderr, k.secret) {
+			t.Errorf("with the role %v the exit code is %d, want %d:\n%s%s", k.Role, code, want, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := call(t, nil, "verify", "--url", h.base); code != exitNotAllowed || stdout != "" {
+		t.Errorf("without a key the exit code is %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestVerifyNeedsAServiceThatAnswers(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, nil, "verify", "--url=http://127.0.0.1:1")
+	if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "at http://127.0.0.1:1: unavailable") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestVerifyMisusedIsExplained(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"--clients is 0":     {"--clients=0"},
+		"--locks is -1":      {"--locks=-1"},
+		"--operations is -1": {"--operations=-1"},
+		"--ttl is 1ms":       {"--ttl=1ms"},
+		"--for is -1s":       {"--for=-1s"},
+		`--prefix is "a b"`:  {"--prefix=a b"},
+		"--url: ":            {"--url=nowhere"},
+		"--url is empty":     {"--url="},
+	} {
+		code, stdout, stderr := call(t, nil, append([]string{"verify"}, args...)...)
+		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("%v: exit code %d, want it to say %q:\n%s%s", args, code, want, stdout, stderr)
+		}
+	}
+}
+
+func TestTheUsualsOfVerifyAreThoseOfTheLoad(t *testing.T) {
+	t.Parallel()
+	var line commandLine
+	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if v := line.Verify; v.Clients != load.UsualClients || v.Locks != load.UsualLocks || v.TTL != load.UsualTTL {
+		t.Errorf("parsed %+v", v)
+	}
+}

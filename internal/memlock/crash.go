@@ -1,0 +1,64 @@
+package memlock
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Crash has the replica of that number die: the calls that wait there end with
+// lock.ErrUnknownOutcome and none leaves the queue, so that the others find out by and
+// by that nobody is at those places. One that starts in its stead has another number.
+func (m *Memory) Crash(self lock.Replica) {
+	m.bury(self)
+	others := map[lock.Replica]bool{}
+	for _, c := range m.waiting() {
+		others[c.self] = true
+	}
+	for _, other := range slices.Sorted(maps.Keys(others)) {
+		for _, name := range m.names() {
+			replica{m, other}.sweep(name) // and so comes to know when the dead count as such
+		}
+	}
+}
+
+// bury ends what the replica does.
+func (m *Memory) bury(self lock.Replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for a, t := range m.alarms {
+		if a.self == self {
+			t.Stop()
+			delete(m.alarms, a)
+		}
+	}
+	heard := m.clock.now().Add(lock.AliveFor)
+	for name, s := range m.locks {
+		s.Queue = slices.Clone(s.Queue)
+		for i, w := range s.Queue {
+			if c, waits := m.calls[w.Attachment]; waits && c.self == self {
+				s.Queue[i].AliveUntil = heard
+			}
+		}
+		m.locks[name] = s
+	}
+	maps.DeleteFunc(m.calls, func(_ lock.Attachment, c call) bool {
+		if c.self == self {
+			close(c.cut)
+		}
+		return c.self == self
+	})
+}
+
+func (m *Memory) waiting() []call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.calls))
+}
+
+func (m *Memory) names() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.locks))
+}

@@ -1,0 +1,167 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/server"
+)
+
+// TestTheHeaderIsReadStrictly: KEY stands for a good key. Whatever is wrong, what was
+// sent is not repeated.
+func TestTheHeaderIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	s, _, _, k := guarded(t)
+	for name, c := range map[string]struct {
+		headers []string
+		code    string // empty: let in
+		detail  string
+	}{
+		"as it is to be":                {headers: []string{"Bearer KEY"}},
+		"in lower case":                 {headers: []string{"bearer KEY"}},
+		"in capitals":                   {headers: []string{"BEARER KEY"}},
+		"with more spaces between":      {headers: []string{"Bearer   KEY"}},
+		"with spaces around":            {headers: []string{"  Bearer KEY "}},
+		"no header":                     {code: "key_missing", detail: "Authorization: Bearer KEY"},
+		"an empty header":               {headers: []string{""}, code: "key_invalid", detail: "word Bearer"},
+		"the scheme alone":              {headers: []string{"Bearer"}, code: "key_missing", detail: "no key after"},
+		"the scheme and a space":        {headers: []string{"Bearer  "}, code: "key_missing", detail: "no key after"},
+		"the key alone":                 {headers: []string{"KEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
+		"another scheme":                {headers: []string{"Basic cGFkZG9jazpLRVk="}, code: "key_invalid", detail: "does not begin with the word Bearer"},
+		"a scheme that begins so":       {headers: []string{"Bearers KEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
+		"a tab between":                 {headers: []string{"Bearer\tKEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
+		"a colon behind the scheme":     {headers: []string{"Bearer: KEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
+		"two keys":                      {headers: []string{"Bearer KEY KEY"}, code: "key_invalid", detail: "has no spaces"},
+		"two keys with a comma":         {headers: []string{"Bearer KEY,KEY"}, code: "key_invalid", detail: "none that this service knows"},
+		"letters beyond ASCII":          {headers: []string{"Bearer pk_é"}, code: "key_invalid", detail: "beyond ASCII"},
+		"two headers":                   {headers: []string{"Bearer KEY", "Bearer KEY"}, code: "key_invalid", detail: "more than one header"},
+		"a good header after a bad one": {headers: []string{"Bearer x", "Bearer KEY"}, code: "key_invalid", detail: "more than one header"},
+		"the key in quotes":             {headers: []string{`Bearer "KEY"`}, code: "key_invalid", detail: "none that this service knows"},
+		"the key with one letter less":  {headers: []string{"Bearer KE~"}, code: "key_invalid", detail: "none that this service knows"},
+		"the key in another case":       {headers: []string{"Bearer PK_KEY"}, code: "key_invalid", detail: "none that this service knows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, secret := s, k.secrets["read"]
+			s.t = t
+			r := s.request(http.MethodGet, "/v1/locks", "")
+			for _, h := range c.headers {
+				h = strings.ReplaceAll(strings.ReplaceAll(h, "KEY", secret), "KE~", secret[:len(secret)-1])
+				r.Header.Add("Authorization", h)
+			}
+			got := s.do(r)
+			if c.code == "" {
+				got.want(t, http.StatusOK, nil)
+				return
+			}
+			got.want(t, http.StatusUnauthorized, map[string]any{"code": c.code})
+			if detail := got.body["detail"].(string); !strings.Contains(detail, c.detail) || strings.Contains(got.text, secret[:20]) || strings.Contains(got.text, "cGFk") {
+				t.Errorf("detail %q, want %q and nothing of the key", detail, c.detail)
+			}
+		})
+	}
+}
+
+// TestUnknownKeysAreAllAlike: nothing tells a key that was revoked, has a known id or
+// looks like none at all from any other.
+func TestUnknownKeysAreAllAlike(t *testing.T) {
+	t.Parallel()
+	s, _, _, k := guarded(t)
+	known := k.secrets["read"]
+	seen := map[string]bool{}
+	for _, secret := range []string{"x", "pk_", "pk_abc_def", "pk_unknown_" + strings.Repeat("A", 43), known[:len(known)-1] + "!", known + "x", "." + known} {
+		r := s.request(http.MethodGet, "/v1/locks", "")
+		r.Header.Set("Authorization", "Bearer "+secret)
+		got := s.do(r)
+		got.want(t, http.StatusUnauthorized, map[string]any{"code": "key_invalid"})
+		seen[strings.ReplaceAll(got.text, got.Header.Get("X-Request-Id"), "")+got.Header.Get("WWW-Authenticate")] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("%d ways to say it: %v", len(seen), seen)
+	}
+}
+
+func TestBadKeysAreCountedAndGoodOnesPass(t *testing.T) {
+	t.Parallel()
+	k := newRing(t)
+	s := serve(t, server.Options{Locks: access.Guard(new(fake), access.Limits{}), Keys: k.Keyring, Attempts: access.NewAttempts(3, 0)})
+	ask := func(authorization string) answer {
+		r := s.request(http.MethodGet, "/v1/locks", "")
+		r.Header.Set("Authorization", authorization)
+		return s.do(r)
+	}
+	for range 3 {
+		ask("Bearer pk_nobody").want(t, http.StatusUnauthorized, nil)
+	}
+	ask("Bearer pk_nobody").want(t, http.StatusTooManyRequests, map[string]any{"code": "rate_limited"})
+	ask("Bearer "+k.secrets["expired"]).want(t, http.StatusTooManyRequests, map[string]any{"code": "rate_limited"})
+	ask("Bearer "+k.secrets["read"]).want(t, http.StatusOK, nil)
+	s.get("/v1/locks").want(t, http.StatusUnauthorized, map[string]any{"code": "key_missing"})
+	if lines := s.lines("a bad API key was shown"); len(lines) != 3 || lines[0]["client"] != "127.0.0.1" {
+		t.Errorf("logged %v", lines)
+	}
+	for _, line := range s.lines("request") {
+		if status := line["status"]; (line["level"] == "INFO") != (status == 200.0) {
+			t.Errorf("a request answered %v is logged at %v, which anybody could have done without end", status, line["level"])
+		}
+	}
+}
+
+func TestTheLogNamesKeysAndHasNoSecret(t *testing.T) {
+	t.Parallel()
+	k := newRing(t)
+	s := serve(t, server.Options{Locks: access.Guard(new(fake), access.Limits{}), Keys: k.Keyring, UI: http.RedirectHandler("/", http.StatusFound)})
+	for _, path := range []string{"/v1/locks", "/v1/locks/a", "/v1/locks/" + k.secrets["read"], "/v1/locks?cursor=" + k.secrets["read"], "/ui/"} {
+		s.do(k.show(s.request(http.MethodGet, path, ""), "right"))
+		s.do(k.show(s.request(http.MethodGet, path, ""), "expired"))
+	}
+	form := s.request(http.MethodPost, "/ui/login", "key="+k.secrets["admin"])
+	form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	s.do(form).want(t, http.StatusSeeOther, nil)
+	lines := s.lines("request")
+	if lines[0]["key"] != k.ids["right"] || lines[1]["key"] != nil || lines[10]["key"] != k.ids["admin"] {
+		t.Errorf("logged %v", lines)
+	}
+	for name, secret := range k.secrets {
+		if name != "read" && strings.Contains(s.log.String(), secret[len(secret)-20:]) {
+			t.Errorf("the log has the key %s", name)
+		}
+	}
+}
+
+// TestWhatIsNoAddressIsNotOpenEither: neither the asterisk, to which net/http would
+// answer by itself, nor what looks like a file of the page until it is decoded.
+func TestWhatIsNoAddressIsNotOpenEither(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	o := server.Options{Keys: newRing(t).Keyring, Locks: &fake{}, UI: http.NotFoundHandler()}
+	go func() { served <- server.New(o).Serve(ctx, listener) }()
+	for _, line := range []string{
+		"OPTIONS *", "GET /ui/assets/x%2f..%2f..%2flocks/a", "GET /ui/assets/..%2flocks/a", "GET /ui/assets/%2e%2e%2flocks/a", `GET /ui/assets/x\..\..\locks/a`,
+	} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", line)
+		said, err := io.ReadAll(conn)
+		if err = errors.Join(err, conn.Close()); err != nil || !strings.HasPrefix(string(said), "HTTP/1.1 401 ") {
+			t.Errorf("%s: %q, %v; want 401", line, said, err)
+		}
+	}
+	end()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,164 @@
+package server_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/server"
+)
+
+// dribble opens that many connections which send the text and then nothing, and
+// returns, in order of their end, what they were told and after how long.
+func dribble(t *testing.T, p *pipes, count int, text string) func() (statuses map[int]int, longest time.Duration) {
+	t.Helper()
+	type end struct {
+		status int
+		after  time.Duration
+	}
+	ends := make(chan end, count)
+	for range count {
+		c, err := p.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		go func() {
+			if _, err := io.WriteString(c, text); err != nil {
+				t.Error(err)
+			}
+			var e end
+			in := bufio.NewReader(c)
+			if got, err := http.ReadResponse(in, nil); err == nil {
+				e.status = got.StatusCode
+			}
+			_, err := io.Copy(io.Discard, in)
+			e.after = time.Since(start)
+			if err := errors.Join(err, c.Close()); err != nil {
+				t.Error(err)
+			}
+			ends <- e
+		}()
+	}
+	return func() (map[int]int, time.Duration) {
+		statuses, longest := map[int]int{}, time.Duration(0)
+		for range count {
+			e := <-ends
+			statuses[e.status]++
+			longest = max(longest, e.after)
+		}
+		return statuses, longest
+	}
+}
+
+// TestSlowSendersAreCutOff, and others are served at once meanwhile.
+func TestSlowSendersAreCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, p, end := piped(t, server.Options{Locks: &fake{}})
+		headers := dribble(t, p, 500, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ")
+		body := "Host: p\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+		bodies := dribble(t, p, 200, "POST "+acquirePath+" HTTP/1.1\r\n"+body)
+		silent := dribble(t, p, 300, "")
+		synctest.Wait()
+		start := time.Now()
+		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("others wait for %v", took)
+		}
+		for name, c := range map[string]struct {
+			ends   func() (map[int]int, time.Duration)
+			status int
+			within time.Duration
+		}{
+			"half a header": {headers, 0, server.HeaderTimeout + 3*time.Second},
+			"nothing":       {silent, 0, server.HeaderTimeout + 3*time.Second},
+			"half a body":   {bodies, http.StatusBadRequest, server.ReadTimeout + 3*time.Second},
+		} {
+			statuses, longest := c.ends()
+			if len(statuses) != 1 || statuses[c.status] == 0 || longest > c.within {
+				t.Errorf("%s: answered %v within %v", name, statuses, longest)
+			}
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A drip is a body that never ends. It counts what was read of it.
+type drip struct{ read int }
+
+func (e *drip) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+func TestABodyThatNeverEndsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: &fake{}})
+	body := new(drip)
+	r := httptest.NewRequest(http.MethodPost, acquirePath, body)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	server.New(server.Options{Locks: &fake{}}).ServeHTTP(w, r)
+	if w.Code != http.StatusRequestEntityTooLarge || body.read > 2*server.MaxBodySize {
+		t.Errorf("%d after %d bytes", w.Code, body.read)
+	}
+
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := io.WriteString(c, "POST "+acquirePath+" HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // until nobody reads it
+		for err := error(nil); err == nil; _, err = io.WriteString(c, "400\r\n"+strings.Repeat(" ", 0x400)+"\r\n") {
+		}
+	}()
+	got, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || got.StatusCode != http.StatusRequestEntityTooLarge || !got.Close {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+func TestAHeaderIsNotTooLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, p, end := piped(t, server.Options{Locks: &fake{}})
+		r := s.request(http.MethodGet, "/v1/locks", "")
+		r.Header.Set("X-Long", strings.Repeat("x", server.MaxHeaderSize/2))
+		s.do(r).want(t, http.StatusOK, nil)
+		for _, text := range []string{
+			"GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Long: " + strings.Repeat("x", 2*server.MaxHeaderSize) + "\r\n\r\n",
+			"GET /v1/locks HTTP/1.1\r\nHost: p\r\n" + strings.Repeat("X: x\r\n", server.MaxHeaderSize) + "\r\n",
+			"GET /v1/locks?" + strings.Repeat("x", 2*server.MaxHeaderSize) + " HTTP/1.1\r\nHost: p\r\n\r\n",
+		} {
+			c, err := p.Dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = io.WriteString(c, text) }() // nobody reads it to its end
+			got, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || got.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+				t.Errorf("%.40q…: %v %v", text, got, err)
+			}
+			_ = c.Close()
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/server"
+)
+
+// hostileNames are strings that are no names, some two hundred of them: what is
+// dangerous, before, inside and behind what is not.
+func hostileNames() []string {
+	parts := []string{
+		"\x00", "\r\n", "\n", "\t", "\x1b[2J", "\x7f", " ", "\u00a0", "\u200b", "\ufeff", // nothing to see
+		"\u202e", "\u2066", "\u200f", // turns the direction of writing
+		"é", "e\u0301", "ß", "\u017f", "\u212a", "\uff41", "\u0430", "日本", "🔒", "\U000e0041", // looks like something else, or changes with its case
+		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", // is no UTF-8
+		"/", "\\", "//", "/../", "..\\", "%", "%2e", "%2f", "%00", "%25", "+", "?", "#", ";", "&", "=", "~", "|", "*", "$", "!", ",", "^", "`", // means something in an address, or to a shell
+		"<b>", "\"><script>alert(1)</script>", "'", "\"", "{{.}}", "${x}", "$(id)", // means something in a page, or in a template
+		"'; drop table paddock.locks; --", "' or '1'='1", "\\'", "/**/", "$1", // means something in SQL
+		"(", ")", "[", "]", "{", "}",
+	}
+	names := []string{
+		"", ".", "..", "...", "-", "-a", "_a", ":a", "@a", ".a", "..a", strings.Repeat("a", 201), strings.Repeat("a:", 101), strings.Repeat("é", 100),
+	}
+	for _, p := range parts {
+		names = append(names, p, "a"+p+"b", "a"+p)
+	}
+	return names
+}
+
+// TestHostileNamesAreNone: wherever a name may stand, they are refused as that, and
+// so nothing is done.
+func TestHostileNamesAreNone(t *testing.T) {
+	t.Parallel()
+	h := server.New(server.Options{Locks: &fake{}})
+	names := hostileNames()
+	if len(names) < 200 {
+		t.Errorf("only %d names", len(names))
+	}
+	for _, name := range names {
+		segment := url.PathEscape(name)
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range [][3]string{
+			{"GET", "/v1/locks/" + segment}, {"GET", "/v1/locks/" + segment + "/queue"}, {"POST", "/v1/locks/" + segment + "/acquire", take},
+			{"POST", "/v1/locks/" + segment + "/revoke", revoke}, {"GET", "/v1/fenced/" + segment},
+			{"PUT", "/v1/fenced/" + segment, `{"lock": "a", "fencing_token": 1, "value": 1}`},
+			{"PUT", "/v1/fenced/a", `{"fencing_token": 1, "value": 1, "lock": ` + string(quoted) + `}`},
+			{"POST", "/v1/tokens/verify", `{"name": ` + string(quoted) + `, ` + verify},
+			{"GET", "/v1/events?limit=1&lock=" + url.QueryEscape(name)}, {"GET", "/v1/locks?prefix=:" + url.QueryEscape(name)},
+		} {
+			r := httptest.NewRequest(c[0], "/", strings.NewReader(c[2]))
+			u, err := url.ParseRequestURI(c[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.URL = u
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusBadRequest && w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: %d %s", c[0], c[1], w.Code, w.Body)
+			}
+		}
+	}
+}

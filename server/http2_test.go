@@ -1,0 +1,123 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/server"
+)
+
+// secured serves h over TLS and HTTP/2 and returns where, and how to trust it.
+func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config) {
+	t.Helper()
+	made := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(made.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	ctx, end := context.WithCancel(t.Context())
+	go func() {
+		served <- h.Serve(ctx, tls.NewListener(l, &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}))
+	}()
+	t.Cleanup(func() {
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	roots := made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return l.Addr().String(), &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}}
+}
+
+func TestCallsAndStreamsWorkOverHTTP2(t *testing.T) {
+	t.Parallel()
+	h := new(history)
+	address, trust := secured(t, server.New(server.Options{Locks: &fake{events: h.events}}))
+	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	s := site{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
+	got := s.post(acquirePath, `{"holder": "a"}`)
+	if got.want(t, http.StatusCreated, nil); got.ProtoMajor != 2 {
+		t.Errorf("answered by %s", got.Proto)
+	}
+	stream := s.stream("/v1/events/stream", "")
+	stream.want(synced("0"))
+	h.goOn(1)
+	stream.want(news(1))
+	stream.close()
+}
+
+// TestAnIdleStreamOverHTTP2GoesOn: there a deadline for writing ends a stream when it
+// passes, whether anything is written then or not.
+func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
+	t.Parallel()
+	made := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(made.Close)
+	trust := &tls.Config{RootCAs: made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com", NextProtos: []string{"h2"}}
+	synctest.Test(t, func(t *testing.T) {
+		h, p := new(history), newPipes()
+		ctx, end := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		l := tls.NewListener(p, &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2"}})
+		go func() { served <- server.New(server.Options{Locks: &fake{events: h.events}}).Serve(ctx, l) }()
+		transport := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := p.Dial(ctx, network, address)
+			return tls.Client(conn, trust), err
+		}}
+		s := site{t: t, url: "https://example.com", client: &http.Client{Transport: transport}}
+		stream := s.stream("/v1/events/stream", "")
+		stream.want(synced("0"))
+		time.Sleep((server.WriteTimeout + server.KeepAlive) / 2)
+		h.goOn(1)
+		stream.want(news(1))
+		stream.close()
+		transport.CloseIdleConnections()
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOneConnectionAsksSoMuchAtOnce reads what the server allows a connection of
+// HTTP/2, in its first frame (RFC 9113, sections 3.4 and 6.5).
+func TestOneConnectionAsksSoMuchAtOnce(t *testing.T) {
+	t.Parallel()
+	address, trust := secured(t, server.New(server.Options{}))
+	c, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	const settings, maxConcurrentStreams = 4, 3
+	if _, err := io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(c, head); err != nil || head[3] != settings {
+		t.Fatalf("a frame of type %d, %v", head[3], err)
+	}
+	all := make([]byte, binary.BigEndian.Uint32(append([]byte{0}, head[:3]...)))
+	if _, err := io.ReadFull(c, all); err != nil {
+		t.Fatal(err)
+	}
+	for ; len(all) >= 6; all = all[6:] {
+		if binary.BigEndian.Uint16(all) == maxConcurrentStreams {
+			if got := binary.BigEndian.Uint32(all[2:]); got != server.MaxConcurrent {
+				t.Errorf("%d at once, want %d", got, server.MaxConcurrent)
+			}
+			return
+		}
+	}
+	t.Error("it allows any number at once")
+}

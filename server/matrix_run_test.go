@@ -1,0 +1,191 @@
+package server_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/web"
+)
+
+// A stage is a lock.Service that is another for each scene.
+type stage struct{ lock.Service }
+
+// reset has billing:a and billing2 be held under the tokens 1 and 2, and billing:k be
+// written under the first. That is all there is.
+func (s *stage) reset(t testing.TB) {
+	t.Helper()
+	s.Service = memlock.New().Replica(1)
+	for _, a := range []lock.Acquire{{Name: "billing:a", LeaseID: lock.LeaseID(uuid.MustParse(leaseID))}, {Name: "billing2"}} {
+		a.Holder = "h"
+		if _, err := s.Acquire(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "billing:k", Lock: "billing:a", Token: 1, Value: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// guarded returns a whole service behind keys, asked without a connection.
+func guarded(t testing.TB) (site, *server.Server, *stage, *ring) {
+	t.Helper()
+	s, k := new(stage), newRing(t)
+	s.reset(t)
+	locks := access.Guard(s, access.Limits{})
+	h := server.New(server.Options{
+		Locks: locks, Keys: k.Keyring, UI: web.New(web.Options{Locks: locks}), Attempts: access.NewAttempts(1_000_000, 0),
+	})
+	client := &http.Client{
+		Transport:     contract{t, direct{h}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return site{t: t, url: "http://paddock", client: client}, h, s, k
+}
+
+// as has the request come from the caller of that column.
+func (k *ring) as(r *http.Request, caller string) *http.Request {
+	switch caller {
+	case "none":
+		return r
+	case "malformed":
+		r.Header.Set("Authorization", "Bearer of good news")
+	case "unknown":
+		r.Header.Set("Authorization", "Bearer pk_"+k.ids["admin"]+"_"+strings.Repeat("A", 43))
+	default:
+		k.show(r, caller)
+	}
+	return r
+}
+
+func TestEveryRouteForEveryCaller(t *testing.T) {
+	t.Parallel()
+	s, _, stage, k := guarded(t)
+	for _, row := range matrix {
+		method, _, _ := strings.Cut(row.route, " ")
+		path := row.path
+		if row.route == "" {
+			method, path, _ = strings.Cut(row.path, " ")
+		}
+		words := strings.Fields(row.cells)
+		if len(words) != len(callers) {
+			t.Errorf("%s has %d cells, want %d", path, len(words), len(callers))
+			continue
+		}
+		for i, caller := range callers {
+			t.Run(strings.Join([]string{caller, method, path}, " "), func(t *testing.T) {
+				stage.reset(t)
+				s.t = t
+				r := k.as(s.request(method, path, row.body), caller)
+				if strings.HasPrefix(path, "/ui/") {
+					r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				}
+				checkCell(t, s.do(r), words[i])
+			})
+		}
+	}
+}
+
+// checkCell holds for an answer that is what the word says.
+func checkCell(t *testing.T, got answer, word string) {
+	t.Helper()
+	want := cells[word]
+	if status, err := strconv.Atoi(word); err == nil {
+		want.status = status
+	}
+	code, _ := got.body["code"].(string)
+	if got.StatusCode != want.status || code != want.code {
+		t.Errorf("%d %q, want %d %q: %.300s", got.StatusCode, code, want.status, want.code, got.text)
+	}
+	challenge := got.Header.Get("WWW-Authenticate")
+	if (want.status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer ") {
+		t.Errorf("%d with WWW-Authenticate %q", got.StatusCode, challenge)
+	}
+}
+
+// patterns returns the routes of the router, each with a method.
+func patterns(t *testing.T, h *server.Server) []string {
+	t.Helper()
+	var all []string
+	err := chi.Walk(h.Routes(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		all = append(all, method+" "+route)
+		return nil
+	})
+	if err != nil || len(all) < 20 {
+		t.Fatalf("%d routes, %v", len(all), err)
+	}
+	return all
+}
+
+func TestTheMatrixHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	_, h, _, _ := guarded(t)
+	routes := patterns(t, h)
+	for _, route := range routes {
+		if strings.HasSuffix(route, " /ui/*") {
+			continue // the page's own; it has rows by what it is asked for
+		}
+		if !slices.ContainsFunc(matrix, func(row struct{ route, path, body, cells string }) bool { return row.route == route }) {
+			t.Errorf("the matrix has no row for %s: say who may use it", route)
+		}
+	}
+	for _, row := range matrix {
+		if row.route != "" && !slices.Contains(routes, row.route) {
+			t.Errorf("the matrix has %s, and the router has not", row.route)
+		}
+	}
+}
+
+// TestTheMatrixHasEveryPage: the router knows the page's own routes as /ui/* alone.
+func TestTheMatrixHasEveryPage(t *testing.T) {
+	t.Parallel()
+	pages, seen := http.NewServeMux(), map[string]bool{}
+	for _, pattern := range web.Patterns() {
+		pages.Handle(pattern, http.NotFoundHandler())
+	}
+	for _, row := range matrix {
+		if method, _, _ := strings.Cut(row.route, " "); strings.HasPrefix(row.path, "/ui/") {
+			_, pattern := pages.Handler(httptest.NewRequest(method, row.path, nil))
+			seen[pattern] = true
+		}
+	}
+	for _, pattern := range web.Patterns() {
+		if !seen[pattern] {
+			t.Errorf("the matrix has no row for %s: say who may use it", pattern)
+		}
+	}
+}
+
+// TestNothingIsOpenByDefault asks for every route of the router, and by every
+// method, without a key.
+func TestNothingIsOpenByDefault(t *testing.T) {
+	t.Parallel()
+	s, h, _, _ := guarded(t)
+	open := []string{"/livez", "/readyz", "/ui/login", "/ui/assets/{version}/{file}"}
+	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "*", "anything", "{$}", "")
+	for _, route := range append(patterns(t, h), web.Patterns()...) {
+		_, pattern, _ := strings.Cut(route, " ")
+		if slices.Contains(open, pattern) {
+			continue
+		}
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+			if method+" "+pattern == "POST /ui/logout" {
+				continue // it forgets, and that is all
+			}
+			got := s.send(method, fill.Replace(pattern), "")
+			if got.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s %s: %d without a key", method, pattern, got.StatusCode)
+			}
+		}
+	}
+}

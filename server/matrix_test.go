@@ -1,0 +1,106 @@
+package server_test
+
+// callers are the columns of the matrix: who calls. Those after expired are keys of
+// newRing.
+var callers = []string{"none", "malformed", "unknown", "expired", "read", "lock", "admin", "right", "head", "other"}
+
+// cells are the words of the matrix, other than a status that is a success.
+var cells = map[string]struct {
+	status int
+	code   string
+}{
+	"missing": {401, "key_missing"}, "invalid": {401, "key_invalid"}, "expired": {401, "key_expired"},
+	"role": {403, "role_missing"}, "name": {403, "name_not_allowed"},
+	"forbidden": {403, ""}, // a page that says so
+	"absent":    {404, ""},
+	"empty":     {404, "not_found"},
+	"nothing":   {404, "no_route"}, "method": {405, "method_not_allowed"}, "untold": {412, "unknown_token"},
+}
+
+const (
+	shut   = "missing invalid invalid expired " // what whoever has no good key gets
+	free   = "200 200 200 200 "                 // what needs none
+	take   = `{"holder": "h"}`
+	revoke = `{"fencing_token": 1, "reason": "r"}`
+	verify = `"fencing_token": 1}`
+)
+
+// matrix has what each caller gets on each route, as of a service on which
+// billing:a and billing2 are held under tokens 1 and 2, and billing:k was written.
+var matrix = []struct{ route, path, body, cells string }{
+	// route                          path                                  body        none malformed unknown expired  read lock admin right head other
+	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing:new/acquire", take, shut + "role 201 201 201 201 name"},
+	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing/acquire", take, shut + "role 201 201 201 201 name"},
+	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing3/acquire", take, shut + "role 201 201 name name name"},
+	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing%3Anew/acquire", take, shut + "role 201 201 201 201 name"},
+	{"POST /v1/locks/{name}/renew", "/v1/locks/billing:a/renew", oneID, shut + "role 200 200 200 200 name"},
+	{"POST /v1/locks/{name}/release", "/v1/locks/billing:a/release", oneID, shut + "role 204 204 204 204 name"},
+	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing:a/revoke", revoke, shut + "role role 200 role 200 role"},
+	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing2/revoke", `{"fencing_token": 2, "reason": "r"}`, shut + "role role 200 role name role"},
+	{"GET /v1/locks/{name}", "/v1/locks/billing:a", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/locks/{name}", "/v1/locks/billing", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/locks/{name}", "/v1/locks/billing2", "", shut + "200 200 200 name name name"},
+	{"GET /v1/locks/{name}", "/v1/locks/Billing:a", "", shut + "200 200 200 name name name"},
+	{"GET /v1/locks/{name}/queue", "/v1/locks/billing:a/queue", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/locks/{name}/queue", "/v1/locks/billing2/queue", "", shut + "200 200 200 name name name"},
+	{"GET /v1/locks", "/v1/locks?prefix=billing:", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/locks", "/v1/locks?prefix=billing", "", shut + "200 200 200 name name name"},
+	{"GET /v1/locks", "/v1/locks", "", shut + "200 200 200 name name name"},
+	{"GET /v1/locks", "/v1/locks?holder=h", "", shut + "200 200 200 name name name"},
+	{"GET /v1/events", "/v1/events?lock=billing:a", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/events", "/v1/events?prefix=billing:", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/events", "/v1/events?prefix=billing", "", shut + "200 200 200 name name name"},
+	{"GET /v1/events", "/v1/events", "", shut + "200 200 200 name name name"},
+	{"GET /v1/events/stream", "/v1/events/stream?lock=billing:a", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/events/stream", "/v1/events/stream?prefix=billing:", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/events/stream", "/v1/events/stream?prefix=bill", "", shut + "200 200 200 name name name"},
+	{"GET /v1/events/stream", "/v1/events/stream", "", shut + "200 200 200 name name name"},
+	{"POST /v1/tokens/verify", "/v1/tokens/verify", `{"name": "billing:a", ` + verify, shut + "200 200 200 200 200 name"},
+	{"POST /v1/tokens/verify", "/v1/tokens/verify", `{"name": "billing2", ` + verify, shut + "200 200 200 name name name"},
+	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "billing:a", "value": 1, ` + verify, shut + "role 200 200 200 200 name"},
+	{"PUT /v1/fenced/{key}", "/v1/fenced/other:k", `{"lock": "billing:a", "value": 1, ` + verify, shut + "role 200 200 name name name"},
+	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "other:a", "value": 1, ` + verify, shut + "role untold untold name name name"},
+	{"GET /v1/fenced/{key}", "/v1/fenced/billing:k", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/fenced/{key}", "/v1/fenced/billing2", "", shut + "empty empty empty name name name"},
+
+	{"GET /livez", "/livez", "", free + "200 200 200 200 200 200"},
+	{"GET /readyz", "/readyz", "", free + "200 200 200 200 200 200"},
+	{"GET /version", "/version", "", shut + "200 200 200 200 200 200"},
+	{"GET /openapi.yaml", "/openapi.yaml", "", shut + "200 200 200 200 200 200"},
+	{"GET /openapi.json", "/openapi.json", "", shut + "200 200 200 200 200 200"},
+	{"GET /", "/", "", shut + "307 307 307 307 307 307"},
+	{"GET /docs", "/docs", "", shut + "307 307 307 307 307 307"},
+	{"GET /docs/", "/docs/", "", shut + "200 200 200 200 200 200"},
+	{"GET /docs/swagger-ui.css", "/docs/swagger-ui.css", "", shut + "200 200 200 200 200 200"},
+	{"GET /docs/swagger-ui-bundle.js", "/docs/swagger-ui-bundle.js", "", shut + "200 200 200 200 200 200"},
+	{"GET /docs/swagger-ui-standalone-preset.js", "/docs/swagger-ui-standalone-preset.js", "", shut + "200 200 200 200 200 200"},
+	{"GET /docs/favicon-16x16.png", "/docs/favicon-16x16.png", "", shut + "200 200 200 200 200 200"},
+	{"GET /docs/favicon-32x32.png", "/docs/favicon-32x32.png", "", shut + "200 200 200 200 200 200"},
+
+	{"GET /ui", "/ui", "", shut + "307 307 307 307 307 307"},
+	{"GET /ui/login", "/ui/login", "", free + "200 200 200 200 200 200"},
+	{"POST /ui/login", "/ui/login", "", "303 303 303 303 303 303 303 303 303 303"},
+	{"POST /ui/logout", "/ui/logout", "", "303 303 303 303 303 303 303 303 303 303"},
+	{"GET /ui/*", "/ui/logout", "", shut + "absent absent absent absent absent absent"},
+	{"GET /ui/*", "/ui/", "", shut + "200 200 200 200 200 200"},
+	{"GET /ui/*", "/ui/?prefix=billing", "", shut + "200 200 200 200 200 forbidden"},
+	{"GET /ui/*", "/ui/locks/billing:a", "", shut + "200 200 200 200 200 forbidden"},
+	{"GET /ui/*", "/ui/locks/billing2", "", shut + "200 200 200 forbidden forbidden forbidden"},
+	{"GET /ui/*", "/ui/revoke?name=billing:a&token=1", "", shut + "forbidden forbidden 200 forbidden 200 forbidden"},
+	{"POST /ui/*", "/ui/revoke", "name=billing:a&token=1&reason=r", shut + "forbidden forbidden 303 forbidden 303 forbidden"},
+	{"POST /ui/*", "/ui/revoke", "name=billing2&token=2&reason=r", shut + "forbidden forbidden 303 forbidden forbidden forbidden"},
+	{"GET /ui/*", "/ui/assets/x/paddock.css", "", free + "200 200 200 200 200 200"},
+	{"GET /ui/*", "/ui/assets/x/../../locks/billing:a", "", shut + "307 307 307 307 307 307"},
+	{"GET /ui/*", "/ui/assets/../locks", "", shut + "307 307 307 307 307 307"},
+	{"GET /ui/*", "/ui/assets/x/..", "", shut + "307 307 307 307 307 307"},
+	{"GET /ui/*", "/ui/assets/%2e%2e/locks", "", shut + "307 307 307 307 307 307"},
+	{"GET /ui/*", "/ui/assets/x%2f../locks", "", shut + "absent absent absent absent absent absent"},
+	{"GET /ui/*", "/ui/assets/x/paddock.css/", "", shut + "absent absent absent absent absent absent"},
+	{"GET /ui/*", "/ui/assets/x", "", shut + "absent absent absent absent absent absent"},
+	{"GET /ui/*", "/ui/nothing", "", shut + "absent absent absent absent absent absent"},
+
+	{"", "GET /v1/nothing", "", shut + "nothing nothing nothing nothing nothing nothing"},
+	{"", "DELETE /v1/locks/billing:a", "", shut + "method method method method method method"},
+	{"", "GET /livez2", "", shut + "nothing nothing nothing nothing nothing nothing"},
+	{"", "POST /livez", "", "method method method method method method method method method method"},
+}

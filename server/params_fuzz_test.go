@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+// stocked returns a Server with a lock that is held, and events of that.
+func stocked(f *testing.F) *server.Server {
+	f.Helper()
+	locks := memlock.New().Replica(1)
+	if _, err := locks.Acquire(f.Context(), lock.Acquire{Name: "a", Holder: "h"}); err != nil {
+		f.Fatal(err)
+	}
+	return server.New(server.Options{Locks: locks})
+}
+
+// FuzzQuery: a query is understood or refused, on every route that takes one. It
+// waits for nothing here.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "prefix=a:&state=held&holder=h&limit=7&cursor=c", "cursor=after%20a", "limit=99999999999999999999", "lock=a&prefix=b", "limit=1;limit=2", "%zz", "limit=-0",
+		"cursor=now", "cursor=1", "cursor=-1", "cursor=%00", "state=%ff", "prefix=%", "LIMIT=1", "limit=1&limit=1", "cursor=0x1", "cursor=+1", "holder='; drop table locks",
+	} {
+		f.Add(seed)
+	}
+	h := stocked(f)
+	f.Fuzz(func(t *testing.T, query string) {
+		if values, _ := url.ParseQuery(query); values.Get("wait_ms") != "" {
+			return
+		}
+		for _, path := range []string{"/v1/locks", "/v1/events", "/v1/locks/a", "/v1/locks/a/queue", "/v1/events/stream"} {
+			r := httptest.NewRequest(http.MethodHead, path, nil)
+			r.URL.RawQuery = query
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
+				t.Errorf("%s?%s: %d", path, query, w.Code)
+			}
+		}
+	})
+}
+
+// FuzzLastEventID: it is an id that a stream gave, or refused by its name.
+func FuzzLastEventID(f *testing.F) {
+	for _, seed := range []string{"", "0", "1", "2", "-1", "now", "9223372036854775808", " 1", "1\x00", "é", "0x1", "1e0", "1,1"} {
+		f.Add(seed)
+	}
+	h := stocked(f)
+	f.Fuzz(func(t *testing.T, id string) {
+		r := httptest.NewRequest(http.MethodHead, "/v1/events/stream", nil)
+		r.Header.Set("Last-Event-ID", id)
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
+			t.Errorf("%q: %d", id, w.Code)
+		}
+	})
+}
+
+// FuzzIfNoneMatch: whatever it says, the lock is told of, or not told of because it
+// is listed.
+func FuzzIfNoneMatch(f *testing.F) {
+	h := stocked(f)
+	look := func(tags string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/v1/locks/a", nil)
+		r.Header.Set("If-None-Match", tags)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	tag := look("").Header().Get("ETag")
+	for _, seed := range []string{"", "*", tag, `"x", ` + tag, `W/`, `"`, `W/"x" "y"`, "W/W/\"x\"", ",,,", `"\"`, "\x00", tag + tag} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, tags string) {
+		w := look(tags)
+		if w.Code != http.StatusOK && w.Code != http.StatusNotModified || w.Header().Get("ETag") != tag || (w.Code == http.StatusOK) != (w.Body.Len() > 0) {
+			t.Errorf("%q: %d %v %s", tags, w.Code, w.Header(), w.Body)
+		}
+	})
+}

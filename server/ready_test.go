@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/server"
+)
+
+// TestReadinessIsAskedForOnceASecond: anybody may ask whether the replica is ready, and the
+// database is not to hear of each who does.
+func TestReadinessIsAskedForOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked, bad atomic.Int64
+		s, _, end := piped(t, server.Options{Ready: func(context.Context) error {
+			asked.Add(1)
+			time.Sleep(time.Second)
+			if bad.Load() > 0 {
+				return errors.New("hunter2")
+			}
+			return nil
+		}})
+		many := func(status int) {
+			t.Helper()
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() { s.get("/readyz").want(t, status, nil) })
+			}
+			all.Wait()
+		}
+		many(http.StatusOK)
+		bad.Store(1)
+		many(http.StatusOK)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+		time.Sleep(time.Second)
+		many(http.StatusServiceUnavailable)
+		bad.Store(0)
+		time.Sleep(time.Second)
+		many(http.StatusOK)
+		if n := asked.Load(); n != 3 {
+			t.Errorf("asked %d times", n)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWhoLeavesDoesNotMakeTheReplicaUnready: those who ask with it are told the truth.
+func TestWhoLeavesDoesNotMakeTheReplicaUnready(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _, end := piped(t, server.Options{Ready: func(ctx context.Context) error {
+			time.Sleep(2 * time.Second)
+			return ctx.Err()
+		}})
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		if got, err := s.client.Do(s.request(http.MethodGet, "/readyz", "").WithContext(ctx)); err == nil {
+			t.Errorf("answered %v", got)
+		}
+		s.get("/readyz").want(t, http.StatusOK, nil)
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

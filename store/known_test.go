@@ -1,0 +1,69 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestADatabaseIsKnownAgainOrNot(t *testing.T) {
+	t.Parallel()
+	seen := known{number: 3, flushed: 1000}
+	for name, c := range map[string]struct {
+		epoch epoch
+		known known
+		want  error
+	}{
+		"the same as before":                            {epoch{number: 3, here: true, flushed: 1000}, seen, nil},
+		"its log has grown":                             {epoch{number: 3, here: true, flushed: 1001}, seen, nil},
+		"this process has seen none yet":                {epoch{number: 3, here: true, flushed: 5}, known{}, nil},
+		"another replica has begun an epoch":            {epoch{number: 4, here: true, flushed: 5}, seen, nil},
+		"a standby was promoted":                        {epoch{number: 3, flushed: 2000}, seen, errAnother},
+		"its files were put back":                       {epoch{number: 3, here: true, flushed: 999}, seen, errBack},
+		"they were put back to before an epoch":         {epoch{number: 2, here: true, flushed: 5000}, seen, errBack},
+		"it has lost how long leases were granted for":  {epoch{number: 4, here: true}, known{number: 3, longest: 1}, errShort},
+		"a quorum is needed, and there are standbys":    {epoch{number: 3, here: true, flushed: 1000, quorum: true, replicates: true}, seen, nil},
+		"a quorum is needed, and there are no standbys": {epoch{number: 3, here: true, flushed: 1000, quorum: true}, seen, errNoStandby},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := c.epoch.check(c.known); !errors.Is(err, c.want) {
+				t.Errorf("check = %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsKnownOutlivesTheDatabase(t *testing.T) {
+	t.Parallel()
+	var o epochs
+	o.note(epoch{number: 1, flushed: 100, longest: time.Minute}, 7)
+	o.note(epoch{number: 1, flushed: 90, longest: time.Second}, 5) // heard late
+	if got, want := o.known(), (known{1, 100, time.Minute, 7}); got != want {
+		t.Errorf("known = %+v, want %+v", got, want)
+	}
+	o.note(epoch{number: 2, flushed: 10}, 1<<32)
+	o.note(epoch{number: 1, flushed: 200}, 0) // of the database that was
+	if got, want := o.known(), (known{2, 10, time.Minute, 1 << 32}); got != want {
+		t.Errorf("known = %+v, want %+v", got, want)
+	}
+}
+
+func TestALongerLeaseIsNotedFirst(t *testing.T) {
+	t.Parallel()
+	e := epoch{longest: time.Minute}
+	if err := e.covers(time.Minute); err != nil {
+		t.Errorf("as long as before: %v", err)
+	}
+	longer := new(longerError)
+	if err := e.covers(time.Minute + 1); !errors.As(err, &longer) || longer.length != time.Minute+1 {
+		t.Errorf("longer than before: %v", err)
+	}
+	d := lock.Decision{Grant: lock.Lease{TTL: 2 * time.Second, Grace: time.Second}}
+	d.Promoted = []lock.Waiter{{Want: lock.Lease{TTL: 4 * time.Second}}}
+	if got := longestOf(d); got != 4*time.Second {
+		t.Errorf("longestOf = %v, want that of who was promoted", got)
+	}
+}

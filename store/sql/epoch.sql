@@ -1,0 +1,13 @@
+-- The newest epoch, and whether this server is the one that it is about. How far the
+-- log is on disk shows whether the server has been put back to an earlier state.
+select e.epoch,
+       e.closed_until,
+       e.longest_ms,
+       e.quorum,
+       e.system_identifier = s.system_identifier
+           and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
+       (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
+       current_setting('synchronous_standby_names') <> '' as replicates
+from paddock.epochs e, pg_control_system() s
+order by e.epoch desc
+limit 1

@@ -1,0 +1,3 @@
+select epoch, began_at, system_identifier, timeline, reason, closed_until, quorum, longest_ms, clock_timestamp()
+from paddock.epochs
+order by epoch

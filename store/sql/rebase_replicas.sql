@@ -1,0 +1,2 @@
+-- Replicas on another clock.
+update paddock.replicas set alive_until = $1::timestamptz + $2::interval

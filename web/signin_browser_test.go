@@ -1,0 +1,237 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/web"
+)
+
+// A gatehouse is a whole service behind keys: the page, the server that serves it,
+// and locks in memory.
+type gatehouse struct {
+	*testing.T
+	path    string // of the auth file
+	locks   lock.Service
+	ids     map[string]string // of the keys, by their names
+	secrets map[string]string
+	server  *server.Server
+}
+
+// shut returns a gatehouse with a key of each role, one for billing, and two locks
+// that are held.
+func shut(t *testing.T, o server.Options) *gatehouse {
+	t.Helper()
+	g := &gatehouse{T: t, path: filepath.Join(t.TempDir(), "keys.json"), locks: memlock.New().Replica(1), ids: map[string]string{}, secrets: map[string]string{}}
+	for name, role := range map[string]access.Role{"looker": access.Read, "worker": access.Lock, "operator": access.Admin} {
+		g.issue(name, role)
+	}
+	g.issue("bookkeeper", access.Admin, "billing", "books")
+	keys, err := access.Open(g.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	for _, name := range []string{"billing:invoices", "deploy:production"} {
+		if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Name: name, Holder: "holder of " + name, TTL: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guarded := access.Guard(g.locks, access.Limits{})
+	o.Locks, o.Keys, o.UI = guarded, keys, web.New(web.Options{Locks: guarded})
+	g.server = server.New(o)
+	return g
+}
+
+func (g *gatehouse) issue(name string, role access.Role, prefixes ...string) {
+	g.Helper()
+	key, secret, err := access.Issue(name, role, prefixes, time.Time{})
+	if err == nil {
+		err = access.Add(g.path, key)
+	}
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.ids[name], g.secrets[name] = key.ID, secret
+}
+
+// comes opens a tab whose browser has no cookies yet.
+func (g *gatehouse) comes(browser context.Context) *tab {
+	g.Helper()
+	b := show(g.T, browser, g.server, chromedp.WithNewBrowserContext())
+	b.allowed = "Failed to load resource" // of a page that is refused
+	return b
+}
+
+// enter types the key into the form.
+func (b *tab) enter(secret string) {
+	b.Helper()
+	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#key"), secret), chromedp.Click(chromedp.CSS(".sheet .strong")))
+}
+
+// TestSigningInInABrowser has a real browser come to a service behind keys.
+func TestSigningInInABrowser(t *testing.T) {
+	t.Parallel()
+	inTabs(t, map[string]func(*testing.T, context.Context){
+		"a visitor signs in and is where he wanted":       visitorSignsIn,
+		"an operator revokes and signs out":               operatorRevokes,
+		"signing in without a script":                     signInWithoutScript,
+		"a key for some names lists those":                someNamesAreListed,
+		"a key that is revoked ends what the page shows":  revokedKeyLeaves,
+		"a link on another site leads where it points":    linkFromElsewhere,
+		"a browser keeps the cookie that is for TLS only": secureCookieIsKept,
+		"the documentation is shown to who is signed in":  docsAreShown,
+	})
+}
+
+func visitorSignsIn(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	b.visit("/ui/locks/billing:invoices?all=1", 1280, 800)
+	b.wait("location.pathname === '/ui/login' && document.activeElement.id === 'key'")
+	b.enter("pk_wrong_key")
+	b.wait("document.querySelector('.problem')?.innerText === 'That is no API key that this service knows. It was mistyped, or revoked.'")
+	b.enter(g.secrets["looker"])
+	b.wait("location.pathname + location.search === '/ui/locks/billing:invoices?all=1'")
+	b.waitLive()
+	if got := b.text(".reader span"); got != "Signed in as looker read" {
+		t.Errorf("it says %q", got)
+	}
+	if n := value[int](b, "document.querySelectorAll('[data-revoke]').length"); n != 0 {
+		t.Errorf("%d leases can be revoked, it seems", n)
+	}
+	if got := value[string](b, "document.cookie"); got != "" {
+		t.Errorf("a script reads %q", got)
+	}
+	if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Name: "billing:invoices", Holder: "next", Wait: time.Second}); err == nil {
+		t.Error("the lock was free")
+	}
+	b.wait("[...document.querySelectorAll('#events tbody tr')].some((row) => row.innerText.includes('next'))")
+	b.visit("/ui/revoke?name=billing:invoices&token=1", 1280, 800)
+	b.wait("document.querySelector('.problem')?.innerText.includes('has the role read, and to revoke takes the role admin')")
+	if n := value[int](b, "document.querySelectorAll('textarea').length"); n != 0 {
+		t.Error("it asks for a reason all the same")
+	}
+}
+
+func operatorRevokes(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	b.visit("/ui/", 1280, 800)
+	b.enter(g.secrets["operator"])
+	b.wait("document.querySelectorAll('tbody tr').length === 2")
+	b.waitLive()
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("dialog[open] textarea")))
+	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "stuck"), chromedp.Click(chromedp.CSS("dialog .strong")))
+	b.wait("document.querySelector('.notice')?.innerText.startsWith('Done.')")
+	l, err := g.locks.Lock(t.Context(), "billing:invoices")
+	if err != nil || l.Phase != lock.Free {
+		t.Errorf("the lock is %s, %v", l.Phase, err)
+	}
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".reader button")))
+	b.wait("location.pathname === '/ui/login' && document.querySelector('.notice')?.innerText.startsWith('You are signed out.')")
+	b.visit("/ui/", 1280, 800)
+	b.wait("location.pathname === '/ui/login'")
+}
+
+func signInWithoutScript(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.visit("/ui/", 360, 740)
+	b.enter(g.secrets["worker"])
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(".reader")))
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".reader button")), chromedp.WaitVisible(chromedp.CSS("#key")))
+}
+
+func someNamesAreListed(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	b.visit("/ui/", 1280, 800)
+	b.enter(g.secrets["bookkeeper"])
+	b.wait("document.querySelectorAll('tbody tr').length === 1 && document.getElementById('prefix').value === 'billing:'")
+	b.waitLive()
+	if got := b.text(".cover"); got != "This key is for billing: and the lock billing, books: and the lock books." {
+		t.Errorf("it says %q", got)
+	}
+	b.visit("/ui/?prefix=boo", 1280, 800)
+	b.wait("document.getElementById('prefix').value === 'books:' && document.querySelector('.empty') !== null")
+	b.visit("/ui/?prefix=deploy", 1280, 800)
+	b.wait("document.querySelector('#list .problem')?.innerText.includes('does not cover')")
+	b.visit("/ui/locks/deploy:production", 1280, 800)
+	b.wait("/does not cover .*deploy:production/.test(document.querySelector('#list .problem')?.innerText)")
+}
+
+func revokedKeyLeaves(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	b.visit("/ui/", 1280, 800)
+	b.enter(g.secrets["worker"])
+	b.wait("document.querySelectorAll('tbody tr').length === 2")
+	b.waitLive()
+	if _, err := access.Revoke(g.path, g.ids["worker"]); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("location.pathname === '/ui/login' && document.querySelector('.problem')?.innerText.includes('mistyped, or revoked')")
+}
+
+// linkFromElsewhere follows a link of another site, with which browsers send no
+// cookie that is SameSite=Strict.
+func linkFromElsewhere(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	b.visit("/ui/", 1280, 800)
+	b.enter(g.secrets["looker"])
+	b.wait("document.querySelectorAll('tbody tr').length === 2")
+	here := b.server.URL
+	chat := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if _, err := w.Write([]byte(`<link rel="icon" href="data:,"><a href="` + here + `/ui/locks/deploy:production">look</a>`)); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(chat.Close)
+	b.server.URL = strings.Replace(chat.URL, "127.0.0.1", "localhost", 1)
+	b.visit("/", 1280, 800)
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("a")))
+	b.wait("location.pathname === '/ui/locks/deploy:production' && document.querySelector('.leases .holder')?.innerText === 'holder of deploy:production'")
+	b.waitLive()
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".reader button")))
+	b.wait("location.pathname === '/ui/login'")
+	b.visit("/", 1280, 800)
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("a")))
+	b.wait("location.pathname + location.search === '/ui/login?back=%2Fui%2Flocks%2Fdeploy%3Aproduction'")
+}
+
+func docsAreShown(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{})
+	b := g.comes(browser)
+	b.visit("/docs/", 1280, 800)
+	b.wait("location.pathname + location.search === '/ui/login?back=%2Fdocs%2F'")
+	b.enter(g.secrets["looker"])
+	b.wait("location.pathname === '/docs/' && document.querySelectorAll('.opblock').length > 10 && document.querySelector('.authorize') !== null")
+}
+
+func secureCookieIsKept(t *testing.T, browser context.Context) {
+	g := shut(t, server.Options{SecureCookies: true})
+	b := g.comes(browser)
+	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "localhost", 1) // which browsers trust as if there were TLS
+	b.visit("/ui/", 1280, 800)
+	b.enter(g.secrets["looker"])
+	b.wait("document.querySelectorAll('tbody tr').length === 2")
+	b.waitLive()
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// majority locks by the votes of independent servers, as "Distributed Locks with Redis"
+// describes the algorithm Redlock (redis.io, by Sanfilippo, 2015):
+//
+//  1. Take the time.
+//  2. Ask each server, one after the other and with a timeout that is short against the
+//     TTL, to set the key to a random value, if it is not set, for the TTL.
+//  3. The lock is acquired if most servers did, and some of the TTL is left: what it took
+//     to ask, and something for the drift of the clocks, are taken off.
+//  4. Else, and in the end, have each server delete the key if it has that value, and try
+//     again after a random pause.
+//
+// The description says that a server that crashed should stay away for as long as any
+// lease lasts, unless it writes down all before it answers; that is for the operator to
+// see to, and nobody does here. Its extension of leases is left out: a work that is not
+// done within the TTL stops.
+type majority struct {
+	*world
+	votes [servers]voter
+}
+
+const (
+	quorum   = servers/2 + 1
+	oneVote  = 50 * time.Millisecond // the timeout
+	forDrift = 2 * time.Millisecond  // and a hundredth of the TTL
+)
+
+func newMajority(w *world) locker { return &majority{world: w} }
+
+// A voter is one server: it has one key, and a clock of its own.
+type voter struct {
+	value   string
+	expires time.Time // on its clock
+}
+
+// set is SET key value NX PX ttl.
+func (v *voter) set(now time.Time, value string, ttl time.Duration) bool {
+	if v.value != "" && now.Before(v.expires) {
+		return false
+	}
+	v.value, v.expires = value, now.Add(ttl)
+	return true
+}
+
+// del deletes the key if it has that value.
+func (v *voter) del(value string) bool {
+	if v.value == value {
+		v.value = ""
+	}
+	return true
+}
+
+// restarts has the server die; its memory is all it had.
+func (m *majority) restarts(server int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.votes[server], m.replicas[server] = voter{}, 0
+}
+
+func (m *majority) returns(server int) { m.starts(server) }
+
+// ask has the server do something, and returns whether it did, for all the worker hears.
+func (m *majority) ask(a *attempt, server int, op func(*voter, time.Time) bool) bool {
+	a.awake(working)
+	f := a.fate("vote")
+	done, err := ask(context.Background(), a.network, working, f, time.Now().Add(oneVote), func(context.Context) (bool, error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.replicas[server] != 0 && op(&m.votes[server], m.clock(server)), nil
+	})
+	return err == nil && done
+}
+
+func (m *majority) do(a *attempt, work func(hold) error) error {
+	retries := chance(m.plan.Seed, "retries of "+a.holder)
+	for over, try := a.now()+a.wait, 1; ; try++ {
+		value := fmt.Sprintf("%s.%d", a.holder, try)
+		h := m.acquire(a, value)
+		if h.Err() == nil {
+			err := work(h)
+			m.release(a, value)
+			return err
+		}
+		m.release(a, value)
+		if a.sleep(working, upTo(retries, m.plan.TTL/5)); a.wait < guard.Forever && a.now() >= over {
+			return gone(lock.ErrHeld, "Most servers have another value.")
+		}
+	}
+}
+
+// acquire asks for all votes, and returns what they are good for.
+func (m *majority) acquire(a *attempt, value string) ballot {
+	ttl := m.plan.TTL
+	begun, votes := time.Now(), []int{}
+	for server := range servers {
+		if m.ask(a, server, func(v *voter, now time.Time) bool { return v.set(now, value, ttl) }) {
+			votes = append(votes, server+1)
+		}
+	}
+	if len(votes) < quorum {
+		return ballot{}
+	}
+	a.note(a.name, "asks all servers, and has the votes of %v", votes)
+	return ballot{begun.Add(ttl - ttl/100 - forDrift)}
+}
+
+func (m *majority) release(a *attempt, value string) {
+	for server := range servers {
+		m.ask(a, server, func(v *voter, _ time.Time) bool { return v.del(value) })
+	}
+}
+
+// A ballot is a lock that was won, or was not.
+type ballot struct {
+	until time.Time // on the worker's clock
+}
+
+// Token returns none: there is nothing of which all servers know that it grows.
+func (ballot) Token() lock.Token { return 0 }
+
+// Err returns nil while some of the TTL is left.
+func (b ballot) Err() error {
+	if time.Now().Before(b.until) {
+		return nil
+	}
+	return gone(lock.ErrLeaseLost, "Nothing is left of the TTL.")
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// servers is how many there are. Majority voting has all of them vote. Of Paddock the
+// first also runs the database, and the first three run a replica each.
+const (
+	servers  = 5
+	replicas = 3
+)
+
+// A Plan is all the trouble of a run, and its load as far as that does not depend on
+// what happens. It follows from the seed alone, and every variant is played to it.
+type Plan struct {
+	Seed    uint64
+	Workers int
+	TTL     time.Duration // of every lease
+	Quiet   time.Duration // from then on nothing goes wrong any more
+
+	// Of each message, while there is trouble.
+	Lost, Late, Twice, Cut float64 // the probabilities
+
+	Pauses   [][]Span // of each worker's process
+	Outages  [][]Span // of each worker's connection
+	Restarts []Restart
+	Clocks   [servers]Clock
+}
+
+// A Span is a while in which something is wrong.
+type Span struct {
+	From, To time.Duration
+	Fault    Fault
+}
+
+// A Fault says what is wrong.
+type Fault int
+
+// The faults. A pause stops a whole process: it neither sends nor reads nor sees its
+// timers until it goes on.
+const (
+	Pause   Fault = iota
+	Refused       // connections are refused
+	Swallow       // what is sent is lost
+	Deaf          // what is sent arrives, and no answer comes back
+)
+
+// A Restart is a server that dies and is back a while later.
+type Restart struct {
+	Server   int
+	At, Down time.Duration
+}
+
+// PlanOf returns the plan of the seed.
+func PlanOf(seed uint64) Plan {
+	rnd := chance(seed, "plan")
+	p := Plan{Seed: seed, Workers: 3 + rnd.IntN(3), TTL: oneOf(rnd, time.Second, 3*time.Second, 10*time.Second, 30*time.Second)}
+	p.Quiet = 8*p.TTL + 10*time.Second
+	if rnd.IntN(3) > 0 {
+		p.Lost, p.Late = oneOf(rnd, 0, 0.01, 0.05), oneOf(rnd, 0, 0.01, 0.03)
+		p.Twice, p.Cut = oneOf(rnd, 0, 0.02, 0.05), oneOf(rnd, 0, 0.05, 0.2)
+	}
+	pauses, outages, restarts, steps := rnd.IntN(2), rnd.IntN(2), rnd.IntN(2), rnd.IntN(3)/2
+	for range p.Workers {
+		p.Pauses = append(p.Pauses, p.spans(rnd, 10*pauses, Pause))
+		p.Outages = append(p.Outages, p.spans(rnd, 3*outages, Refused, Swallow, Deaf))
+	}
+	for server := range servers * restarts {
+		for _, s := range p.spans(rnd, 3, Pause) {
+			p.Restarts = append(p.Restarts, Restart{server, s.From, s.To - s.From})
+		}
+	}
+	for i := range p.Clocks {
+		p.Clocks[i] = p.clock(rnd, rnd.IntN(2)*steps)
+	}
+	return p
+}
+
+// instant returns one in the time of trouble.
+func (p Plan) instant(rnd *rand.Rand) time.Duration { return upTo(rnd, p.Quiet*9/10) }
+
+// spans returns up to that many, apart from each other and in their order.
+func (p Plan) spans(rnd *rand.Rand, most int, faults ...Fault) []Span {
+	var spans []Span
+	at := time.Duration(0)
+	for range most {
+		s := Span{From: at + upTo(rnd, p.Quiet/5), Fault: oneOf(rnd, faults...)}
+		s.To = s.From + upTo(rnd, oneOf(rnd, p.TTL/4, 3*p.TTL))
+		if s.To > p.Quiet {
+			break
+		}
+		spans, at = append(spans, s), s.To
+	}
+	return spans
+}
+
+// clock returns one that is off by what time synchronisation leaves, and steps that
+// many times.
+func (p Plan) clock(rnd *rand.Rand, steps int) Clock {
+	c := Clock{Offset: upTo(rnd, 100*time.Millisecond) - 50*time.Millisecond, Drift: (rnd.Float64() - 0.5) / 2500}
+	for range steps {
+		by := upTo(rnd, 2*p.TTL)
+		c.Steps = append(c.Steps, Step{p.instant(rnd), oneOf(rnd, by, -by)})
+	}
+	slices.SortFunc(c.Steps, func(a, b Step) int { return int(a.At - b.At) })
+	return c
+}
+
+// steady is whether the database's clock never steps.
+func (p Plan) steady() bool { return len(p.Clocks[0].Steps) == 0 }
+
+// stepsBack returns by how much the database's clock is put back in all.
+func (p Plan) stepsBack() time.Duration {
+	back := time.Duration(0)
+	for _, s := range p.Clocks[0].Steps {
+		back -= min(s.By, 0)
+	}
+	return back
+}
+
+// String says what there is of trouble.
+func (p Plan) String() string {
+	return fmt.Sprintf("seed %d: %d workers, leases of %v, trouble until %v; of messages %v%% are lost, %v%% late, %v%% come twice, %v%% of waits are cut",
+		p.Seed, p.Workers, p.TTL, p.Quiet, 100*p.Lost, 100*p.Late, 100*p.Twice, 100*p.Cut)
+}
+
+// margin is that of the guards: how long before a lease's end it counts as lost.
+func (p Plan) margin() time.Duration { return p.TTL / 10 }

@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"sync"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A register is what the lock guards: a number that workers read, add one to, and
+// write back. It knows nothing of leases. If it is fenced, it has seen tokens, and
+// keeps out who shows a smaller one; reading shows one, too, so that whoever read
+// before cannot write any more.
+type register struct {
+	*judge
+	fenced bool
+
+	mu    sync.Mutex
+	seen  lock.Token
+	value int64
+	last  *attempt // that wrote; nil if none did
+	by    *attempt // that showed what was seen
+	reads map[lock.Token]int64
+}
+
+// read returns the value.
+func (r *register) read(a *attempt, t lock.Token) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.pass(a, t, "read"); err != nil {
+		return 0, err
+	}
+	a.note(a.name, "reads %d%s", r.value, shown(t))
+	if was, ok := r.reads[t]; ok && r.fenced && a.kind.mode == lock.Shared && was != r.value {
+		r.violated(TornRead, a, a, "reads %d after %d under one token", r.value, was)
+	}
+	r.reads[t] = r.value
+	return r.value, nil
+}
+
+// write writes was+1, where the writer has read was. Written on top of what another
+// has written since, that is lost.
+func (r *register) write(a *attempt, t lock.Token, was int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.pass(a, t, "write"); err != nil {
+		return err
+	}
+	if r.value != was && r.last != a {
+		r.violated(LostUpdate, a, r.last, "writes %d, having read %d%s: what %s wrote since is lost", was+1, was, shown(t), r.last.name)
+	} else {
+		a.note(a.name, "writes %d%s", was+1, shown(t))
+	}
+	r.value, r.last = was+1, a
+	return nil
+}
+
+// pass is whether the token passes the fence. That it does not is wrong if the lock is
+// the worker's right then.
+func (r *register) pass(a *attempt, t lock.Token, what string) error {
+	if !r.fenced {
+		return nil
+	}
+	err := lock.CheckFence(t, r.seen, max(r.seen, t)) // the register does not ask the service for its newest
+	switch {
+	case err == nil:
+		r.seen, r.by = t, a
+	case r.rightful(a):
+		r.violated(RefusedRightful, a, r.by, "is refused its %s, though it has the lock: token %d is less than %d", what, t, r.seen)
+	default:
+		a.note(a.name, "is refused its %s: token %d is less than %d", what, t, r.seen)
+	}
+	return err
+}

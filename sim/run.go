@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Run plays the seed's plan with that way of locking. It must be called in a bubble of
+// testing/synctest, and returns when nobody is left there.
+func Run(seed uint64, v Variant) Outcome {
+	w := newWorld(PlanOf(seed), v)
+	var all sync.WaitGroup
+	for i := range w.plan.Workers {
+		worker := w.worker(i)
+		all.Go(worker.live)
+	}
+	all.Go(w.trouble)
+	all.Wait()
+	w.inTime()
+	w.late.Wait()
+	time.Sleep(w.plan.leftovers())
+	w.prove()
+	return Outcome{Plan: w.plan, Trace: w.Trace, Held: w.judge.held, Found: w.judge.found}
+}
+
+func (w *world) worker(i int) *worker {
+	m := &machine{Trace: w.Trace, pauses: w.plan.Pauses[i]}
+	return &worker{
+		world: w, name: fmt.Sprintf("worker %d", i+1), rnd: chance(w.plan.Seed, fmt.Sprint("worker ", i)),
+		network: &network{machine: m, plan: w.plan, worker: i, outages: w.plan.Outages[i], late: &w.late, chance: map[string]*rand.Rand{}},
+	}
+}
+
+// leftovers is how long it takes until what nobody ended has ended by itself.
+func (p Plan) leftovers() time.Duration {
+	return 3*p.TTL + lock.LongestWait + lock.KeepPlace + lock.ClaimWithin + p.stepsBack()
+}
+
+// inTime checks that nobody had to wait for long once there was no trouble: after the last
+// messages of that time, a lease of each worker may have to end, and each has to do its work.
+func (w *world) inTime() {
+	longest := 4*w.plan.TTL + time.Duration(w.plan.Workers)*4*w.plan.TTL + time.Minute + w.plan.stepsBack()
+	if took := w.now() - w.plan.Quiet; took > longest {
+		w.judge.wrong(Unserved, "after the trouble it took %v until everybody had the lock, longer than %v", took, longest)
+	}
+}
+
+// trouble has servers restart, and tells of what else goes wrong.
+func (w *world) trouble() {
+	type happening struct {
+		at time.Duration
+		do func()
+	}
+	var all []happening
+	at := func(t time.Duration, do func()) { all = append(all, happening{t, do}) }
+	for _, r := range w.plan.Restarts {
+		at(r.At, func() { w.suffers(w.variant.memory, r.Server, "dies"); w.locker.restarts(r.Server) })
+		at(r.At+r.Down, func() { w.suffers(w.variant.memory, r.Server, "is back"); w.locker.returns(r.Server) })
+	}
+	for i, c := range w.plan.Clocks {
+		for _, s := range c.Steps {
+			at(s.At, func() { w.suffers(w.variant.clocks || i == 0, i, "has its clock put by %+.3fs", s.By.Seconds()) })
+		}
+	}
+	for i, pauses := range w.plan.Pauses {
+		for _, p := range pauses {
+			name := fmt.Sprintf("worker %d", i+1)
+			at(p.From, func() { w.note(name, "is paused for %.3fs", (p.To - p.From).Seconds()) })
+			at(p.To, func() { w.note(name, "runs again") })
+		}
+	}
+	slices.SortStableFunc(all, func(a, b happening) int { return int(a.at - b.at) })
+	for _, h := range all {
+		time.Sleep(h.at - w.now())
+		h.do()
+	}
+}
+
+// suffers notes what happens to the server; as a detail, unless it counts for the variant.
+func (w *world) suffers(counts bool, server int, format string, args ...any) {
+	w.add(entry{who: fmt.Sprintf("server %d", server+1), text: fmt.Sprintf(format, args...), detail: !counts})
+}

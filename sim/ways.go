@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"context"
+	"errors"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A kind is one of the things that package guard offers.
+type kind struct {
+	lock string // its name
+	mode lock.Mode
+	do   way
+}
+
+// A way is how one works under a guard.
+type way func(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error
+
+// kinds are all of them. The first is the plainest.
+var kinds = []kind{
+	{ledger, lock.Exclusive, byDo},
+	{ledger, lock.Exclusive, byAcquire},
+	{ledger, lock.Exclusive, byElection},
+	{ledger, lock.Exclusive, byWriting},
+	{ledger, lock.Shared, byReading},
+	{gates, lock.Permit, byPermit},
+}
+
+func byDo(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	return guard.Do(ctx, locks, ledger, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
+}
+
+func byAcquire(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	l, err := guard.Acquire(ctx, locks, ledger, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(l), l.Release(ctx))
+}
+
+func byElection(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	term, err := guard.NewElection(locks, ledger, o).Campaign(ctx, o.Holder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(term.Lease), term.Resign(ctx))
+}
+
+func byWriting(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	return guard.NewRWLock(locks, ledger, o).DoWrite(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
+}
+
+func byReading(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	return guard.NewRWLock(locks, ledger, o).DoRead(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
+}
+
+func byPermit(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	return guard.NewSemaphore(locks, gates, permits, o).Do(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
+}

@@ -1,0 +1,184 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The TTLs of leases that are not lost, and of those that are. A standby can be promoted
+// meanwhile. The database has forgotten that there was one as long as the second.
+const (
+	keptTTL = 3 * time.Second
+	lostTTL = 5 * time.Second
+)
+
+// A loss is what a database forgets, and how it comes to that.
+type loss struct {
+	before func(context.Context) error // from here on it will be forgotten
+	strike func(context.Context) error // a database that has forgotten takes its place
+}
+
+// A belief is a lease that its holder has been granted and believes in.
+type belief struct {
+	lock.Grant
+	name string
+}
+
+// An outcome is what came of a loss.
+type outcome struct {
+	violations []string
+	refusals   int           // as the database may have lost leases
+	closed     time.Duration // from the strike to the first grant
+}
+
+// suffers has leases be granted, lost, and asked for by others from all sides. It
+// returns what must not have happened.
+func (s *site) suffers(l loss) (o outcome) {
+	s.t.Helper()
+	prefix := fmt.Sprintf("loss-%d", rand.Uint32())
+	kept := s.believe(prefix+":kept", 4, keptTTL)
+	s.must(l.before(s.t.Context()))
+	s.spend(prefix+":spent", 80)
+	lost := s.believe(prefix+":lost", 6, lostTTL)
+	greatest := lost[len(lost)-1].Token
+	struck := time.Now()
+	s.must(l.strike(s.t.Context()))
+
+	for _, b := range kept {
+		if g, err := s.renew(b); err != nil || g.Token != b.Token {
+			o.violated("%s, which was not lost, cannot be renewed: token %d, %v", b.name, g.Token, err)
+		}
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i, b := range lost {
+		all.Go(func() {
+			g, at, refusals := s.contend(b.name, i)
+			mu.Lock()
+			defer mu.Unlock()
+			o.refusals += refusals
+			if d := at.Sub(struck); o.closed == 0 || d < o.closed {
+				o.closed = d
+			}
+			if at.Before(b.Until) {
+				o.violated("%s was granted %v before the one who had it gave it up", b.name, b.Until.Sub(at))
+			}
+			if g.Token <= greatest {
+				o.violated("%s was granted with token %d, after %d had been granted", b.name, g.Token, greatest)
+			}
+		})
+	}
+	all.Wait()
+	for _, b := range lost {
+		s.isFencedOff(b, &o)
+	}
+	return o
+}
+
+func (o *outcome) violated(format string, args ...any) {
+	o.violations = append(o.violations, fmt.Sprintf(format, args...))
+}
+
+// believe has n locks be granted, each to another holder, by one of the replicas.
+func (s *site) believe(prefix string, n int, ttl time.Duration) []belief {
+	s.t.Helper()
+	all := make([]belief, n)
+	for i := range all {
+		all[i].name = fmt.Sprintf("%s:%d", prefix, i)
+		a := lock.Acquire{Name: all[i].name, LeaseID: lock.LeaseID(uuid.New()), Holder: "who had it", TTL: ttl}
+		s.must(s.insist(func(ctx context.Context) (err error) {
+			all[i].Grant, err = s.any().Acquire(ctx, a)
+			return err
+		}))
+	}
+	return all
+}
+
+// spend has tokens be granted that will be forgotten.
+func (s *site) spend(name string, n int) {
+	s.t.Helper()
+	for i := range n {
+		id := lock.LeaseID(uuid.New())
+		a := lock.Acquire{Name: name, LeaseID: id, Holder: "who spends", TTL: keptTTL}
+		s.must(s.insist(func(ctx context.Context) error { _, err := s.replica(i).Acquire(ctx, a); return err }))
+		r := lock.Release{Name: name, LeaseID: id}
+		s.must(s.insist(func(ctx context.Context) error { return s.replica(i).Release(ctx, r) }))
+	}
+}
+
+// contend asks for a lock until it is granted. It returns when it was, and how often it
+// was refused since the database may have lost a lease.
+func (s *site) contend(name string, i int) (g lock.Grant, at time.Time, refusals int) {
+	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "who wants it", TTL: keptTTL}
+	err := s.insist(func(ctx context.Context) (err error) {
+		i++
+		g, err = s.replica(i).Acquire(ctx, a)
+		if at = time.Now(); isClosed(err) {
+			refusals++
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Errorf("%s: %v", name, err)
+	}
+	return g, at, refusals
+}
+
+// isClosed is whether a lock is refused since a lease that the database has lost may
+// be alive.
+func isClosed(err error) bool {
+	e := (*lock.Error)(nil)
+	return errors.As(err, &e) && e.Code == lock.ErrUnavailable && e.RetryAfter > 0 && strings.Contains(e.Detail, "may have lost leases")
+}
+
+func (s *site) renew(b belief) (g lock.Grant, err error) {
+	err = s.insist(func(ctx context.Context) (err error) {
+		g, err = s.any().Renew(ctx, lock.Renew{Name: b.name, LeaseID: b.ID})
+		return err
+	})
+	return g, err
+}
+
+// isFencedOff checks that the holder of a lost lease can neither renew it nor write
+// under its token, now that another one has the lock.
+func (s *site) isFencedOff(b belief, o *outcome) {
+	if _, err := s.renew(b); !errors.Is(err, lock.ErrLeaseLost) {
+		o.violated("the lost lease of %s was renewed: %v", b.name, err)
+	}
+	err := s.insist(func(ctx context.Context) error {
+		_, err := s.any().WriteFenced(ctx, lock.FencedWrite{Key: b.name, Lock: b.name, Token: b.Token, Value: []byte(`"late"`)})
+		return err
+	})
+	if !errors.Is(err, lock.ErrStaleToken) {
+		o.violated("under the token of the lost lease of %s somebody wrote: %v", b.name, err)
+	}
+}
+
+func (s *site) replica(i int) lock.Service { return s.services[i%len(s.services)].Locks }
+
+// insist makes a call again and again until it is done, or refused for good.
+func (s *site) insist(call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var refused error
+	err := until(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		err := call(ctx)
+		if err == nil || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrHeld) {
+			return err
+		}
+		refused = err
+		return nil
+	})
+	return errors.Join(err, refused)
+}

@@ -1,0 +1,192 @@
+package faults_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	excessEach   = 20        // how often each excess is tried at once
+	manyStreams  = 300       // that are opened at once on a connection that may have 100
+	manyResets   = 2000      // requests of HTTP/2 that are taken back at once
+	endless      = 256 << 20 // bytes: more than any buffer on the way takes
+	excessLength = 1 << 20   // of a header and a query
+)
+
+// excesses are requests that are too much, over HTTP/1.1, and what each is answered.
+func (e *exposed) excesses() []excess {
+	post := "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
+	get := "HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
+	sized := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, len(body), body) }
+	return []excess{
+		{"a body that is announced as a terabyte", post + "Content-Length: 1099511627776\r\n\r\n", " ", http.StatusRequestEntityTooLarge},
+		{"chunks without end", post + "Transfer-Encoding: chunked\r\n\r\n", "400\r\n" + strings.Repeat(" ", 0x400) + "\r\n", http.StatusRequestEntityTooLarge},
+		{"a body without end and without a key", "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Length: 1099511627776\r\n\r\n", " ", http.StatusUnauthorized},
+		{"a byte more than 16 KiB", sized(strings.Repeat(" ", 16<<10+1)), "", http.StatusRequestEntityTooLarge},
+		{"JSON that is nested 100,000 deep", sized(strings.Repeat("[", 100_000)), "", http.StatusRequestEntityTooLarge},
+		{"JSON that is nested 8,000 deep", sized(`{"holder": "deep", "metadata": {"a": ` + strings.Repeat("[", 8000) + strings.Repeat("]", 8000) + `}}`), "", http.StatusBadRequest},
+		{"a header of a mebibyte", "GET /v1/locks " + get + "X-Long: " + strings.Repeat("x", excessLength) + "\r\n\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
+		{"headers without end", "GET /v1/locks " + get, "X: " + strings.Repeat("x", 0x400) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
+		{"a query of a mebibyte", "GET /v1/locks?prefix=" + strings.Repeat("x", excessLength) + " " + get + "\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
+		{"4,000 parameters", "GET /v1/locks?" + strings.Repeat("a&", 4000) + " " + get + "\r\n", "", http.StatusBadRequest},
+	}
+}
+
+// An excess is a request that is too much.
+type excess struct {
+	name    string
+	begin   string
+	forever string // what follows until nobody takes any more of it
+	status  int
+}
+
+// excess tries all that is too much, excessEach at once, and checks the answers.
+func (e *exposed) excess() {
+	e.t.Helper()
+	var trying errgroup.Group
+	trying.SetLimit(2 * excessEach)
+	for _, x := range e.excesses() {
+		for range excessEach {
+			trying.Go(func() error {
+				if err := e.try(x); err != nil {
+					return fmt.Errorf("%s: %w", x.name, err)
+				}
+				return nil
+			})
+		}
+	}
+	trying.Go(e.openTooMany)
+	trying.Go(e.takeBackMany)
+	e.must(trying.Wait())
+}
+
+// try sends the request, and goes on while it can after it was answered.
+func (e *exposed) try(x excess) error {
+	c, err := e.caller()
+	if err != nil {
+		return err
+	}
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		text := strings.Repeat(x.forever, 1+32<<10/max(1, len(x.forever)))
+		err := c.say(x.begin)
+		for sent := 0; err == nil && len(x.forever) > 0 && sent < endless; sent += len(text) {
+			err = c.say(text)
+		}
+	})
+	defer sending.Wait()
+	defer func() { _ = c.Close() }() // the service may have been first
+	if err := c.SetDeadline(time.Now().Add(2 * patience)); err != nil {
+		return err
+	}
+	got, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return fmt.Errorf("is not answered: %w", err)
+	}
+	if got.StatusCode != x.status {
+		return fmt.Errorf("is answered %s, want %d", got.Status, x.status)
+	}
+	if len(x.forever) == 0 {
+		return nil
+	}
+	if _, err := io.Copy(io.Discard, c.in); isTimeout(err) {
+		return errors.New("the connection stays open")
+	}
+	return nil
+}
+
+// openTooMany opens more streams than a connection may have, with bodies that do not go
+// on. Those beyond are refused, and the others are when their time is over.
+func (e *exposed) openTooMany() error {
+	w, err := e.wire()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	for range manyStreams {
+		if _, err := w.open(http.MethodPost, "/v1/locks/excess/acquire", e.secrets["rude"], "{", false); err != nil {
+			return err
+		}
+	}
+	if err := w.SetReadDeadline(time.Now().Add(2 * patience)); err != nil {
+		return err
+	}
+	refused, answered := 0, 0
+	for refused+answered < manyStreams {
+		f, err := w.next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("of %d streams %d were refused and %d answered: %w", manyStreams, refused, answered, err)
+		case f.kind == frameGoAway:
+			return fmt.Errorf("the connection is closed for %d streams", manyStreams)
+		case f.kind == frameData && f.flags&flagEndStream != 0:
+			answered++
+		case f.kind == frameReset && binary.BigEndian.Uint32(f.payload) != 0:
+			refused++
+		}
+	}
+	if answered > maxTogether || refused < manyStreams-maxTogether {
+		return fmt.Errorf("of %d streams %d were refused and %d answered", manyStreams, refused, answered)
+	}
+	return nil
+}
+
+// takeBackMany opens streams and takes them back at once, on one connection after the
+// other if the service closes them for that.
+func (e *exposed) takeBackMany() error {
+	for done := 0; done < manyResets; {
+		w, err := e.wire()
+		if err != nil {
+			return err
+		}
+		for ; done < manyResets; done++ {
+			stream, err := w.open(http.MethodGet, "/v1/locks/excess", e.secrets["rude"], "", true)
+			if err == nil {
+				err = w.reset(stream)
+			}
+			if err != nil {
+				break
+			}
+		}
+		_ = w.Close() // the service may have been first
+	}
+	return nil
+}
+
+// greedyKey is the key that calls too often in a flood.
+func greedyKey(flood int) string { return fmt.Sprint("greedy ", flood) }
+
+// askTooMuch calls until the key may not any more, and expects that to be for no other
+// reason, and not before the burst that it has.
+func (e *exposed) askTooMuch(key string) error {
+	c, err := e.caller()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing depends on how it ends
+	for n := range 4 * floodBurst {
+		got, err := c.ask(e.request(http.MethodGet, "/v1/locks/excess", key, ""))
+		if err != nil {
+			return err
+		}
+		if got.status == http.StatusOK {
+			continue
+		}
+		told, err := got.told()
+		if err == nil && (told.Code != lock.ErrRateLimited || n < floodBurst) {
+			err = fmt.Errorf("call %d of a key that may make %d at once is answered %v", n, floodBurst, got)
+		}
+		return err
+	}
+	return fmt.Errorf("%d calls of a key were answered, of which it may make %d at once", 4*floodBurst, floodBurst)
+}

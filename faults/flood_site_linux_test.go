@@ -1,0 +1,164 @@
+package faults_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/client"
+)
+
+// The limits under which the replica is flooded. Those that are not given are the
+// usual ones: 10,000 waiters, 1,000 for a lock and for a key, 200 streams for a key.
+const (
+	floodStreams = 1000
+	floodRate    = 25 // calls a second of a key, so that who asks for too much is found out on any machine
+	floodBurst   = 2500
+)
+
+// An exposed is one replica as the world finds it: over TLS, and with API keys.
+type exposed struct {
+	t        *testing.T
+	database *database
+	outsider *pgx.Conn // to its database, past it
+	process  *child
+	address  string
+	trust    *tls.Config
+	auth     string            // the file with its keys
+	secrets  map[string]string // by the names of the keys
+	late     *client.Client    // whose key is "late", for what the test itself does
+}
+
+// expose starts the program on a PostgreSQL of its own. All is gone when the test is
+// over.
+func expose(t *testing.T, program string) *exposed {
+	t.Helper()
+	e := &exposed{t: t, auth: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}}
+	var err error
+	e.database, err = newDatabase(t.Context())
+	e.must(err)
+	atTheEnd(t, e.database.host.Close)
+	e.issue("good", "rude", "late", greedyKey(0), greedyKey(1))
+	for i := range waiterKeys {
+		e.issue(waiterKey(i))
+	}
+	for i := range streamKeys {
+		e.issue(streamKey(i))
+	}
+	cert, key := e.certify(t.TempDir())
+	e.process, err = launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + e.database.url(url.Values{
+		"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")}, program,
+		"serve", "--migrate", "--listen=127.0.0.1:0", "--auth-file="+e.auth, "--tls-cert="+cert, "--tls-key="+key,
+		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate), fmt.Sprint("--burst-per-key=", floodBurst))
+	e.must(err)
+	atTheEnd(t, func() error { return e.process.end(syscall.SIGKILL) })
+	e.address, err = e.process.await(t.Context(), `"msg":"listening","address":"([^"]+)"`)
+	e.must(err)
+	e.late = e.client("late")
+	_, err = e.late.Lock(t.Context(), "late") // so that it has its connection from the beginning
+	e.must(err)
+	e.outsider, err = e.database.connect(t.Context(), "paddock")
+	e.must(err)
+	atTheEnd(t, func() error { return e.outsider.Close(context.WithoutCancel(t.Context())) })
+	return e
+}
+
+func (e *exposed) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// issue makes keys that are good for all names.
+func (e *exposed) issue(names ...string) {
+	e.t.Helper()
+	for _, name := range names {
+		k, secret, err := access.Issue(name, access.Lock, nil, time.Time{})
+		e.must(errors.Join(err, access.Add(e.auth, k)))
+		e.secrets[name] = secret
+	}
+}
+
+// certify writes a certificate for this machine and its key, trusts the one and
+// returns where they are.
+func (e *exposed) certify(dir string) (cert, key string) {
+	e.t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	e.must(err)
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, c, c, private.Public(), private)
+	e.must(err)
+	coded, err := x509.MarshalPKCS8PrivateKey(private)
+	e.must(err)
+	c, err = x509.ParseCertificate(signed)
+	e.must(err)
+	e.trust = &tls.Config{RootCAs: x509.NewCertPool(), ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	e.trust.RootCAs.AddCert(c)
+	return written(e.t, dir, "cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})),
+		written(e.t, dir, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: coded}))
+}
+
+// client returns one that shows the key of that name.
+func (e *exposed) client(key string) *client.Client {
+	e.t.Helper()
+	c, err := client.New(client.Options{BaseURL: "https://" + e.address, Key: e.secrets[key], TLS: e.trust})
+	e.must(err)
+	return c
+}
+
+// dial opens a connection and goes no further than TCP.
+func (e *exposed) dial() (*net.TCPConn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(e.t.Context(), "tcp", e.address)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+// secure opens a connection that speaks the protocol, h2 or http/1.1, over TLS. While
+// the machine is busy a handshake may take longer than the replica allows, and is tried again.
+func (e *exposed) secure(protocol string) (c *tls.Conn, err error) {
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	config := e.trust.Clone()
+	config.ServerName, config.NextProtos = "127.0.0.1", []string{protocol}
+	return c, until(ctx, func() error {
+		plain, err := e.dial()
+		if err != nil {
+			return err
+		}
+		if c = tls.Client(plain, config); c.HandshakeContext(ctx) == nil {
+			return nil
+		}
+		return errors.Join(errors.New("the replica does not shake hands"), plain.Close())
+	})
+}
+
+// count counts what a query selects.
+func (e *exposed) count(query string) int {
+	e.t.Helper()
+	var n int
+	e.must(e.outsider.QueryRow(e.t.Context(), query).Scan(&n))
+	return n
+}

@@ -1,0 +1,147 @@
+package faults_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// slowEach is how many connections there are of each kind of slow ones.
+const slowEach = 200
+
+// slowKinds are the ways to keep a connection of the service open and give it as little as
+// can be.
+var slowKinds = []struct {
+	name   string
+	within time.Duration // that the service allows, as it says
+	secure bool          // whether it comes as far as TLS
+	begin  string        // what is sent at once, KEY being a good key
+	drip   bool          // whether a byte follows now and then
+	status int           // that is answered; zero: nothing
+}{
+	{"nothing at all", 5 * time.Second, false, "", false, 0},
+	{"half a handshake", 5 * time.Second, false, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", true, 0},
+	{"a handshake and nothing more", 5 * time.Second, true, "", false, 0},
+	{"half a header", 5 * time.Second, true, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ", true, 0},
+	{"half a body", 10 * time.Second, true, "POST /v1/locks/slow/acquire HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer KEY\r\n" +
+		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", true, http.StatusBadRequest},
+}
+
+// A slowness is all the slow connections of a round.
+type slowness struct {
+	*exposed
+	work errgroup.Group // ends when the service has closed them all
+
+	mu      sync.Mutex
+	drips   []net.Conn
+	longest []time.Duration // that a connection was open, by kind
+}
+
+// slow opens the slow connections, of all kinds.
+func (e *exposed) slow() *slowness {
+	e.t.Helper()
+	s := &slowness{exposed: e, longest: make([]time.Duration, len(slowKinds))}
+	var opening errgroup.Group
+	opening.SetLimit(32)
+	for kind := range slowKinds {
+		for range slowEach {
+			opening.Go(func() error { return s.open(kind) })
+		}
+	}
+	e.must(opening.Wait())
+	go s.drip()
+	return s
+}
+
+func (s *slowness) open(kind int) (err error) {
+	k := slowKinds[kind]
+	var c net.Conn
+	if k.secure {
+		c, err = s.secure("http/1.1")
+	} else {
+		c, err = s.dial()
+	}
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if _, err := io.WriteString(c, strings.ReplaceAll(k.begin, "KEY", s.secrets["late"])); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	if k.drip {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drips = append(s.drips, c)
+	}
+	s.work.Go(func() error {
+		err := s.await(c, k.within+patience, k.status)
+		s.note(kind, time.Since(began))
+		if err != nil {
+			err = fmt.Errorf("who sends %s: %w", k.name, err)
+		}
+		return err
+	})
+	return nil
+}
+
+// await waits until the service closes the connection, for that long at most, and has given
+// the answer if there is to be one.
+func (s *slowness) await(c net.Conn, most time.Duration, status int) error {
+	defer func() { _ = c.Close() }() // it is closed already
+	if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(c)
+	if isTimeout(err) {
+		return errors.New("is not sent away")
+	}
+	if want := fmt.Sprintf("HTTP/1.1 %d ", status); status != 0 && !strings.HasPrefix(string(text), want) {
+		return fmt.Errorf("is told %.300q, want %s", text, want)
+	}
+	return nil
+}
+
+// isTimeout is whether a connection was still open when nobody waited any longer.
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+func (s *slowness) note(kind int, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.longest[kind] = max(s.longest[kind], took)
+}
+
+// drip sends a byte a second on each connection of which that is the way, until none
+// takes any more.
+func (s *slowness) drip() {
+	next := time.NewTicker(time.Second)
+	defer next.Stop()
+	for len(s.drips) > 0 {
+		select {
+		case <-next.C:
+		case <-s.t.Context().Done():
+			return
+		}
+		s.drips = slices.DeleteFunc(s.drips, func(c net.Conn) bool {
+			_, err := io.WriteString(c, "x")
+			return err != nil
+		})
+	}
+}
+
+// areSentAway waits until the service has closed all, and says how long that took.
+func (s *slowness) areSentAway() {
+	s.t.Helper()
+	s.must(s.work.Wait())
+	for i, k := range slowKinds {
+		s.t.Logf("who sent %s was sent away after %v at the latest, allowed %v", k.name, s.longest[i].Round(time.Millisecond), k.within)
+	}
+}

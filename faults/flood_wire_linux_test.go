@@ -1,0 +1,173 @@
+package faults_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+)
+
+// The frames of HTTP/2 that are spoken of here, and flags (RFC 9113, section 6).
+const (
+	frameData         = 0
+	frameHeaders      = 1
+	frameReset        = 3
+	frameSettings     = 4
+	framePing         = 6
+	frameGoAway       = 7
+	frameWindowUpdate = 8
+
+	flagAck        = 1 // of settings and pings
+	flagEndStream  = 1
+	flagEndHeaders = 4
+
+	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	errCancel   = 8
+	streamRoom  = 65535 // bytes that may be sent to us in a stream before we allow more, which we never do
+	maxTogether = 100   // calls that the service allows in a connection
+	perWire     = 90    // of ours: the service forgets one only a moment after it was answered
+	wholeWindow = 1<<31 - 1 - streamRoom
+)
+
+// A wire is a connection of HTTP/2 that is spoken frame by frame, since no client does
+// what we want to do, nor 10,000 things at once in few goroutines. It does not read the
+// headers of answers: their bodies say enough. As a whole it may be sent any number of
+// bytes, in each stream streamRoom.
+type wire struct {
+	net.Conn
+	in        *bufio.Reader
+	authority string
+
+	mu   sync.Mutex // held while a frame is written
+	last uint32     // stream that was opened
+}
+
+// A frame is one that was read.
+type frame struct {
+	kind, flags byte
+	stream      uint32
+	payload     []byte
+}
+
+func (e *exposed) wire() (*wire, error) {
+	c, err := e.secure("h2")
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{Conn: c, in: bufio.NewReader(c), authority: e.address}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := io.WriteString(c, preface); err != nil {
+		return nil, err
+	}
+	if err := w.write(frameSettings, 0, 0, nil); err != nil {
+		return nil, err
+	}
+	return w, w.write(frameWindowUpdate, 0, 0, binary.BigEndian.AppendUint32(nil, wholeWindow))
+}
+
+// write writes a frame. The caller holds mu.
+func (w *wire) write(kind, flags byte, stream uint32, payload []byte) error {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+	b = binary.BigEndian.AppendUint32(append(b, flags), stream)
+	_, err := w.Write(append(b, payload...))
+	return err
+}
+
+// open begins a request in a stream of its own, to be continued unless it ends.
+func (w *wire) open(method, path, secret, body string, ends bool) (stream uint32, err error) {
+	var block []byte
+	for _, field := range [][2]string{
+		{":method", method}, {":scheme", "https"}, {":path", path}, {":authority", w.authority},
+		{"authorization", "Bearer " + secret}, {"content-type", "application/json"},
+	} {
+		block = appendText(appendText(append(block, 0), field[0]), field[1]) // a literal that is not to be remembered (RFC 7541, section 6.2.2)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last += 2
+	stream = w.last - 1
+	if ends && body == "" {
+		return stream, w.write(frameHeaders, flagEndHeaders|flagEndStream, stream, block)
+	}
+	if err := w.write(frameHeaders, flagEndHeaders, stream, block); err != nil {
+		return stream, err
+	}
+	flags := byte(0)
+	if ends {
+		flags = flagEndStream
+	}
+	return stream, w.write(frameData, flags, stream, []byte(body))
+}
+
+// appendText appends a text as RFC 7541 writes it, section 5.2, without Huffman's code.
+func appendText(b []byte, text string) []byte {
+	const prefix = 127
+	n := len(text)
+	if n < prefix {
+		return append(append(b, byte(n)), text...)
+	}
+	for b, n = append(b, prefix), n-prefix; n >= 128; n /= 128 {
+		b = append(b, byte(n%128|128))
+	}
+	return append(append(b, byte(n)), text...)
+}
+
+// reset takes a request back.
+func (w *wire) reset(stream uint32) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, errCancel))
+}
+
+// next returns the next frame. It acknowledges what is to be acknowledged.
+func (w *wire) next() (frame, error) {
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(w.in, head); err != nil {
+		return frame{}, err
+	}
+	f := frame{kind: head[3], flags: head[4], stream: binary.BigEndian.Uint32(head[5:])}
+	f.payload = make([]byte, binary.BigEndian.Uint32(head)>>8)
+	if _, err := io.ReadFull(w.in, f.payload); err != nil {
+		return f, err
+	}
+	if (f.kind == frameSettings || f.kind == framePing) && f.flags&flagAck == 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		answer := f.payload
+		if f.kind == frameSettings {
+			answer = nil
+		}
+		return f, w.write(f.kind, flagAck, 0, answer)
+	}
+	return f, nil
+}
+
+// each calls answered with the body of each answer that is whole, and of each that was
+// cut off, until that returns an error, which each returns, or the connection ends.
+func (w *wire) each(answered func(stream uint32, body []byte, whole bool) error) error {
+	bodies := map[uint32][]byte{}
+	for {
+		f, err := w.next()
+		switch {
+		case err != nil:
+			return err
+		case f.kind == frameGoAway:
+			return fmt.Errorf("the service closes the connection: error %s of HTTP/2", strconv.Itoa(int(binary.BigEndian.Uint32(f.payload[4:]))))
+		case f.kind == frameData:
+			bodies[f.stream] = append(bodies[f.stream], f.payload...)
+		}
+		cut := f.kind == frameReset
+		if ends := (f.kind == frameData || f.kind == frameHeaders) && f.flags&flagEndStream != 0; !ends && !cut {
+			continue
+		}
+		body := bodies[f.stream]
+		delete(bodies, f.stream)
+		if err := answered(f.stream, body, !cut); err != nil {
+			return err
+		}
+	}
+}

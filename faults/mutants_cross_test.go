@@ -1,0 +1,127 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The names of the locks of a crossing, in the order in which their rows are locked:
+// before all others.
+const firstName, heldUpName, crossedName = "-1", "-2", "-3"
+
+// aMoment is how long it takes a call to arrive at a row that is locked, if nothing
+// is in the way. Where it takes longer a crossing comes to nothing; the next may not.
+const aMoment = 20 * time.Millisecond
+
+// cross has a revocation and a renewal of one lease cross each other. The revocation
+// is in a transaction that somebody holds up at another lock; before it gets on, the
+// lease is renewed. By the instants that are told, the revocation comes after the
+// renewal, unless its clock was read before it had the row.
+func (p *provocation) cross(ctx context.Context) (err error) {
+	first, err := pgx.Connect(ctx, p.databaseURL)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	defer func() { err = errors.Join(err, first.Close(context.WithoutCancel(ctx))) }()
+	heldUp, err := pgx.Connect(ctx, p.databaseURL)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	defer func() { err = errors.Join(err, heldUp.Close(context.WithoutCancel(ctx))) }()
+	for passes(ctx, aMoment) {
+		c := crossing{provocation: p}
+		if err := c.play(ctx, first, heldUp); err != nil {
+			return unlessOver(ctx, err)
+		}
+	}
+	return nil
+}
+
+// A crossing is one renewal and one revocation.
+type crossing struct {
+	*provocation
+	calls sync.WaitGroup
+}
+
+func (c *crossing) play(ctx context.Context, first, heldUp *pgx.Conn) error {
+	defer c.calls.Wait()
+	victim := c.acquire(crossedName)
+	g, err := c.via(1).Acquire(ctx, victim)
+	if err != nil {
+		return nil
+	}
+	for _, name := range []string{firstName, heldUpName} { // so that there is a row
+		if a := c.acquire(name); c.tried(ctx, a) == nil {
+			c.releases(ctx, a)
+		}
+	}
+	unlockFirst, err := c.lock(ctx, first, firstName)
+	if err != nil {
+		return err
+	}
+	unlockHeldUp, err := c.lock(ctx, heldUp, heldUpName)
+	if err != nil {
+		return errors.Join(err, unlockFirst())
+	}
+	c.calls.Go(func() { _ = c.tried(ctx, c.acquire(firstName)) })
+	passes(ctx, aMoment)
+	c.calls.Go(func() { _ = c.tried(ctx, c.acquire(heldUpName)) })
+	c.calls.Go(func() { c.revokes(ctx, g.Token) })
+	passes(ctx, aMoment)
+	err = unlockFirst()
+	passes(ctx, aMoment)
+	_, renewed := c.via(1).Renew(ctx, lock.Renew{Name: victim.Name, LeaseID: victim.LeaseID})
+	err = errors.Join(err, unlockHeldUp())
+	if c.calls.Wait(); renewed == nil {
+		c.releases(ctx, victim)
+	}
+	return err
+}
+
+// via returns a service whose calls are recorded as those of a client of its own.
+func (c *crossing) via(replica int) lock.Service {
+	s := c.services[replica]
+	return c.rec.Client(s.Via, s.Locks)
+}
+
+func (c *crossing) acquire(name string) lock.Acquire {
+	id := uuid.New()
+	return lock.Acquire{
+		Name: c.prefix + ":" + name, LeaseID: lock.LeaseID(id), Holder: fmt.Sprint("crossing ", id.String()[:8]), TTL: 2 * time.Second,
+	}
+}
+
+// tried tries to acquire, by the first replica.
+func (c *crossing) tried(ctx context.Context, a lock.Acquire) error {
+	_, err := c.via(0).Acquire(ctx, a)
+	return err
+}
+
+func (c *crossing) releases(ctx context.Context, a lock.Acquire) {
+	_ = c.via(0).Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // recorded, and that is all
+}
+
+func (c *crossing) revokes(ctx context.Context, token lock.Token) {
+	_, _ = c.via(0).Revoke(ctx, lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
+}
+
+// lock locks the row of a lock until the function that it returns is called.
+func (c *crossing) lock(ctx context.Context, conn *pgx.Conn, name string) (func() error, error) {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, "select from paddock.locks where slot = 0 and name = $1 for update", c.prefix+":"+name)
+	if err != nil {
+		return nil, errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
+	}
+	return func() error { return tx.Rollback(context.WithoutCancel(ctx)) }, nil
+}

@@ -1,0 +1,99 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/history"
+)
+
+// locksPerTrial is how many locks there are.
+const locksPerTrial = 8
+
+// A provocation is what happens while clients use the service, so that what is broken
+// shows.
+type provocation struct {
+	*trial
+	rec    *history.Recorder
+	prefix string
+}
+
+// all returns what is done at once, each until its context ends.
+func (p *provocation) all() []func(context.Context) error {
+	switch p.how {
+	case crashed:
+		return []func(context.Context) error{p.crash}
+	case orderly:
+		return nil
+	}
+	return []func(context.Context) error{p.block, p.stare, p.cross}
+}
+
+// block locks rows now and then, for less than the service waits for them: whoever
+// decides on those locks decides late.
+func (p *provocation) block(ctx context.Context) (err error) {
+	conn, err := pgx.Connect(ctx, p.databaseURL)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	for passes(ctx, rand.N(150*time.Millisecond)) {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "select from paddock.locks where slot = 0 and name = $1 for update", p.anyName())
+			passes(ctx, 50*time.Millisecond+rand.N(170*time.Millisecond))
+			return err
+		})
+		if err != nil {
+			return unlessOver(ctx, err)
+		}
+	}
+	return nil
+}
+
+// stare looks at locks all the time.
+func (p *provocation) stare(ctx context.Context) error {
+	s := p.services[rand.IntN(len(p.services))]
+	locks := p.rec.Client(s.Via, s.Locks)
+	for passes(ctx, time.Millisecond) {
+		if _, err := locks.Lock(ctx, p.anyName()); err != nil {
+			return unlessOver(ctx, err)
+		}
+	}
+	return nil
+}
+
+// crash kills PostgreSQL once and brings it back.
+func (p *provocation) crash(ctx context.Context) error {
+	if !passes(ctx, 500*time.Millisecond+rand.N(500*time.Millisecond)) {
+		return nil
+	}
+	p.rec.Mark("kill -9 of PostgreSQL")
+	return errors.Join(p.server.Kill(), p.server.Restart(context.WithoutCancel(ctx)))
+}
+
+func (p *provocation) anyName() string {
+	return fmt.Sprintf("%s:%d.0", p.prefix, rand.IntN(locksPerTrial))
+}
+
+// passes waits for that time and returns true, or false as soon as ctx ends.
+func passes(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unlessOver returns the error unless ctx has ended, which is then why.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/history"
+	"github.com/paddock-lock/paddock/internal/load"
+	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/migrations"
+)
+
+// An arena is where trials are held, two at a time.
+type arena struct {
+	server *postgres.Server
+	places chan struct{}
+}
+
+func newArena(t *testing.T) *arena {
+	t.Helper()
+	return &arena{server: newServer(t), places: make(chan struct{}, 2)}
+}
+
+// newServer starts a PostgreSQL with a database paddock. It is gone when the test is
+// over.
+func newServer(t *testing.T) *postgres.Server {
+	t.Helper()
+	server, err := postgres.Start(t.Context(), postgres.Options{Database: "paddock", Settings: map[string]string{
+		"max_connections": "200",
+		// The log is written when somebody waits for that, and else hardly ever.
+		"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	atTheEnd(t, func() error { return server.Stop(context.Background()) })
+	if err := migrations.Up(t.Context(), server.URL("paddock")); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// enter waits for a place until the end of the test.
+func (a *arena) enter(t *testing.T) {
+	a.places <- struct{}{}
+	t.Cleanup(func() { <-a.places })
+}
+
+// A manner is how a program is used in a trial.
+type manner int
+
+const (
+	provoked manner = iota // rows are locked from outside, locks are looked at all the time, and see cross
+	crashed                // PostgreSQL crashes
+	orderly                // all wait until they are served, so that nobody may be passed over
+)
+
+// A trial is of one program: two replicas on a database of their own.
+type trial struct {
+	*testing.T
+	how         manner
+	server      *postgres.Server // to crash, if it is to
+	databaseURL string
+	services    []load.Replica
+	calls       int   // so far
+	unasked     error // the last answer that nothing asks for
+}
+
+func (a *arena) trial(t *testing.T, program string, how manner) *trial {
+	t.Helper()
+	x := &trial{T: t, how: how}
+	if how == crashed {
+		x.server = newServer(t)
+		x.databaseURL = x.server.URL("paddock")
+	} else {
+		x.databaseURL = a.database(t)
+	}
+	for range 2 {
+		c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, program, "serve", "--listen", "127.0.0.1:0")
+		x.must(err)
+		atTheEnd(t, func() error { return c.end(syscall.SIGKILL) })
+		address, err := c.await(t.Context(), `"msg":"listening","address":"([^"]+)"`)
+		x.must(err)
+		locks, err := client.New(client.Options{BaseURL: "http://" + address})
+		x.must(err)
+		x.services = append(x.services, load.Replica{Via: address, Locks: locks})
+	}
+	return x
+}
+
+func (x *trial) must(err error) {
+	x.Helper()
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+// database returns the URL of a new database with Paddock's tables.
+func (a *arena) database(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("trial_%d", rand.Uint64())
+	conn, err := pgx.Connect(t.Context(), a.server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), "create database "+name+" template paddock")
+	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return a.server.URL(name)
+}
+
+// callsPerTrial is how many calls there are in a round, about.
+const callsPerTrial = 1000
+
+// round has clients use the service while it is provoked, and checks what they were
+// told.
+func (x *trial) round(number int) history.Report {
+	x.Helper()
+	prefix, rec := fmt.Sprintf("trial:%d", number), history.NewRecorder()
+	p := provocation{trial: x, rec: rec, prefix: prefix}
+	ctx, cancel := context.WithCancel(x.Context())
+	defer cancel()
+	all, during := errgroup.WithContext(ctx)
+	for _, annoy := range p.all() {
+		all.Go(func() error { return annoy(during) })
+	}
+	all.Go(func() error {
+		defer cancel()
+		stats, err := load.Run(during, rec, x.options(prefix, uint64(number)))
+		x.calls += stats.Total()
+		if err != nil {
+			x.Log(err)
+			x.unasked = err
+		}
+		return nil
+	})
+	x.must(all.Wait())
+	h := rec.History()
+	var err error
+	h.Events, err = history.Collect(x.Context(), x.services[0].Locks, prefix+":")
+	x.must(err)
+	return h.Check(history.CheckOptions{Passed: x.how != orderly, Unfinished: true})
+}
+
+// options returns how the clients use the service. Of the orderly all use one replica,
+// for one that was silent for a while may have its waiters passed over by another.
+func (x *trial) options(prefix string, seed uint64) load.Options {
+	o := load.Options{
+		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: patience,
+		TTL: 200 * time.Millisecond, Seed: seed,
+	}
+	if x.how == orderly {
+		o.Services, o.Orderly = x.services[:1], true
+	}
+	return o
+}

@@ -1,0 +1,119 @@
+package faults_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A fault is something that a nemesis does once.
+type fault struct {
+	nemesis
+	victim int // the index of a replica, or everybody
+	hold   time.Duration
+	seed   uint64 // of the details
+}
+
+const everybody = -1
+
+// String says what happens to whom, for how long.
+func (f fault) String() string {
+	said := f.name
+	switch {
+	case f.victim != everybody:
+		said += fmt.Sprintf(" (replica %d)", f.victim+1)
+	case f.spread < 100:
+		said += " (every replica)"
+	}
+	if f.hold > 0 {
+		said += fmt.Sprint(", for ", f.hold)
+	}
+	return said
+}
+
+// A step is faults at the same time: one, or two in different fields.
+type step []fault
+
+func (s step) String() string {
+	said := make([]string, len(s))
+	for i, f := range s {
+		said[i] = f.String()
+	}
+	return strings.Join(said, "; and ")
+}
+
+// schedule draws steps with at least that many faults. The same seed gives the same.
+// Every nemesis comes as often as its weight before any comes again.
+func schedule(seed uint64, faults int) []step {
+	dice := rand.New(rand.NewPCG(seed, 1))
+	var steps []step
+	var deck []nemesis
+	for n := 0; n < faults; {
+		if len(deck) == 0 {
+			deck = shuffled(dice)
+		}
+		s := step{aim(dice, deck[0])}
+		deck = deck[1:]
+		if len(deck) > 0 && deck[0].field != s[0].field && dice.IntN(4) == 0 {
+			s = append(s, aim(dice, deck[0]))
+			deck = deck[1:]
+		}
+		steps = append(steps, s)
+		n += len(s)
+	}
+	return steps
+}
+
+func shuffled(dice *rand.Rand) []nemesis {
+	var deck []nemesis
+	for _, n := range nemeses() {
+		for range n.weight {
+			deck = append(deck, n)
+		}
+	}
+	dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	return deck
+}
+
+// aim draws whom the nemesis hits, for how long.
+func aim(dice *rand.Rand, n nemesis) fault {
+	f := fault{nemesis: n, victim: everybody, seed: dice.Uint64()}
+	if victim := dice.IntN(len(ways)); dice.IntN(100) >= n.spread {
+		f.victim = victim
+	}
+	f.hold = (n.hold.least + time.Duration(dice.Int64N(int64(n.hold.most-n.hold.least)+1))).Truncate(10 * time.Millisecond)
+	return f
+}
+
+func TestAScheduleIsThatOfItsSeed(t *testing.T) {
+	t.Parallel()
+	once, again, other := fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(2, 200))
+	if once != again || once == other {
+		t.Error("another seed, and nothing else, is to give another schedule")
+	}
+	if longer := fmt.Sprint(schedule(1, 300)); !strings.HasPrefix(longer, strings.TrimSuffix(once, "]")) {
+		t.Error("a longer schedule is to begin as a shorter one does")
+	}
+}
+
+func TestEveryNemesisComes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		came := map[string]bool{}
+		for _, s := range schedule(seed, roundFaults) {
+			for _, f := range s {
+				came[f.name] = true
+			}
+			if len(s) > 1 && s[0].field == s[1].field {
+				t.Errorf("two at once in one field: %v", s)
+			}
+		}
+		for _, n := range nemeses() {
+			if !came[n.name] {
+				t.Errorf("with the seed %d it never comes that %s", seed, n.name)
+			}
+		}
+	}
+}

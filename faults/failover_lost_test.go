@@ -15,10 +15,11 @@ import (
 )
 
 // The TTLs of leases that are not lost, and of those that are. A standby can be promoted
-// meanwhile. The database has forgotten that there was one as long as the second.
+// meanwhile, and asked, on a machine with much else to do. The database has forgotten that
+// there was one as long as the second.
 const (
-	keptTTL = 3 * time.Second
-	lostTTL = 5 * time.Second
+	keptTTL = 6 * time.Second
+	lostTTL = 8 * time.Second
 )
 
 // A loss is what a database forgets, and how it comes to that.
@@ -46,20 +47,24 @@ func (s *site) suffers(l loss) (o outcome) {
 	s.t.Helper()
 	prefix := fmt.Sprintf("loss-%d", rand.Uint32())
 	kept := s.believe(prefix+":kept", 4, keptTTL)
-	s.must(l.before(s.t.Context()))
+	s.renewing(kept, func() { s.must(l.before(s.t.Context())) })
 	s.spend(prefix+":spent", 80)
 	lost := s.believe(prefix+":lost", 6, lostTTL)
 	greatest := lost[len(lost)-1].Token
 	struck := time.Now()
 	s.must(l.strike(s.t.Context()))
 
-	for _, b := range kept {
-		if g, err := s.renew(b); err != nil || g.Token != b.Token {
-			o.violated("%s, which was not lost, cannot be renewed: token %d, %v", b.name, g.Token, err)
-		}
-	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
+	for _, b := range kept {
+		all.Go(func() {
+			if g, err := s.renew(b); err != nil || g.Token != b.Token {
+				mu.Lock()
+				defer mu.Unlock()
+				o.violated("%s, which was not lost, cannot be renewed: token %d, %v", b.name, g.Token, err)
+			}
+		})
+	}
 	for i, b := range lost {
 		all.Go(func() {
 			g, at, refusals := s.contend(b.name, i)
@@ -82,6 +87,31 @@ func (s *site) suffers(l loss) (o outcome) {
 		s.isFencedOff(b, &o)
 	}
 	return o
+}
+
+// renewing keeps leases alive while something is done that may take longer than they last.
+func (s *site) renewing(kept []belief, do func()) {
+	done := make(chan struct{})
+	var renewals sync.WaitGroup
+	renewals.Go(func() {
+		again := time.NewTicker(keptTTL / 8)
+		defer again.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-again.C:
+			}
+			for _, b := range kept {
+				if _, err := s.renew(b); err != nil {
+					s.t.Errorf("%s: %v", b.name, err)
+				}
+			}
+		}
+	})
+	defer renewals.Wait()
+	defer close(done)
+	do()
 }
 
 func (o *outcome) violated(format string, args ...any) {

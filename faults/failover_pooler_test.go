@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -21,6 +22,9 @@ import (
 
 // A pooler is a PgBouncer in transaction mode.
 type pooler struct {
+	program []string
+
+	mu    sync.Mutex
 	child *child
 	dir   string
 	port  int
@@ -30,22 +34,68 @@ type pooler struct {
 // newPooler starts a PgBouncer that leads to the primary.
 func (s *site) newPooler() *pooler {
 	s.t.Helper()
-	program := s.findPgBouncer()
-	p := &pooler{dir: s.t.TempDir(), port: s.freePort()}
+	p := &pooler{program: s.findPgBouncer(), dir: s.t.TempDir(), port: s.freePort()}
 	s.must(os.Chmod(filepath.Dir(p.dir), 0o711))
 	direct, err := url.Parse(s.cluster.Primary().URL())
 	s.must(err)
 	password, _ := direct.User.Password()
 	s.must(p.write("users", fmt.Sprintf("%q %q\n", direct.User.Username(), password)))
 	s.must(p.leadTo(s.cluster.Primary()))
-	p.child, err = launch(&journal{}, nil, program[0], append(program[1:], filepath.Join(p.dir, "pgbouncer.ini"))...)
-	s.must(err)
-	s.t.Cleanup(func() { s.ends(p.child, syscall.SIGKILL) })
-	_, err = p.child.await(s.t.Context(), `(process up)`)
+	s.must(p.start())
+	s.supervise(p)
+	_, err = p.now().await(s.t.Context(), `(process up)`)
 	s.must(err)
 	direct.Host = "127.0.0.1:" + strconv.Itoa(p.port)
 	p.url = direct
 	return p
+}
+
+func (p *pooler) start() error {
+	c, err := launch(&journal{}, nil, p.program[0], append(slices.Clone(p.program[1:]), filepath.Join(p.dir, "pgbouncer.ini"))...)
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.child = c
+	}
+	return err
+}
+
+// now is the process that runs, or did last.
+func (p *pooler) now() *child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.child
+}
+
+// maxPoolerEnds is how often a pooler is started again.
+const maxPoolerEnds = 20
+
+// supervise starts the pooler again when it has ended, until the test is over: PgBouncer
+// 1.18 may end with "server in bad state" where a cancel request meets a server that goes
+// away.
+func (s *site) supervise(p *pooler) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range maxPoolerEnds {
+			select {
+			case <-over:
+				return
+			case <-p.now().ended:
+			}
+			s.t.Logf("PgBouncer has ended, and is started again; it said last:\n%s", lastWords(p.now().said.bytes()))
+			if err := p.start(); err != nil {
+				s.t.Error(err)
+				return
+			}
+		}
+		s.t.Error("PgBouncer ends again and again")
+	}()
+	s.t.Cleanup(func() {
+		close(over)
+		<-ended
+		s.ends(p.now(), syscall.SIGKILL)
+	})
 }
 
 // findPgBouncer returns how to start it. It does not run as root.
@@ -100,7 +150,7 @@ func (p *pooler) write(name, content string) error {
 
 // follow has the pooler lead to another server. Its clients stay connected.
 func (p *pooler) follow(n *pgcluster.Node) error {
-	return errors.Join(p.leadTo(n), p.child.signal(syscall.SIGHUP))
+	return errors.Join(p.leadTo(n), p.now().signal(syscall.SIGHUP))
 }
 
 // behindAPooler has a site's replicas know the pooler alone, while what it leads to

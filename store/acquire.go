@@ -14,14 +14,14 @@ const leaveFor = lock.LongestWait + lock.KeepPlace
 
 // acquireWaiting acquires and waits. The call joins the queue, if it must, in a
 // batch like any other, and then sleeps until it is told that it has the lock.
-func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()
 	t, full, err := s.seats.take(a)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	defer s.seats.leave(t)
+	defer func() { s.seats.leave(t, err == nil) }()
 	a.Attachment, a.Full = t.attachment, full
 	out, err := s.do(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)

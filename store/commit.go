@@ -54,10 +54,10 @@ func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []o
 	s.epochs.note(t.epoch, t.greatest)
 	s.sweep.note(outcomes)
 	s.crowd.note(t.locks)
+	s.tell(outcomes)
 	for i, c := range calls {
 		c.Answer(outcomes[i], nil)
 	}
-	s.tell(outcomes)
 	return nil, again, nil
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -13,10 +14,16 @@ type seats struct {
 
 	mu      sync.Mutex
 	calls   map[lock.Attachment]*seat
+	served  []lock.Attachment // that left with a grant, of late; a ring
+	next    int               // where in it the next goes
 	taken   sync.WaitGroup
 	others  int           // how many wait with other replicas, as of the last beat
 	drained chan struct{} // closed by drain
 }
+
+// maxServed is how many calls that left with their grant are remembered: more than can
+// be answered between a commit and the telling of those whom it has promoted.
+const maxServed = 4096
 
 // A seat is one call that waits.
 type seat struct {
@@ -50,10 +57,18 @@ func (s *seats) take(a lock.Acquire) (t *seat, full bool, err error) {
 	return t, full, nil
 }
 
-func (s *seats) leave(t *seat) {
+// leave gives the seat back, of a call that was granted the lock or was not.
+func (s *seats) leave(t *seat, granted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, t.attachment)
+	if granted {
+		if len(s.served) < maxServed {
+			s.served = append(s.served, 0)
+		}
+		s.served[s.next] = t.attachment
+		s.next = (s.next + 1) % maxServed
+	}
 	s.taken.Done()
 }
 
@@ -64,13 +79,15 @@ func (s *seats) joined(t *seat, place int64) {
 	t.place = place
 }
 
-// grant tells the call of its lease and returns true, or false if it is not here.
+// grant tells the call of its lease and returns true, or false if it has left without
+// it. One whose wait was over just then has been answered with it by a command of its
+// own, perhaps before whoever promoted it came to tell.
 func (s *seats) grant(a lock.Attachment, o outcome) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.calls[a]
 	if t == nil {
-		return false
+		return slices.Contains(s.served, a)
 	}
 	select {
 	case t.granted <- o:

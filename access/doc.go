@@ -28,6 +28,8 @@
 // for billing2 begins with it too. A fenced write needs the key's cover for the resource and
 // for the lock.
 //
+// A batch is its items: each is checked, and counts, as the call of its own does.
+//
 // # In a server
 //
 //	key, err := keyring.Find(secret)        // ErrKeyInvalid, ErrKeyExpired

@@ -39,17 +39,8 @@ type need struct {
 // then it is to know of that.
 func through[T any](ctx context.Context, g *guard, n need, call func(context.Context) (T, error)) (T, error) {
 	var none T
-	k, err := keyOf(ctx)
+	k, m, err := g.admit(ctx, n)
 	if err != nil {
-		return none, err
-	}
-	m := g.meter(k)
-	if !isContinued(ctx) {
-		if err := m.count(k, n.keeps); err != nil {
-			return none, err
-		}
-	}
-	if err := n.check(k); err != nil {
 		return none, err
 	}
 	if n.wait <= 0 {
@@ -69,6 +60,22 @@ func through[T any](ctx context.Context, g *guard, n need, call func(context.Con
 		return none, over.error
 	}
 	return answer, err
+}
+
+// admit counts the call, and returns its key and what counts for that if the key
+// allows it.
+func (g *guard) admit(ctx context.Context, n need) (Key, *meter, error) {
+	k, err := keyOf(ctx)
+	if err != nil {
+		return k, nil, err
+	}
+	m := g.meter(k)
+	if !isContinued(ctx) {
+		if err := m.count(k, n.keeps); err != nil {
+			return k, m, err
+		}
+	}
+	return k, m, n.check(k)
 }
 
 // keyOf returns the key of ctx if it is good at all.

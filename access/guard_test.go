@@ -60,6 +60,9 @@ var methods = map[string]method{
 	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return only(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
 	}},
+	"Batch": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+		return s.Batch(ctx, []lock.Command{lock.Release{Name: name}})[0].Err
+	}},
 	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
 		return only(s.Revoke(ctx, lock.Revoke{Name: name}))
 	}},
@@ -97,6 +100,12 @@ func (s *spy) Renew(ctx context.Context, _ lock.Renew) (lock.Grant, error) {
 	return lock.Grant{}, s.wait(ctx, "Renew", 0)
 }
 func (s *spy) Release(ctx context.Context, _ lock.Release) error { return s.wait(ctx, "Release", 0) }
+func (s *spy) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	if len(items) == 0 {
+		return nil
+	}
+	return lock.RefuseAll(len(items), s.wait(ctx, "Batch", 0))
+}
 func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
 }

@@ -17,8 +17,9 @@ const (
 	floodMemory   = 1536 * mebibyte // resident, at the worst moment; without a flood it is some 25 MiB
 	waiterMemory  = bytesOf(128 << 10)
 	streamMemory  = bytesOf(128 << 10)
-	keptOfPeak    = 8   // of the memory of the peak an eighth may stay
-	growth        = 1.5 // of the peak from one flood to the next
+	keptOfPeak    = 8              // of the memory of the peak an eighth may stay
+	heapRoom      = 128 * mebibyte // to which a service lets its heap grow before it collects
+	growth        = 1.5            // of the peak from one flood to the next
 	keptFiles     = 5
 	keptRoutines  = 100
 	quietCalls    = 60 // good calls that are made before the flood
@@ -187,7 +188,7 @@ func (f *flood) isOver() {
 	for _, c := range slices.Concat(f.mutes, f.readers.deaf) {
 		_ = c.Close() // the service was first
 	}
-	f.rest(f.before.resident + f.peak/keptOfPeak)
+	f.rest(f.before.resident + heapRoom + f.peak/keptOfPeak)
 	f.t.Logf("and memory after %v", time.Since(began).Round(time.Millisecond))
 	f.report(f.good, "after the flood")
 }

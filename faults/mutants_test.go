@@ -28,7 +28,7 @@ var mutants = []mutant{
 	{name: "tokens are drawn before the lock", file: "store/load.go",
 		from: "\tb.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)\n",
 		to: `	var early []int64
-	b.Queue(sqlDraw, w.tokens, 0).QueryRow(func(row pgx.Row) error { return row.Scan(&t.now, &early, new([]int64)) })
+	b.Queue(sqlDrawMore, w.tokens, 0).QueryRow(func(row pgx.Row) error { return row.Scan(&early, new([]int64)) })
 	b.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)
 	defer func() { t.tokens = early }()
 `},

@@ -30,11 +30,13 @@ type Acquire struct {
 	// next call with the LeaseID finds it.
 	Keep bool
 
-	// For those who store locks: the call that waits, who serves it, and whether as
-	// many wait in all as may.
+	// For those who store locks: the call that waits, who serves it, whether as many wait
+	// in all as may, and whether the LeaseID was drawn for this call, so that there has
+	// never been a lease with it.
 	Attachment Attachment
 	Replica    Replica
 	Full       bool
+	Drawn      bool
 
 	maxWaiters int // at the lock, from the Bounds
 }
@@ -88,7 +90,12 @@ func checkMaxHold(d, least time.Duration) error {
 func (a Acquire) Names() []string { return []string{a.Name} }
 
 // Refs returns the lease of a.
-func (a Acquire) Refs() []LeaseRef { return []LeaseRef{RefOf(a.Name, a.LeaseID)} }
+func (a Acquire) Refs() []LeaseRef {
+	if a.Drawn {
+		return nil
+	}
+	return []LeaseRef{RefOf(a.Name, a.LeaseID)}
+}
 
 // Draws allows for a token, the grant, and the end of a lease before it.
 func (a Acquire) Draws() (tokens, events int) { return 1, 2 }

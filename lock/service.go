@@ -22,6 +22,14 @@ type Service interface {
 	Renew(context.Context, Renew) (Grant, error)
 	// Release ends a lease, or refuses with ErrLeaseLost.
 	Release(context.Context, Release) error
+	// Batch does each item as the call of its own would: an Acquire without Wait, a
+	// Renew or a Release. Anything else is refused with ErrInvalid, and so is every item
+	// of a batch with more than MaxBatch. It returns as many results as there are
+	// items, in their order. Items are not atomic with one another: each has its own
+	// Result, and others are done beside and between them. Those on one lock are done in
+	// the order in which they are given. When the context ends, each item that has
+	// no answer yet has ErrUnavailable or ErrUnknownOutcome, as it would alone.
+	Batch(ctx context.Context, items []Command) []Result
 	// Revoke takes a lease away and returns the lock as it is then, or refuses
 	// with ErrTokenMismatch.
 	Revoke(context.Context, Revoke) (Lock, error)

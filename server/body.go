@@ -12,17 +12,17 @@ import (
 )
 
 // readBody returns the request's body, which must say that it is JSON, be whole,
-// and have at most MaxBodySize bytes.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// and have at most so many bytes.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodySize))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	switch {
 	case err == nil:
 		return body, nil
 	case errors.As(err, new(*http.MaxBytesError)):
-		return nil, ErrBodyTooLarge
+		return nil, tooLarge("body", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, badBody("did not arrive within %v. Send it again", readTimeout)
 	}
@@ -40,6 +40,11 @@ func checkMediaType(header string) error {
 	}
 	return &lock.Error{Code: ErrUnsupportedMediaType, Detail: "The body " + says +
 		". Send it as Content-Type: application/json; curl --json does."}
+}
+
+// tooLarge returns the refusal of what has more bytes than it may have.
+func tooLarge(what string, limit int64) error {
+	return &lock.Error{Code: ErrBodyTooLarge, Detail: fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)}
 }
 
 // badBody returns the refusal of a body as a whole: what is wrong with it, said

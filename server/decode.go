@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -18,7 +17,7 @@ import (
 // openapi.yaml. It takes what the schema describes and nothing else; its errors
 // are *lock.Error and name the member at fault. Bounds are the domain's to check.
 func decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, MaxBodySize)
 	if err != nil {
 		return *new(T), err
 	}
@@ -27,43 +26,51 @@ func decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 
 func parse[T any](body []byte) (T, error) {
 	var into T
-	members, err := membersOf(body)
+	object := reflect.ValueOf(&into).Elem()
+	known := formOf(object.Type())
+	texts, err := known.read(body)
 	if err != nil {
 		return into, err
 	}
-	object := reflect.ValueOf(&into).Elem()
-	known := membersOfType(object.Type())
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !slices.ContainsFunc(known, func(m member) bool { return m.name == name }) {
-			return into, lock.Invalid(name, "is not a member of this body, which may have %s", namesOf(known))
-		}
-	}
-	for _, m := range known {
-		text, sent := members[m.name]
-		if !sent && m.required {
+	for i, m := range known {
+		switch text := texts[i]; {
+		case text == nil && m.required:
 			return into, lock.Invalid(m.name, "is missing; add it to the body")
-		}
-		if !sent {
-			continue
-		}
-		if err := m.set(object.Field(m.index), text); err != nil {
-			return into, err
+		case text != nil:
+			if err := m.set(object.Field(m.index), text); err != nil {
+				return into, err
+			}
 		}
 	}
 	return into, nil
 }
 
-// membersOf returns the members of the object that body is, each as it was sent.
-func membersOf(body []byte) (map[string]jsontext.Value, error) {
-	d := jsontext.NewDecoder(bytes.NewReader(body))
+// read returns the text of each member of the object that body is, nil for those that
+// were not sent. They share the memory of body.
+func (f form) read(body []byte) ([]jsontext.Value, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, badBody(`is empty. Send a JSON object, such as {"holder": "worker-1"} to acquire`)
 	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(body))
 	if kind := d.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
 		return nil, badBody("is not a JSON object. Send one, in braces")
 	}
-	members := map[string]jsontext.Value{}
-	_, err := d.ReadToken()
+	texts, unknown, err := f.readMembers(d, body)
+	if err != nil {
+		return nil, notJSON(err)
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, badBody("has something after its object. Send one object and nothing else")
+	}
+	if len(unknown) > 0 {
+		return nil, lock.Invalid(slices.Min(unknown), "is not a member of this body, which may have %s", f.names())
+	}
+	return texts, nil
+}
+
+func (f form) readMembers(d *jsontext.Decoder, body []byte) (texts []jsontext.Value, unknown []string, err error) {
+	texts = make([]jsontext.Value, len(f))
+	_, err = d.ReadToken()
 	for err == nil && d.PeekKind() != '}' {
 		var name jsontext.Token
 		if name, err = d.ReadToken(); err != nil {
@@ -72,18 +79,17 @@ func membersOf(body []byte) (map[string]jsontext.Value, error) {
 		key := name.String()
 		var text jsontext.Value
 		text, err = d.ReadValue()
-		members[key] = text.Clone()
+		end := int(d.InputOffset())
+		if at := f.index(key); at >= 0 {
+			texts[at] = body[end-len(text) : end : end]
+		} else {
+			unknown = append(unknown, key)
+		}
 	}
 	if err == nil {
 		_, err = d.ReadToken()
 	}
-	if err != nil {
-		return nil, notJSON(err)
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, badBody("has something after its object. Send one object and nothing else")
-	}
-	return members, nil
+	return texts, unknown, err
 }
 
 // notJSON says where the body stops being JSON, or which name it has twice.

@@ -13,13 +13,12 @@
 //	named          a%3Ab is the same name as a:b
 //	authenticated  whoever shows no good key gets no further; the key goes into the context
 //	routing        chi; what is not there ends in a problem, too
-//	limited        how long the Service may take
 //	checked        names in the path and parameters in the query
-//	handler        in, do, out
+//	handler        in, do, out; answer says how long the Service may take
 //
 // A handler names no status. What a success looks like is said in reply.go and
 // how a refusal does in problem.go, the only place where a lock.Code meets HTTP.
-// wire.go and wire_out.go alone know both the types of openapi.yaml and those of
+// wire.go, wire_batch.go and wire_out.go alone know both the types of openapi.yaml and those of
 // package lock.
 //
 // # Waiting
@@ -68,6 +67,17 @@
 // another media type. An explicit zero is not the same as nothing: ttl_ms: 0 is
 // refused, although the Service takes a zero Duration for the default. Where zero
 // says what nothing says, as in wait_ms: 0, it is fine.
+//
+// # Many calls in one
+//
+// A batch is refused whole only for what is not about one of its items: who shows no
+// key, a body that is no list of them. All else is the result of an item, which says
+// what the call of its own would have been answered with. It has one line in the log,
+// and one for each code with which items were refused.
+//
+//	items            1000
+//	a batch's body   1 MiB, an item in it 16 KiB as the body of any other call
+//	large bodies     64 beyond 16 KiB in memory at once, then unavailable
 //
 // # What is not given
 //

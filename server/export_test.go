@@ -17,6 +17,8 @@ const (
 	MaxDrain    = maxDrain
 	DrainMargin = drainMargin
 
+	MaxLargeBatches = maxLargeBatches
+
 	WriteTimeout = writeTimeout
 	KeepAlive    = keepAlive
 	StreamPage   = streamPage

@@ -14,6 +14,7 @@ type fake struct {
 	acquire func(context.Context, lock.Acquire) (lock.Grant, error)
 	renew   func(lock.Renew) (lock.Grant, error)
 	release func(lock.Release) error
+	batch   func(context.Context, []lock.Command) []lock.Result
 	revoke  func(lock.Revoke) (lock.Lock, error)
 	lock    func(name string) (lock.Lock, error)
 	watch   func(context.Context, lock.Watch) (lock.Lock, error)
@@ -62,6 +63,13 @@ func (f *fake) Release(_ context.Context, r lock.Release) error {
 		return err
 	}
 	return f.release(r)
+}
+
+func (f *fake) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	if f.batch == nil {
+		return lock.OneByOne(ctx, f, items)
+	}
+	return f.batch(ctx, items)
 }
 
 func (f *fake) Revoke(_ context.Context, r lock.Revoke) (lock.Lock, error) {

@@ -13,19 +13,33 @@ const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; 
 // stayWithTLS tells browsers to, for a year.
 const stayWithTLS = "max-age=31536000"
 
-// headed sets the headers that every answer has unless its handler says
-// otherwise, and has HEAD answered by the handler of GET, whose body net/http
+// A header has its name as net/http writes it, and values that nobody changes.
+type header struct {
+	name   string
+	values []string
+}
+
+// usualHeaders are those that every answer has unless its handler says otherwise.
+func usualHeaders() []header {
+	return []header{
+		{"Cache-Control", []string{"no-store"}},
+		{"X-Content-Type-Options", []string{"nosniff"}},
+		{"Content-Security-Policy", []string{apiPolicy}},
+		{"X-Frame-Options", []string{"DENY"}},
+		{"Referrer-Policy", []string{"no-referrer"}},
+		{"Cross-Origin-Resource-Policy", []string{"same-origin"}},
+	}
+}
+
+// headed sets the usual headers, and has HEAD answered by the handler of GET, whose body net/http
 // then leaves out. There is none for other origins (CORS): pages elsewhere read
 // nothing here.
 func (s *Server) headed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", apiPolicy)
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		for _, always := range s.always {
+			h[always.name] = always.values
+		}
 		if s.isSecure(r) {
 			h.Set("Cross-Origin-Opener-Policy", "same-origin") // of which browsers complain over plain HTTP
 		}

@@ -20,6 +20,11 @@ const (
 	UsualStreamsPerKey = 200
 	// MaxBodySize is the greatest size of a request's body, in bytes.
 	MaxBodySize = 16 << 10
+	// MaxBatchBodySize is that of a batch, in bytes; none of its items is greater than
+	// MaxBodySize.
+	MaxBatchBodySize = 1 << 20
+
+	maxLargeBatches = 64 // in memory at once: those whose bodies have more than MaxBodySize
 
 	headerTimeout = 5 * time.Second   // for a request's header to arrive
 	readTimeout   = 10 * time.Second  // for the whole request to arrive
@@ -59,8 +64,8 @@ func (s *Server) allow(w http.ResponseWriter, r *http.Request, within time.Durat
 // clientKey is the key of a context that ends with the client and the Server alone.
 type clientKey struct{}
 
-// limited gives the Service its time. A call that waits, and a stream, begin anew
-// from the context that clientOf returns.
+// limited gives what is behind it the time of the Service, as answer does for the calls
+// of the API.
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := r.Context()
@@ -70,7 +75,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// clientOf returns the context of a request that was limited, without its limit.
+// clientOf returns the context of a request, without its limit if it was limited.
 func clientOf(r *http.Request) context.Context {
 	client, ok := r.Context().Value(clientKey{}).(context.Context)
 	if !ok {

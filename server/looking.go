@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/paddock-lock/paddock/server/internal/openapi"
@@ -8,7 +9,7 @@ import (
 
 // GetLock looks at a lock, or waits until it is another than the caller has seen.
 func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name openapi.Name, params openapi.GetLockParams) {
-	a.answer(w, r, func() (reply, error) {
+	a.answerLate(w, r, func() (reply, error) {
 		in, err := watchFrom(name, params)
 		if err != nil {
 			return reply{}, err
@@ -23,20 +24,20 @@ func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name openapi.Name,
 
 // GetQueue tells who waits for a lock.
 func (a *api) GetQueue(w http.ResponseWriter, r *http.Request, name openapi.Name) {
-	a.answer(w, r, func() (reply, error) {
-		queue, err := a.locks.Queue(r.Context(), name)
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		queue, err := a.locks.Queue(ctx, name)
 		return ok(queueOf(queue)), err
 	})
 }
 
 // ListLocks pages through the locks known.
 func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params openapi.ListLocksParams) {
-	a.answer(w, r, func() (reply, error) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		in, err := lockQueryFrom(params)
 		if err != nil {
 			return reply{}, err
 		}
-		page, err := a.locks.Locks(r.Context(), in)
+		page, err := a.locks.Locks(ctx, in)
 		return ok(lockPageOf(page)).before(page.Next), err
 	})
 }
@@ -44,7 +45,7 @@ func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params openapi.L
 // ListEvents pages through what happened, or waits for it. There is always a
 // cursor to ask with later, yet no next page while there is nothing on this one.
 func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params openapi.ListEventsParams) {
-	a.answer(w, r, func() (reply, error) {
+	a.answerLate(w, r, func() (reply, error) {
 		in, err := eventQueryFrom(params)
 		if err != nil {
 			return reply{}, err
@@ -62,8 +63,8 @@ func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params openapi.
 
 // ReadFenced reads what was written under a key.
 func (a *api) ReadFenced(w http.ResponseWriter, r *http.Request, key openapi.Key) {
-	a.answer(w, r, func() (reply, error) {
-		fenced, err := a.locks.ReadFenced(r.Context(), key)
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		fenced, err := a.locks.ReadFenced(ctx, key)
 		return ok(fencedOf(fenced)), err
 	})
 }

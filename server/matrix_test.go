@@ -23,6 +23,7 @@ const (
 	take   = `{"holder": "h"}`
 	revoke = `{"fencing_token": 1, "reason": "r"}`
 	verify = `"fencing_token": 1}`
+	many   = `{"items": [{"op": "acquire", "name": "billing:new", "holder": "h"}]}`
 )
 
 // matrix has what each caller gets on each route, as of a service on which
@@ -35,6 +36,7 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing%3Anew/acquire", take, shut + "role 201 201 201 201 name"},
 	{"POST /v1/locks/{name}/renew", "/v1/locks/billing:a/renew", oneID, shut + "role 200 200 200 200 name"},
 	{"POST /v1/locks/{name}/release", "/v1/locks/billing:a/release", oneID, shut + "role 204 204 204 204 name"},
+	{"POST /v1/batch", "/v1/batch", many, shut + "200 200 200 200 200 200"}, // its items: TestEveryItemForEveryCaller
 	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing:a/revoke", revoke, shut + "role role 200 role 200 role"},
 	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing2/revoke", `{"fencing_token": 2, "reason": "r"}`, shut + "role role 200 role name role"},
 	{"GET /v1/locks/{name}", "/v1/locks/billing:a", "", shut + "200 200 200 200 200 name"},

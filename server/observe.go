@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -24,16 +26,29 @@ func requestID(r *http.Request) string {
 	return id
 }
 
+// newRequestID returns a random UUID. It need not be one that nobody could guess.
+func newRequestID() string {
+	id := uuid.UUID{}
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id.String()
+}
+
 // observed gives the request a random id, shown in X-Request-Id, in problems and
 // in the log; one that came from outside is not looked at. When the request is
 // over it logs a line, which holds nothing of bodies and of the query.
 func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start, id, seen := time.Now(), uuid.NewString(), &recorder{ResponseWriter: w}
-		w.Header().Set("X-Request-Id", id)
+		start, id, seen := time.Now(), newRequestID(), &recorder{ResponseWriter: w}
+		w.Header()["X-Request-Id"] = []string{id}
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		path := r.URL.Path
 		defer func() {
+			level := accessLevel(seen)
+			if !s.log.Enabled(r.Context(), level) {
+				return
+			}
 			line := []slog.Attr{
 				slog.String("request_id", id),
 				slog.String("method", r.Method),
@@ -46,18 +61,18 @@ func (s *Server) observed(next http.Handler) http.Handler {
 			if seen.key != "" {
 				line = append(line, slog.String("key", seen.key))
 			}
-			s.log.LogAttrs(r.Context(), s.accessLevel(path, seen), "request", line...)
+			s.log.LogAttrs(r.Context(), level, "request", line...)
 		}()
 		next.ServeHTTP(seen, r)
 	})
 }
 
-// accessLevel keeps what probes ask every second out of the way, and, where there are keys,
-// those who show none that is good: anybody could fill the log. How often bad keys are
-// shown is logged apart, by failed, as often as an address may show one.
-func (s *Server) accessLevel(path string, seen *recorder) slog.Level {
-	stranger := s.keys != nil && seen.key == "" && seen.Status() < http.StatusInternalServerError
-	if path == "/livez" || path == "/readyz" || stranger {
+// accessLevel has the log tell which key did what. What nobody answers for is for those who
+// look for it: anybody could fill the log, and without keys tens of thousands of lines a second
+// would tell no more than the events do. How often bad keys are shown is logged apart, by
+// failed, as often as an address may show one.
+func accessLevel(seen *recorder) slog.Level {
+	if seen.key == "" {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

@@ -58,6 +58,9 @@ func checkParameters(route *chi.Context, query string) error {
 			return err
 		}
 	}
+	if query == "" {
+		return nil
+	}
 	pattern := route.RoutePattern()
 	if !strings.HasPrefix(pattern, "/v1/") {
 		return nil

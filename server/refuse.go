@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // refuse answers with the problem that err is. What is not a refusal of the
@@ -14,8 +15,7 @@ import (
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e := refusalOf(err)
 	s.logRefusal(r, e, err)
-	p := problemOf(e)
-	p.RequestID, p.Pointer = requestID(r), pointerTo(e, r, err)
+	p := problemTo(r, e, err)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
@@ -26,6 +26,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Retry-After", strconv.FormatInt(roundUp(e.RetryAfter, time.Second), 10))
 	}
 	s.write(w, r, p.Status, p)
+}
+
+// problemTo returns the problem that e, made of err, is to whoever sent the request.
+func problemTo(r *http.Request, e *lock.Error, err error) openapi.Problem {
+	p := problemOf(e)
+	p.RequestID, p.Pointer = requestID(r), pointerTo(e, r, err)
+	return p
 }
 
 // logRefusal logs a fault of the service, and at debug level what callers get

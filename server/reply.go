@@ -2,12 +2,14 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // A reply is what a call that succeeded answers. It is made when all is known
@@ -51,8 +53,18 @@ func redirectTo(address string) http.HandlerFunc {
 	return http.RedirectHandler(address, http.StatusTemporaryRedirect).ServeHTTP
 }
 
-// answer writes what do replies, or the problem that its error is.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
+// answer writes what do replies, or the problem that its error is. The context of do
+// leaves the Service its time.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func(context.Context) (reply, error)) {
+	s.answerLate(w, r, func() (reply, error) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+		defer cancel()
+		return do(ctx)
+	})
+}
+
+// answerLate is answer for a call that may wait, and sees to its time itself.
+func (s *Server) answerLate(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
 	out, err := do()
 	if err != nil {
 		s.refuse(w, r, err)
@@ -81,13 +93,24 @@ func nextLink(u *url.URL, cursor string) string {
 
 // write sends body as JSON.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body any) {
+	s.send(w, r, status, encoded(body))
+}
+
+// encoded returns body as JSON. What there is much of needs no reflection.
+func encoded(body any) []byte {
+	switch body := body.(type) {
+	case openapi.Lease:
+		return append(appendLease(nil, body), '\n')
+	case told:
+		return append(body.appendJSON(nil), '\n')
+	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(body); err != nil {
 		panic(err) // A type of openapi.yaml that cannot be written: recovered makes it a problem.
 	}
-	s.send(w, r, status, text.Bytes())
+	return text.Bytes()
 }
 
 // writeText sends a text that changes with the binary only.

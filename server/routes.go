@@ -16,7 +16,7 @@ func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
-		r.Use(s.limited, s.checked)
+		r.Use(s.checked)
 		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.unbound})
 	})
 	home := "/docs/"

@@ -82,7 +82,9 @@ type Server struct {
 	signsIn    bool // whether there is a page, and readers sign in to it
 
 	secureCookies bool
+	always        []header
 
+	room    chan struct{} // has a value for each large batch in memory
 	streams *gate
 	stopped context.Context // ends, by stop, when the streams are to
 	stop    context.CancelFunc
@@ -92,7 +94,8 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{locks: o.Locks, ready: &readiness{ask: o.Ready, turn: make(chan struct{}, 1)}, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
 		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
-		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies,
+		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, always: usualHeaders(),
+		room:    make(chan struct{}, maxLargeBatches),
 		streams: newGate(cmp.Or(o.MaxStreams, UsualMaxStreams), cmp.Or(o.StreamsPerKey, UsualStreamsPerKey))}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	if s.ready.ask == nil {

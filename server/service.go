@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -24,16 +25,16 @@ func newAPI(s *Server) *api {
 
 // Livez says that the process runs. It looks at nothing else.
 func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func() (reply, error) { return ok(openapi.Health{Status: openapi.Ok}), nil })
+	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(openapi.Health{Status: openapi.Ok}), nil })
 }
 
 // Readyz says whether requests should be sent here.
 func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func() (reply, error) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		if a.draining.Load() {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Detail: "This replica is shutting down. Send requests to another."}
 		}
-		if err := a.ready.now(r.Context()); err != nil {
+		if err := a.ready.now(ctx); err != nil {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log says why under this request_id. Send requests to another."}
 		}
@@ -43,7 +44,7 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 
 // Version says what runs here.
 func (a *api) Version(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func() (reply, error) {
+	a.answer(w, r, func(_ context.Context) (reply, error) {
 		v := a.version
 		return ok(openapi.Version{Version: v.Version, Commit: unlessZero(v.Commit), Go: v.Go}), nil
 	})

@@ -158,7 +158,7 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, log := new(history), new(syncBuffer)
-		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}, Log: slog.New(slog.NewJSONHandler(log, nil))})
+		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		c, err := p.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)

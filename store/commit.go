@@ -15,29 +15,34 @@ const commitPatience = time.Second
 // the calls and what is known of them.
 //
 // A commit is never cancelled, so it may take for ever: while no standby
-// confirms, or until TCP gives a silent connection up. One that takes long is
-// left to itself, with its connection and its rows, so that other names go on;
-// as many as s.late has room for.
-func (s *Store) commit(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []outcome) ([]*call, fate, error) {
-	saved := make(chan error, 1)
-	go func() { saved <- t.save(context.WithoutCancel(s.ctx)) }()
-	select {
-	case err := <-saved:
-		return s.committed(conn, t, calls, outcomes, err)
-	case <-time.After(commitPatience):
+// confirms, or until TCP gives a silent connection up. From one that takes long its group
+// is relieved, so that other names go on; of as many as s.late has room for.
+func (s *Store) commit(g *group, conn *pgxpool.Conn, t *tx, calls []*call, outcomes []outcome) ([]*call, fate, error) {
+	saved, relieved := make(chan struct{}), make(chan bool, 1)
+	watch := time.AfterFunc(commitPatience, func() { relieved <- s.relieve(g, calls, saved) })
+	err := t.save(context.WithoutCancel(s.ctx))
+	close(saved)
+	late := !watch.Stop() && <-relieved
+	left, f, err := s.committed(conn, t, calls, outcomes, err)
+	if !late {
+		return left, f, err
 	}
+	<-s.late
+	s.finish(left, f, err)
+	return nil, again, nil
+}
+
+// relieve relieves the group, once there is room for another late commit, and returns
+// true; or false if it was saved meanwhile.
+func (s *Store) relieve(g *group, calls []*call, saved <-chan struct{}) bool {
 	select {
-	case err := <-saved:
-		return s.committed(conn, t, calls, outcomes, err)
+	case <-saved:
+		return false
 	case s.late <- struct{}{}:
 	}
 	s.log.Warn("a commit takes long", "calls", len(calls))
-	s.work.Go(func() {
-		left, f, err := s.committed(conn, t, calls, outcomes, <-saved)
-		<-s.late
-		s.finish(left, f, err)
-	})
-	return nil, again, nil
+	g.Relieve()
+	return true
 }
 
 // committed answers the calls, now that the commit's outcome is here.
@@ -53,7 +58,8 @@ func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []o
 	}
 	s.epochs.note(t.epoch, t.greatest)
 	s.sweep.note(outcomes)
-	s.crowd.note(t.locks)
+	s.crowd.note(t)
+	s.seen.note(t.locks)
 	s.tell(outcomes)
 	for i, c := range calls {
 		c.Answer(outcomes[i], nil)

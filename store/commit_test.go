@@ -76,7 +76,7 @@ func TestReadsAndFencedWritesTakeNoConnectionFromDeciding(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	if cap(s.guests)+cap(s.late)+cap(s.lanes.limit) >= int(s.pool.Config().MaxConns) {
+	if cap(s.late)+cap(s.lanes.limit) >= int(s.deciding.Config().MaxConns) {
 		t.Errorf("no connection is left for deciding")
 	}
 	for range cap(s.guests) {

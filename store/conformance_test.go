@@ -6,10 +6,17 @@ import (
 	"github.com/paddock-lock/paddock/internal/locktest"
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := open(t, pgtest.URL(t))
+	locktest.Run(t, func(*testing.T) lock.Service { return s })
+}
+
+func TestBatchesConform(t *testing.T) {
+	t.Parallel()
+	s := locktest.Batched(openWith(t, pgtest.URL(t), store.Options{Groups: 4}))
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -9,39 +10,68 @@ import (
 // A crowd knows, as well as this replica can, which locks have more than an
 // anchor: leases side by side, or waiters. A batch reads what is beside those in
 // its first round trip; what the crowd does not know costs it another.
+//
+// Of locks at which nobody waits with another replica it remembers all of that. Whoever
+// changes a lock writes its anchor, so one that has not been written since is as remembered.
 type crowd struct {
 	mu    sync.Mutex
-	names map[string]bool
+	names map[string]memory
 }
 
-// of returns those of the names that are crowded.
-func (c *crowd) of(names []string) []string {
+// A memory is a crowded lock as a transaction left it.
+type memory struct {
+	state   lock.State
+	version uint32 // of the anchor: the xid of who wrote it
+	epoch   int64  // of the database, whose beginning rewrites what is beside anchors
+	mine    bool   // all that is to be read is in state
+}
+
+// of returns those of the names that are crowded and must be read, and what is
+// remembered of others.
+func (c *crowd) of(names []string) (unknown []string, remembered map[string]memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.names) == 0 {
-		return nil
+		return nil, nil
 	}
-	var of []string
+	remembered = make(map[string]memory)
 	for _, name := range names {
-		if c.names[name] {
-			of = append(of, name)
+		switch m, crowded := c.names[name]; {
+		case crowded && m.mine:
+			remembered[name] = m
+		case crowded:
+			unknown = append(unknown, name)
 		}
 	}
-	return of
+	return unknown, remembered
 }
 
-// note hears how locks are now.
-func (c *crowd) note(locks map[string]lock.State) {
+// waits is whether somebody waits for the lock with this replica, as far as it remembers.
+func (c *crowd) waits(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name, s := range locks {
-		if crowded(s) {
-			if c.names == nil {
-				c.names = make(map[string]bool)
-			}
-			c.names[name] = true
-		} else if len(c.names) > 0 {
+	m := c.names[name]
+	return m.mine && len(m.state.Queue) > 0
+}
+
+// note hears how a transaction left the locks.
+func (c *crowd) note(t *tx) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, s := range t.locks {
+		if !crowded(s) {
 			delete(c.names, name)
+			continue
 		}
+		if c.names == nil {
+			c.names = make(map[string]memory)
+		}
+		m := memory{state: s, version: t.anchors[name].version, epoch: t.epoch.number, mine: !slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool {
+			return w.Replica != 0 && w.Replica != t.self // it lives for as long as the table says
+		})}
+		if t.changed[name] {
+			m.version = t.xid
+		}
+		c.names[name] = m
 	}
 }

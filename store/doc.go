@@ -20,6 +20,9 @@
 // transaction runs under the store's context; a caller whose own context ends
 // stops waiting and is told whether its call may have been done.
 //
+// Items of a [Store.Batch] join their groups together and are calls like any other
+// from then on, each with its own answer.
+//
 // # What is retried
 //
 // What failed before the commit was sent is run again while any of its callers

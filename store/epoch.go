@@ -25,11 +25,12 @@ type epoch struct {
 	replicates bool  // the server waits for standbys
 }
 
-func scanEpoch(row pgx.Row) (epoch, error) {
+// scanEpoch reads the columns of sql/epoch.sql, behind what else there is.
+func scanEpoch(row pgx.Row, ahead ...any) (epoch, error) {
 	var e epoch
 	var closedUntil *time.Time
 	var longestMS int64
-	err := row.Scan(&e.number, &closedUntil, &longestMS, &e.quorum, &e.here, &e.flushed, &e.replicates)
+	err := row.Scan(append(ahead, &e.number, &closedUntil, &longestMS, &e.quorum, &e.here, &e.flushed, &e.replicates)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, errNoEpoch
 	}

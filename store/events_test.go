@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -17,13 +19,20 @@ func TestACursorWaitsForTransactionsThatAreOpen(t *testing.T) {
 	s, slow := open(t, url), connect(t, url)
 	mustAcquire(t, s, acquire("before"))
 
-	mark, err := os.ReadFile("sql/mark.sql")
+	draw, err := os.ReadFile("sql/draw.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	exec(t, slow, "begin")
-	exec(t, slow, string(mark), int64(0x5ADD)<<48)
-	lower := number(t, slow, "select nextval('paddock.event_ids')")
+	rows, err := slow.Query(t.Context(), string(draw), 0, 1, int64(0x5ADD)<<48)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := pgx.CollectExactlyOneRow(rows, pgx.RowToMap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lower := drawn["ids"].([]any)[0]
 	mustAcquire(t, s, acquire("after"))
 
 	page, err := s.Events(t.Context(), lock.EventQuery{})

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -103,7 +102,7 @@ func applyFenced(w lock.FencedWrite, before lock.Fenced, guard lock.State, now t
 func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, guard lock.State, now time.Time, e epoch, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
-	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
+	queueSettings(b, rowTimeout)
 	b.Queue(sqlLockFence, w.Lock).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&guard.Token); !errors.Is(err, pgx.ErrNoRows) {
 			return err

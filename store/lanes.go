@@ -26,7 +26,7 @@ type lane struct {
 }
 
 // runAhead runs the calls, but for those on names that have a lane.
-func (s *Store) runAhead(calls []*call) {
+func (s *Store) runAhead(g *group, calls []*call) {
 	s.lanes.mu.Lock()
 	if len(s.lanes.lanes) > 0 {
 		calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
@@ -39,7 +39,7 @@ func (s *Store) runAhead(calls []*call) {
 		})
 	}
 	s.lanes.mu.Unlock()
-	s.run(calls, s.setAside)
+	s.run(g, calls, s.setAside)
 }
 
 // setAside moves the calls on names that are locked outside to lanes, and returns
@@ -102,7 +102,7 @@ func (s *Store) lane(name string) *lane {
 // runAside runs calls in the name's lane, and ends the lane if they were the last.
 func (s *Store) runAside(name string, l *lane, calls []*call) {
 	s.lanes.limit <- struct{}{}
-	s.run(calls, func(calls []*call) []*call { return calls })
+	s.run(l.group, calls, func(calls []*call) []*call { return calls })
 	<-s.lanes.limit
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()

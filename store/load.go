@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,14 @@ import (
 // stricter one the rows that a batch waited for would fail it.
 const sqlBegin = "begin isolation level read committed"
 
+// queueSettings queues what has a batch wait for a locked row so long at most, for its
+// transaction alone.
+func queueSettings(b *pgx.Batch, patience time.Duration) {
+	b.Queue(sqlSettings, milliseconds(patience), true)
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
 // load is the first round trip. The names must be in order. It reads what is
 // beside the anchors of those expected to be crowded; a further trip does for
 // those that nobody expected.
@@ -21,19 +30,19 @@ func (t *tx) load(ctx context.Context, w *wanted) error {
 	crowd := make(map[string]lock.State)
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
-	b.Queue(sqlSettings, strconv.FormatInt(rowTimeout.Milliseconds(), 10))
-	b.Queue(sqlCreateAnchors, w.names)
+	if w.settings {
+		queueSettings(b, rowTimeout)
+	}
+	if len(w.unseen) > 0 {
+		b.Queue(sqlCreateAnchors, w.unseen)
+	}
 	b.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)
-	b.Queue(sqlEpoch).QueryRow(func(row pgx.Row) (err error) {
-		t.epoch, err = scanEpoch(row)
-		return err
-	})
-	b.Queue(sqlMark, markSpace)
 	if len(w.crowded) > 0 {
 		queueCrowd(b, w.crowded, w.lenience, crowd)
 	}
-	b.Queue(sqlDraw, w.tokens, w.events).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&t.now, &t.tokens, &t.ids)
+	b.Queue(sqlDraw, w.tokens, w.events, markSpace).QueryRow(func(row pgx.Row) (err error) {
+		t.epoch, err = scanEpoch(row, &t.now, &t.tokens, &t.ids, &t.xid)
+		return err
 	})
 	if len(w.refs) > 0 {
 		b.Queue(sqlEndings, w.refs).Query(t.scanEndings)
@@ -49,17 +58,59 @@ func (t *tx) load(ctx context.Context, w *wanted) error {
 		return errVanished
 	}
 	t.seat(w.crowded, crowd)
+	t.recall(w.remembered)
 	return t.loadRest(ctx, w.lenience)
+}
+
+// loadEndings reads how the leases ended that calls are about and that are not there.
+func (t *tx) loadEndings(ctx context.Context, calls []*call) error {
+	var refs []int64
+	for _, c := range calls {
+		if id, about := leaseOf(c.Req); about && !t.has(c.Req.Names()[0], id) {
+			refs = appendRefs(refs, c.Req)
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	rows, err := t.conn.Query(ctx, sqlEndings, refs)
+	if err != nil {
+		return err
+	}
+	return t.scanEndings(rows)
+}
+
+// leaseOf returns the lease that the command is about, if it is about one that there is.
+func leaseOf(cmd lock.Command) (lock.LeaseID, bool) {
+	switch c := cmd.(type) {
+	case lock.Renew:
+		return c.LeaseID, true
+	case lock.Release:
+		return c.LeaseID, true
+	case lock.Claim:
+		return c.LeaseID, true
+	case lock.Leave:
+		return c.LeaseID, true
+	}
+	return lock.LeaseID{}, false
+}
+
+// has is whether the lease is there, or waited for, as the lock was loaded.
+func (t *tx) has(name string, id lock.LeaseID) bool {
+	s := t.locks[name]
+	return slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id }) ||
+		slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool { return w.Want.ID == id })
 }
 
 // scanAnchors notes in before, for now, the locks that have more than an anchor.
 func (t *tx) scanAnchors(rows pgx.Rows) error {
 	for rows.Next() {
 		var r row
-		if err := rows.Scan(r.targets()...); err != nil {
+		var a anchor
+		if err := rows.Scan(append(r.targets(), &a.at, &a.version)...); err != nil {
 			return err
 		}
-		t.locks[r.name] = r.state()
+		t.locks[r.name], t.anchors[r.name] = r.state(), a
 		if r.queued > 0 || r.sitting > 0 {
 			t.before[r.name] = lock.State{}
 		}
@@ -106,6 +157,15 @@ func (t *tx) seat(names []string, crowd map[string]lock.State) {
 		t.locks[name] = s
 		if crowded(s) {
 			t.before[name] = s
+		}
+	}
+}
+
+// recall completes locks with what is remembered of them, if it still is so.
+func (t *tx) recall(remembered map[string]memory) {
+	for name, m := range remembered {
+		if m.version == t.anchors[name].version && m.epoch == t.epoch.number {
+			t.locks[name], t.before[name] = m.state, m.state
 		}
 	}
 }

@@ -29,9 +29,35 @@ const (
 	fewestConns = 4 + choreConns
 )
 
-// openPool connects. Pooled says that a pooler in transaction mode stands between:
-// through it a statement that was prepared may be on another connection the next time.
-func openPool(ctx context.Context, databaseURL string, pooled bool) (*pgxpool.Pool, error) {
+// openPools connects. It returns the pool for deciding, whose connections have settings of
+// their own, and the one for the rest. Pooled says that a pooler in transaction mode stands
+// between: through it a statement that was prepared, or a setting, may be on another
+// connection the next time.
+func openPools(ctx context.Context, databaseURL string, pooled bool) (deciding, rest *pgxpool.Pool, err error) {
+	config, err := poolConfig(databaseURL, pooled)
+	if err != nil {
+		return nil, nil, err
+	}
+	decides := config.Copy()
+	config.MaxConns = (config.MaxConns-choreConns)/4 + choreConns
+	decides.MaxConns -= config.MaxConns
+	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
+	if !pooled {
+		decides.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, sqlSettings, milliseconds(rowTimeout), false)
+			return err
+		}
+	}
+	if rest, err = openPool(ctx, config); err != nil {
+		return nil, nil, err
+	}
+	if deciding, err = openPool(ctx, decides); err != nil {
+		rest.Close()
+	}
+	return deciding, rest, err
+}
+
+func poolConfig(databaseURL string, pooled bool) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("the database URL: %w", err)
@@ -53,6 +79,10 @@ func openPool(ctx context.Context, databaseURL string, pooled bool) (*pgxpool.Po
 	}
 	config.ConnConfig.OnNotice = noteUnconfirmed
 	config.ConnConfig.DialFunc = dial
+	return config, nil
+}
+
+func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

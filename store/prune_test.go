@@ -51,7 +51,7 @@ func TestSettingsHoldInTheTransactionOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(t.Context(), sqlSettings, "250"); err != nil {
+		if _, err := tx.Exec(t.Context(), sqlSettings, "250", true); err != nil {
 			t.Fatal(err)
 		}
 		var inside, after string

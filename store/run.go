@@ -20,8 +20,11 @@ const (
 
 // wanted is what a batch needs from its first round trip.
 type wanted struct {
-	names          []string // in order, without duplicates
-	crowded        []string // those of them expected to be
+	settings       bool              // those of its connection do not hold
+	names          []string          // in order, without duplicates
+	unseen         []string          // those of them that may have no anchor
+	crowded        []string          // those of them expected to be
+	remembered     map[string]memory // and how those are of which nothing need be read
 	refs           []int64
 	tokens, events int
 	lenience       time.Duration // see outage
@@ -31,11 +34,11 @@ type wanted struct {
 // want says what the calls need. At a crowded lock each of them may promote a
 // waiter; who promotes more draws more.
 func (s *Store) want(calls []*call) *wanted {
-	w := new(wanted)
+	w := &wanted{settings: s.pooled}
 	for _, c := range calls {
 		w.names = append(w.names, c.Req.Names()...)
-		for _, ref := range c.Req.Refs() {
-			w.refs = append(w.refs, int64(ref))
+		if _, asks := c.Req.(lock.Acquire); asks { // others find their lease, as a rule
+			w.refs = appendRefs(w.refs, c.Req)
 		}
 		tokens, events := c.Req.Draws()
 		w.tokens += tokens
@@ -43,22 +46,23 @@ func (s *Store) want(calls []*call) *wanted {
 	}
 	slices.Sort(w.names)
 	w.names = slices.Compact(w.names)
+	w.unseen = s.seen.missing(w.names)
 	w.lenience, w.known = s.outage.lenience(), s.epochs.known()
-	if w.crowded = s.crowd.of(w.names); len(w.crowded) > 0 {
+	if w.crowded, w.remembered = s.crowd.of(w.names); len(w.crowded)+len(w.remembered) > 0 {
 		w.tokens += len(calls)
 		w.events += 2 * len(calls)
 	}
 	return w
 }
 
-// run answers the calls. It tries until it has, or until their callers have left.
+// run answers the calls of the group. It tries until it has, or until their callers have left.
 // Those that wait for a locked row go through onBlocked, which returns what is to
 // be tried again.
-func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
+func (s *Store) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
-		begun, f, err := s.attempt(calls)
+		begun, f, err := s.attempt(g, calls)
 		if err == nil {
 			return
 		}
@@ -69,7 +73,7 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 			return
 		case failed:
 			s.log.Error("a batch failed", "error", err, "calls", len(calls))
-			s.runAlone(calls, err, onBlocked)
+			s.runAlone(g, calls, err, onBlocked)
 			return
 		case blocked:
 			calls = onBlocked(calls)
@@ -86,6 +90,7 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 		s.log.Warn("trying a batch again", "error", err, "calls", len(calls))
 		if readOnly(err) {
 			s.pool.Reset()
+			s.deciding.Reset()
 		}
 		if !s.sleep(pause.NextBackOff()) {
 			refuse(calls, unavailable(err))
@@ -96,25 +101,25 @@ func (s *Store) run(calls []*call, onBlocked func([]*call) []*call) {
 
 // runAlone runs each of the calls in a transaction of its own, so that one which
 // cannot be done takes no other with it. The error is what a single call gets.
-func (s *Store) runAlone(calls []*call, err error, onBlocked func([]*call) []*call) {
+func (s *Store) runAlone(g *group, calls []*call, err error, onBlocked func([]*call) []*call) {
 	if len(calls) == 1 {
 		refuse(calls, internal(err))
 		return
 	}
 	for i := range calls {
-		s.run(calls[i:i+1], onBlocked)
+		s.run(g, calls[i:i+1], onBlocked)
 	}
 }
 
 // attempt runs the calls whose callers are still there in one transaction and
 // answers them. If that fails, it returns those and what is known of it.
-func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
+func (s *Store) attempt(g *group, calls []*call) ([]*call, fate, error) {
 	if err := s.epochs.known().covers(calls); err != nil {
 		return calls, again, err
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
 	defer cancel()
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.deciding.Acquire(ctx)
 	if err != nil {
 		return calls, again, err
 	}
@@ -131,12 +136,15 @@ func (s *Store) attempt(calls []*call) ([]*call, fate, error) {
 		rewind(calls)
 		return calls, fateOf(err), err
 	}
-	return s.commit(conn, t, calls, outcomes)
+	return s.commit(g, conn, t, calls, outcomes)
 }
 
 // decide loads what the calls want and applies them in order.
 func (t *tx) decide(ctx context.Context, calls []*call, w *wanted) ([]outcome, error) {
 	if err := t.load(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := t.loadEndings(ctx, calls); err != nil {
 		return nil, err
 	}
 	outcomes := make([]outcome, len(calls))
@@ -147,6 +155,13 @@ func (t *tx) decide(ctx context.Context, calls []*call, w *wanted) ([]outcome, e
 		}
 	}
 	return outcomes, t.epoch.covers(t.longest)
+}
+
+func appendRefs(refs []int64, cmd lock.Command) []int64 {
+	for _, ref := range cmd.Refs() {
+		refs = append(refs, int64(ref))
+	}
+	return refs
 }
 
 // undo rolls back as well as it can; the pool drops a connection that is not idle.

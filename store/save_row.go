@@ -9,34 +9,32 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// leases are the columns of leases to write, null where there is none.
+// leases are the columns of leases to write.
 type leases struct {
 	ids                       []pgtype.UUID
-	modes                     []pgtype.Int2
-	holders                   []pgtype.Text
-	tokens, ttls, graces, max []pgtype.Int8
-	acquiredAts, expiresAts   []pgtype.Timestamptz
+	modes                     []int16
+	holders                   []string
+	tokens, ttls, graces, max []int64
+	acquiredAts, expiresAts   []time.Time
 	metadatas                 []pgtype.Text
 	places, attachments       []int64
 	claimBys                  []pgtype.Timestamptz
 }
 
-func (r *leases) add(l lock.Lease, held bool) {
-	number := func(n int64) pgtype.Int8 { return pgtype.Int8{Int64: n, Valid: held} }
-	at := func(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: held} }
-	r.ids = append(r.ids, pgtype.UUID{Bytes: l.ID, Valid: held})
-	r.modes = append(r.modes, pgtype.Int2{Int16: int16(l.Mode), Valid: held})
-	r.holders = append(r.holders, pgtype.Text{String: l.Holder, Valid: held})
-	r.tokens = append(r.tokens, number(int64(l.Token)))
-	r.ttls = append(r.ttls, number(l.TTL.Milliseconds()))
-	r.graces = append(r.graces, number(l.Grace.Milliseconds()))
-	r.max = append(r.max, number(l.MaxHold.Milliseconds()))
-	r.acquiredAts = append(r.acquiredAts, at(l.AcquiredAt))
-	r.expiresAts = append(r.expiresAts, at(l.ExpiresAt))
+func (r *leases) add(l lock.Lease) {
+	r.ids = append(r.ids, pgtype.UUID{Bytes: l.ID, Valid: true})
+	r.modes = append(r.modes, int16(l.Mode))
+	r.holders = append(r.holders, l.Holder)
+	r.tokens = append(r.tokens, int64(l.Token))
+	r.ttls = append(r.ttls, l.TTL.Milliseconds())
+	r.graces = append(r.graces, l.Grace.Milliseconds())
+	r.max = append(r.max, l.MaxHold.Milliseconds())
+	r.acquiredAts = append(r.acquiredAts, l.AcquiredAt)
+	r.expiresAts = append(r.expiresAts, l.ExpiresAt)
 	r.metadatas = append(r.metadatas, pgtype.Text{String: string(l.Metadata), Valid: l.Metadata != nil})
 	r.places = append(r.places, l.Place)
 	r.attachments = append(r.attachments, int64(l.Attachment))
-	r.claimBys = append(r.claimBys, pgtype.Timestamptz{Time: l.ClaimBy, Valid: held && l.Unclaimed()})
+	r.claimBys = append(r.claimBys, pgtype.Timestamptz{Time: l.ClaimBy, Valid: l.Unclaimed()})
 }
 
 func (r *leases) args() []any {
@@ -46,38 +44,54 @@ func (r *leases) args() []any {
 	}
 }
 
-// anchors are rows of the table locks, slot 0, to write: a slice a column.
-type anchors struct {
-	names                      []string
+// bareAnchors are rows of the table locks, slot 0, to write, that have no lease of their
+// own: a slice a column.
+type bareAnchors struct {
+	at                         []pgtype.TID
 	revisions, lastTokens      []int64
 	lastEnds                   []int16
 	capacities, queued, others []int32
 	changedAts                 []time.Time
-	leases
 }
 
-func (r *anchors) add(s lock.State) {
-	inline, held := lock.Lease{}, false
-	others := len(s.Leases)
-	if others == 1 && s.Leases[0].Slot == 0 {
-		inline, held, others = s.Leases[0], true, 0
-	}
-	r.names = append(r.names, s.Name)
+func (r *bareAnchors) add(at pgtype.TID, s lock.State) {
+	r.at = append(r.at, at)
 	r.revisions = append(r.revisions, s.Revision)
 	r.lastTokens = append(r.lastTokens, int64(s.Token))
 	r.lastEnds = append(r.lastEnds, int16(s.End))
 	r.capacities = append(r.capacities, int32(s.Capacity))
 	r.queued = append(r.queued, int32(len(s.Queue)))
-	r.others = append(r.others, int32(others))
+	r.others = append(r.others, int32(len(s.Leases)))
 	r.changedAts = append(r.changedAts, s.ChangedAt)
-	r.leases.add(inline, held)
+}
+
+// args are the columns in the order of sql/save_bare_anchors.sql.
+func (r *bareAnchors) args() []any {
+	return []any{r.at, r.revisions, r.lastTokens, r.lastEnds, r.capacities, r.queued, r.others, r.changedAts}
+}
+
+// anchors are those with a lease of their own.
+type anchors struct {
+	bareAnchors
+	leases
+}
+
+// inlineLease returns the lease on the lock's anchor, if there is one.
+func inlineLease(s lock.State) (lock.Lease, bool) {
+	if len(s.Leases) != 1 || s.Leases[0].Slot != 0 {
+		return lock.Lease{}, false
+	}
+	return s.Leases[0], true
+}
+
+func (r *anchors) add(at pgtype.TID, s lock.State, inline lock.Lease) {
+	r.bareAnchors.add(at, s)
+	r.leases.add(inline)
 }
 
 // args are the columns in the order of sql/save_anchors.sql.
 func (r *anchors) args() []any {
-	return append([]any{
-		r.names, r.revisions, r.lastTokens, r.lastEnds, r.capacities, r.queued, r.others, r.changedAts,
-	}, r.leases.args()...)
+	return append([]any{r.at, r.revisions, r.lastTokens, r.lastEnds, r.capacities, r.queued, r.changedAts}, r.leases.args()...)
 }
 
 // slots are rows of the table locks from slot 1 on to write, and to drop.
@@ -98,7 +112,7 @@ func (r *slots) add(name string, before, now []lock.Lease) {
 		if l.Slot > 0 && !sameLease(was[l.Slot], l) {
 			r.names = append(r.names, name)
 			r.slots = append(r.slots, int32(l.Slot))
-			r.leases.add(l, true)
+			r.leases.add(l)
 		}
 		delete(was, l.Slot)
 	}
@@ -123,6 +137,8 @@ type places struct {
 	names  []string
 	places []int64
 }
+
+func (p *places) args() []any { return []any{p.names, p.places} }
 
 func (p *places) add(name string, place int64) {
 	p.names = append(p.names, name)

@@ -14,14 +14,19 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	if a.LeaseID == (lock.LeaseID{}) {
-		a.LeaseID = lock.LeaseID(uuid.New())
-	}
-	a.Attachment, a.Replica = 0, s.self
-	if a.Wait > 0 {
+	if a = s.own(a); a.Wait > 0 {
 		return s.acquireWaiting(ctx, a)
 	}
 	return s.grant(ctx, a)
+}
+
+// own returns a as this replica decides on it, with a LeaseID.
+func (s *Store) own(a lock.Acquire) lock.Acquire {
+	if a.Drawn = a.LeaseID == (lock.LeaseID{}); a.Drawn {
+		a.LeaseID = lock.LeaseID(uuid.New())
+	}
+	a.Attachment, a.Replica = 0, s.self
+	return a
 }
 
 // Renew moves the end of a lease, see lock.Service.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +27,8 @@ func (s *Store) mended(err error) bool {
 	longer := new(longerError)
 	var mending error
 	switch {
+	case errors.Is(err, errVanished):
+		s.seen.forget()
 	case errors.Is(err, errAnother):
 		mending = s.settle()
 	case errors.Is(err, errShort):
@@ -92,7 +93,7 @@ func (s *Store) alone(f func(context.Context, *pgx.Conn) (begun, error)) (begun,
 func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) (begun, error)) (begun, error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
-	b.Queue(sqlSettings, strconv.FormatInt(settleRowTimeout.Milliseconds(), 10))
+	queueSettings(b, settleRowTimeout)
 	b.Queue(sqlLockEpochs)
 	err := conn.SendBatch(ctx, b).Close()
 	var out begun

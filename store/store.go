@@ -104,14 +104,18 @@ type (
 
 // A Store is a lock.Service on PostgreSQL. Make one with Open.
 type Store struct {
-	pool   *pgxpool.Pool
+	pool     *pgxpool.Pool // for all but deciding
+	deciding *pgxpool.Pool
+	pooled   bool // whether a pooler stands between
+
 	bounds lock.Bounds
 	log    *slog.Logger
-	groups []*group
+	groups []*porch
 	seed   maphash.Seed
 	lanes  lanes
 	sweep  *sweep
 	crowd  crowd
+	seen   seen
 	outage outage
 	epochs epochs
 
@@ -120,6 +124,8 @@ type Store struct {
 	notices     *notices
 	tail        *tail
 	othersWatch atomic.Bool // whether anybody follows events at another replica
+
+	crew *batch.Crew // runs batches
 
 	late   chan struct{} // has a value for each commit that takes long
 	guests chan struct{} // has a value for each connection that reads or fenced writes have
@@ -164,21 +170,28 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 
 // connect returns a Store that decides, and does nothing unasked.
 func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
-	pool, err := openPool(ctx, databaseURL, o.NoListen)
+	deciding, pool, err := openPools(ctx, databaseURL, o.NoListen)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
+	s := &Store{pool: pool, deciding: deciding, pooled: o.NoListen, crew: batch.NewCrew(), bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.self = lock.Replica(1 + rand.Int64N(1<<62))
 	s.sweep, s.seats, s.notices, s.tail = newSweep(), newSeats(o.MaxWaiters), newNotices(), newTail()
-	quarter := (pool.Config().MaxConns - choreConns) / 4
+	quarter := pool.Config().MaxConns - choreConns
 	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
 	s.fencers = make(chan struct{}, max(quarter-1, 1))
 	for range o.Groups {
-		s.groups = append(s.groups, batch.New(maxBatch, maxQueue, s.runAhead))
+		s.groups = append(s.groups, &porch{group: s.newGroup(), patience: joinWithin})
 	}
 	return s, nil
+}
+
+// newGroup returns a group whose batches run ahead of all that is locked outside.
+func (s *Store) newGroup() *group {
+	var g *group
+	g = batch.New(maxBatch, maxQueue, func(calls []*call) { s.runAhead(g, calls) }).On(s.crew)
+	return g
 }
 
 // Drain is for a replica that is about to stop: calls that wait are answered with
@@ -198,7 +211,9 @@ func (s *Store) Close() {
 		}
 		s.lanes.wait()
 		s.work.Wait()
+		s.crew.Dismiss()
 		s.forgetReplicas(s.self)
+		s.deciding.Close()
 		s.pool.Close()
 	})
 	if !closed {
@@ -224,7 +239,19 @@ func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
 	if ctx.Err() != nil || s.ctx.Err() != nil {
 		return outcome{}, unavailable(context.Cause(ctx))
 	}
-	out, err := s.group(cmd.Names()[0]).Do(ctx, cmd)
+	return answered(s.group(cmd.Names()[0]).do(ctx, cmd))
+}
+
+// join has the call join the queue of its lock, if it must wait.
+func (s *Store) join(ctx context.Context, a lock.Acquire) (outcome, error) {
+	if !s.crowd.waits(a.Name) || ctx.Err() != nil || s.ctx.Err() != nil {
+		return s.do(ctx, a)
+	}
+	return answered(s.group(a.Name).await(ctx, a))
+}
+
+// answered returns what a group answered in the words of package lock.
+func answered(out outcome, err error) (outcome, error) {
 	if err != nil {
 		return out, leftEarly(err)
 	}
@@ -232,6 +259,6 @@ func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
 }
 
 // group returns the group in which all commands on the name run.
-func (s *Store) group(name string) *group {
+func (s *Store) group(name string) *porch {
 	return s.groups[maphash.String(s.seed, name)%uint64(len(s.groups))]
 }

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -26,19 +28,27 @@ func (o outcome) until(t time.Time) time.Time { return o.began.Add(t.Sub(o.Now))
 // errVanished says that an anchor was pruned between its creation and its locking.
 var errVanished = errors.New("a lock was pruned meanwhile")
 
+// An anchor is a row that is locked: where it is, and the xid of who wrote it.
+type anchor struct {
+	at      pgtype.TID
+	version uint32
+}
+
 // A tx is the transaction of one batch.
 type tx struct {
 	conn *pgx.Conn
 	self lock.Replica
 
-	began  time.Time
-	now    time.Time
-	tokens []int64
-	ids    []int64
-	locks  map[string]lock.State
-	before map[string]lock.State // the locks that were crowded, as they were loaded
-	ended  map[lock.LeaseRef]lock.Event
-	epoch  epoch
+	began   time.Time
+	now     time.Time
+	tokens  []int64
+	ids     []int64
+	locks   map[string]lock.State
+	anchors map[string]anchor
+	before  map[string]lock.State // the locks that were crowded, as they were loaded
+	ended   map[lock.LeaseRef]lock.Event
+	epoch   epoch
+	xid     uint32 // of the transaction
 
 	greatest int64         // of the tokens taken
 	longest  time.Duration // TTL and grace of a lease that is granted or renewed
@@ -51,7 +61,7 @@ type tx struct {
 
 func newTx(conn *pgx.Conn, self lock.Replica) *tx {
 	return &tx{
-		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.State),
+		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.State), anchors: make(map[string]anchor),
 		before: make(map[string]lock.State), ended: make(map[lock.LeaseRef]lock.Event), changed: make(map[string]bool),
 	}
 }
@@ -152,8 +162,7 @@ func (t *tx) token(ctx context.Context) lock.Token {
 // beginning: the rows are locked, and the mark stands below what is drawn now.
 func (t *tx) draw(ctx context.Context, tokens, events int) {
 	var moreTokens, moreIDs []int64
-	var now time.Time
-	t.drawing = t.conn.QueryRow(ctx, sqlDraw, tokens, events).Scan(&now, &moreTokens, &moreIDs)
+	t.drawing = t.conn.QueryRow(ctx, sqlDrawMore, tokens, events).Scan(&moreTokens, &moreIDs)
 	t.tokens, t.ids = append(t.tokens, moreTokens...), append(t.ids, moreIDs...)
 }
 
@@ -179,27 +188,54 @@ func (t *tx) save(ctx context.Context) error {
 // change anchors and events only.
 func (t *tx) queueChanges(b *pgx.Batch) {
 	var a anchors
+	var bare bareAnchors
 	var s slots
 	var w waiters
 	for name, changed := range t.changed {
 		if changed {
 			now, before := t.locks[name], t.before[name]
-			a.add(now)
+			if inline, ok := inlineLease(now); ok {
+				a.add(t.anchors[name].at, now, inline)
+			} else {
+				bare.add(t.anchors[name].at, now)
+			}
 			if crowded(now) || crowded(before) {
 				s.add(name, before.Leases, now.Leases)
 				w.add(name, before.Queue, now.Queue)
 			}
 		}
 	}
-	queue := func(n int, sql string, args ...any) {
-		if n > 0 {
-			b.Queue(sql, args...)
+	queueRows(b, len(a.at), sqlSaveAnchor, sqlSaveAnchors, a.args())
+	queueRows(b, len(bare.at), sqlSaveBare, sqlSaveBares, bare.args())
+	queueRows(b, len(s.dropped.names), sqlDropSlots, sqlDropSlots, s.dropped.args())
+	queueRows(b, len(s.names), sqlSaveSlots, sqlSaveSlots, s.args())
+	queueRows(b, len(w.dropped.names), sqlDropWaiters, sqlDropWaiters, w.dropped.args())
+	queueRows(b, len(w.names), sqlSaveWaiter, sqlSaveWaiters, w.args())
+	queueRows(b, len(t.events.ids), sqlSaveEvent, sqlSaveEvents, t.events.args())
+}
+
+// queueRows queues the writing of n rows, given as a slice a column. The statement for one
+// takes the values themselves, unless it is the same as that for many: where it is not,
+// that is quicker for a few rows than the unnesting of their columns.
+func queueRows(b *pgx.Batch, n int, one, many string, columns []any) {
+	switch {
+	case n == 0:
+	case n <= fewRows && one != many:
+		for i := range n {
+			b.Queue(one, rowOf(columns, i)...)
 		}
+	default:
+		b.Queue(many, columns...)
 	}
-	queue(len(a.names), sqlSaveAnchors, a.args()...)
-	queue(len(s.dropped.names), sqlDropSlots, s.dropped.names, s.dropped.places)
-	queue(len(s.names), sqlSaveSlots, s.args()...)
-	queue(len(w.dropped.names), sqlDropWaiters, w.dropped.names, w.dropped.places)
-	queue(len(w.names), sqlSaveWaiters, w.args()...)
-	queue(len(t.events.ids), sqlSaveEvents, t.events.args()...)
+}
+
+// fewRows is how many rows are written faster one by one.
+const fewRows = 2
+
+func rowOf(columns []any, i int) []any {
+	row := make([]any, len(columns))
+	for j, column := range columns {
+		row[j] = reflect.ValueOf(column).Index(i).Interface()
+	}
+	return row
 }

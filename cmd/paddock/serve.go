@@ -78,6 +78,7 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 // serve runs the service on listener until ctx ends: it then takes no more
 // requests, finishes those it has, and leaves the database. It closes listener.
 func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, open opening) error {
+	defer roomy(p.env)()
 	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))

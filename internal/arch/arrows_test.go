@@ -71,7 +71,7 @@ func TestWhoMayNotKnowWhom(t *testing.T) {
 		"server":           append(own("store", "client", "web", "migrations", "internal/batch", "internal/postgres"), pgx),
 		"web":              append(own("store", "client", "server", "migrations", "internal/batch", "internal/postgres"), pgx, chi),
 		"store":            append(own("server", "client", "web", "internal/postgres"), chi, "net/http"),
-		"client":           append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres"), chi, pgx),
+		"client":           append(own("server", "store", "web", "migrations", "internal/postgres"), chi, pgx),
 		"client/guard":     append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres", "client"), chi, pgx, "net/http"),
 		"client/pgfence":   append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres", "client"), chi, "net/http"),
 		"migrations":       own("store", "server", "client", "web", "lock"),

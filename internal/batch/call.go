@@ -1,15 +1,20 @@
 package batch
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // A Call is one request on its way to an answer. Make one with NewCall.
 type Call[Req, Res any] struct {
 	Req Req
 
 	state    atomic.Int32
-	answered chan struct{} // closed by Answer
+	answered chan struct{} // closed by Answer, or when the call is handed back
 	res      Res
 	err      error
+	shared   bool // its caller can do it alone
+	turn     turn // with which it was handed back
 }
 
 // The states of a call. Only a call that waits can be left for good; one that was
@@ -19,6 +24,7 @@ const (
 	begun
 	begunAndLeft
 	left
+	handedBack
 )
 
 // NewCall returns a call that nobody waits for yet.
@@ -45,11 +51,44 @@ func (c *Call[Req, Res]) Answer(res Res, err error) {
 	close(c.answered)
 }
 
+// Wait returns the call's answer. When ctx ends first it gives the call up and returns
+// an *Abandoned error.
+func (c *Call[Req, Res]) Wait(ctx context.Context) (Res, error) {
+	select {
+	case <-c.answered:
+		return c.res, c.err
+	case <-ctx.Done():
+		return c.leave(context.Cause(ctx))
+	}
+}
+
+// HandBack has the caller do the call alone, beside all batches, unless it has
+// left. The call came by Share; if it has begun, it may be done again. HandBack takes the
+// place of Answer.
+func (c *Call[Req, Res]) HandBack() { c.handBack(turn{}) }
+
+// handBack hands the call back with a turn of the Group's. It returns false if the
+// caller has left.
+func (c *Call[Req, Res]) handBack(t turn) bool {
+	if !c.state.CompareAndSwap(waiting, handedBack) && !c.state.CompareAndSwap(begun, handedBack) {
+		return false
+	}
+	c.turn = t
+	close(c.answered)
+	return true
+}
+
+// isHandedBack is whether the caller has to do the call. The caller asks once it is answered.
+func (c *Call[Req, Res]) isHandedBack() bool { return c.state.Load() == handedBack }
+
 // leave gives the call up, unless it has been answered meanwhile.
 func (c *Call[Req, Res]) leave(cause error) (Res, error) {
 	started := !c.state.CompareAndSwap(waiting, left)
 	if started {
 		c.state.CompareAndSwap(begun, begunAndLeft)
+	}
+	if c.isHandedBack() {
+		<-c.answered
 	}
 	select {
 	case <-c.answered:

@@ -193,3 +193,92 @@ func TestACallMayBeHandedOn(t *testing.T) {
 	first.Wait()
 	second.Wait()
 }
+
+func TestCallsAreTakenTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &double{gate: make(chan struct{})}
+		g := batch.New(2, 3, d.run)
+		calls := make([]*call, 7)
+		for i := range calls {
+			calls[i] = batch.NewCall[int, int](i)
+		}
+		if g.Offer(calls[:4]...) {
+			t.Error("four calls were taken where three may wait")
+		}
+		if !g.Offer() || !g.Offer(calls[0]) {
+			t.Error("no calls, or one, were not taken")
+		}
+		synctest.Wait() // it runs
+		if !g.Offer(calls[1:3]...) || g.Offer(calls[3:5]...) || !g.Offer(calls[5]) || g.Offer(calls[6]) {
+			t.Error("with one more place to wait at, two calls were taken, or one was not")
+		}
+		for range 3 {
+			d.gate <- struct{}{}
+		}
+		for _, i := range []int{0, 1, 2, 5} {
+			if res, err := calls[i].Wait(t.Context()); res != 2*i || err != nil {
+				t.Errorf("call %d was answered %d, %v", i, res, err)
+			}
+		}
+		g.Wait()
+		if want := [][]int{{0}, {1, 2}, {5}}; !slices.EqualFunc(d.batches, want, slices.Equal) {
+			t.Errorf("batches %v, want %v", d.batches, want)
+		}
+	})
+}
+
+// TestAnAnswerThatIsThereIsTold also when the caller leaves.
+func TestAnAnswerThatIsThereIsTold(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := batch.NewCall[int, int](1)
+	c.Answer(2, nil)
+	for range 100 {
+		if res, err := c.Wait(ctx); res != 2 || err != nil {
+			t.Fatalf("Wait = %d, %v", res, err)
+		}
+	}
+}
+
+// TestARelievedGroupGoesOn beside what runs, and counts it until it has ended.
+func TestARelievedGroupGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		g := batch.New(10, 10, func(calls []*call) {
+			for _, c := range calls {
+				if c.Req == 0 {
+					<-stuck
+				}
+				c.Answer(c.Req, nil)
+			}
+		})
+		first, second, third := batch.NewCall[int, int](0), batch.NewCall[int, int](1), batch.NewCall[int, int](2)
+		g.Offer(first)
+		synctest.Wait()
+		g.Offer(second)
+		g.Relieve()
+		if res, err := second.Wait(t.Context()); res != 1 || err != nil {
+			t.Errorf("what waited was answered %d, %v", res, err)
+		}
+		g.Offer(third)
+		if res, err := third.Wait(t.Context()); res != 2 || err != nil {
+			t.Errorf("what came was answered %d, %v", res, err)
+		}
+		over := make(chan struct{})
+		go func() { defer close(over); g.Wait() }()
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Error("the group is idle while a batch runs")
+		default:
+		}
+		close(stuck)
+		<-over
+		if res, err := first.Wait(t.Context()); res != 0 || err != nil {
+			t.Errorf("what was stuck was answered %d, %v", res, err)
+		}
+	})
+}

@@ -115,6 +115,11 @@ func (c *client) Release(ctx context.Context, r lock.Release) error {
 	return err
 }
 
+// Batch makes a call of each item, so that it is recorded.
+func (c *client) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	return lock.OneByOne(ctx, c, items)
+}
+
 func (c *client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return recorded(c, Revoke, r.Name, r, func() (lock.Lock, error) { return c.Service.Revoke(ctx, r) })
 }

@@ -25,6 +25,10 @@ func (b balancer) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 
 func (b balancer) Release(ctx context.Context, r lock.Release) error { return b.any().Release(ctx, r) }
 
+func (b balancer) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	return b.any().Batch(ctx, items)
+}
+
 func (b balancer) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return b.any().Revoke(ctx, r)
 }

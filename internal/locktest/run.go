@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"version":  versioning(),
 		"bounds":   bounding(),
 		"context":  cancelling(),
+		"batch":    batching(),
 		"race":     racing(),
 		"queue":    queueing(),
 		"place":    placing(),

@@ -20,3 +20,9 @@ func TestTwoReplicasOfTheRulesConform(t *testing.T) {
 	both := locktest.AtRandom(m.Replica(1), m.Replica(2))
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
+
+func TestBatchesOfTheRulesConform(t *testing.T) {
+	t.Parallel()
+	locks := locktest.Batched(memlock.New().Replica(1))
+	locktest.Run(t, func(*testing.T) lock.Service { return locks })
+}

@@ -37,7 +37,19 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	for err == nil && d.Queued {
 		d, err = r.await(ctx, a, c, over.C)
 	}
+	if err == nil && ctx.Err() != nil { // the grant crossed the client's leaving
+		return lock.Grant{}, r.departed(ctx, a)
+	}
 	return granted(d), err
+}
+
+// departed has the call of a leave, for its client is gone, and returns why.
+func (r replica) departed(ctx context.Context, a lock.Acquire) error {
+	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Gone: true}
+	if _, err := r.decide(context.Background(), leave); err != nil {
+		return err
+	}
+	return overdue(ctx)
 }
 
 // await returns how the call of a stands once there is news of that.
@@ -49,11 +61,7 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, over <-chan 
 	case <-over:
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():
-		leave.Gone, leave.Keep = true, false
-		if d, err := r.decide(context.Background(), leave); err != nil {
-			return d, err
-		}
-		return decided{}, overdue(ctx)
+		return decided{}, r.departed(ctx, a)
 	case <-c.cut:
 		return decided{}, &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The replica has crashed. Send the same again."}
 	}

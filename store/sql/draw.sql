@@ -1,4 +1,28 @@
--- After the rows are locked: the instant of the decision, and the numbers for it.
+-- After the rows are locked, in this order: a mark for readers of events, the instant of
+-- the decision, the numbers for it; and which database this is, as in epoch.sql.
+--
+-- From the mark, an advisory lock, to the end of the transaction readers know that ids
+-- greater than the one in its key may be missing.
 select clock_timestamp(),
-       array(select nextval('paddock.fencing_tokens') from generate_series(1, $1::integer)),
-       array(select nextval('paddock.event_ids') from generate_series(1, $2::integer))
+       array(select nextval('paddock.fencing_tokens') from generate_series(mark.one, $1::integer)) as tokens,
+       array(select nextval('paddock.event_ids') from generate_series(mark.one, $2::integer)) as ids,
+       pg_current_xact_id()::xid,
+       e.epoch,
+       e.closed_until,
+       e.longest_ms,
+       e.quorum,
+       e.system_identifier = s.system_identifier
+           and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
+       (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
+       current_setting('synchronous_standby_names') <> '' as replicates
+from (
+    select 1 as one
+    from (
+        select pg_advisory_xact_lock_shared($3::bigint | case when is_called then last_value else 0 end)
+        from paddock.event_ids
+        offset 0
+    ) held
+    offset 0
+) mark
+cross join (select * from paddock.epochs order by epoch desc limit 1) e
+cross join pg_control_system() s

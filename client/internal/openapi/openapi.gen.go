@@ -20,6 +20,51 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for BatchAcquireOp.
+const (
+	Acquire BatchAcquireOp = "acquire"
+)
+
+// Valid indicates whether the value is a known member of the BatchAcquireOp enum.
+func (e BatchAcquireOp) Valid() bool {
+	switch e {
+	case Acquire:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BatchReleaseOp.
+const (
+	Release BatchReleaseOp = "release"
+)
+
+// Valid indicates whether the value is a known member of the BatchReleaseOp enum.
+func (e BatchReleaseOp) Valid() bool {
+	switch e {
+	case Release:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BatchRenewOp.
+const (
+	Renew BatchRenewOp = "renew"
+)
+
+// Valid indicates whether the value is a known member of the BatchRenewOp enum.
+func (e BatchRenewOp) Valid() bool {
+	switch e {
+	case Renew:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Code.
 const (
 	CodeBodyTooLarge         Code = "body_too_large"
@@ -316,6 +361,98 @@ type AcquireRequest struct {
 	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
 
+// BatchAcquire As `/v1/locks/{name}/acquire`, without waiting.
+type BatchAcquire struct {
+	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	//
+	// Example: 3
+	Capacity  *Capacity           `json:"capacity,omitempty"`
+	GraceMs   *int64              `json:"grace_ms,omitempty"`
+	Holder    string              `json:"holder"`
+	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
+	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode *Mode `json:"mode,omitempty"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name  LockName       `json:"name"`
+	Op    BatchAcquireOp `json:"op"`
+	TTLMs *int64         `json:"ttl_ms,omitempty"`
+}
+
+// BatchAcquireOp defines model for BatchAcquire.Op.
+type BatchAcquireOp string
+
+// BatchAnswer defines model for BatchAnswer.
+type BatchAnswer struct {
+	// Results As many as there were items, in their order.
+	Results []BatchResult `json:"results"`
+}
+
+// BatchItem What the call of its own has in its address and its body, in one object.
+type BatchItem = any
+
+// BatchRelease As `/v1/locks/{name}/release`.
+type BatchRelease struct {
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name LockName       `json:"name"`
+	Op   BatchReleaseOp `json:"op"`
+}
+
+// BatchReleaseOp defines model for BatchRelease.Op.
+type BatchReleaseOp string
+
+// BatchRenew As `/v1/locks/{name}/renew`.
+type BatchRenew struct {
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name  LockName     `json:"name"`
+	Op    BatchRenewOp `json:"op"`
+	TTLMs *int64       `json:"ttl_ms,omitempty"`
+}
+
+// BatchRenewOp defines model for BatchRenew.Op.
+type BatchRenewOp string
+
+// BatchRequest defines model for BatchRequest.
+type BatchRequest struct {
+	Items []BatchItem `json:"items"`
+}
+
+// BatchResult defines model for BatchResult.
+type BatchResult struct {
+	Lease *Lease `json:"lease,omitempty"`
+
+	// Problem RFC 9457. Members from `pointer` on are there where the code calls for them.
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Status What the call of its own would be answered with; 201, 200 or 204 if it was done.
+	//
+	// Example: 201
+	Status int `json:"status"`
+}
+
 // Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
 //
 // Example: 3
@@ -343,7 +480,7 @@ type Capacity = int
 // | `no_route` | 404 | there is nothing at this address |
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-// | `body_too_large` | 413 | more than 16 KiB |
+// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
 // | `unsupported_media_type` | 415 | the body is not `application/json` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
 // | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -527,6 +664,11 @@ type Lock struct {
 	Waiters int `json:"waiters"`
 }
 
+// LockName A lock's name. A colon separates levels.
+//
+// Example: jobs:nightly
+type LockName = string
+
 // LockPage defines model for LockPage.
 type LockPage struct {
 	Locks []Lock `json:"locks"`
@@ -571,7 +713,7 @@ type Problem struct {
 	// | `no_route` | 404 | there is nothing at this address |
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-	// | `body_too_large` | 413 | more than 16 KiB |
+	// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
 	// | `unsupported_media_type` | 415 | the body is not `application/json` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |
 	// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -872,6 +1014,9 @@ type GetLockParams struct {
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
+// BatchJSONRequestBody defines body for Batch for application/json ContentType.
+type BatchJSONRequestBody = BatchRequest
+
 // WriteFencedJSONRequestBody defines body for WriteFenced for application/json ContentType.
 type WriteFencedJSONRequestBody = FencedWrite
 
@@ -987,6 +1132,40 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BatchWithBody Many calls in one
+	//
+	// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+	// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+	// one lock are done in the order in which they are given.
+	//
+	// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+	// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+	// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+	//
+	// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/batch (the `Batch` operationId).
+	BatchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Batch Many calls in one
+	//
+	// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+	// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+	// one lock are done in the order in which they are given.
+	//
+	// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+	// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+	// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+	//
+	// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/batch (the `Batch` operationId).
+	Batch(ctx context.Context, body BatchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEvents List what happened
 	//
@@ -1246,6 +1425,60 @@ func (c *Client) OpenapiYAML(ctx context.Context, reqEditors ...RequestEditorFn)
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadyzRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BatchWithBody Many calls in one
+//
+// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+// one lock are done in the order in which they are given.
+//
+// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+//
+// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/batch (the `Batch` operationId).
+func (c *Client) BatchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBatchRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Batch Many calls in one
+//
+// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+// one lock are done in the order in which they are given.
+//
+// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+//
+// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/batch (the `Batch` operationId).
+func (c *Client) Batch(ctx context.Context, body BatchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBatchRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -1753,6 +1986,46 @@ func NewReadyzRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewBatchRequest calls the generic Batch builder with application/json body
+func NewBatchRequest(server string, body BatchJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBatchRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewBatchRequestWithBody constructs an http.Request for the Batch method, with any body, and a specified content type
+func NewBatchRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/batch")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -2576,6 +2849,40 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	ReadyzWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyzResponse, error)
 
+	// BatchWithBodyWithResponse Many calls in one
+	//
+	// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+	// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+	// one lock are done in the order in which they are given.
+	//
+	// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+	// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+	// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+	//
+	// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/batch (the `Batch` operationId).
+	BatchWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BatchResponse, error)
+
+	// BatchWithResponse Many calls in one
+	//
+	// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+	// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+	// one lock are done in the order in which they are given.
+	//
+	// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+	// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+	// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+	//
+	// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/batch (the `Batch` operationId).
+	BatchWithResponse(ctx context.Context, body BatchJSONRequestBody, reqEditors ...RequestEditorFn) (*BatchResponse, error)
+
 	// ListEventsWithResponse List what happened
 	//
 	// Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
@@ -3050,6 +3357,124 @@ func (r ReadyzResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReadyzResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// BatchResponse401Headers the declared response headers of an HTTP 401 response for Batch
+type BatchResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// BatchResponse429Headers the declared response headers of an HTTP 429 response for Batch
+type BatchResponse429Headers struct {
+	RetryAfter *int
+}
+
+// BatchResponse503Headers the declared response headers of an HTTP 503 response for Batch
+type BatchResponse503Headers struct {
+	RetryAfter *int
+}
+
+type BatchResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BatchAnswer
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *BodyTooLarge
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationProblemJSON500 *Internal
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Unavailable
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *BatchResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *BatchResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *BatchResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r BatchResponse) GetJSON200() *BatchAnswer {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON400() *BadRequest {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON401() *Unauthorized {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON413() *BodyTooLarge {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON429() *TooManyRequests {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON500() *Internal {
+	return r.ApplicationProblemJSON500
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON503() *Unavailable {
+	return r.ApplicationProblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r BatchResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BatchResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BatchResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BatchResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -4597,6 +5022,52 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 	return ParseReadyzResponse(rsp)
 }
 
+// BatchWithBodyWithResponse Many calls in one
+//
+// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+// one lock are done in the order in which they are given.
+//
+// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+//
+// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/batch (the `Batch` operationId).
+func (c *ClientWithResponses) BatchWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BatchResponse, error) {
+	rsp, err := c.BatchWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBatchResponse(rsp)
+}
+
+// BatchWithResponse Many calls in one
+//
+// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+// one lock are done in the order in which they are given.
+//
+// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+//
+// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/batch (the `Batch` operationId).
+func (c *ClientWithResponses) BatchWithResponse(ctx context.Context, body BatchJSONRequestBody, reqEditors ...RequestEditorFn) (*BatchResponse, error) {
+	rsp, err := c.Batch(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBatchResponse(rsp)
+}
+
 // ListEventsWithResponse List what happened
 //
 // Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
@@ -5141,6 +5612,121 @@ func ParseReadyzResponse(rsp *http.Response) (*ReadyzResponse, error) {
 	switch {
 	case rsp.StatusCode == 503:
 		var headers ReadyzResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseBatchResponse parses an HTTP response from a BatchWithResponse call
+func ParseBatchResponse(rsp *http.Response) (*BatchResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BatchResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BatchAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest BodyTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers BatchResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers BatchResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers BatchResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

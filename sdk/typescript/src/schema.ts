@@ -123,6 +123,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Many calls in one
+         * @description Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
+         *     `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
+         *     one lock are done in the order in which they are given.
+         *
+         *     `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
+         *     `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
+         *     Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+         *
+         *     The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+         */
+        post: operations["batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/locks/{name}": {
         parameters: {
             query?: never;
@@ -401,6 +429,11 @@ export interface components {
          */
         Token: number;
         /**
+         * @description A lock's name. A colon separates levels.
+         * @example jobs:nightly
+         */
+        LockName: string;
+        /**
          * @description `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
          *     shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
          * @enum {string}
@@ -496,6 +529,70 @@ export interface components {
             acquired_at?: string;
             /** @description Why, for the ousted holder and for the events. */
             reason: string;
+        };
+        BatchRequest: {
+            items: components["schemas"]["BatchItem"][];
+        };
+        /** @description What the call of its own has in its address and its body, in one object. */
+        BatchItem: components["schemas"]["BatchAcquire"] | components["schemas"]["BatchRenew"] | components["schemas"]["BatchRelease"];
+        /** @description As `/v1/locks/{name}/acquire`, without waiting. */
+        BatchAcquire: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "acquire";
+            name: components["schemas"]["LockName"];
+            /** Format: uuid */
+            lease_id?: string;
+            holder: string;
+            mode?: components["schemas"]["Mode"];
+            capacity?: components["schemas"]["Capacity"];
+            /** Format: int64 */
+            ttl_ms?: number;
+            /** Format: int64 */
+            grace_ms?: number;
+            /** Format: int64 */
+            max_hold_ms?: number;
+            metadata?: components["schemas"]["Metadata"];
+        };
+        /** @description As `/v1/locks/{name}/renew`. */
+        BatchRenew: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "renew";
+            name: components["schemas"]["LockName"];
+            /** Format: uuid */
+            lease_id: string;
+            /** Format: int64 */
+            ttl_ms?: number;
+            metadata?: components["schemas"]["Metadata"];
+        };
+        /** @description As `/v1/locks/{name}/release`. */
+        BatchRelease: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "release";
+            name: components["schemas"]["LockName"];
+            /** Format: uuid */
+            lease_id: string;
+        };
+        BatchAnswer: {
+            /** @description As many as there were items, in their order. */
+            results: components["schemas"]["BatchResult"][];
+        };
+        BatchResult: {
+            /**
+             * @description What the call of its own would be answered with; 201, 200 or 204 if it was done.
+             * @example 201
+             */
+            status: number;
+            lease?: components["schemas"]["Lease"];
+            problem?: components["schemas"]["Problem"];
         };
         Lease: {
             name: string;
@@ -749,7 +846,7 @@ export interface components {
          *     | `no_route` | 404 | there is nothing at this address |
          *     | `method_not_allowed` | 405 | see `Allow` |
          *     | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-         *     | `body_too_large` | 413 | more than 16 KiB |
+         *     | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
          *     | `unsupported_media_type` | 415 | the body is not `application/json` |
          *     | `unavailable` | 503 | not now, and nothing was changed; try again |
          *     | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -861,7 +958,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `body_too_large`: more than 16 KiB. */
+        /** @description `body_too_large`: more than 16 KiB, or 1 MiB for a batch. */
         BodyTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -1141,6 +1238,38 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BatchRequest"];
+            };
+        };
+        responses: {
+            /** @description What came of each item. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];

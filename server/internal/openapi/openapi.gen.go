@@ -15,6 +15,51 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for BatchAcquireOp.
+const (
+	Acquire BatchAcquireOp = "acquire"
+)
+
+// Valid indicates whether the value is a known member of the BatchAcquireOp enum.
+func (e BatchAcquireOp) Valid() bool {
+	switch e {
+	case Acquire:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BatchReleaseOp.
+const (
+	Release BatchReleaseOp = "release"
+)
+
+// Valid indicates whether the value is a known member of the BatchReleaseOp enum.
+func (e BatchReleaseOp) Valid() bool {
+	switch e {
+	case Release:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BatchRenewOp.
+const (
+	Renew BatchRenewOp = "renew"
+)
+
+// Valid indicates whether the value is a known member of the BatchRenewOp enum.
+func (e BatchRenewOp) Valid() bool {
+	switch e {
+	case Renew:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Code.
 const (
 	CodeBodyTooLarge         Code = "body_too_large"
@@ -311,6 +356,98 @@ type AcquireRequest struct {
 	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
 
+// BatchAcquire As `/v1/locks/{name}/acquire`, without waiting.
+type BatchAcquire struct {
+	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	//
+	// Example: 3
+	Capacity  *Capacity           `json:"capacity,omitempty"`
+	GraceMs   *int64              `json:"grace_ms,omitempty"`
+	Holder    string              `json:"holder"`
+	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
+	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode *Mode `json:"mode,omitempty"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name  LockName       `json:"name"`
+	Op    BatchAcquireOp `json:"op"`
+	TTLMs *int64         `json:"ttl_ms,omitempty"`
+}
+
+// BatchAcquireOp defines model for BatchAcquire.Op.
+type BatchAcquireOp string
+
+// BatchAnswer defines model for BatchAnswer.
+type BatchAnswer struct {
+	// Results As many as there were items, in their order.
+	Results []BatchResult `json:"results"`
+}
+
+// BatchItem What the call of its own has in its address and its body, in one object.
+type BatchItem = any
+
+// BatchRelease As `/v1/locks/{name}/release`.
+type BatchRelease struct {
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name LockName       `json:"name"`
+	Op   BatchReleaseOp `json:"op"`
+}
+
+// BatchReleaseOp defines model for BatchRelease.Op.
+type BatchReleaseOp string
+
+// BatchRenew As `/v1/locks/{name}/renew`.
+type BatchRenew struct {
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name  LockName     `json:"name"`
+	Op    BatchRenewOp `json:"op"`
+	TTLMs *int64       `json:"ttl_ms,omitempty"`
+}
+
+// BatchRenewOp defines model for BatchRenew.Op.
+type BatchRenewOp string
+
+// BatchRequest defines model for BatchRequest.
+type BatchRequest struct {
+	Items []BatchItem `json:"items"`
+}
+
+// BatchResult defines model for BatchResult.
+type BatchResult struct {
+	Lease *Lease `json:"lease,omitempty"`
+
+	// Problem RFC 9457. Members from `pointer` on are there where the code calls for them.
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Status What the call of its own would be answered with; 201, 200 or 204 if it was done.
+	//
+	// Example: 201
+	Status int `json:"status"`
+}
+
 // Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
 //
 // Example: 3
@@ -338,7 +475,7 @@ type Capacity = int
 // | `no_route` | 404 | there is nothing at this address |
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-// | `body_too_large` | 413 | more than 16 KiB |
+// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
 // | `unsupported_media_type` | 415 | the body is not `application/json` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
 // | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -522,6 +659,11 @@ type Lock struct {
 	Waiters int `json:"waiters"`
 }
 
+// LockName A lock's name. A colon separates levels.
+//
+// Example: jobs:nightly
+type LockName = string
+
 // LockPage defines model for LockPage.
 type LockPage struct {
 	Locks []Lock `json:"locks"`
@@ -566,7 +708,7 @@ type Problem struct {
 	// | `no_route` | 404 | there is nothing at this address |
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-	// | `body_too_large` | 413 | more than 16 KiB |
+	// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
 	// | `unsupported_media_type` | 415 | the body is not `application/json` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |
 	// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -867,6 +1009,9 @@ type GetLockParams struct {
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
+// BatchJSONRequestBody defines body for Batch for application/json ContentType.
+type BatchJSONRequestBody = BatchRequest
+
 // WriteFencedJSONRequestBody defines body for WriteFenced for application/json ContentType.
 type WriteFencedJSONRequestBody = FencedWrite
 
@@ -899,6 +1044,9 @@ type ServerInterface interface {
 	// Readyz Whether to send requests here
 	// (GET /readyz)
 	Readyz(w http.ResponseWriter, r *http.Request)
+	// Batch Many calls in one
+	// (POST /v1/batch)
+	Batch(w http.ResponseWriter, r *http.Request)
 	// ListEvents List what happened
 	// (GET /v1/events)
 	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
@@ -965,6 +1113,12 @@ func (_ Unimplemented) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
 // Readyz Whether to send requests here
 // (GET /readyz)
 func (_ Unimplemented) Readyz(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// Batch Many calls in one
+// (POST /v1/batch)
+func (_ Unimplemented) Batch(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1102,6 +1256,20 @@ func (siw *ServerInterfaceWrapper) Readyz(w http.ResponseWriter, r *http.Request
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.Readyz(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// Batch operation middleware
+func (siw *ServerInterfaceWrapper) Batch(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Batch(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1758,6 +1926,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/locks/{name}/revoke", wrapper.RevokeLock)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/batch", wrapper.Batch)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/locks/{name}", wrapper.GetLock)

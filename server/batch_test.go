@@ -1,0 +1,131 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+const (
+	acquireItem = `{"op": "acquire", "name": "a", "holder": "h"}`
+	releaseItem = `{"op": "release", "name": "a", ` + `"lease_id": "` + leaseID + `"}`
+)
+
+// batchOf returns the body of a batch of those items.
+func batchOf(items ...string) string { return `{"items": [` + strings.Join(items, ", ") + `]}` }
+
+// batch sends the items and returns what was told of each.
+func (s site) batch(items ...string) []result {
+	s.t.Helper()
+	got := s.post(batchPath, batchOf(items...))
+	got.want(s.t, http.StatusOK, nil)
+	return resultsOf(s.t, got.text)
+}
+
+func TestABatchIsPassedOnWholeAndInOrder(t *testing.T) {
+	t.Parallel()
+	id := lock.LeaseID(uuid.MustParse(leaseID))
+	var got []lock.Command
+	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
+		got = items
+		return lock.OneByOne(t.Context(), &fake{}, items)
+	}}})
+	s.batch(
+		`{"op": "acquire", "name": "jobs:nightly", "lease_id": "`+leaseID+`", "holder": "<é>", "mode": "permit", "capacity": 3, "ttl_ms": 20000,
+			"grace_ms": 2000, "max_hold_ms": 3600000, "metadata": {"host": "db-3", "none": null}}`,
+		`{"name": "b", "lease_id": "`+leaseID+`", "metadata": {}, "ttl_ms": 60000, "op": "renew"}`,
+		releaseItem, `{"op": "renew", "name": "c", "lease_id": "`+leaseID+`"}`, acquireItem,
+	)
+	want := []lock.Command{
+		lock.Acquire{Name: "jobs:nightly", LeaseID: id, Holder: "<é>", Mode: lock.Permit, Capacity: 3, TTL: 20 * time.Second,
+			Grace: 2 * time.Second, MaxHold: time.Hour, Metadata: []byte(`{"host": "db-3", "none": null}`)},
+		lock.Renew{Name: "b", LeaseID: id, TTL: time.Minute, Metadata: []byte(`{}`)},
+		lock.Release{Name: "a", LeaseID: id}, lock.Renew{Name: "c", LeaseID: id}, lock.Acquire{Name: "a", Holder: "h"},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(lock.Acquire{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAnItemIsAnsweredAsItsCallIs sends each alone, too.
+func TestAnItemIsAnsweredAsItsCallIs(t *testing.T) {
+	t.Parallel()
+	replayed := false
+	var refused error
+	f := &fake{
+		acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+			g := grantOf(a)
+			g.Replayed, g.Until = replayed, instant
+			return g, refused
+		},
+		renew:   func(lock.Renew) (lock.Grant, error) { return lock.Grant{}, refused },
+		release: func(lock.Release) error { return refused },
+	}
+	s := serve(t, server.Options{Locks: f})
+	check := func(path, item, body string) {
+		t.Helper()
+		alone, result := s.post(path, body), s.batch(item)[0]
+		told := result.Lease
+		if result.Problem != nil {
+			told = result.Problem
+			delete(told, "request_id")
+			delete(alone.body, "request_id")
+		}
+		if diff := cmp.Diff(alone.body, told); result.Status != alone.StatusCode || diff != "" {
+			t.Errorf("%s: %d alone, %d in a batch: %s", item, alone.StatusCode, result.Status, diff)
+		}
+	}
+	for range 2 {
+		check("/v1/locks/a/acquire", acquireItem, `{"holder": "h"}`)
+		replayed = true
+	}
+	check("/v1/locks/a/release", releaseItem, oneID)
+	for _, refused = range []error{
+		&lock.Error{Code: lock.ErrHeld, Detail: "Somebody else has it, try later.", Holder: "w", RetryAfter: time.Second + 1, Newest: 3, Ahead: 2},
+		&lock.Error{Code: lock.ErrLeaseLost, Detail: "It was revoked, stop the work.", Ended: lock.Revoked, EndedAt: instant, Token: 7, Reason: "r"},
+		&lock.Error{Code: lock.ErrRateLimited}, lock.ErrUnavailable, lock.ErrUnknownOutcome, lock.ErrNameNotAllowed, fmt.Errorf("a fault with a secret"),
+	} {
+		check("/v1/locks/a/acquire", acquireItem, `{"holder": "h"}`)
+		check("/v1/locks/a/renew", strings.Replace(releaseItem, "release", "renew", 1), oneID)
+		check("/v1/locks/a/release", releaseItem, oneID)
+	}
+}
+
+func TestABatchWaitsNoLongerThanACall(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{RequestTimeout: time.Millisecond, Locks: &fake{batch: func(ctx context.Context, items []lock.Command) []lock.Result {
+		<-ctx.Done()
+		return lock.RefuseAll(len(items), lock.ErrUnknownOutcome)
+	}}})
+	for _, r := range s.batch(acquireItem, releaseItem) {
+		if r.Status != http.StatusServiceUnavailable || r.Problem["code"] != "unknown_outcome" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestABatchIsLoggedOnce: a thousand refusals with the same reason are a line.
+func TestABatchIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
+		results := lock.RefuseAll(len(items), &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("the disk is full")})
+		results[1].Err = fmt.Errorf("a fault")
+		return results
+	}}})
+	s.batch(acquireItem, acquireItem, releaseItem, acquireItem)
+	for text, want := range map[string]int{`"msg":"request"`: 1, `"msg":"refused"`: 2, "the disk is full": 1, "a fault": 1, leaseID: 0} {
+		if n := strings.Count(s.log.String(), text); n != want {
+			t.Errorf("%s is in the log %d times, want %d:\n%s", text, n, want, s.log)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+)
+
+const batchPath = "/v1/batch"
+
+// A result is one of a batch's, as it was answered.
+type result struct {
+	Status  int            `json:"status"`
+	Lease   map[string]any `json:"lease"`
+	Problem map[string]any `json:"problem"`
+}
+
+// resultsOf returns what the answer to a batch tells of its items.
+func resultsOf(t testing.TB, text string) []result {
+	t.Helper()
+	var in struct{ Results []result }
+	if err := json.Unmarshal([]byte(text), &in); err != nil {
+		t.Fatalf("%v: %.300s", err, text)
+	}
+	return in.Results
+}
+
+// checkResults holds for results that go with their items, each of which would have
+// been answered so by itself. It returns the batch without what was refused for not
+// being an item: what is left must be described.
+func (c contract) checkResults(sent []byte, answer *http.Response, got []byte) []byte {
+	c.t.Helper()
+	var asked struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(sent, &asked); err != nil {
+		c.t.Fatalf("accepted %.300q: %v", sent, err)
+	}
+	results := resultsOf(c.t, string(got))
+	if len(results) != len(asked.Items) {
+		c.t.Fatalf("%d results of %d items", len(results), len(asked.Items))
+	}
+	var described []json.RawMessage
+	for i, r := range results {
+		c.checkResult(r, answer.Header.Get("X-Request-Id"))
+		if r.Status != http.StatusBadRequest && r.Status != http.StatusRequestEntityTooLarge {
+			described = append(described, asked.Items[i])
+		}
+	}
+	if described == nil {
+		described = []json.RawMessage{[]byte(`{"op": "release", "name": "a", ` + oneID[1:])}
+	}
+	asked.Items = described
+	text, err := json.Marshal(asked)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return text
+}
+
+func (c contract) checkResult(r result, requestID string) {
+	c.t.Helper()
+	refused := r.Status >= http.StatusBadRequest
+	if refused != (r.Problem != nil) || (r.Lease != nil) != (r.Status == http.StatusOK || r.Status == http.StatusCreated) {
+		c.t.Errorf("%d with the lease %v and the problem %v", r.Status, r.Lease, r.Problem)
+	}
+	if !refused {
+		return
+	}
+	if p := r.Problem; p["status"] != float64(r.Status) || p["title"] != http.StatusText(r.Status) || p["request_id"] != requestID {
+		c.t.Errorf("%d with problem %v", r.Status, p)
+	}
+	checkDetail(c.t, r.Problem["detail"])
+	late := r.Status == http.StatusServiceUnavailable || r.Status == http.StatusTooManyRequests
+	if late && r.Problem["retry_after_ms"] == nil {
+		c.t.Errorf("%d without retry_after_ms: %v", r.Status, r.Problem)
+	}
+}

@@ -1,0 +1,81 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// TestABatchIsOneTransaction where there is one group; else it is one in each.
+func TestABatchIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	for _, groups := range []int{1, 4} {
+		url := pgtest.URL(t)
+		s := openWith(t, url, store.Options{Groups: groups})
+		items := make([]lock.Command, lock.MaxBatch)
+		for i := range items {
+			items[i] = acquire(fmt.Sprintf("jobs:%d", i))
+		}
+		for i, r := range s.Batch(t.Context(), items) {
+			if r.Err != nil {
+				t.Fatalf("item %d: %v", i, r.Err)
+			}
+		}
+		if n := number(t, connect(t, url), "select count(distinct xmin::text) from paddock.locks"); n != int64(groups) {
+			t.Errorf("in %d groups a batch took %d transactions", groups, n)
+		}
+	}
+}
+
+// TestOneStuckItemIsItsOwn: the row of one name is kept locked outside. The other
+// items are done, and when the context ends that one alone has no answer.
+func TestOneStuckItemIsItsOwn(t *testing.T) {
+	t.Parallel()
+	s, outside := stuck(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	held := mustAcquire(t, s, acquire("held"))
+	answered := make(chan []lock.Result, 1)
+	go func() {
+		answered <- s.Batch(ctx, []lock.Command{
+			acquire("a"), acquire("stuck"), acquire("held"), lock.Release{Name: "held", LeaseID: held.ID}, acquire("held"), acquire("a/b"),
+		})
+	}()
+	until(t, "the others are done", func() bool { return len(eventsOf(t, s, "a")) == 1 && len(eventsOf(t, s, "held")) == 3 })
+	select {
+	case results := <-answered:
+		t.Fatalf("answered before all was decided: %+v", results)
+	default:
+	}
+	cancel()
+	results := <-answered
+	for i, want := range []error{nil, nil, lock.ErrHeld, nil, nil, lock.ErrInvalid} {
+		if i != 1 && !errors.Is(results[i].Err, want) {
+			t.Errorf("item %d: %v, want %v", i, results[i].Err, want)
+		}
+	}
+	left := results[1].Err
+	if !errors.Is(left, lock.ErrUnavailable) && !errors.Is(left, lock.ErrUnknownOutcome) {
+		t.Errorf("the stuck item: %v", left)
+	}
+	exec(t, outside, "commit")
+	if events := eventsOf(t, s, "stuck"); errors.Is(left, lock.ErrUnavailable) && len(events) != 2 {
+		t.Errorf("the stuck item was done, though its caller was told that it was not: %+v", events)
+	}
+}
+
+func TestAClosedStoreDoesNoItem(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.URL(t))
+	s.Close()
+	for i, r := range s.Batch(t.Context(), []lock.Command{acquire("a"), lock.Revoke{}}) {
+		if want := []error{lock.ErrUnavailable, lock.ErrInvalid}[i]; !errors.Is(r.Err, want) {
+			t.Errorf("item %d: %v, want %v", i, r.Err, want)
+		}
+	}
+}

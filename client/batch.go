@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -20,109 +21,83 @@ func (c *Client) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 	if err := lock.CheckBatch(len(items)); err != nil {
 		return lock.RefuseAll(len(items), err)
 	}
-	results := make([]lock.Result, len(items))
-	var sent []sentItem
+	results, places, b := make([]lock.Result, len(items)), make([]int, 0, len(items)), newBundle(len(items))
 	for i, item := range items {
-		out, err := itemTo(item)
-		if out.place = i; err != nil {
+		item, err := carried(item)
+		if err != nil {
 			results[i].Err = err
 			continue
 		}
-		sent = append(sent, out)
+		b.add(item)
+		places = append(places, i)
 	}
-	if len(sent) > 0 {
-		c.sendBatch(ctx, sent, results)
+	if len(places) == 0 {
+		return results
+	}
+	got, err := c.post(ctx, bytes.NewReader(b.close()), func() []lock.Command { return b.items })
+	for i, place := range places {
+		if err != nil {
+			results[place].Err = ownOf(err)
+		} else {
+			results[place] = got.value[i]
+		}
 	}
 	return results
 }
 
-// A sentItem is an item on its way.
-type sentItem struct {
-	place int    // in the batch
-	op    string // of openapi.yaml
-	body  any    // of a type of openapi.yaml
-	name  string
-	id    lock.LeaseID
-}
-
-// itemTo returns the item as it travels, or why it cannot.
-func itemTo(item lock.Command) (sentItem, error) {
+// carried returns the item as it travels, with a LeaseID, or why it cannot.
+func carried(item lock.Command) (lock.Command, error) {
 	if err := lock.CheckItem(item); err != nil {
-		return sentItem{}, err
+		return nil, err
 	}
 	switch c := item.(type) {
 	case lock.Acquire:
 		if c.LeaseID == (lock.LeaseID{}) {
 			c.LeaseID = lock.LeaseID(uuid.New())
 		}
-		a := acquireTo(c)
-		return sentItem{op: string(openapi.Acquire), name: c.Name, id: c.LeaseID, body: openapi.BatchAcquire{
-			Op: openapi.Acquire, Name: c.Name, LeaseID: a.LeaseID, Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity,
-			TTLMs: a.TTLMs, GraceMs: a.GraceMs, MaxHoldMs: a.MaxHoldMs, Metadata: a.Metadata,
-		}}, carries(c)
+		return c, carries(c)
 	case lock.Renew:
-		return sentItem{op: string(openapi.Renew), name: c.Name, id: c.LeaseID, body: openapi.BatchRenew{
-			Op: openapi.Renew, Name: c.Name, LeaseID: uuid.UUID(c.LeaseID), TTLMs: toMs(c.TTL), Metadata: c.Metadata,
-		}}, cmp.Or(lock.CheckName(c.Name), carriesMetadata(c.Metadata))
-	case lock.Release:
-		return sentItem{op: string(openapi.Release), name: c.Name, id: c.LeaseID, body: openapi.BatchRelease{
-			Op: openapi.Release, Name: c.Name, LeaseID: uuid.UUID(c.LeaseID),
-		}}, lock.CheckName(c.Name)
+		return c, cmp.Or(lock.CheckName(c.Name), carriesMetadata(c.Metadata))
 	}
-	return sentItem{}, nil
+	return item, lock.CheckName(item.Names()[0])
 }
 
-// sendBatch sends the items and puts what came of them into the results.
-func (c *Client) sendBatch(ctx context.Context, items []sentItem, results []lock.Result) {
-	body := openapi.BatchRequest{Items: make([]openapi.BatchItem, len(items))}
-	for i, item := range items {
-		body.Items[i] = item.body
+// A bundle is a batch that is written. Make one with newBundle.
+type bundle struct {
+	items []lock.Command
+	text  []byte
+}
+
+// newBundle returns an empty bundle for about that many items.
+func newBundle(items int) *bundle {
+	return &bundle{
+		items: make([]lock.Command, 0, items),
+		text:  append(make([]byte, 0, 256*(items+1)), `{"items":[`...),
 	}
-	got, err := call[openapi.BatchAnswer]{
-		changes: true, body: body, limit: maxMany, success: []int{http.StatusOK}, answers: isBatch(items),
+}
+
+// add writes an item.
+func (b *bundle) add(item lock.Command) {
+	if len(b.items) > 0 {
+		b.text = append(b.text, ',')
+	}
+	b.items, b.text = append(b.items, item), appendItem(b.text, item)
+}
+
+// close ends the text and returns it.
+func (b *bundle) close() []byte {
+	b.text = append(b.text, "]}"...)
+	return b.text
+}
+
+// post sends a batch of the items that there are once it is sent. The error is that of the
+// batch as a whole.
+func (c *Client) post(ctx context.Context, body io.Reader, items func() []lock.Command, edit ...openapi.RequestEditorFn) (answer[[]lock.Result], error) {
+	return call[[]lock.Result]{
+		changes: true, body: body, limit: maxMany, success: []int{http.StatusOK},
+		parse: func(text []byte, sent time.Time) ([]lock.Result, error) { return resultsFrom(text, items(), sent) },
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
-			return c.api.BatchWithBody(ctx, contentJSON, body)
+			return c.api.BatchWithBody(ctx, contentJSON, body, edit...)
 		},
 	}.do(ctx)
-	for i, item := range items {
-		if err != nil {
-			results[item.place].Err = err
-			continue
-		}
-		results[item.place] = item.result(got.sent, got.value.Results[i])
-	}
-}
-
-// isBatch returns whether an answer tells what came of those items.
-func isBatch(items []sentItem) func(openapi.BatchAnswer) bool {
-	return func(b openapi.BatchAnswer) bool {
-		for i, r := range b.Results {
-			if i == len(items) || !items[i].isAnswered(r) {
-				return false
-			}
-		}
-		return len(b.Results) == len(items)
-	}
-}
-
-func (s sentItem) isAnswered(r openapi.BatchResult) bool {
-	switch {
-	case r.Status >= http.StatusBadRequest:
-		return r.Problem != nil && r.Problem.Code != ""
-	case s.op == string(openapi.Release):
-		return r.Status == http.StatusNoContent
-	}
-	return r.Lease != nil && isLease(s.name, s.id)(*r.Lease)
-}
-
-func (s sentItem) result(sent time.Time, r openapi.BatchResult) lock.Result {
-	switch {
-	case r.Problem != nil:
-		return lock.Result{Err: problemFrom(*r.Problem, &http.Response{StatusCode: r.Status})}
-	case r.Lease != nil:
-		g := grantFrom(answer[openapi.Lease]{sent: sent, value: *r.Lease})
-		g.Replayed = s.op == string(openapi.Acquire) && r.Status == http.StatusOK
-		return lock.Result{Grant: g}
-	}
-	return lock.Result{}
 }

@@ -33,17 +33,19 @@ type call[T any] struct {
 	// changes is whether the request may change something: then a lost answer
 	// leaves open what was done.
 	changes bool
-	body    any // sent as JSON; nil for none
+	body    any // sent as JSON; nil for none; an io.Reader as it is
 	send    func(ctx context.Context, body io.Reader) (*http.Response, error)
 	success []int        // the statuses of success
 	limit   int64        // the greatest size of the answer, in bytes
 	answers func(T) bool // whether this is the answer to that request
+	// parse takes the answer to what was sent at that instant in, in place of answers; nil for the usual way.
+	parse func(text []byte, sent time.Time) (T, error)
 }
 
-// An answer is what a call that succeeded brought back.
+// An answer is what a call brought back.
 type answer[T any] struct {
 	sent   time.Time // before anything of the request was sent
-	status int
+	status int       // zero if no whole answer came
 	value  T
 }
 
@@ -67,22 +69,25 @@ func (c call[T]) do(ctx context.Context) (answer[T], error) {
 		return answer[T]{}, lost(c.changes, way, err)
 	}
 	if !slices.Contains(c.success, res.StatusCode) {
-		return answer[T]{}, refusal(c.changes, res, text)
+		return answer[T]{status: res.StatusCode}, refusal(c.changes, res, text)
 	}
-	value, err := c.decode(res, text)
+	value, err := c.decode(res, text, sent)
 	if err != nil {
-		return answer[T]{}, foreign(c.changes, res, err)
+		return answer[T]{status: res.StatusCode}, foreign(c.changes, res, err)
 	}
 	return answer[T]{sent: sent, status: res.StatusCode, value: value}, nil
 }
 
-func (c call[T]) decode(res *http.Response, text []byte) (T, error) {
+func (c call[T]) decode(res *http.Response, text []byte, sent time.Time) (T, error) {
 	var value T
 	if res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
 		return value, nil
 	}
 	if mediaType(res) != contentJSON {
 		return value, errors.New("the answer is not JSON")
+	}
+	if c.parse != nil {
+		return c.parse(text, sent)
 	}
 	if err := json.Unmarshal(text, &value); err != nil {
 		return value, err
@@ -96,8 +101,11 @@ func (c call[T]) decode(res *http.Response, text []byte) (T, error) {
 // encode returns v as JSON in which < > & are themselves: written as \u003c they
 // would make metadata longer than its sender counted.
 func encode(v any) (io.Reader, error) {
-	if v == nil {
+	switch v := v.(type) {
+	case nil:
 		return nil, nil
+	case io.Reader:
+		return v, nil
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -110,11 +118,12 @@ func encode(v any) (io.Reader, error) {
 
 func read(res *http.Response, limit int64) (_ []byte, err error) {
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
-	if err == nil && int64(len(text)) > limit {
+	text := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, 0), limit)+bytes.MinRead))
+	_, err = text.ReadFrom(io.LimitReader(res.Body, limit+1))
+	if err == nil && int64(text.Len()) > limit {
 		err = fmt.Errorf("the answer has more than %d bytes", limit)
 	}
-	return text, err
+	return text.Bytes(), err
 }
 
 // mediaType returns the answer's content type without its parameters, empty if

@@ -33,11 +33,16 @@ type Options struct {
 	// and its CheckRedirect is not asked: see the package's comment. Calls that wait are cut short by a Timeout of its own, or
 	// its Transport's, unless that is longer than their wait.
 	HTTP *http.Client
+	// NoCoalesce has each call be a request of its own. Otherwise acquires that do not
+	// wait, renewals and releases that come while others are under way share requests, as
+	// the package's comment says.
+	NoCoalesce bool
 }
 
 // A Client is a lock.Service over HTTP. It is safe for concurrent use.
 type Client struct {
-	api *openapi.Client
+	api    *openapi.Client
+	shared *coalescer // nil if no call shares a request
 }
 
 var _ lock.Service = (*Client)(nil)
@@ -61,7 +66,11 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	return &Client{api: api}, nil
+	c := &Client{api: api}
+	if !o.NoCoalesce {
+		c.shared = newCoalescer(c)
+	}
+	return c, nil
 }
 
 func checkBaseURL(text string) error {

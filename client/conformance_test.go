@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/locktest"
+	"github.com/paddock-lock/paddock/internal/memlock"
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -41,6 +45,33 @@ func served(t *testing.T, databaseURL string) string {
 func TestAClientConforms(t *testing.T) {
 	t.Parallel()
 	c := replica(t, pgtest.URL(t))
+	locktest.Run(t, func(*testing.T) lock.Service { return c })
+}
+
+func TestBatchesOfAClientConform(t *testing.T) {
+	t.Parallel()
+	c := locktest.Batched(replica(t, pgtest.URL(t)))
+	locktest.Run(t, func(*testing.T) lock.Service { return c })
+}
+
+// TestAClientWithAKeyConforms, on the rules alone: for a key that may do everything it
+// makes no difference that there are keys.
+func TestAClientWithAKeyConforms(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	mine, secret, err := access.Issue("ci", access.Admin, nil, time.Time{})
+	if err = errors.Join(err, access.Add(path, mine)); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := access.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	locks := access.Guard(memlock.New().Replica(1), access.Limits{})
+	s := httptest.NewServer(server.New(server.Options{Locks: locks, Keys: keys}))
+	t.Cleanup(s.Close)
+	c := open(t, client.Options{BaseURL: s.URL, Key: secret})
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 

@@ -32,6 +32,31 @@
 // waited sends a release after it and returns when that is answered, or after
 // three seconds.
 //
+// # Sharing requests
+//
+// Acquires that only try, renewals and releases share requests. A call that finds
+// fewer than two requests with such calls under way is a request of its own, at once:
+// nobody waits for company. What comes while there are two gathers, and goes as one batch when
+// either is answered, or after a tenth of a second if neither is. So a process that
+// renews ten thousand leases sends a handful of requests, and the more there is to do, the
+// less each call costs. Calls on one lock that gather keep their order.
+//
+// Each call returns what it would return alone, has its own context, and may be left at
+// any time: one that was left before the sending is not sent, and a request that all
+// have left is given up. But
+//
+//   - a batch is answered when its slowest item is decided. That is mostly when all are.
+//     A lock whose row somebody keeps locked in the database, beside Paddock, holds up the
+//     answers to all that went with it, until the service's time for a request is over;
+//     they are done meanwhile. Bound calls by their contexts.
+//   - one lost answer is many unknown outcomes.
+//   - values of the callers' contexts do not go along with a batch, so a Transport
+//     does not see them.
+//
+// Options.NoCoalesce has each call be a request of its own, as those that wait,
+// revocations, reads and fenced writes always are. So is each call for a minute after
+// the service, or something in front of it, has shown that it knows no batches.
+//
 // # Errors
 //
 // Errors are *[lock.Error] and hold what the server said: errors.Is and errors.As

@@ -26,7 +26,7 @@ type line struct {
 
 func stand(t *testing.T, release http.HandlerFunc) (*line, *client.Client) {
 	t.Helper()
-	l := &line{joined: make(chan struct{}, 1), left: make(chan struct{}, 1), released: make(chan string, 1)}
+	l := &line{joined: make(chan struct{}, 1), left: make(chan struct{}, 1), released: make(chan string, 8)}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

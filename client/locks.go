@@ -36,6 +36,14 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
+	if a.Wait != 0 || a.Keep {
+		return c.acquire(ctx, a)
+	}
+	return c.share(ctx, a)
+}
+
+// acquire sends the call in a request of its own.
+func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	got, err := call[openapi.Lease]{
 		changes: true, body: acquireTo(a), limit: maxAnswer,
 		success: []int{http.StatusCreated, http.StatusOK}, answers: isLease(a.Name, a.LeaseID),
@@ -85,6 +93,11 @@ func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	if err := cmp.Or(lock.CheckName(r.Name), carriesMetadata(r.Metadata)); err != nil {
 		return lock.Grant{}, err
 	}
+	return c.share(ctx, r)
+}
+
+// renew sends the call in a request of its own.
+func (c *Client) renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	got, err := call[openapi.Lease]{
 		changes: true, body: openapi.RenewRequest{LeaseID: uuid.UUID(r.LeaseID), TTLMs: toMs(r.TTL), Metadata: r.Metadata},
 		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLease(r.Name, r.LeaseID),
@@ -104,6 +117,12 @@ func (c *Client) Release(ctx context.Context, r lock.Release) error {
 	if err := lock.CheckName(r.Name); err != nil {
 		return err
 	}
+	_, err := c.share(ctx, r)
+	return err
+}
+
+// release sends the call in a request of its own.
+func (c *Client) release(ctx context.Context, r lock.Release) error {
 	_, err := call[struct{}]{
 		changes: true, body: openapi.ReleaseRequest{LeaseID: uuid.UUID(r.LeaseID)},
 		limit: maxAnswer, success: []int{http.StatusNoContent},

@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	onTheWay    = "The answer was lost on the way. "
 	nothingDone = "Nothing was changed; try again."
 	maybeDone   = "It may or may not have been done; send the same call again to find out, and do not take the lease for lost."
 )
@@ -21,6 +22,11 @@ func unsent(err error) error {
 		Detail: fmt.Sprintf("The request was not sent: %v. %s", err, nothingDone)}
 }
 
+// lostOnTheWay returns the error of a change whose answer did not come in time.
+func lostOnTheWay(err error) error {
+	return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: onTheWay + maybeDone}
+}
+
 // lost returns the error of a call whose answer did not come, or not whole. What
 // err says is left to its Cause: net/http quotes peers, and a peer may echo.
 func lost(changes bool, w *way, err error) error {
@@ -28,7 +34,7 @@ func lost(changes bool, w *way, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	what := "The answer was lost on the way. "
+	what := onTheWay
 	if alert := (*net.OpError)(nil); errors.As(err, &alert) && alert.Op == "remote error" {
 		what = fmt.Sprintf("The service ended the connection: %v. If it asks for a certificate, show one that it trusts. ", alert.Err)
 	}

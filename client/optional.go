@@ -20,17 +20,22 @@ func ifGiven[T comparable](v T) *T {
 	return &v
 }
 
-// toMs returns d in whole milliseconds, rounded towards zero, and nil for zero,
-// which stands for a duration that is not given. What is given is never sent as
-// zero: less than a millisecond is sent as one.
+// toMs returns d in whole milliseconds, and nil for zero, which stands for a
+// duration that is not given.
 func toMs(d time.Duration) *int64 {
-	switch ms := d.Milliseconds(); {
-	case d > 0:
-		return new(max(ms, 1))
-	case d < 0:
-		return new(min(ms, -1))
+	if d == 0 {
+		return nil
 	}
-	return nil
+	return new(wholeMs(d))
+}
+
+// wholeMs returns d, which is not zero, in whole milliseconds, rounded towards zero.
+// It is never zero: less than a millisecond counts as one.
+func wholeMs(d time.Duration) int64 {
+	if d > 0 {
+		return max(d.Milliseconds(), 1)
+	}
+	return min(d.Milliseconds(), -1)
 }
 
 // fromMs returns ms as a duration, cut to those that there can be.

@@ -27,16 +27,27 @@ func refusal(changes bool, res *http.Response, text []byte) error {
 	if p.Code == "" || res.StatusCode >= http.StatusInternalServerError && !p.Code.Valid() {
 		return foreign(changes, res, errors.New("the problem has no code of Paddock's"))
 	}
-	return problemFrom(p, res)
+	return problemFrom(p, res.StatusCode, retryAfter(res))
 }
 
-func problemFrom(p openapi.Problem, res *http.Response) error {
+// itemRefusal returns the error that the problem of an item of a batch stands for.
+func itemRefusal(p openapi.Problem, status int) error {
+	if status >= http.StatusInternalServerError && !p.Code.Valid() {
+		return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: fromMs(given(p.RetryAfterMs)),
+			Detail: fmt.Sprintf("The answer, HTTP %d, is none that is known here. ", status) + maybeDone}
+	}
+	return problemFrom(p, status, 0)
+}
+
+// problemFrom returns the error that a problem stands for, where nothing in it says
+// when to try again with after.
+func problemFrom(p openapi.Problem, status int, after time.Duration) error {
 	return &lock.Error{
 		Code:       lock.Code(p.Code),
-		Detail:     cmp.Or(p.Detail, p.Title, res.Status),
+		Detail:     cmp.Or(p.Detail, p.Title, http.StatusText(status)),
 		Field:      strings.TrimPrefix(given(p.Pointer), "/"),
 		Holder:     given(p.Holder),
-		RetryAfter: cmp.Or(fromMs(given(p.RetryAfterMs)), retryAfter(res)),
+		RetryAfter: cmp.Or(fromMs(given(p.RetryAfterMs)), after),
 		Ahead:      given(p.WaitersAhead),
 		KeptFor:    fromMs(given(p.PlaceKeptMs)),
 		Capacity:   given(p.Capacity),
@@ -46,7 +57,7 @@ func problemFrom(p openapi.Problem, res *http.Response) error {
 		Ended:      lock.KindOf(string(given(p.Ended))),
 		EndedAt:    given(p.EndedAt),
 		Reason:     given(p.Reason),
-		Cause:      fmt.Errorf("HTTP %d, request_id %q", res.StatusCode, p.RequestID),
+		Cause:      fmt.Errorf("HTTP %d, request_id %q", status, p.RequestID),
 	}
 }
 

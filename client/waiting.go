@@ -67,6 +67,27 @@ func (c *Client) Queue(ctx context.Context, name string) (lock.Queue, error) {
 	return queueFrom(got.value), nil
 }
 
+// overtaken are the pauses before a release is sent again that found nothing: on another
+// connection it may have overtaken the acquire that it is to undo.
+var overtaken = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond}
+
+// giveBack gives up what a has or waits for, or finds that there is nothing, again and again.
+func (c *Client) giveBack(ctx context.Context, a lock.Acquire) error {
+	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
+	err := c.Release(ctx, r)
+	for _, pause := range overtaken {
+		if !errors.Is(err, lock.ErrLeaseLost) {
+			break
+		}
+		select {
+		case <-time.After(pause):
+			err = c.Release(ctx, r)
+		case <-ctx.Done():
+		}
+	}
+	return err
+}
+
 // giveUp gives up what a has or waits for, since nobody would use it: its answer
 // is lost for good. It returns err in other words.
 func (c *Client) giveUp(ctx context.Context, a lock.Acquire, err error) error {
@@ -75,7 +96,7 @@ func (c *Client) giveUp(ctx context.Context, a lock.Acquire, err error) error {
 			"to wait again, choose a new lease_id."}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	left := c.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID})
+	left := c.giveBack(ctx, a)
 	if left != nil && !errors.Is(left, lock.ErrLeaseLost) {
 		e.Cause = errors.Join(e.Cause, left)
 		e.Detail = "The context ended while the call waited, and nobody answers as to whether its place was given up, or a lease that " +

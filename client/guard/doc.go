@@ -17,7 +17,8 @@
 // A guard acquires under a lease_id of its own choice and sends the same acquire
 // again when an answer is lost, so nothing is left behind. It waits in the queue, if
 // it is to, over as many calls as that takes, at one place. It renews each third of
-// the TTL or a little sooner. When the lease is released, it is so on a context that
+// the TTL or a little sooner, at instants that all leases of the process with that TTL share, so that
+// a client can send many renewals in one request. When the lease is released, it is so on a context that
 // survives the end of the caller's.
 //
 // Its deadline is the instant at which the request was sent that was last granted,

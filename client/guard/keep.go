@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
+
+// ticksOfTTL is how many instants there are in a TTL at which leases are renewed.
+const ticksOfTTL = 60
 
 // keep renews the lease whenever that is due, until it is over.
 func (l *Lease) keep() {
@@ -106,13 +110,27 @@ func (l *Lease) renewed(g lock.Grant, suspended time.Duration) {
 	}
 	now := l.clock.now()
 	soon := max(l.deadline.Sub(now)/2, l.opts.TTL/30) // in good time, if little was left when the answer came
-	l.renewAt = now.Add(jittered(min(l.opts.TTL/3, soon)))
+	l.renewAt = l.onTick(now.Add(jittered(min(l.opts.TTL/3, soon))))
 	l.arm()
 }
 
 // jittered returns a duration a little shorter than d, so that those who began together do not
 // go on together.
 func jittered(d time.Duration) time.Duration { return d - rand.N(d/5+1) }
+
+// onTick returns the instant before at, or at, at which this process renews leases with
+// that TTL: calls that are made at once can share a request. Other processes have other
+// instants. It is earlier by less than a TTL through ticksOfTTL.
+func (l *Lease) onTick(at time.Time) time.Time {
+	return at.Add(-time.Duration(at.UnixNano()+l.phase) % (l.opts.TTL / ticksOfTTL))
+}
+
+// phase returns a number that each process has its own of, more or less.
+func phase() int64 {
+	h := fnv.New32a()
+	h.Write([]byte(ourselves())) // which never fails
+	return int64(h.Sum32())
+}
 
 // failed notes that a renewal has failed, and plans the next.
 func (l *Lease) failed(err error) {

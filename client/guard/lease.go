@@ -26,6 +26,7 @@ type Lease struct {
 	over    context.Context
 	end     context.CancelCauseFunc // of over
 	due     chan struct{}           // a renewal is due
+	phase   int64                   // of this process's renewals, in ns
 
 	mu       sync.Mutex
 	state    State
@@ -42,7 +43,7 @@ type Lease struct {
 func hold(ctx context.Context, locks lock.Service, o Options, c clock, g lock.Grant, suspended time.Duration) *Lease {
 	l := &Lease{
 		locks: locks, opts: o, clock: c, herald: herald{tell: o.OnState},
-		granted: g.Lease, due: make(chan struct{}, 1), state: Held,
+		granted: g.Lease, due: make(chan struct{}, 1), phase: phase(), state: Held,
 	}
 	l.over, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.deadline = g.Until.Add(suspended - o.Margin)

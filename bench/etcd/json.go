@@ -1,0 +1,144 @@
+package etcd
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/paddock-lock/paddock/bench/lean"
+	"github.com/paddock-lock/paddock/bench/lease"
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// JSON is etcd's lock service (v3lock) behind its JSON gateway, over plain HTTP.
+type JSON struct{ server }
+
+// Name implements system.System.
+func (*JSON) Name() string { return "etcd-json" }
+
+// Title implements system.System.
+func (*JSON) Title() string { return "etcd v3lock (JSON over HTTP)" }
+
+// Start implements system.System.
+func (j *JSON) Start(ctx context.Context, dir string) error { return j.start(ctx, dir) }
+
+// Client implements system.System.
+func (j *JSON) Client(ctx context.Context) (system.Client, error) {
+	return openGateway(ctx, j.addr)
+}
+
+// giveUp is how long an acquire that is not to wait does so: the service cannot try, but when a
+// caller goes its place in the queue does. It is long enough for a service to answer in if the lock
+// is free, even on a machine whose disk is busy.
+const giveUp = 10 * time.Second
+
+// A gateway is a client of the JSON gateway, with a lease of its own.
+type gateway struct {
+	conn   *lean.Conn
+	lease  string // its number
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the lease is no longer kept alive
+}
+
+func openGateway(ctx context.Context, addr string) (*gateway, error) {
+	g := &gateway{conn: lean.New(addr, ""), ended: make(chan struct{})}
+	answer, err := post(ctx, g.conn, "/v3/lease/grant", fmt.Appendf(nil, `{"TTL":%d}`, lease.TTL/time.Second))
+	if err != nil {
+		return nil, errors.Join(err, g.conn.Close())
+	}
+	g.lease = string(lean.Field(answer, "ID"))
+	keeping, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g.cancel = cancel
+	go g.keepAlive(keeping, addr)
+	return g, nil
+}
+
+// keepAlive does so three times in the lease's life, as etcd's own client does. It has a
+// connection of its own, since ours may wait for a lock.
+func (g *gateway) keepAlive(ctx context.Context, addr string) {
+	defer close(g.ended)
+	conn := lean.New(addr, "")
+	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	tick := time.NewTicker(lease.TTL / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = renew(ctx, conn, g.lease) // the next try is soon enough
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func renew(ctx context.Context, conn *lean.Conn, id string) error {
+	answer, err := post(ctx, conn, "/v3/lease/keepalive", fmt.Appendf(nil, `{"ID":%q}`, id))
+	if err == nil && lean.Field(answer, "TTL") == nil {
+		return fmt.Errorf("lease %s is over", id)
+	}
+	return err
+}
+
+func (g *gateway) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
+	if !wait {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, giveUp, system.ErrHeld)
+		defer cancel()
+	}
+	body := append([]byte(`{"lease":"`), g.lease...)
+	body = append(body, `","name":"`...)
+	body = append(base64.StdEncoding.AppendEncode(body, []byte(name)), `"}`...)
+	answer, err := post(ctx, g.conn, "/v3/lock/lock", body)
+	if err != nil {
+		return nil, err
+	}
+	// The revision at which the lock was ours: at the latest that of its key's creation or of
+	// the deletion of the key before it, so it grows from one holder to the next.
+	token, err := strconv.ParseInt(string(lean.Field(answer, "revision")), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("no revision in %s", answer)
+	}
+	return place{g, string(lean.Field(answer, "key")), token}, nil
+}
+
+// Close gives up the lease, and with it all locks that are left.
+func (g *gateway) Close() error {
+	g.cancel()
+	<-g.ended
+	_, err := post(context.Background(), g.conn, "/v3/lease/revoke", fmt.Appendf(nil, `{"ID":%q}`, g.lease))
+	return errors.Join(err, g.conn.Close())
+}
+
+// A place is a key at the head of a lock's queue.
+type place struct {
+	g     *gateway
+	key   string // in base64
+	token int64
+}
+
+func (p place) Token() int64 { return p.token }
+
+// Renew keeps the client's lease alive, and so all that it holds.
+func (p place) Renew(ctx context.Context) error { return renew(ctx, p.g.conn, p.g.lease) }
+
+func (p place) Release(ctx context.Context) error {
+	body := append(append([]byte(`{"key":"`), p.key...), `"}`...)
+	_, err := post(ctx, p.g.conn, "/v3/lock/unlock", body)
+	return err
+}
+
+// post returns the answer if it is a good one.
+func post(ctx context.Context, conn *lean.Conn, path string, body []byte) ([]byte, error) {
+	status, answer, err := conn.Post(ctx, path, body)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("%s: %d %s", path, status, answer)
+	}
+	return answer, nil
+}

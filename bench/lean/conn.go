@@ -1,0 +1,103 @@
+package lean
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// A Conn is a connection to one server. It is opened by the first request, and anew by the
+// first after one that failed. Its methods must not overlap.
+type Conn struct {
+	addr   string
+	header string
+	conn   net.Conn // nil while closed
+	in     *bufio.Reader
+	out    []byte
+	body   []byte
+}
+
+// New returns a connection to host:port. The header, of lines that each end with \r\n, goes
+// along with every request, beside Host, Content-Type (application/json) and Content-Length.
+func New(addr, header string) *Conn {
+	return &Conn{addr: addr, header: "Host: " + addr + "\r\n" + header, in: bufio.NewReader(nil)}
+}
+
+// Do sends a request and returns the status and the body of its answer, which is good until the
+// next one. A body that is nil is none. When ctx ends first the connection is closed, and the
+// error wraps the cause.
+func (c *Conn) Do(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
+	if err := c.open(ctx); err != nil {
+		return 0, nil, err
+	}
+	stop := interrupt(ctx, c.conn)
+	a, err := c.exchange(method, path, body)
+	interrupted := !stop()
+	if err != nil || interrupted || a.last {
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil && interrupted {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s http://%s%s: %w", method, c.addr, path, err)
+	}
+	return a.status, c.body, nil
+}
+
+// Post sends a body with POST; see Do.
+func (c *Conn) Post(ctx context.Context, path string, body []byte) (status int, answer []byte, err error) {
+	return c.Do(ctx, "POST", path, body)
+}
+
+// Close closes the connection, if there is one.
+func (c *Conn) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	err := c.conn.Close()
+	c.conn = nil
+	return err
+}
+
+func (c *Conn) open(ctx context.Context) error {
+	if c.conn != nil {
+		return nil
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.addr)
+	if err != nil {
+		return err
+	}
+	c.conn = conn
+	c.in.Reset(conn)
+	return nil
+}
+
+// interrupt ends what conn does when ctx ends, until stop is called, which returns false if
+// that has happened.
+func interrupt(ctx context.Context, conn net.Conn) (stop func() bool) {
+	if ctx.Done() == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, func() {
+		_ = conn.SetDeadline(time.Unix(1, 0)) // fails if it is closed, which is as good
+	})
+}
+
+func (c *Conn) exchange(method, path string, body []byte) (answer, error) {
+	c.out = append(append(append(c.out[:0], method...), ' '), path...)
+	c.out = append(append(c.out, " HTTP/1.1\r\n"...), c.header...)
+	if body != nil {
+		c.out = append(c.out, "Content-Type: application/json\r\nContent-Length: "...)
+		c.out = append(strconv.AppendInt(c.out, int64(len(body)), 10), "\r\n"...)
+	}
+	c.out = append(append(c.out, "\r\n"...), body...)
+	if _, err := c.conn.Write(c.out); err != nil {
+		return answer{}, err
+	}
+	return c.read()
+}

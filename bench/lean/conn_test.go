@@ -1,0 +1,146 @@
+package lean_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/bench/lean"
+)
+
+func TestAnswersOfAllShapes(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/length", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "short") })
+	mux.HandleFunc("/chunks", func(w http.ResponseWriter, _ *http.Request) {
+		for range 3 {
+			fmt.Fprint(w, strings.Repeat("x", 5000))
+			w.(http.Flusher).Flush()
+		}
+	})
+	mux.HandleFunc("/trailer", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "Mood")
+		fmt.Fprint(w, strings.Repeat("y", 5000))
+		w.Header().Set("Mood", "sunny")
+	})
+	mux.HandleFunc("/none", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("/hint", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprint(w, "held")
+	})
+	mux.HandleFunc("/last", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		fmt.Fprint(w, "bye")
+	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		fmt.Fprint(w, r.Method, r.Header.Get("Content-Type"), r.Header.Get("Mood"), string(body), err)
+	})
+	c := dial(t, mux)
+	for range 2 { // over a connection that was used, and anew after the last
+		for path, want := range map[string]string{
+			"/length":  "200 short",
+			"/chunks":  "200 " + strings.Repeat("x", 15000),
+			"/trailer": "200 " + strings.Repeat("y", 5000),
+			"/none":    "204 ",
+			"/hint":    "409 held",
+			"/last":    "200 bye",
+			"/echo":    "200 POSTapplication/jsongood{}<nil>",
+			"/missing": "404 404 page not found\n",
+		} {
+			status, body, err := c.Post(t.Context(), path, []byte("{}"))
+			if got := fmt.Sprintf("%d %s", status, body); err != nil || got != want {
+				t.Errorf("%s: got %.40q, %v", path, got, err)
+			}
+		}
+	}
+	if _, body, err := c.Do(t.Context(), "GET", "/echo", nil); err != nil || string(body) != "GETgood<nil>" {
+		t.Errorf("GET: got %q, %v", body, err)
+	}
+}
+
+func TestTheEndOfTheContextEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	left := make(chan struct{})
+	c := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			_, _ = io.Copy(io.Discard, r.Body) // only then the server sees us go
+			close(arrived)
+			<-r.Context().Done()
+			close(left)
+		}
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if _, _, err := c.Post(ctx, "/wait", []byte("{}")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	<-left
+	if status, _, err := c.Post(t.Context(), "/", nil); status != http.StatusOK || err != nil {
+		t.Errorf("the next got %d, %v", status, err)
+	}
+}
+
+func TestNoHTTP(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"another protocol":  "220 mail.example ESMTP\r\n",
+		"a cut head":        "HTTP/1.1 200 OK\r\nConte",
+		"a line no header":  "HTTP/1.1 200 OK\r\nhello\r\n\r\n",
+		"a negative length": "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+		"a great length":    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+		"a cut body":        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfour",
+		"a cut chunk":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, errWrite := io.WriteString(conn, answer)
+				if err := errors.Join(errWrite, conn.Close()); err != nil {
+					t.Error(err)
+				}
+			}))
+			if status, body, err := c.Post(t.Context(), "/", nil); err == nil {
+				t.Errorf("got %d %q", status, body)
+			}
+		})
+	}
+}
+
+func TestField(t *testing.T) {
+	t.Parallel()
+	const json = `{"header":{"revision":"12","raft_term":2},"note":"token","token":7,"key":"YQ=="}`
+	for name, want := range map[string]string{"revision": "12", "raft_term": "2", "token": "7", "key": "YQ==", "missing": ""} {
+		if got := string(lean.Field([]byte(json), name)); got != want {
+			t.Errorf("%s: got %q, not %q", name, got, want)
+		}
+	}
+}
+
+func dial(t *testing.T, h http.Handler) *lean.Conn {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	c := lean.New(server.Listener.Addr().String(), "Mood: good\r\n")
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}

@@ -1,0 +1,1 @@
+select from leases where name = $1 for update

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/paddock-lock/paddock/bench/front"
+	"github.com/paddock-lock/paddock/bench/lease"
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// Transaction is a lease as a row, with one transaction a request, in process.
+type Transaction struct {
+	Database
+	leases leases
+}
+
+// Name implements system.System.
+func (*Transaction) Name() string { return "pg-transaction" }
+
+// Title implements system.System.
+func (*Transaction) Title() string { return "one transaction a request (pgx, no HTTP)" }
+
+// Start implements system.System.
+func (t *Transaction) Start(ctx context.Context, dir string) (err error) {
+	if err := t.Database.Start(ctx, dir); err != nil {
+		return err
+	}
+	if err := createLeases(ctx, t.Target()); err != nil {
+		return err
+	}
+	t.leases, err = openLeases(ctx, t.Target())
+	return err
+}
+
+// Stop implements system.System.
+func (t *Transaction) Stop() error {
+	if t.leases.pool != nil {
+		t.leases.pool.Close()
+		t.leases.pool = nil
+	}
+	return t.Database.Stop()
+}
+
+// Client implements system.System. All share one pool of connections.
+func (t *Transaction) Client(context.Context) (system.Client, error) {
+	return lease.NewClient(t.leases, func() error { return nil }), nil
+}
+
+// FrontKind is the kind of the front that is before such rows.
+const FrontKind = "postgres"
+
+// HTTP is the same behind HTTP and JSON.
+func HTTP() system.Databased {
+	t := new(Transaction)
+	return fronted{front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t), t}
+}
+
+// fronted is a system with a front before it.
+type fronted struct {
+	*front.System
+	behind *Transaction
+}
+
+// DatabaseURL implements system.Databased.
+func (f fronted) DatabaseURL() string { return f.behind.DatabaseURL() }
+
+// OpenFront is the store that such a front serves.
+func OpenFront(ctx context.Context, url string) (lease.Store, error) { return openLeases(ctx, url) }

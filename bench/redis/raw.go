@@ -1,0 +1,43 @@
+package redis
+
+import (
+	"context"
+
+	"github.com/paddock-lock/paddock/bench/lease"
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// Raw is Redis itself, spoken to in its own protocol.
+type Raw struct {
+	server
+	fsync string
+}
+
+// Always is Redis that syncs before it answers.
+func Always() *Raw { return &Raw{fsync: "always"} }
+
+// EverySecond is Redis that syncs once a second: what it answered may be lost.
+func EverySecond() *Raw { return &Raw{fsync: "everysec"} }
+
+// Name implements system.System.
+func (r *Raw) Name() string { return "redis-" + r.fsync }
+
+// Title implements system.System.
+func (r *Raw) Title() string {
+	if r.fsync == "everysec" {
+		return "Redis, appendfsync everysec (loses up to a second)"
+	}
+	return "Redis, appendfsync always"
+}
+
+// Start implements system.System.
+func (r *Raw) Start(ctx context.Context, dir string) error { return r.start(ctx, dir, r.fsync) }
+
+// Client implements system.System.
+func (r *Raw) Client(context.Context) (system.Client, error) {
+	locks, err := connect(r.addr, false)
+	if err != nil {
+		return nil, err
+	}
+	return lease.NewClient(locks, locks.Close), nil
+}

@@ -1,0 +1,200 @@
+package systemtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// Wants say what a system has.
+type Wants struct {
+	Unordered bool // tokens are zero, or need not grow
+	NoRenewal bool // leases are kept by connections
+}
+
+// Run starts the system and tries it out. One that is not installed is a failure that says what
+// to install.
+func Run(t *testing.T, s system.System, wants Wants) {
+	t.Helper()
+	if s.Name() == "" || s.Title() == "" || strings.ContainsAny(s.Name(), " /") {
+		t.Errorf("it is called %q, %q", s.Name(), s.Title())
+	}
+	dir := start(t, s)
+	t.Run("all", func(t *testing.T) { // Run returns when the parallel tests in it have
+		for name, test := range map[string]func(*testing.T, system.System, Wants){
+			"a lock goes from one to the next":  handOver,
+			"one holder at a time":              exclusion,
+			"a client holds several locks":      several,
+			"waiting ends with its context":     giveUp,
+			"the processes are those that run":  processes,
+			"a lease lives on when it is asked": renewal,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s, wants)
+			})
+		}
+	})
+	stop(t, s, dir)
+}
+
+// start returns the directory that the system has.
+func start(t *testing.T, s system.System) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // PostgreSQL is not run by root
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Start(ctx, dir); err != nil {
+		t.Fatal(errors.Join(err, s.Stop()))
+	}
+	return dir
+}
+
+// stop checks that nothing is left, and that stopping again does no harm.
+func stop(t *testing.T, s system.System, dir string) {
+	t.Helper()
+	running := s.Processes()
+	for range 2 {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range running {
+		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("the %s still runs, as process %d: %v", p.Role, p.PID, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left in its directory, %v", left, err)
+	}
+	if got := s.Processes(); len(got) > 0 {
+		t.Errorf("%v are said to run", got)
+	}
+}
+
+func handOver(t *testing.T, s system.System, wants Wants) {
+	a, b := client(t, s), client(t, s)
+	first := acquire(t, a, "passed-on", false)
+	if _, err := b.Acquire(t.Context(), "passed-on", false); !errors.Is(err, system.ErrHeld) {
+		t.Errorf("a second holder got %v", err)
+	}
+	release(t, first)
+	second := acquire(t, b, "passed-on", false)
+	if !wants.Unordered && second.Token() <= first.Token() {
+		t.Errorf("token %d came after %d", second.Token(), first.Token())
+	}
+	release(t, second)
+}
+
+func exclusion(t *testing.T, s system.System, wants Wants) {
+	const clients, turns = 6, 15
+	var holders, last atomic.Int64
+	var wg sync.WaitGroup
+	for range clients {
+		c := client(t, s)
+		wg.Go(func() {
+			for range turns {
+				l, err := c.Acquire(t.Context(), "contended", true)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d holders", n)
+				}
+				if before := last.Swap(l.Token()); !wants.Unordered && before >= l.Token() {
+					t.Errorf("token %d came after %d", l.Token(), before)
+				}
+				holders.Add(-1)
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func several(t *testing.T, s system.System, _ Wants) {
+	c := client(t, s)
+	var held []system.Lease
+	for _, name := range []string{"several:1", "several:2", "several.3", "s"} {
+		held = append(held, acquire(t, c, name, true))
+	}
+	for _, l := range held {
+		release(t, l)
+	}
+}
+
+func giveUp(t *testing.T, s system.System, _ Wants) {
+	a, b := client(t, s), client(t, s)
+	l := acquire(t, a, "kept", true)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.Acquire(ctx, "kept", true); err == nil || errors.Is(err, system.ErrHeld) {
+		t.Errorf("who gave up got %v", err)
+	}
+	release(t, l)
+	release(t, acquire(t, a, "kept", true)) // nobody who gave up is in the way
+}
+
+func processes(t *testing.T, s system.System, _ Wants) {
+	if len(s.Processes()) == 0 {
+		t.Error("there are none")
+	}
+	for _, p := range s.Processes() {
+		if err := syscall.Kill(p.PID, 0); err != nil {
+			t.Errorf("the %s, process %d: %v", p.Role, p.PID, err)
+		}
+	}
+}
+
+func renewal(t *testing.T, s system.System, wants Wants) {
+	l := acquire(t, client(t, s), "renewed", false)
+	if err := l.Renew(t.Context()); errors.Is(err, system.ErrUnsupported) != wants.NoRenewal || err != nil && !wants.NoRenewal {
+		t.Errorf("got %v", err)
+	}
+	release(t, l)
+}
+
+func client(t *testing.T, s system.System) system.Client {
+	t.Helper()
+	c, err := s.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func acquire(t *testing.T, c system.Client, name string, wait bool) system.Lease {
+	t.Helper()
+	l, err := c.Acquire(t.Context(), name, wait)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return l
+}
+
+func release(t *testing.T, l system.Lease) {
+	t.Helper()
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

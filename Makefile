@@ -6,7 +6,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Run the service with a PostgreSQL of its own, on 127.0.0.1:8080
@@ -45,6 +45,17 @@ check: ## Run all that CI runs
 .PHONY: build
 build: ## Build bin/paddock
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT)" -o bin/paddock ./cmd/paddock
+
+.PHONY: bench
+bench: ## Measure Paddock and its peers side by side, and write docs/benchmarks.md's figures anew; ten minutes
+	bench/install
+	mkdir -p docs/benchmarks
+	cd bench && go run ./cmd/bench all -results ../docs/benchmarks/results.json && go run ./cmd/bench report
+
+.PHONY: bench-smoke
+bench-smoke: ## Have everything that is measured do so for a moment
+	bench/install
+	cd bench && go run ./cmd/bench smoke
 
 .PHONY: docker
 docker: ## Build the image paddock

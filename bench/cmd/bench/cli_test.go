@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhatCannotBeMeasuredIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"nothing":          {nil, exitUsage, "usage: bench"},
+		"no such command":  {[]string{"walk"}, exitUsage, "usage: bench"},
+		"no such flag":     {[]string{"run", "-fast"}, exitUsage, "-fast"},
+		"a stray argument": {[]string{"smoke", "paddock"}, exitUsage, ""},
+		"help":             {[]string{"run", "-h"}, 0, "-workload"},
+		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; there are all, peers, paddock,"},
+		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; there are batch, contended,"},
+		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is no number of clients"},
+		"no results":       {[]string{"report", "-results", "nowhere.json"}, exitFailed, "nowhere.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, said strings.Builder
+			if code := run(t.Context(), c.args, &out, &said); code != c.code || !strings.Contains(said.String(), c.says) {
+				t.Errorf("code %d, want %d; it says %q", code, c.code, said.String())
+			}
+		})
+	}
+}
+
+func TestEveryPartOfThePlansCanBeMeasured(t *testing.T) {
+	t.Parallel()
+	for _, p := range []plan{everything(3, true), aMoment()} {
+		for _, part := range p.parts {
+			systems, workloads, err := new(settings).choose(part, p.kinds)
+			if err != nil || len(systems) == 0 || len(workloads) == 0 || part.seconds <= 0 || part.rounds <= 0 {
+				t.Errorf("%+v: %d systems, %d workloads, %v", part, len(systems), len(workloads), err)
+			}
+		}
+	}
+}
+
+func TestAMomentHasEveryWorkload(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, part := range aMoment().parts {
+		for _, name := range list(part.workloads) {
+			seen[name] = true
+		}
+	}
+	for name := range kinds(nil) {
+		if !seen[name] {
+			t.Errorf("%s is not there", name)
+		}
+	}
+}
+
+func TestSystemsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	names, titles := map[string]bool{}, map[string]bool{}
+	for _, s := range (&settings{events: 1}).everySystem() {
+		if names[s.Name()] || titles[s.Title()] || strings.ContainsAny(s.Name(), " /,") {
+			t.Errorf("%s, %s: there is another, or it is no name", s.Name(), s.Title())
+		}
+		names[s.Name()], titles[s.Title()] = true, true
+	}
+}

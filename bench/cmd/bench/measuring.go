@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/paddock-lock/paddock/bench/campaign"
+	"github.com/paddock-lock/paddock/bench/report"
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/system"
+	"github.com/paddock-lock/paddock/bench/workload"
+)
+
+// A measuring is what has been measured so far.
+type measuring struct {
+	*settings
+	streams
+	file result.File
+}
+
+func newMeasuring(ctx context.Context, s *settings, out streams) *measuring {
+	return &measuring{settings: s, streams: out, file: result.File{Machine: result.ThisMachine(ctx)}}
+}
+
+// do measures a part, and prints what came of it.
+func (m *measuring) do(ctx context.Context, number int, p part, kinds kindsOf) error {
+	c := campaign.Campaign{
+		Part: p.title, Rounds: p.rounds, Options: workload.Options{Warm: seconds(p.warm), Measured: seconds(p.seconds)},
+		Dir: filepath.Join(m.dir, fmt.Sprint("part-", number+1)), Done: m.done, Missing: m.missing,
+	}
+	var err error
+	if c.Systems, c.Workloads, err = m.choose(p, kinds); err != nil {
+		return err
+	}
+	if err := os.Mkdir(c.Dir, 0o755); err != nil {
+		return err
+	}
+	before := len(m.file.Runs)
+	err = errors.Join(c.Run(ctx), m.save())
+	if !m.keep {
+		err = errors.Join(err, os.RemoveAll(c.Dir))
+	}
+	fmt.Fprint(m.out, report.Text(m.file.Runs[before:]))
+	return err
+}
+
+func (m *measuring) done(r result.Run) {
+	m.file.Runs = append(m.file.Runs, r)
+	if !r.Unsupported {
+		fmt.Fprintln(m.log, r)
+	}
+}
+
+func (m *measuring) missing(s system.System, err error) {
+	fmt.Fprintf(m.log, "%s is left out: %v\n", s.Title(), err)
+}
+
+// save keeps the results, if they are to be kept.
+func (m *measuring) save() error {
+	if m.results == "" {
+		return nil
+	}
+	return m.file.Write(m.results)
+}

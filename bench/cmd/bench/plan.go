@@ -1,0 +1,86 @@
+package main
+
+import (
+	"github.com/paddock-lock/paddock/bench/workload"
+)
+
+// A plan is what to measure, in parts whose systems run at the same time.
+type plan struct {
+	parts []part
+	kinds kindsOf
+}
+
+// A part is some systems under some workloads.
+type part struct {
+	title              string
+	systems, workloads string // with commas between
+	clients            []int
+	seconds, warm      float64
+	rounds             int
+}
+
+// kindsOf are workloads by what to call them, of those that take any number of clients one for
+// each.
+type kindsOf func(clients []int) map[string][]workload.Workload
+
+// kinds are the workloads as the page tells of them.
+func kinds(clients []int) map[string][]workload.Workload {
+	return map[string][]workload.Workload{
+		"distinct":  each(clients, workload.Distinct),
+		"contended": {workload.Contended(32)},
+		"queue":     {workload.Queues(1000, 100)},
+		"renew":     {workload.Renewals(10_000, 50)},
+		"renew-max": {workload.Renew(64)},
+		"mix":       {workload.Mix(64)},
+		"batch":     {workload.Batches(8, 100)},
+		"growth":    {workload.Growth(64)},
+	}
+}
+
+// smallKinds are the same with few clients.
+func smallKinds(clients []int) map[string][]workload.Workload {
+	return map[string][]workload.Workload{
+		"distinct":  each(clients, workload.Distinct),
+		"contended": {workload.Contended(4)},
+		"queue":     {workload.Queues(20, 5)},
+		"renew":     {workload.Renewals(400, 4)},
+		"renew-max": {workload.Renew(4)},
+		"mix":       {workload.Mix(4)},
+		"batch":     {workload.Batches(2, 10)},
+		"growth":    {workload.Growth(4)},
+	}
+}
+
+func each(clients []int, make func(int) workload.Workload) []workload.Workload {
+	var all []workload.Workload
+	for _, n := range clients {
+		all = append(all, make(n))
+	}
+	return all
+}
+
+// everything is what the page tells of.
+func everything(rounds int, most bool) plan {
+	grown := "paddock-1k,paddock-100k,paddock-1m"
+	if most {
+		grown += ",paddock-10m"
+	}
+	return plan{kinds: kinds, parts: []part{
+		{title: "Side by side", systems: "peers", workloads: "distinct,contended", clients: []int{1, 16, 64, 256}, seconds: 1.5, warm: 0.5, rounds: rounds},
+		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warm: 1, rounds: rounds},
+		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,mix,batch,queue", seconds: 2, warm: 1, rounds: rounds},
+		{title: "Ten thousand leases", systems: "paddock,paddock-sdk", workloads: "renew", seconds: 10, warm: 1, rounds: 1},
+		{title: "Growth", systems: grown, workloads: "growth", seconds: 3, warm: 1, rounds: rounds},
+		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warm: 1, rounds: 2},
+	}}
+}
+
+// aMoment is every system and every workload.
+func aMoment() plan {
+	const short, shorter = 0.1, 0.02
+	return plan{kinds: smallKinds, parts: []part{
+		{systems: "peers", workloads: "distinct,contended,queue,renew,renew-max,mix,batch", clients: []int{8}, seconds: short, warm: shorter, rounds: 1},
+		{systems: "paddock-2", workloads: "distinct,contended", clients: []int{8}, seconds: short, warm: shorter, rounds: 1},
+		{systems: "paddock-1k,paddock-events", workloads: "growth", seconds: short, warm: shorter, rounds: 1},
+	}}
+}

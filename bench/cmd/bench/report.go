@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io/fs"
+
+	"github.com/paddock-lock/paddock/bench/report"
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/soak"
+)
+
+// reportCommand writes a page anew.
+func reportCommand(_ context.Context, args []string, out streams) error {
+	set := flag.NewFlagSet("bench report", flag.ContinueOnError)
+	page := set.String("page", "../docs/benchmarks.md", "the page")
+	results := set.String("results", "../docs/benchmarks/results.json", "the results")
+	soaked := set.String("soak", "../docs/benchmarks/soak.json", "the results of a soak, if there are any")
+	if err := parse(set, args, out); err != nil {
+		return err
+	}
+	file, err := result.Read(*results)
+	if err != nil {
+		return err
+	}
+	long, err := soak.Read(*soaked)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return report.Write(*page, file, long)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+)
+
+// runCommand measures what the flags say.
+func runCommand(ctx context.Context, args []string, out streams) error {
+	var s settings
+	var p part
+	set := flag.NewFlagSet("bench run", flag.ContinueOnError)
+	s.register(set)
+	set.StringVar(&p.systems, "system", "paddock,noop", "systems, with commas between; all: every one that is installed")
+	set.StringVar(&p.workloads, "workload", "distinct", "workloads, with commas between")
+	clients := set.String("clients", "1,16,64,256", "how many clients, for the workload distinct")
+	set.Float64Var(&p.seconds, "seconds", 3, "for how long each run is measured")
+	set.Float64Var(&p.warm, "warm", 1, "how many seconds go before that")
+	set.IntVar(&p.rounds, "rounds", 3, "how many rounds")
+	if err := parse(set, args, out); err != nil {
+		return err
+	}
+	for _, text := range list(*clients) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-clients: %q is no number of clients", text)
+		}
+		p.clients = append(p.clients, n)
+	}
+	return s.measure(ctx, out, plan{parts: []part{p}, kinds: kinds})
+}
+
+// allCommand measures what the page tells of.
+func allCommand(ctx context.Context, args []string, out streams) error {
+	var s settings
+	set := flag.NewFlagSet("bench all", flag.ContinueOnError)
+	s.register(set)
+	rounds := set.Int("rounds", 3, "how many rounds")
+	most := set.Bool("10m", false, "let the table grow to ten million locks")
+	if err := parse(set, args, out); err != nil {
+		return err
+	}
+	return s.measure(ctx, out, everything(*rounds, *most))
+}
+
+// smokeCommand sees to it that all systems do what they should.
+func smokeCommand(ctx context.Context, args []string, out streams) error {
+	s := settings{}
+	set := flag.NewFlagSet("bench smoke", flag.ContinueOnError)
+	s.register(set)
+	if err := parse(set, args, out); err != nil {
+		return err
+	}
+	s.tiny = true
+	return s.measure(ctx, out, aMoment())
+}
+
+// measure does all parts of a plan.
+func (s *settings) measure(ctx context.Context, out streams, p plan) (err error) {
+	for _, part := range p.parts { // before anything is started
+		if _, _, err := s.choose(part, p.kinds); err != nil {
+			return err
+		}
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end(out)) }()
+	m := newMeasuring(ctx, s, out)
+	for i, part := range p.parts {
+		if err := m.do(ctx, i, part, p.kinds); err != nil {
+			return err
+		}
+	}
+	return m.file.Failed()
+}

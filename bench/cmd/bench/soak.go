@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/bench/paddock"
+	"github.com/paddock-lock/paddock/bench/report"
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/soak"
+	"github.com/paddock-lock/paddock/bench/workload"
+)
+
+// soakCommand has Paddock work for long, with events that are pruned so that there may be as
+// many in the end as in the middle.
+func soakCommand(ctx context.Context, args []string, out streams) (err error) {
+	s := settings{}
+	set := flag.NewFlagSet("bench soak", flag.ContinueOnError)
+	s.register(set)
+	long := set.Duration("for", time.Hour, "how long it is to take")
+	every := set.Duration("every", time.Minute, "how long a stretch is")
+	clients := set.Int("clients", 64, "how many clients")
+	keep := set.Duration("keep-events", 2*time.Minute, "for how long events are kept")
+	if err := parse(set, args, out); err != nil {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end(out)) }()
+	s.paddockFlags += fmt.Sprint(" --keep-events=", *keep)
+	system := &paddock.HTTP{Deployment: s.deployment(1), Called: "paddock", Titled: "Paddock, HTTP"}
+	defer func() { err = errors.Join(err, system.Stop()) }()
+	if err := system.Start(ctx, s.dir); err != nil {
+		return err
+	}
+	f := soak.File{Machine: result.ThisMachine(ctx)}
+	f.Stretches, err = soak.Run(ctx, system, soak.Options{
+		Workload: workload.Distinct(*clients), For: *long, Every: *every,
+		Done: func(s soak.Stretch) { fmt.Fprintf(out.log, "%.1f min  %v\n", s.Minutes, s.Run) },
+	})
+	if s.results != "" {
+		err = errors.Join(err, f.Write(s.results))
+	}
+	fmt.Fprint(out.out, report.Soak(f))
+	return err
+}

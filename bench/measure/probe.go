@@ -1,0 +1,95 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// A Probe reads what a system has cost so far.
+type Probe struct {
+	processes []system.Process
+	conn      *pgx.Conn // to its PostgreSQL; nil if it has none
+	statement string
+}
+
+// Open returns a Probe of a system that runs.
+func Open(ctx context.Context, s system.System) (*Probe, error) {
+	p := &Probe{processes: s.Processes()}
+	in, ok := s.(system.Databased)
+	if !ok {
+		return p, nil
+	}
+	var err error
+	if p.conn, err = pgx.Connect(ctx, in.DatabaseURL()); err != nil {
+		return nil, err
+	}
+	p.statement, err = statement(ctx, p.conn)
+	return p, err
+}
+
+// Close ends it.
+func (p *Probe) Close() error {
+	if p.conn == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return p.conn.Close(ctx)
+}
+
+// A Mark is what had been used up at an instant.
+type Mark struct {
+	At     time.Time
+	Client time.Duration // CPU time of the bench
+	CPU    map[system.Role]time.Duration
+	WAL    *WAL // nil if the system has no PostgreSQL
+}
+
+// Mark reads it.
+func (p *Probe) Mark(ctx context.Context) (Mark, error) {
+	m := Mark{At: time.Now(), CPU: map[system.Role]time.Duration{}}
+	var errs [3]error
+	m.Client, errs[0] = Own()
+	errs[1] = p.readProcesses(m.CPU)
+	if p.conn != nil {
+		var wal WAL
+		wal, errs[2] = p.wal(ctx)
+		m.WAL = &wal
+	}
+	return m, errors.Join(errs[:]...)
+}
+
+// Fsyncs is how many of its log PostgreSQL has told of; false if there is none.
+func (p *Probe) Fsyncs(ctx context.Context) (int64, bool, error) {
+	if p.conn == nil {
+		return 0, false, nil
+	}
+	w, err := p.wal(ctx)
+	return w.Fsyncs, true, err
+}
+
+func (p *Probe) wal(ctx context.Context) (WAL, error) {
+	var w WAL
+	err := p.conn.QueryRow(ctx, p.statement).Scan(&w.Bytes, &w.Images, &w.Fsyncs, &w.Deleted)
+	return w, err
+}
+
+func (p *Probe) readProcesses(sums map[system.Role]time.Duration) error {
+	var roots []int
+	for _, process := range p.processes {
+		roots = append(roots, process.PID)
+	}
+	trees, err := Trees(roots)
+	if err != nil {
+		return err
+	}
+	for _, process := range p.processes {
+		sums[process.Role] += trees[process.PID]
+	}
+	return nil
+}

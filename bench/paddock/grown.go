@@ -1,0 +1,59 @@
+package paddock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Grown is Paddock, over HTTP, on a database with a past of its own: locks that are free, and
+// events so old that they are pruned as it goes.
+type Grown struct {
+	HTTP
+	Locks  int
+	Events int
+	Raw    bool // whether PostgreSQL has not been told to analyse the tables
+}
+
+// FilledName is the name of one of the locks that a Grown has, from 1 on.
+func FilledName(i int) string { return fmt.Sprintf("filled:%09d", i) }
+
+// Filled is how many locks there are.
+func (s *Grown) Filled() int { return s.Locks }
+
+// Start fills the tables before the replicas see them.
+func (s *Grown) Start(ctx context.Context, dir string) error {
+	s.Deployment.fill = s.fill
+	return s.start(ctx, dir)
+}
+
+// The locks were granted and released once, the events are of a month ago.
+const (
+	fillLocks = `insert into paddock.locks (name, revision, last_token, last_end)
+	select 'filled:' || lpad(i::text, 9, '0'), 2, i, 2 from generate_series(1, $1::bigint) i`
+	fillEvents = `insert into paddock.events (id, at, name, revision, kind, token, holder, mode, lease_ref)
+	select i, clock_timestamp() - interval '30 days', 'past:' || i % 100000, i, 1 + i % 2, i, 'bench', 1, case when i % 2 = 1 then i end
+	from generate_series(1, $1::bigint) i`
+	moveTokens = `select setval('paddock.fencing_tokens', greatest($1::bigint, 1))`
+	moveEvents = `select setval('paddock.event_ids', greatest($1::bigint, 1))`
+)
+
+func (s *Grown) fill(ctx context.Context, conn *pgx.Conn) error {
+	var errs []error
+	do := func(sql string, args ...any) {
+		_, err := conn.Exec(ctx, sql, args...)
+		errs = append(errs, err)
+	}
+	do(fillLocks, s.Locks)
+	do(moveTokens, s.Locks)
+	do(fillEvents, s.Events)
+	do(moveEvents, s.Events)
+	if !s.Raw {
+		do("vacuum analyze paddock.locks")
+		do("vacuum analyze paddock.events")
+	}
+	do("checkpoint")
+	return errors.Join(errs...)
+}

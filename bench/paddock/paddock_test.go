@@ -1,0 +1,40 @@
+package paddock_test
+
+import (
+	"testing"
+
+	"github.com/paddock-lock/paddock/bench/paddock"
+	"github.com/paddock-lock/paddock/bench/systemtest"
+)
+
+// binary builds paddock.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := paddock.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPaddockDoesWhatASystemDoes(t *testing.T) {
+	t.Parallel()
+	built := binary(t)
+	for name, replicas := range map[string]int{"one": 1, "two": 2} {
+		t.Run(name+" over HTTP", func(t *testing.T) {
+			t.Parallel()
+			d := &paddock.Deployment{Binary: built, Replicas: replicas}
+			systemtest.Run(t, &paddock.HTTP{Deployment: d, Called: "paddock", Titled: "Paddock"}, systemtest.Wants{})
+		})
+	}
+	t.Run("one through the SDK", func(t *testing.T) {
+		t.Parallel()
+		systemtest.Run(t, &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, Called: "paddock-sdk", Titled: "SDK"}, systemtest.Wants{})
+	})
+	t.Run("one with a past", func(t *testing.T) {
+		t.Parallel()
+		s := &paddock.Grown{Locks: 1000, Events: 1000}
+		s.Deployment, s.Called, s.Titled = &paddock.Deployment{Binary: built}, "paddock-1k", "Paddock"
+		systemtest.Run(t, s, systemtest.Wants{})
+	})
+}

@@ -1,0 +1,42 @@
+package pgbench
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// read returns how long each transaction in a log of pgbench took, and removes it.
+func read(path string) (took []time.Duration, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(path)) }()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		d, err := parse(lines.Text())
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, d)
+	}
+	return took, lines.Err()
+}
+
+// parse reads how long a transaction took: of client, number, µs and so on.
+func parse(line string) (time.Duration, error) {
+	fields := strings.Fields(line)
+	if len(fields) < 3 {
+		return 0, fmt.Errorf("pgbench logged %q", line)
+	}
+	us, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("pgbench logged %q: %w", line, err)
+	}
+	return time.Duration(us) * time.Microsecond, nil
+}

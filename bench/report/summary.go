@@ -1,0 +1,123 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/paddock-lock/paddock/bench/result"
+)
+
+// reference is the system that the others are compared with.
+const reference = "paddock"
+
+// A spread is the median of some figures, the least and the greatest.
+type spread struct {
+	median, least, most float64
+	count               int
+}
+
+func spreadOf(figures []float64) spread {
+	if len(figures) == 0 {
+		return spread{}
+	}
+	slices.Sort(figures)
+	n := len(figures)
+	return spread{median: (figures[(n-1)/2] + figures[n/2]) / 2, least: figures[0], most: figures[n-1], count: n}
+}
+
+// A bench is one workload with the systems that did it, in the order in which they were run.
+type bench struct {
+	part, workload, title, unit string
+	rows                        []row
+}
+
+// A row is one system under one workload, in all rounds.
+type row struct {
+	system, title, unit string
+	runs                []result.Run
+	rate                spread
+	times               spread // the reference does as many operations as this one, in the same round
+}
+
+// benches groups the runs that came to something.
+func benches(runs []result.Run) []bench {
+	var all []bench
+	for _, r := range runs {
+		if r.Error != "" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(b bench) bool { return b.part == r.Part && b.workload == r.Workload })
+		if i < 0 {
+			i = len(all)
+			all = append(all, bench{part: r.Part, workload: r.Workload, title: r.WorkloadTitle, unit: r.Unit})
+		}
+		all[i].add(r)
+	}
+	for _, b := range all {
+		b.compare()
+	}
+	return all
+}
+
+func (b *bench) add(r result.Run) {
+	i := slices.IndexFunc(b.rows, func(w row) bool { return w.system == r.System })
+	if i < 0 {
+		i = len(b.rows)
+		b.rows = append(b.rows, row{system: r.System, title: r.Title, unit: r.Unit})
+	}
+	b.rows[i].runs = append(b.rows[i].runs, r)
+}
+
+// compare works out the rates, and the ratios to the reference; to the first system if that
+// was not run.
+func (b *bench) compare() {
+	base := b.base()
+	for i := range b.rows {
+		w := &b.rows[i]
+		var times []float64
+		for _, r := range w.runs {
+			for _, other := range base.runs {
+				if other.Round == r.Round {
+					times = append(times, other.PerSecond/r.PerSecond)
+				}
+			}
+		}
+		w.times = spreadOf(times)
+		w.rate = w.of(func(r result.Run) float64 { return r.PerSecond })
+	}
+}
+
+func (b *bench) base() row {
+	i := slices.IndexFunc(b.rows, func(w row) bool { return w.system == reference })
+	return b.rows[max(i, 0)]
+}
+
+// of is the spread of a figure.
+func (w row) of(figure func(result.Run) float64) spread {
+	var figures []float64
+	for _, r := range w.runs {
+		figures = append(figures, figure(r))
+	}
+	return spreadOf(figures)
+}
+
+// ofOptional is the spread of a figure that is not always there.
+func (w row) ofOptional(figure func(result.Run) *float64) spread {
+	var figures []float64
+	for _, r := range w.runs {
+		if f := figure(r); f != nil {
+			figures = append(figures, *f)
+		}
+	}
+	return spreadOf(figures)
+}
+
+// latency is what the quantiles of something are in the median.
+func (w row) latency(what string) (p50, p99 spread) {
+	var medians, worst []float64
+	for _, r := range w.runs {
+		if q, ok := r.Latency[what]; ok {
+			medians, worst = append(medians, q.P50), append(worst, q.P99)
+		}
+	}
+	return spreadOf(medians), spreadOf(worst)
+}

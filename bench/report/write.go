@@ -1,0 +1,137 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/soak"
+)
+
+// What stands between these lines of a page is made anew.
+const (
+	begin = "<!-- figures: made by `bench report` from results.json, not by hand -->"
+	end   = "<!-- end of the figures -->"
+)
+
+// Write makes the figures of a page anew, and the plots that it shows, which go to a folder
+// beside it that is called like it. A soak that is empty is not told of.
+func Write(page string, f result.File, long soak.File) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, foundBegin := bytes.Cut(text, []byte(begin))
+	_, after, foundEnd := bytes.Cut(rest, []byte(end))
+	if !foundBegin || !foundEnd {
+		return fmt.Errorf("%s has no two lines between which the figures go:\n%s\n%s", page, begin, end)
+	}
+	folder := strings.TrimSuffix(page, filepath.Ext(page))
+	figures, plots := render(f, filepath.Base(folder))
+	figures = strings.TrimSuffix(figures+"\n"+Soak(long), "\n")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for name, p := range plots {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(p.svg()), 0o644); err != nil {
+			return err
+		}
+	}
+	made := fmt.Appendf(nil, "%s%s\n\n%s\n%s%s", before, begin, figures, end, after)
+	return os.WriteFile(page, made, 0o644)
+}
+
+// render writes the figures in Markdown, with references to plots in a folder, and returns
+// those, by the names of their files.
+func render(f result.File, folder string) (string, map[string]plot) {
+	var out strings.Builder
+	plots := map[string]plot{}
+	out.WriteString(about(f) + "\n")
+	all := benches(f.Runs)
+	part := ""
+	for _, b := range all {
+		if b.part != part {
+			part = b.part
+			fmt.Fprintf(&out, "### %s\n\n%s", part, overview(all, part))
+		}
+		fmt.Fprintf(&out, "#### %s\n\n", b.title)
+		if len(b.rows) > 1 && !b.rows[0].runs[0].Paced {
+			b.show(&out, plots, folder, "rate", b.rates())
+		}
+		if b.workload == costly {
+			b.show(&out, plots, folder, "cpu", b.costs())
+		}
+		out.WriteString(b.table() + "\n")
+	}
+	return strings.TrimSuffix(out.String(), "\n"), plots
+}
+
+// costly is the workload whose CPU time is plotted.
+const costly = "distinct-64"
+
+// show adds a plot.
+func (b bench) show(out *strings.Builder, plots map[string]plot, folder, kind string, p plot) {
+	name := b.workload + "-" + kind + ".svg"
+	if _, taken := plots[name]; taken {
+		name = slug(b.part) + "-" + name
+	}
+	plots[name] = p
+	fmt.Fprintf(out, "![%s](%s/%s)\n\n", b.title, folder, name)
+}
+
+// slug is a text as it may stand in the name of a file.
+func slug(text string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(text)), "-")
+}
+
+// about tells of the machine.
+func about(f result.File) string {
+	m := f.Machine
+	return fmt.Sprintf("Measured on %s: %s, %d cores, %s of memory, %s, Linux %s, %s, %s, Paddock at %s.\n",
+		m.At.Format("2 January 2006"), m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Postgres, m.Go, m.Paddock)
+}
+
+// overview is a table of all systems against the workloads of a part that count the same, if
+// there are several.
+func overview(all []bench, part string) string {
+	var same []bench
+	for _, b := range all {
+		if b.part == part && (len(same) == 0 || b.unit == same[0].unit) {
+			same = append(same, b)
+		}
+	}
+	if len(same) < 2 {
+		return ""
+	}
+	cells := [][]string{{same[0].unit + " a second"}}
+	lines := map[string]int{}
+	for i, b := range same {
+		cells[0] = append(cells[0], b.workload)
+		for _, w := range b.rows {
+			n, ok := lines[w.system]
+			if !ok {
+				n, lines[w.system] = len(cells), len(cells)
+				cells = append(cells, append([]string{w.title}, make([]string, len(same))...))
+			}
+			cells[n][i+1] = whole(w.rate.median) + ifOther(w.unit, b.unit)
+		}
+	}
+	return markdown(cells) + "\n"
+}
+
+// Text is the tables alone, to be read at once.
+func Text(runs []result.Run) string {
+	var out strings.Builder
+	for _, b := range benches(runs) {
+		fmt.Fprintf(&out, "\n%s\n\n%s", b.title, b.table())
+	}
+	return out.String()
+}

@@ -1,0 +1,105 @@
+package result_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-lock/paddock/bench/measure"
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+func TestQuantiles(t *testing.T) {
+	t.Parallel()
+	var hundred []time.Duration
+	for i := range 101 {
+		hundred = append(hundred, time.Duration(100-i)*time.Microsecond)
+	}
+	for name, c := range map[string]struct {
+		samples []time.Duration
+		want    result.Quantile
+	}{
+		"none":    {nil, result.Quantile{}},
+		"one":     {[]time.Duration{1500}, result.Quantile{Count: 1, Mean: 1.5, P50: 1.5, P99: 1.5, Max: 1.5}},
+		"hundred": {hundred, result.Quantile{Count: 101, Mean: 50, P50: 50, P99: 99, Max: 100}},
+	} {
+		if diff := cmp.Diff(c.want, result.Quantiles(c.samples)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestWhatARunSpentIsPerOperation(t *testing.T) {
+	t.Parallel()
+	mark := func(n int64) measure.Mark {
+		d := time.Duration(n) * time.Millisecond
+		return measure.Mark{
+			Client: d, CPU: map[system.Role]time.Duration{system.Server: 2 * d, system.Database: 3 * d},
+			WAL: &measure.WAL{Bytes: 1000 * n, Images: n, Fsyncs: 10 * n, Deleted: 20 * n},
+		}
+	}
+	r := result.Run{Operations: 100}
+	r.Spent(mark(10), mark(20))
+	if want := (result.CPU{Client: 100, Server: 200, Database: 300}); r.CPU != want {
+		t.Errorf("CPU: got %+v, want %+v", r.CPU, want)
+	}
+	if *r.WALBytes != 100 || *r.Images != 0.1 || *r.Fsyncs != 1 || *r.Deleted != 2 {
+		t.Errorf("WAL: %v bytes, %v images, %v fsyncs, %v deleted", *r.WALBytes, *r.Images, *r.Fsyncs, *r.Deleted)
+	}
+	without := measure.Mark{}
+	r = result.Run{}
+	if r.Spent(without, without); r.WALBytes != nil || r.CPU != (result.CPU{}) {
+		t.Errorf("of nothing: %+v", r)
+	}
+}
+
+func TestAFileIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "results.json")
+	bytes := 144.5
+	want := result.File{
+		Machine: result.ThisMachine(t.Context()),
+		Runs: []result.Run{
+			{System: "paddock", Workload: "distinct-1", Round: 1, Operations: 7, WALBytes: &bytes, Latency: map[string]result.Quantile{"acquire": {Count: 7, P50: 3}}},
+			{System: "noop", Workload: "distinct-1", Round: 1, Error: "not supported", Unsupported: true},
+		},
+	}
+	if err := want.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := result.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := result.Read(path + ".none"); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}
+
+func TestAFailedRunIsAnErrorAndAnUnsupportedOneIsNone(t *testing.T) {
+	t.Parallel()
+	f := result.File{Runs: []result.Run{{System: "a"}, {System: "b", Error: "not supported", Unsupported: true}}}
+	if err := f.Failed(); err != nil {
+		t.Error(err)
+	}
+	f.Runs = append(f.Runs, result.Run{System: "c", Workload: "mix", Round: 2, Error: "exclusion is broken"})
+	if err := f.Failed(); err == nil || !strings.Contains(err.Error(), "c, mix, round 2: exclusion is broken") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestThousandsAreApart(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1,000", 123456.6: "123,457", 10_000_000: "10,000,000", -4321: "-4,321"} {
+		if got := result.Grouped(n); got != want {
+			t.Errorf("%v: %s, want %s", n, got, want)
+		}
+	}
+}

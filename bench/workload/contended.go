@@ -1,0 +1,59 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// Contended has all clients take and give back the same lock, each waiting for its turn.
+func Contended(clients int) Workload {
+	return Workload{
+		Name: fmt.Sprint("contended-", clients), Clients: clients, Unit: "hand-offs", Contended: true,
+		Title: "One lock, passed on between " + counted(clients),
+		job: func(w *worker) job {
+			s := w.field.spot("contended")
+			return job{turn: func(ctx context.Context) error { return w.turnAt(ctx, s) }}
+		},
+	}
+}
+
+// Queues has so many clients wait for so many locks, of which one more each holds one.
+func Queues(waiters, locks int) Workload {
+	return Workload{
+		Name: fmt.Sprintf("queue-%d", waiters), Clients: waiters + locks, Unit: "hand-offs", Contended: true,
+		Title: fmt.Sprintf("%s that wait for %d locks", counted(waiters), locks),
+		job: func(w *worker) job {
+			s := w.field.spot(fmt.Sprintf("queue:%03d", w.number%locks))
+			return job{turn: func(ctx context.Context) error { return w.turnAt(ctx, s) }}
+		},
+	}
+}
+
+// turnAt waits for a lock and gives it back at once.
+func (w *worker) turnAt(ctx context.Context, s *spot) error {
+	began := time.Now()
+	lease, err := w.client.Acquire(ctx, s.name, true)
+	if err != nil {
+		return err
+	}
+	if since, ok := s.sinceRelease(); ok {
+		w.took(handOff, since)
+	}
+	w.took(waiting, time.Since(began))
+	if err := w.granted(s, lease); err != nil {
+		return err
+	}
+	w.did(1)
+	runtime.Gosched() // so that somebody else who has it, too, gets to say so
+	if err := s.releasing(w.number); err != nil {
+		return err
+	}
+	began = time.Now()
+	if err := lease.Release(ctx); err != nil {
+		return err
+	}
+	w.took(release, time.Since(began))
+	return nil
+}

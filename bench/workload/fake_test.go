@@ -1,0 +1,128 @@
+package workload_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// A fake is a lock service in memory, a millisecond away, with the faults that it is given.
+type fake struct {
+	generous bool // grants what somebody has
+	stale    bool // grants with the same token again and again
+	deaf     bool // never answers
+	forgets  bool // refuses to renew
+	plain    bool // knows no batches
+
+	mu     sync.Mutex
+	freed  *sync.Cond
+	held   map[string]bool
+	tokens int64
+	closed int // clients
+}
+
+func (f *fake) Name() string  { return "fake" }
+func (f *fake) Title() string { return "Fake" }
+
+func (f *fake) Start(context.Context, string) error { return nil }
+func (f *fake) Stop() error                         { return nil }
+func (f *fake) Processes() []system.Process         { return nil }
+func (f *fake) Filled() int                         { return 1000 }
+
+func (f *fake) Client(context.Context) (system.Client, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held == nil {
+		f.held, f.freed = map[string]bool{}, sync.NewCond(&f.mu)
+	}
+	if f.plain {
+		return struct{ system.Client }{fakeClient{f}}, nil
+	}
+	return fakeClient{f}, nil
+}
+
+type fakeClient struct{ *fake }
+
+func (c fakeClient) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed++
+	return nil
+}
+
+func (c fakeClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
+	time.Sleep(time.Millisecond)
+	if c.deaf {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer context.AfterFunc(ctx, c.freed.Broadcast)()
+	for c.held[name] && !c.generous {
+		switch {
+		case !wait:
+			return nil, system.ErrHeld
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		c.freed.Wait()
+	}
+	c.held[name] = true
+	if !c.stale {
+		c.tokens++
+	}
+	return fakeLease{c.fake, name, c.tokens + 1}, nil
+}
+
+func (c fakeClient) AcquireAll(ctx context.Context, names []string) (leases []system.Lease, err error) {
+	for _, name := range names {
+		lease, err := c.Acquire(ctx, name, false)
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, lease)
+	}
+	return leases, nil
+}
+
+func (c fakeClient) ReleaseAll(ctx context.Context, leases []system.Lease) error {
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type fakeLease struct {
+	*fake
+	name  string
+	token int64
+}
+
+func (l fakeLease) Token() int64 { return l.token }
+
+func (l fakeLease) Renew(context.Context) error {
+	time.Sleep(time.Millisecond)
+	if l.forgets {
+		return system.ErrUnsupported
+	}
+	return nil
+}
+
+func (l fakeLease) Release(context.Context) error {
+	time.Sleep(time.Millisecond)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[l.name] = false
+	l.freed.Broadcast()
+	return nil
+}
+
+// unordered is a fake that says that its tokens may be out of order.
+type unordered struct{ *fake }
+
+func (unordered) Unordered() {}

@@ -1,0 +1,30 @@
+package workload
+
+import (
+	"context"
+	"errors"
+
+	"github.com/paddock-lock/paddock/bench/measure"
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/system"
+)
+
+// loaded has a system make its own load, which only one workload is like: that in which no
+// client is in another's way. The whole of it is measured, its start included.
+func (w Workload) loaded(ctx context.Context, s system.Loader, o Options, probe *measure.Probe, r *result.Run) error {
+	if !w.ownLoad {
+		return system.ErrUnsupported
+	}
+	from, errFrom := probe.Mark(ctx)
+	l, err := s.Load(ctx, w.Clients, o.Measured)
+	to, errTo := probe.Mark(ctx)
+	if err := errors.Join(errFrom, err, errTo); err != nil {
+		return err
+	}
+	r.Unit, r.Operations, r.Seconds = l.Unit, len(l.Latencies), l.Elapsed.Seconds()
+	r.PerSecond = float64(r.Operations) / r.Seconds
+	r.Latency = map[string]result.Quantile{l.Unit: result.Quantiles(l.Latencies)}
+	to.Client = from.Client + l.CPU
+	r.Spent(from, to)
+	return nil
+}

@@ -1,0 +1,148 @@
+package workload_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/system"
+	"github.com/paddock-lock/paddock/bench/workload"
+)
+
+func all() []workload.Workload {
+	return []workload.Workload{
+		workload.Distinct(3), workload.Contended(3), workload.Queues(4, 2), workload.Renewals(30, 3),
+		workload.Renew(3), workload.Mix(3), workload.Batches(2, 10), workload.Growth(3),
+	}
+}
+
+func run(t *testing.T, w workload.Workload, s system.System) result.Run {
+	t.Helper()
+	return w.Run(t.Context(), s, workload.Options{Warm: time.Second, Measured: 2 * time.Second})
+}
+
+func TestEveryWorkloadCountsWhatItDoes(t *testing.T) {
+	t.Parallel()
+	for _, w := range all() {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &fake{}
+				r := run(t, w, s)
+				if r.Error != "" || r.Operations == 0 || r.Seconds != 2 || r.PerSecond != float64(r.Operations)/2 {
+					t.Errorf("it came to %+v", r)
+				}
+				for what, q := range r.Latency {
+					if q.Count == 0 || q.P50 < 1000 || q.P99 < q.P50 || q.Max < q.P99 {
+						t.Errorf("%s took %+v", what, q)
+					}
+				}
+				if s.closed != w.Clients {
+					t.Errorf("%d of %d clients were closed", s.closed, w.Clients)
+				}
+				for name, held := range s.held {
+					if held {
+						t.Errorf("%s is held in the end", name)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestADistinctPairTakesTwoCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, workload.Distinct(4), &fake{})
+		if want := 4 * 2000 / 2; r.Operations < want-8 || r.Operations > want+8 {
+			t.Errorf("%d pairs, want about %d", r.Operations, want)
+		}
+		if q := r.Latency["acquire"]; q.P50 != 1000 || q.P99 != 1000 {
+			t.Errorf("an acquire took %+v", q)
+		}
+	})
+}
+
+func TestLeasesAreRenewedAtTheirPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, workload.Renewals(300, 3), &fake{})
+		if r.Operations < 57 || r.Operations > 63 || !r.Paced {
+			t.Errorf("300 leases were renewed %d times in two seconds", r.Operations)
+		}
+	})
+}
+
+func TestAHandOffIsCountedFromTheReleaseToTheNextHolder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, workload.Contended(8), &fake{})
+		if q := r.Latency["hand-off"]; q.P50 != 1000 {
+			t.Errorf("a hand-off took %+v", q)
+		}
+		if r.Fairness == nil || *r.Fairness <= 0 || *r.Fairness > 1 || r.LongestWait == nil || *r.LongestWait < 1 {
+			t.Errorf("fairness %v, longest wait %v", r.Fairness, r.LongestWait)
+		}
+	})
+}
+
+func TestWhatIsWrongIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		workload workload.Workload
+		system   *fake
+		want     string
+	}{
+		"a lock that two have":       {workload.Contended(3), &fake{generous: true}, "exclusion is broken"},
+		"and in queues":              {workload.Queues(3, 1), &fake{generous: true}, "exclusion is broken"},
+		"a token that does not grow": {workload.Contended(3), &fake{stale: true}, "tokens do not grow"},
+		"on names of one's own":      {workload.Distinct(1), &fake{stale: true}, "tokens do not grow"},
+		"in a batch":                 {workload.Batches(1, 10), &fake{stale: true}, "tokens do not grow"},
+		"in a mix":                   {workload.Mix(1), &fake{stale: true}, "tokens do not grow"},
+		"nothing that is done":       {workload.Distinct(1), &fake{deaf: true}, "deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := run(t, c.workload, c.system)
+				if !strings.Contains(r.Error, c.want) || r.Unsupported {
+					t.Errorf("the error is %q, want one that says %q", r.Error, c.want)
+				}
+				if c.system.closed != c.workload.Clients {
+					t.Errorf("%d of %d clients were closed", c.system.closed, c.workload.Clients)
+				}
+			})
+		})
+	}
+}
+
+func TestTokensThatNeedNotGrowAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if r := run(t, workload.Contended(3), unordered{&fake{stale: true}}); r.Error != "" || r.Inversions < r.Operations {
+			t.Errorf("it came to %+v", r)
+		}
+	})
+}
+
+func TestWhatASystemDoesNotHaveIsNoFault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		workload workload.Workload
+		system   *fake
+	}{
+		"no renewal": {workload.Renew(2), &fake{forgets: true}},
+		"no batches": {workload.Batches(2, 10), &fake{plain: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if r := run(t, c.workload, c.system); !r.Unsupported {
+					t.Errorf("it came to %+v", r)
+				}
+			})
+		})
+	}
+}

@@ -83,6 +83,9 @@ func TestAnAcquireThatWaitedAndIsOverGivesItsPlaceUp(t *testing.T) {
 			if got := strings.TrimSpace(<-l.released); got != `{"lease_id":"`+leaseText+`"}` {
 				t.Errorf("released %s", got)
 			}
+			if again := len(l.released); again != map[string]int{"which the server had taken already": 3}[name] {
+				t.Errorf("released %d times more", again) // it may have overtaken the acquire
+			}
 			if !strings.Contains(e.Detail, "was given up") || strings.Contains(e.Detail, "nobody answers") {
 				t.Errorf("the error says %q", e.Detail)
 			}

@@ -11,11 +11,15 @@ const roominess = 64 << 20
 // a seventh of its time would go there. It reserves memory that is never touched, and so
 // costs none. Whoever sets GOGC or GOMEMLIMIT has it his way.
 func roomy(env lookup) (done func()) {
+	room := make([]byte, heapRoom(env))
+	return func() { runtime.KeepAlive(room) }
+}
+
+func heapRoom(env lookup) int {
 	for _, own := range []string{"GOGC", "GOMEMLIMIT"} {
 		if _, set := env(own); set {
-			return func() {}
+			return 0
 		}
 	}
-	room := make([]byte, roominess)
-	return func() { runtime.KeepAlive(room) }
+	return roominess
 }

@@ -127,19 +127,24 @@ func (k Key) while(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// meter returns what counts for the key. It is dropped with the key.
+// meter returns what counts for the key.
 func (g *guard) meter(k Key) *meter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m, known := g.meters[k.ID]
-	if !known {
-		m = newMeter(g.limits)
-		g.meters[k.ID] = m
-		if k.gone != nil {
-			context.AfterFunc(k.gone, func() { g.forget(k.ID, m) })
-		}
+	if m, known := g.meters[k.ID]; known {
+		return m
+	}
+	m := newMeter(g.limits)
+	g.meters[k.ID] = m
+	if k.gone != nil {
+		g.dropWith(k.gone, k.ID, m)
 	}
 	return m
+}
+
+// dropWith drops the meter when the key's context ends.
+func (g *guard) dropWith(gone context.Context, id string, m *meter) {
+	context.AfterFunc(gone, func() { g.forget(id, m) })
 }
 
 func (g *guard) forget(id string, m *meter) {

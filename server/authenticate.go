@@ -45,7 +45,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		note(w, key)
-		next.ServeHTTP(w, r.WithContext(access.With(r.Context(), key)))
+		q := requestOf(r)
+		q.Context = access.With(q.Context, key)
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 
@@ -47,7 +48,7 @@ type batch struct {
 }
 
 func readBatch(w http.ResponseWriter, r *http.Request) (batch, error) {
-	body, err := readBody(w, r, MaxBatchBodySize)
+	body, err := readBody(new(bytes.Buffer), w, r, MaxBatchBodySize)
 	if err != nil {
 		return batch{}, err
 	}

@@ -1,9 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"os"
@@ -11,27 +11,34 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// readBody returns the request's body, which must say that it is JSON, be whole,
-// and have at most so many bytes.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// jsonType is the media type of bodies.
+const jsonType = "application/json"
+
+// readBody reads the request's body, which must say that it is JSON, be whole, and have at
+// most so many bytes, into the buffer. What it returns is good until that has another.
+func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	into.Reset()
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	switch {
 	case err == nil:
-		return body, nil
+		return into.Bytes(), nil
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, tooLarge("body", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, badBody("did not arrive within %v. Send it again", readTimeout)
 	}
-	return nil, badBody("broke off after %d bytes. Send it again", len(body))
+	return nil, badBody("broke off after %d bytes. Send it again", into.Len())
 }
 
 // checkMediaType allows parameters, such as a charset: JSON is UTF-8 whatever they say.
 func checkMediaType(header string) error {
-	if kind, _, err := mime.ParseMediaType(header); err == nil && kind == "application/json" {
+	if header == jsonType {
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(header); err == nil && kind == jsonType {
 		return nil
 	}
 	says := "has no Content-Type"

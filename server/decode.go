@@ -17,18 +17,28 @@ import (
 // openapi.yaml. It takes what the schema describes and nothing else; its errors
 // are *lock.Error and name the member at fault. Bounds are the domain's to check.
 func decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
-	body, err := readBody(w, r, MaxBodySize)
+	readers := requestOf(r).readers
+	with := readers.Get().(*reader)
+	defer readers.Put(with)
+	body, err := readBody(&with.body, w, r, MaxBodySize)
 	if err != nil {
 		return *new(T), err
 	}
-	return parse[T](body)
+	return parse[T](with, body)
 }
 
-func parse[T any](body []byte) (T, error) {
+// A reader is memory to read a body with, and then the next. Nothing that was read shares it.
+type reader struct {
+	body    bytes.Buffer
+	decoder jsontext.Decoder
+	members []jsontext.Value
+}
+
+func parse[T any](with *reader, body []byte) (T, error) {
 	var into T
 	object := reflect.ValueOf(&into).Elem()
 	known := formOf(object.Type())
-	texts, err := known.read(body)
+	texts, err := known.read(with, body)
 	if err != nil {
 		return into, err
 	}
@@ -46,16 +56,18 @@ func parse[T any](body []byte) (T, error) {
 }
 
 // read returns the text of each member of the object that body is, nil for those that
-// were not sent. They share the memory of body.
-func (f form) read(body []byte) ([]jsontext.Value, error) {
+// were not sent. They share the memory of body and of the reader.
+func (f form) read(with *reader, body []byte) ([]jsontext.Value, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, badBody(`is empty. Send a JSON object, such as {"holder": "worker-1"} to acquire`)
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(body))
+	d := &with.decoder
+	d.Reset(bytes.NewBuffer(body))
 	if kind := d.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
 		return nil, badBody("is not a JSON object. Send one, in braces")
 	}
-	texts, unknown, err := f.readMembers(d, body)
+	with.members = append(with.members[:0], make([]jsontext.Value, len(f))...)
+	unknown, err := f.readMembers(d, body, with.members)
 	if err != nil {
 		return nil, notJSON(err)
 	}
@@ -65,31 +77,32 @@ func (f form) read(body []byte) ([]jsontext.Value, error) {
 	if len(unknown) > 0 {
 		return nil, lock.Invalid(slices.Min(unknown), "is not a member of this body, which may have %s", f.names())
 	}
-	return texts, nil
+	return with.members, nil
 }
 
-func (f form) readMembers(d *jsontext.Decoder, body []byte) (texts []jsontext.Value, unknown []string, err error) {
-	texts = make([]jsontext.Value, len(f))
+// readMembers puts the text of each member into its place, and returns the names of those
+// that have none.
+func (f form) readMembers(d *jsontext.Decoder, body []byte, places []jsontext.Value) (unknown []string, err error) {
 	_, err = d.ReadToken()
-	for err == nil && d.PeekKind() != '}' {
-		var name jsontext.Token
-		if name, err = d.ReadToken(); err != nil {
+	for err == nil && d.PeekKind() == '"' {
+		var name, text jsontext.Value
+		if name, err = d.ReadValue(); err != nil {
 			break
 		}
-		key := name.String()
-		var text jsontext.Value
-		text, err = d.ReadValue()
-		end := int(d.InputOffset())
-		if at := f.index(key); at >= 0 {
-			texts[at] = body[end-len(text) : end : end]
-		} else {
+		at := f.index(name)
+		if at < 0 {
+			key, _ := unquoted(name) // it was read as a name, so it is a string
 			unknown = append(unknown, key)
+		}
+		text, err = d.ReadValue()
+		if end := int(d.InputOffset()); at >= 0 {
+			places[at] = body[end-len(text) : end : end]
 		}
 	}
 	if err == nil {
 		_, err = d.ReadToken()
 	}
-	return texts, unknown, err
+	return unknown, err
 }
 
 // notJSON says where the body stops being JSON, or which name it has twice.

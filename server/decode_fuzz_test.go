@@ -21,7 +21,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		acquire, err := parse[openapi.AcquireRequest](body)
+		acquire, err := parse[openapi.AcquireRequest](new(reader), body)
 		checkParsed(t, body, err, "holder")
 		if err == nil {
 			a, err := acquireFrom("a", acquire)
@@ -29,15 +29,15 @@ func FuzzDecode(f *testing.F) {
 			checkTime(t, a.TTL, acquire.TTLMs)
 			checkTime(t, a.Wait, acquire.WaitMs)
 		}
-		_, err = parse[openapi.RenewRequest](body)
+		_, err = parse[openapi.RenewRequest](new(reader), body)
 		checkParsed(t, body, err, "lease_id")
-		_, err = parse[openapi.ReleaseRequest](body)
+		_, err = parse[openapi.ReleaseRequest](new(reader), body)
 		checkParsed(t, body, err, "lease_id")
-		_, err = parse[openapi.RevokeRequest](body)
+		_, err = parse[openapi.RevokeRequest](new(reader), body)
 		checkParsed(t, body, err, "fencing_token", "reason")
-		_, err = parse[openapi.VerifyRequest](body)
+		_, err = parse[openapi.VerifyRequest](new(reader), body)
 		checkParsed(t, body, err, "name", "fencing_token")
-		write, err := parse[openapi.FencedWrite](body)
+		write, err := parse[openapi.FencedWrite](new(reader), body)
 		checkParsed(t, body, err, "lock", "fencing_token", "value")
 		if err == nil && !json.Valid(*write.Value) {
 			t.Errorf("value %q is not JSON", *write.Value)

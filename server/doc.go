@@ -4,7 +4,7 @@
 //
 // # The way of a request
 //
-//	observed       a request id of our own, and one line in the log when it is over
+//	ServeHTTP      a request id of our own, and one line in the log when it is over
 //	recovered      a panic becomes a problem
 //	headed         headers that every answer has, to have browsers be strict; HEAD is answered as GET is
 //	timed          how long the client may take to receive
@@ -15,6 +15,9 @@
 //	routing        chi; what is not there ends in a problem, too
 //	checked        names in the path and parameters in the query
 //	handler        in, do, out; answer says how long the Service may take
+//
+// What is known of a request on its way is in one place, its context: its id, what chi routes
+// by, and its key. The memory that a body is read with goes on to the next.
 //
 // A handler names no status. What a success looks like is said in reply.go and
 // how a refusal does in problem.go, the only place where a lock.Code meets HTTP.

@@ -61,27 +61,14 @@ func (s *Server) allow(w http.ResponseWriter, r *http.Request, within time.Durat
 	}
 }
 
-// clientKey is the key of a context that ends with the client and the Server alone.
-type clientKey struct{}
-
 // limited gives what is behind it the time of the Service, as answer does for the calls
 // of the API.
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		client := r.Context()
-		ctx, cancel := context.WithTimeout(context.WithValue(client, clientKey{}, client), s.timeout)
+		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
-}
-
-// clientOf returns the context of a request, without its limit if it was limited.
-func clientOf(r *http.Request) context.Context {
-	client, ok := r.Context().Value(clientKey{}).(context.Context)
-	if !ok {
-		return r.Context()
-	}
-	return client
 }
 
 // patient gives the Service its time beyond what the call waits, and the answer

@@ -65,9 +65,14 @@ func newForm(t reflect.Type) form {
 	return f
 }
 
-// index returns where the member of that name is, -1 if there is none.
-func (f form) index(name string) int {
-	return slices.IndexFunc(f, func(m member) bool { return m.name == name })
+// index returns where the member is whose name the string is, -1 if there is none.
+func (f form) index(name jsontext.Value) int {
+	bare := name[1 : len(name)-1]
+	if bytes.IndexByte(bare, '\\') >= 0 {
+		text, _ := unquoted(name) // it was read as a name
+		bare = []byte(text)
+	}
+	return slices.IndexFunc(f, func(m member) bool { return m.name == string(bare) })
 }
 
 func (f form) names() string {

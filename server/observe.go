@@ -1,70 +1,52 @@
 package server
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-type requestIDKey struct{}
-
-// requestID returns the id that observed gave to the request, empty before that.
-func requestID(r *http.Request) string {
-	id, _ := r.Context().Value(requestIDKey{}).(string)
-	return id
+// ServeHTTP answers the request. It gives it a random id, shown in X-Request-Id, in
+// problems and in the log; one that came from outside is not looked at. When the request
+// is over it logs a line, which holds nothing of bodies and of the query.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start, path, seen := time.Now(), r.URL.Path, &recorder{ResponseWriter: w}
+	q := &request{Context: r.Context(), route: s.routings.Get().(*chi.Context), readers: &s.readers, id: [1]string{newRequestID()}}
+	q.route.Reset()
+	w.Header()["X-Request-Id"] = q.id[:]
+	defer func() {
+		if level := accessLevel(seen); s.log.Enabled(q, level) {
+			s.log.LogAttrs(q, level, "request", seen.line(q, r.Method, path, start)...)
+		}
+		s.routings.Put(q.route)
+	}()
+	s.router.ServeHTTP(seen, r.WithContext(q))
 }
 
-// newRequestID returns a random UUID. It need not be one that nobody could guess.
-func newRequestID() string {
-	id := uuid.UUID{}
-	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	return id.String()
-}
-
-// observed gives the request a random id, shown in X-Request-Id, in problems and
-// in the log; one that came from outside is not looked at. When the request is
-// over it logs a line, which holds nothing of bodies and of the query.
-func (s *Server) observed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start, id, seen := time.Now(), newRequestID(), &recorder{ResponseWriter: w}
-		w.Header()["X-Request-Id"] = []string{id}
-		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-		path := r.URL.Path
-		defer func() {
-			level := accessLevel(seen)
-			if !s.log.Enabled(r.Context(), level) {
-				return
-			}
-			line := []slog.Attr{
-				slog.String("request_id", id),
-				slog.String("method", r.Method),
-				slog.String("route", chi.RouteContext(r.Context()).RoutePattern()),
-				slog.String("path", path),
-				slog.Int("status", seen.Status()),
-				slog.Int64("bytes", seen.bytes),
-				slog.Duration("duration", time.Since(start)),
-			}
-			if seen.key != "" {
-				line = append(line, slog.String("key", seen.key))
-			}
-			s.log.LogAttrs(r.Context(), level, "request", line...)
-		}()
-		next.ServeHTTP(seen, r)
-	})
+// line returns what the log says of the request.
+func (c *recorder) line(q *request, method, path string, start time.Time) []slog.Attr {
+	line := []slog.Attr{
+		slog.String("request_id", q.id[0]),
+		slog.String("method", method),
+		slog.String("route", q.route.RoutePattern()),
+		slog.String("path", path),
+		slog.Int("status", c.Status()),
+		slog.Int64("bytes", c.bytes),
+		slog.Duration("duration", time.Since(start)),
+		slog.String("key", c.key),
+	}
+	if c.key == "" {
+		return line[:len(line)-1]
+	}
+	return line
 }
 
 // accessLevel has the log tell which key did what. What nobody answers for is for those who

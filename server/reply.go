@@ -48,6 +48,10 @@ func (r reply) before(cursor string) reply {
 	return r
 }
 
+// shortAnswer is the greatest size, in bytes, of answers of which net/http says the length by
+// itself. One header less keeps its map small.
+const shortAnswer = 1 << 10
+
 // redirectTo sends a browser on.
 func redirectTo(address string) http.HandlerFunc {
 	return http.RedirectHandler(address, http.StatusTemporaryRedirect).ServeHTTP
@@ -80,7 +84,7 @@ func (s *Server) answerLate(w http.ResponseWriter, r *http.Request, do func() (r
 		w.WriteHeader(out.status)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	s.write(w, r, out.status, out.body)
 }
 
@@ -100,7 +104,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body 
 func encoded(body any) []byte {
 	switch body := body.(type) {
 	case openapi.Lease:
-		return append(appendLease(nil, body), '\n')
+		return append(appendLease(make([]byte, 0, usualLease+len(body.Metadata)), body), '\n')
 	case told:
 		return append(body.appendJSON(nil), '\n')
 	}
@@ -123,7 +127,9 @@ func (s *Server) writeText(w http.ResponseWriter, r *http.Request, kind string, 
 // send writes the answer. A client that is gone by now is worth no more than a
 // line in the log: whoever gets no answer sends again.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, text []byte) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	if len(text) > shortAnswer {
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	}
 	w.WriteHeader(status)
 	if _, err := w.Write(text); err != nil {
 		s.log.DebugContext(r.Context(), "the answer was not written", "request_id", requestID(r), "error", err)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,9 @@ type Server struct {
 	router   *chi.Mux
 	draining atomic.Bool
 
+	readers  sync.Pool // of *reader
+	routings sync.Pool // of *chi.Context
+
 	drainDelay time.Duration
 	drain      func()
 	localNames bool
@@ -98,6 +102,8 @@ func New(o Options) *Server {
 		room:    make(chan struct{}, maxLargeBatches),
 		streams: newGate(cmp.Or(o.MaxStreams, UsualMaxStreams), cmp.Or(o.StreamsPerKey, UsualStreamsPerKey))}
 	s.stopped, s.stop = context.WithCancel(context.Background())
+	s.readers.New = func() any { return new(reader) }
+	s.routings.New = func() any { return chi.NewRouteContext() }
 	if s.ready.ask == nil {
 		s.ready.ask = func(context.Context) error { return nil }
 	}
@@ -123,6 +129,3 @@ func New(o Options) *Server {
 	s.router = s.routes(o.UI)
 	return s
 }
-
-// ServeHTTP answers the request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.router.ServeHTTP(w, r) }

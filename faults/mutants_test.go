@@ -24,6 +24,7 @@ type mutant struct {
 // must be there exactly once: whoever changes that line mends the mutant.
 var mutants = []mutant{
 	{name: "a grant without the row lock", file: "store/sql/lock_anchors.sql", from: "    for update\n", to: "\n"},
+	{name: "a swap overwrites what has changed", file: "store/sql/swap.sql", from: "l.ctid = n.at and l.xmin = n.version", to: "l.slot = 0"},
 	{name: "the clock is read before the lock", file: "store/sql/draw.sql", from: "select clock_timestamp()", to: "select transaction_timestamp()"},
 	{name: "tokens are drawn before the lock", file: "store/load.go",
 		from: "\tb.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)\n",

@@ -21,7 +21,7 @@ select format('column %s.%s %s not null %s default %s collation %s', relname, at
     from mine join pg_attribute on attrelid = mine.oid and attnum > 0 and not attisdropped
     left join pg_attrdef on adrelid = attrelid and adnum = attnum
     left join pg_collation on pg_collation.oid = attcollation
-    where relkind in ('r', 'p', 'v', 'm')
+    where relkind in ('r', 'p', 'v', 'm', 'c')
 union all
 select pg_get_indexdef(oid) from mine where relkind in ('i', 'I')
 union all

@@ -46,20 +46,30 @@ func undecided(err error) bool {
 	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
 }
 
-// await sleeps until there is something to do for the call, and does it.
+// await sleeps until there is something to do for the call, and does it. When the answer to its
+// claim is lost it claims again: the second finds what the first has done, and a call that was
+// told that nobody knows would be passed over until it came back.
 func (s *Store) await(ctx context.Context, t *seat, over <-chan time.Time, keep bool) (outcome, error) {
-	select {
-	case out := <-t.granted:
-		return out, nil
-	case <-t.again:
-	case <-over:
-		return s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Keep: keep})
-	case <-s.seats.drained:
-		return s.leaveInTime(ctx, t)
-	case <-ctx.Done():
-		return outcome{}, departed(context.Cause(ctx))
+	pause := newPause()
+	for lost := (<-chan time.Time)(nil); ; {
+		select {
+		case out := <-t.granted:
+			return out, nil
+		case <-t.again:
+		case <-lost:
+		case <-over:
+			return s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Keep: keep})
+		case <-s.seats.drained:
+			return s.leaveInTime(ctx, t)
+		case <-ctx.Done():
+			return outcome{}, departed(context.Cause(ctx))
+		}
+		out, err := s.do(ctx, lock.Claim{Name: t.name, LeaseID: t.lease, Attachment: t.attachment})
+		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
+			return out, err
+		}
+		lost = time.After(pause.NextBackOff())
 	}
-	return s.do(ctx, lock.Claim{Name: t.name, LeaseID: t.lease, Attachment: t.attachment})
 }
 
 // leaveInTime has the call leave its place to be found by the next, since this

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"maps"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -18,11 +20,7 @@ const commitPatience = time.Second
 // confirms, or until TCP gives a silent connection up. From one that takes long its group
 // is relieved, so that other names go on; of as many as s.late has room for.
 func (s *Store) commit(g *group, conn *pgxpool.Conn, t *tx, calls []*call, outcomes []outcome) ([]*call, fate, error) {
-	saved, relieved := make(chan struct{}), make(chan bool, 1)
-	watch := time.AfterFunc(commitPatience, func() { relieved <- s.relieve(g, calls, saved) })
-	err := t.save(context.WithoutCancel(s.ctx))
-	close(saved)
-	late := !watch.Stop() && <-relieved
+	err, late := s.patiently(g, calls, t.save)
 	left, f, err := s.committed(conn, t, calls, outcomes, err)
 	if !late {
 		return left, f, err
@@ -30,6 +28,16 @@ func (s *Store) commit(g *group, conn *pgxpool.Conn, t *tx, calls []*call, outco
 	<-s.late
 	s.finish(left, f, err)
 	return nil, again, nil
+}
+
+// patiently runs what commits, and returns its error. Late says that it has taken long, so
+// that the group was relieved of it, and s.late has a value for it.
+func (s *Store) patiently(g *group, calls []*call, save func(context.Context) error) (err error, late bool) {
+	saved, relieved := make(chan struct{}), make(chan bool, 1)
+	watch := time.AfterFunc(commitPatience, func() { relieved <- s.relieve(g, calls, saved) })
+	err = save(context.WithoutCancel(s.ctx))
+	close(saved)
+	return err, !watch.Stop() && <-relieved
 }
 
 // relieve relieves the group, once there is room for another late commit, and returns
@@ -59,12 +67,32 @@ func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []o
 	s.epochs.note(t.epoch, t.greatest)
 	s.sweep.note(outcomes)
 	s.crowd.note(t)
-	s.seen.note(t.locks)
+	s.seen.note(maps.Keys(t.locks))
 	s.tell(outcomes)
 	for i, c := range calls {
 		c.Answer(outcomes[i], nil)
 	}
+	s.remember(conn.Conn(), t)
 	return nil, again, nil
+}
+
+// remember has the connection remember the locks as the transaction left them. Through a
+// pooler it would not be the same connection the next time.
+func (s *Store) remember(conn *pgx.Conn, t *tx) {
+	if s.pooled {
+		return
+	}
+	r := recentsOf(conn)
+	if r == nil {
+		ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
+		defer cancel()
+		var err error
+		if r, err = newRecents(ctx, conn); err != nil {
+			s.log.Warn("nothing is remembered on this connection", "error", err)
+			return
+		}
+	}
+	r.note(t)
 }
 
 // finish sees to calls whose late commit failed: those that were not done get

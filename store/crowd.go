@@ -46,6 +46,14 @@ func (c *crowd) of(names []string) (unknown []string, remembered map[string]memo
 	return unknown, remembered
 }
 
+// has is whether the lock is crowded, as far as is known.
+func (c *crowd) has(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, crowded := c.names[name]
+	return crowded
+}
+
 // waits is whether somebody waits for the lock with this replica, as far as it remembers.
 func (c *crowd) waits(name string) bool {
 	c.mu.Lock()
@@ -59,19 +67,34 @@ func (c *crowd) note(t *tx) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, s := range t.locks {
-		if !crowded(s) {
-			delete(c.names, name)
-			continue
-		}
-		if c.names == nil {
-			c.names = make(map[string]memory)
-		}
-		m := memory{state: s, version: t.anchors[name].version, epoch: t.epoch.number, mine: !slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool {
-			return w.Replica != 0 && w.Replica != t.self // it lives for as long as the table says
-		})}
-		if t.changed[name] {
-			m.version = t.xid
-		}
-		c.names[name] = m
+		c.put(s, t.anchor(name).version, t.epoch.number, t.self)
 	}
+}
+
+// noteSwap hears how a swap left the locks.
+func (c *crowd) noteSwap(w *swap) {
+	if !w.crowded {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range w.all {
+		if one.done {
+			c.put(one.after, one.left.version, w.recents.epoch.number, w.self)
+		}
+	}
+}
+
+// put hears how a lock was left. The caller holds mu.
+func (c *crowd) put(s lock.State, version uint32, epoch int64, self lock.Replica) {
+	if !crowded(s) {
+		delete(c.names, s.Name)
+		return
+	}
+	if c.names == nil {
+		c.names = make(map[string]memory)
+	}
+	c.names[s.Name] = memory{state: s, version: version, epoch: epoch, mine: !slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool {
+		return w.Replica != 0 && w.Replica != self // it lives for as long as the table says
+	})}
 }

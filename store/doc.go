@@ -15,7 +15,7 @@
 // drawn its numbers, before the wait. It would renew a lease that ended
 // meanwhile, or grant token 10 after 11. So the rows are locked first.
 //
-// The second round trip is never cancelled. PostgreSQL ends the wait for a
+// What commits is never cancelled. PostgreSQL ends the wait for a
 // standby on a cancel request, and shows a grant that no standby has. The
 // transaction runs under the store's context; a caller whose own context ends
 // stops waiting and is told whether its call may have been done.
@@ -23,9 +23,19 @@
 // Items of a [Store.Batch] join their groups together and are calls like any other
 // from then on, each with its own answer.
 //
+// # From memory
+//
+// A connection remembers how its transactions left locks, see recent.go. A batch of calls on
+// these is decided on that, by the same rules, and written by one
+// statement that is its own transaction, see swap.go: compare and swap. It writes the
+// rows whose xmin is what is remembered, so which nobody has written since, while the clock and the
+// epoch are what the decision rests on. Locks that are to be acquired and are not remembered are
+// looked at first, see look.go. The other calls go through a transaction that
+// looks, and so does all of a batch of which less than half can be done so.
+//
 // # What is retried
 //
-// What failed before the commit was sent is run again while any of its callers
+// What failed before a commit was sent, or is refused by the database, is run again while any of its callers
 // waits. What failed after that is answered with lock.ErrUnknownOutcome; the same
 // call again finds the truth, since every command is idempotent.
 //

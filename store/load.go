@@ -51,6 +51,7 @@ func (t *tx) load(ctx context.Context, w *wanted) error {
 		return err
 	}
 	t.now = t.now.UTC()
+	t.clock = reading{shown: t.now, after: t.began, before: time.Now()}
 	if err := t.epoch.check(w.known); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -23,8 +22,7 @@ func (s *Store) read(ctx context.Context, query func(context.Context) error) err
 	case <-ctx.Done():
 		return unavailable(context.Cause(ctx))
 	}
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	pause := newPause()
 	err := within(ctx, query)
 	for try := 1; mayPass(err) && ctx.Err() == nil && try < readTries; try++ {
 		if !s.sleep(pause.NextBackOff()) {

@@ -18,6 +18,13 @@ const (
 	maxPause   = 500 * time.Millisecond
 )
 
+// newPause returns the pauses between one try and the next.
+func newPause() *backoff.ExponentialBackOff {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	return pause
+}
+
 // wanted is what a batch needs from its first round trip.
 type wanted struct {
 	settings       bool              // those of its connection do not hold
@@ -59,8 +66,7 @@ func (s *Store) want(calls []*call) *wanted {
 // Those that wait for a locked row go through onBlocked, which returns what is to
 // be tried again.
 func (s *Store) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	pause := newPause()
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
 		begun, f, err := s.attempt(g, calls)
 		if err == nil {
@@ -127,6 +133,14 @@ func (s *Store) attempt(g *group, calls []*call) ([]*call, fate, error) {
 	if len(calls) == 0 {
 		conn.Release()
 		return nil, again, nil
+	}
+	calls, gone, err := s.swapAhead(ctx, g, conn, calls)
+	if gone {
+		return nil, again, nil
+	}
+	if len(calls) == 0 || err != nil {
+		conn.Release()
+		return calls, fateOf(err), err
 	}
 	t := newTx(conn.Conn(), s.self)
 	outcomes, err := t.decide(ctx, calls, s.want(calls))

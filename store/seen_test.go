@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/pgtest"
@@ -36,7 +37,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	var names seen
 	for i := range maxSeen + 2 {
-		names.note(map[string]lock.State{fmt.Sprint(i): {}})
+		names.note(slices.Values([]string{fmt.Sprint(i)}))
 	}
 	if n := len(names.names); n > maxSeen || len(names.missing([]string{fmt.Sprint(maxSeen + 1), "other"})) != 1 {
 		t.Errorf("%d names are remembered, or the newest is not", n)

@@ -20,8 +20,13 @@ var (
 	sqlSaveBares     = statement("save_bare_anchors")
 	sqlSaveEvent     = statement("save_event")
 	sqlSaveEvents    = statement("save_events")
+	sqlSwap          = statement("swap")
+	sqlSwapCrowded   = statement("swap_crowded")
+	sqlSwapRenewals  = statement("swap_renewals")
+	sqlSwapType      = statement("swap_type")
 	sqlLockedAnchors = statement("locked_anchors")
 	sqlKnownAnchors  = statement("known_anchors")
+	sqlLook          = statement("look")
 
 	sqlReadSlots   = statement("read_slots")
 	sqlReadQueue   = statement("read_queue")

@@ -40,12 +40,14 @@ type tx struct {
 	self lock.Replica
 
 	began   time.Time
+	clock   reading // of the database's, in the first round trip
 	now     time.Time
 	tokens  []int64
 	ids     []int64
 	locks   map[string]lock.State
 	anchors map[string]anchor
-	before  map[string]lock.State // the locks that were crowded, as they were loaded
+	moved   map[pgtype.TID]pgtype.TID // where anchors are that were written, by where they were
+	before  map[string]lock.State     // the locks that were crowded, as they were loaded
 	ended   map[lock.LeaseRef]lock.Event
 	epoch   epoch
 	xid     uint32 // of the transaction
@@ -62,7 +64,7 @@ type tx struct {
 func newTx(conn *pgx.Conn, self lock.Replica) *tx {
 	return &tx{
 		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.State), anchors: make(map[string]anchor),
-		before: make(map[string]lock.State), ended: make(map[lock.LeaseRef]lock.Event), changed: make(map[string]bool),
+		before: make(map[string]lock.State), ended: make(map[lock.LeaseRef]lock.Event), moved: make(map[pgtype.TID]pgtype.TID), changed: make(map[string]bool),
 	}
 }
 
@@ -96,14 +98,14 @@ func (t *tx) apply(ctx context.Context, cmd lock.Command) (outcome, error) {
 	}
 	t.longest = max(t.longest, longestOf(d))
 	t.confirm = t.confirm || d.Changed || confirms(cmd, d)
-	return t.outcome(cmd, d), nil
+	return outcomeOf(cmd, d, t.began), nil
 }
 
-// outcome returns what the command's caller needs of the decision. The queue is not
+// outcomeOf returns what the command's caller needs of the decision. The queue is not
 // part of it, except to tell how long it is: as many as a batch has calls would have as
 // many queues be kept until it is committed.
-func (t *tx) outcome(cmd lock.Command, d lock.Decision) outcome {
-	o := outcome{Decision: d, began: t.began}
+func outcomeOf(cmd lock.Command, d lock.Decision, began time.Time) outcome {
+	o := outcome{Decision: d, began: began}
 	switch c := cmd.(type) {
 	case lock.Revoke:
 		return o
@@ -112,9 +114,11 @@ func (t *tx) outcome(cmd lock.Command, d lock.Decision) outcome {
 	case lock.Claim:
 		o.place = placeOf(d, c.LeaseID)
 	}
-	o.Locks = slices.Clone(d.Locks)
-	for i := range o.Locks {
-		o.Locks[i].Queue = nil
+	if slices.ContainsFunc(d.Locks, func(s lock.State) bool { return s.Queue != nil }) {
+		o.Locks = slices.Clone(d.Locks)
+		for i := range o.Locks {
+			o.Locks[i].Queue = nil
+		}
 	}
 	return o
 }
@@ -205,8 +209,12 @@ func (t *tx) queueChanges(b *pgx.Batch) {
 			}
 		}
 	}
-	queueRows(b, len(a.at), sqlSaveAnchor, sqlSaveAnchors, a.args())
-	queueRows(b, len(bare.at), sqlSaveBare, sqlSaveBares, bare.args())
+	for _, q := range queueRows(b, len(a.at), sqlSaveAnchor, sqlSaveAnchors, a.args()) {
+		q.Query(t.scanMoved)
+	}
+	for _, q := range queueRows(b, len(bare.at), sqlSaveBare, sqlSaveBares, bare.args()) {
+		q.Query(t.scanMoved)
+	}
 	queueRows(b, len(s.dropped.names), sqlDropSlots, sqlDropSlots, s.dropped.args())
 	queueRows(b, len(s.names), sqlSaveSlots, sqlSaveSlots, s.args())
 	queueRows(b, len(w.dropped.names), sqlDropWaiters, sqlDropWaiters, w.dropped.args())
@@ -214,19 +222,42 @@ func (t *tx) queueChanges(b *pgx.Batch) {
 	queueRows(b, len(t.events.ids), sqlSaveEvent, sqlSaveEvents, t.events.args())
 }
 
-// queueRows queues the writing of n rows, given as a slice a column. The statement for one
-// takes the values themselves, unless it is the same as that for many: where it is not,
+// scanMoved notes where the anchors are that were written.
+func (t *tx) scanMoved(rows pgx.Rows) error {
+	for rows.Next() {
+		var was, is pgtype.TID
+		if err := rows.Scan(&was, &is); err != nil {
+			return err
+		}
+		t.moved[was] = is
+	}
+	return rows.Err()
+}
+
+// anchor returns the lock's, as it is once the transaction is committed.
+func (t *tx) anchor(name string) anchor {
+	a := t.anchors[name]
+	if t.changed[name] {
+		a = anchor{at: t.moved[a.at], version: t.xid}
+	}
+	return a
+}
+
+// queueRows queues the writing of n rows, given as a slice a column, and returns the
+// statements. The one for a row takes the values themselves, unless it is the same as that for many: where it is not,
 // that is quicker for a few rows than the unnesting of their columns.
-func queueRows(b *pgx.Batch, n int, one, many string, columns []any) {
+func queueRows(b *pgx.Batch, n int, one, many string, columns []any) []*pgx.QueuedQuery {
 	switch {
 	case n == 0:
+		return nil
 	case n <= fewRows && one != many:
+		queued := make([]*pgx.QueuedQuery, n)
 		for i := range n {
-			b.Queue(one, rowOf(columns, i)...)
+			queued[i] = b.Queue(one, rowOf(columns, i)...)
 		}
-	default:
-		b.Queue(many, columns...)
+		return queued
 	}
+	return []*pgx.QueuedQuery{b.Queue(many, columns...)}
 }
 
 // fewRows is how many rows are written faster one by one.

@@ -11,9 +11,9 @@ import (
 const dialSpan = 30 * time.Second
 
 // A dial tells the database's clock by the recorder's. An answer that carries the
-// instant of its decision bounds the distance of the two: that instant was after the
-// sending and before the answer. Where bounds contradict one another, since a clock
-// was set, nothing is known.
+// instant of its decision bounds the distance of the two: that instant was before the
+// answer and, unless a lock was granted, which may be decided as of a moment before, after the
+// sending. Where bounds contradict one another, since a clock was set, nothing is known.
 type dial struct {
 	start time.Time
 	most  map[int]time.Duration // how far the database's clock was ahead at most, in each span
@@ -49,6 +49,9 @@ func (d dial) note(c Call, at time.Time) {
 	span := int(c.Answered / dialSpan)
 	if least, ok := d.least[span]; !ok || ahead-c.Answered > least {
 		d.least[span] = ahead - c.Answered
+	}
+	if c.Verb == Acquire {
+		return
 	}
 	if most, ok := d.most[span]; !ok || ahead-c.Sent < most {
 		d.most[span] = ahead - c.Sent

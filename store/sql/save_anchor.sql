@@ -22,3 +22,4 @@ set revision    = $2::bigint,
     attachment  = $19::bigint,
     claim_by    = $20::timestamptz
 where l.ctid = $1::tid
+returning $1::tid as was, l.ctid

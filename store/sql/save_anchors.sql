@@ -27,3 +27,4 @@ from unnest($1::tid[], $2::bigint[], $3::bigint[], $4::smallint[], $5::integer[]
           lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms,
           acquired_at, expires_at, metadata, place, attachment, claim_by)
 where l.ctid = n.at
+returning n.at as was, l.ctid

@@ -21,3 +21,4 @@ set revision    = $2::bigint,
     attachment  = 0,
     claim_by    = null
 where l.ctid = $1::tid
+returning $1::tid as was, l.ctid

@@ -24,3 +24,4 @@ set revision    = n.revision,
 from unnest($1::tid[], $2::bigint[], $3::bigint[], $4::smallint[], $5::integer[], $6::integer[], $7::integer[], $8::timestamptz[])
     as n (at, revision, last_token, last_end, capacity, queued, sitting, changed_at)
 where l.ctid = n.at
+returning n.at as was, l.ctid

@@ -48,11 +48,19 @@ func (v *verification) run(ctx context.Context) error {
 		}
 		calls, rounds = calls+n, rounds+1
 	}
-	if rounds > 1 {
-		_, err := fmt.Fprintf(v.stdout, "All in all %d calls in %d rounds, and no violation.\n", calls, rounds)
-		return err
+	return v.conclude(calls, rounds)
+}
+
+// conclude says what no single round has said.
+func (v *verification) conclude(calls, rounds int) error {
+	var err error
+	switch {
+	case calls == 0:
+		_, err = fmt.Fprintln(v.stdout, "It was ended before the first call: nothing has been verified.")
+	case rounds > 1:
+		_, err = fmt.Fprintf(v.stdout, "All in all %d calls in %d rounds, and no violation.\n", calls, rounds)
 	}
-	return nil
+	return err
 }
 
 // round has the clients make that many calls, or as many as come until ctx ends, and

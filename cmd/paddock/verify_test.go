@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/load"
@@ -57,13 +58,45 @@ func TestVerifyBearsTheDeathOfAReplica(t *testing.T) {
 
 func TestVerifyInterruptedChecksWhatThereWas(t *testing.T) {
 	t.Parallel()
-	p := start(t, "verify", "--url", serveHere(t, pgtest.URL(t)), "--for=1h", "--ttl=300ms")
-	p.stdout.await(t, "(All names begin with)")
+	base := serveHere(t, pgtest.URL(t))
+	p := start(t, "verify", "--url", base, "--for=1h", "--ttl=300ms")
+	prefix := p.stdout.await(t, "All names begin with (verify:[^:]+:)")
+	awaitEvent(t, connect(t, base), prefix)
 	if code := p.signal(t, syscall.SIGINT); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
 		t.Errorf("it said:\n%s", said)
+	}
+}
+
+// awaitEvent waits until something has happened to a lock under the prefix.
+func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		page, err := locks.Events(ctx, lock.EventQuery{Prefix: prefix, Limit: 1, Wait: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Items) > 0 {
+			return
+		}
+	}
+}
+
+func TestVerifyInterruptedBeforeItsFirstCallSaysSo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := newTranscript()
+	v := &verification{program: &program{stdout: out}, verifyCommand: &verifyCommand{For: time.Hour}}
+	if err := v.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if said := out.String(); !strings.Contains(said, "nothing has been verified") {
+		t.Errorf("it said %q", said)
 	}
 }
 

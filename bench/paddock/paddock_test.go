@@ -31,6 +31,11 @@ func TestPaddockDoesWhatASystemDoes(t *testing.T) {
 		t.Parallel()
 		systemtest.Run(t, &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, Called: "paddock-sdk", Titled: "SDK"}, systemtest.Wants{})
 	})
+	t.Run("one through guards", func(t *testing.T) {
+		t.Parallel()
+		sdk := &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, Called: "paddock-guards", Titled: "guards"}
+		systemtest.Run(t, paddock.Guards{SDK: sdk}, systemtest.Wants{NoRenewal: true})
+	})
 	t.Run("one with a past", func(t *testing.T) {
 		t.Parallel()
 		s := &paddock.Grown{Locks: 1000, Events: 1000}

@@ -56,6 +56,14 @@ type Client interface {
 	Close() error
 }
 
+// A Keeper is a Client whose leases are renewed by it, at moments of its own choice, until they
+// are released.
+type Keeper interface {
+	Client
+	// Renewed receives how long each renewal took.
+	Renewed() <-chan time.Duration
+}
+
 // A Lease is a lock that was taken.
 type Lease interface {
 	// Token is greater than that of whoever had the lock before; zero where the system has none.

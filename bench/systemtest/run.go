@@ -18,7 +18,7 @@ import (
 // Wants say what a system has.
 type Wants struct {
 	Unordered bool // tokens are zero, or need not grow
-	NoRenewal bool // leases are kept by connections
+	NoRenewal bool // leases are kept by connections, or by the client
 }
 
 // Run starts the system and tries it out. One that is not installed is a failure that says what

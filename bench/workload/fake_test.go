@@ -15,6 +15,7 @@ type fake struct {
 	deaf     bool // never answers
 	forgets  bool // refuses to renew
 	plain    bool // knows no batches
+	keeps    bool // its clients are system.Keepers
 
 	mu     sync.Mutex
 	freed  *sync.Cond
@@ -40,7 +41,43 @@ func (f *fake) Client(context.Context) (system.Client, error) {
 	if f.plain {
 		return struct{ system.Client }{fakeClient{f}}, nil
 	}
+	if f.keeps {
+		return newFakeKeeper(f), nil
+	}
 	return fakeClient{f}, nil
+}
+
+// A fakeKeeper tells every 100 ms that a renewal took a millisecond.
+type fakeKeeper struct {
+	fakeClient
+	renewed chan time.Duration
+	over    chan struct{}
+}
+
+func newFakeKeeper(f *fake) fakeKeeper {
+	k := fakeKeeper{fakeClient{f}, make(chan time.Duration), make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-k.over:
+				return
+			}
+			select {
+			case k.renewed <- time.Millisecond:
+			case <-k.over:
+				return
+			}
+		}
+	}()
+	return k
+}
+
+func (k fakeKeeper) Renewed() <-chan time.Duration { return k.renewed }
+
+func (k fakeKeeper) Close() error {
+	close(k.over)
+	return k.fakeClient.Close()
 }
 
 type fakeClient struct{ *fake }

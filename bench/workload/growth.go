@@ -13,13 +13,13 @@ import (
 type filled interface{ Filled() int }
 
 // Growth has each client take and give back locks of its own, at random, out of all that the
-// system has had before.
+// system has had before. Each run has others: a system may remember those of the last.
 func Growth(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("growth-", clients), Clients: clients, Unit: "pairs",
 		Title: fmt.Sprintf("Acquire and release, %s, each on its own share of all locks", counted(clients)),
 		job: func(w *worker) job {
-			dice := rand.New(rand.NewPCG(2, uint64(w.number)))
+			dice := rand.New(rand.NewPCG(rand.Uint64(), uint64(w.number)))
 			return job{turn: func(ctx context.Context) error {
 				s, ok := w.system.(filled)
 				if !ok {

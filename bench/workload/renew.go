@@ -14,7 +14,7 @@ import (
 const every = 10 * time.Second
 
 // Renewals has clients hold leases, so many together, and renew each of them every ten seconds,
-// at moments that are spread evenly.
+// at moments that are spread evenly; or has them do so by themselves, if they are such.
 func Renewals(leases, clients int) Workload {
 	return Workload{
 		Name: fmt.Sprintf("renew-%d", leases), Clients: clients, Unit: "renewals", Paced: true,
@@ -26,6 +26,9 @@ func Renewals(leases, clients int) Workload {
 			return job{
 				begin: h.acquireAll,
 				turn: func(ctx context.Context) error {
+					if keeper, ok := h.client.(system.Keeper); ok {
+						return h.seeRenewed(ctx, keeper)
+					}
 					if due.IsZero() {
 						due = time.Now().Add(gap * time.Duration(w.number) / time.Duration(clients))
 					}
@@ -81,6 +84,18 @@ func (h *holding) renewNext(ctx context.Context) error {
 	h.took(renew, time.Since(began))
 	h.did(1)
 	return nil
+}
+
+// seeRenewed waits until one of the leases was renewed.
+func (h *holding) seeRenewed(ctx context.Context, keeper system.Keeper) error {
+	select {
+	case took := <-keeper.Renewed():
+		h.took(renew, took)
+		h.did(1)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (h *holding) releaseAll(ctx context.Context) error {

@@ -75,6 +75,16 @@ func TestLeasesAreRenewedAtTheirPace(t *testing.T) {
 	})
 }
 
+func TestLeasesThatAreKeptAreNotRenewedOnceMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, workload.Renewals(300, 3), &fake{keeps: true, forgets: true})
+		if r.Operations < 57 || r.Operations > 63 || r.Latency["renew"].P50 != 1000 {
+			t.Errorf("three clients told of %d renewals in two seconds, %+v", r.Operations, r.Latency)
+		}
+	})
+}
+
 func TestAHandOffIsCountedFromTheReleaseToTheNextHolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

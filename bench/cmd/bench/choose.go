@@ -22,6 +22,7 @@ func (s *settings) everySystem() []system.System {
 	paddocks := []system.System{
 		&paddock.HTTP{Deployment: one, Called: "paddock", Titled: "Paddock, HTTP"},
 		&paddock.SDK{Deployment: one, Called: "paddock-sdk", Titled: "Paddock, Go SDK"},
+		paddock.Guards{SDK: &paddock.SDK{Deployment: one, Called: "paddock-guards", Titled: "Paddock, Go SDK, guards"}},
 		&paddock.HTTP{Deployment: two, Called: "paddock-2", Titled: "Paddock, HTTP, two replicas"},
 		s.grown("paddock-1k", 1000, 0),
 		s.grown("paddock-100k", 100_000, 0),

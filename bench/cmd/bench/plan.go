@@ -69,7 +69,7 @@ func everything(rounds int, most bool) plan {
 		{title: "Side by side", systems: "peers", workloads: "distinct,contended", clients: []int{1, 16, 64, 256}, seconds: 1.5, warm: 0.5, rounds: rounds},
 		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warm: 1, rounds: rounds},
 		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,mix,batch,queue", seconds: 2, warm: 1, rounds: rounds},
-		{title: "Ten thousand leases", systems: "paddock,paddock-sdk", workloads: "renew", seconds: 10, warm: 1, rounds: 1},
+		{title: "Ten thousand leases", systems: "paddock,paddock-sdk,paddock-guards,noop", workloads: "renew", seconds: 10, warm: 1, rounds: 1},
 		{title: "Growth", systems: grown, workloads: "growth", seconds: 3, warm: 1, rounds: rounds},
 		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warm: 1, rounds: 2},
 	}}

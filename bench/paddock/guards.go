@@ -1,0 +1,78 @@
+package paddock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/bench/system"
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Guards is Paddock through the guards of the Go SDK, each of which keeps a lease alive. All
+// share one client.
+type Guards struct{ *SDK }
+
+// Client is a system.Keeper.
+func (g Guards) Client(ctx context.Context) (system.Client, error) {
+	c, err := g.SDK.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return keeper{watched{c.(sdkClient).locks, make(chan time.Duration, unheard)}}, nil
+}
+
+// unheard is how many renewals are kept for somebody who asks; further ones are not.
+const unheard = 10_000
+
+type keeper struct{ locks watched }
+
+// Acquire takes a lock, and has a guard keep it.
+func (k keeper) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
+	o := guard.Options{Holder: holder, TTL: ttlMs * time.Millisecond}
+	if wait {
+		o.Wait = guard.Forever
+	}
+	lease, err := guard.Acquire(ctx, k.locks, name, o)
+	switch {
+	case errors.Is(err, lock.ErrHeld):
+		return nil, system.ErrHeld
+	case err != nil:
+		return nil, fmt.Errorf("acquiring %s: %w", name, err)
+	}
+	return guarded{lease}, nil
+}
+
+// Renewed receives how long each renewal took.
+func (k keeper) Renewed() <-chan time.Duration { return k.locks.renewed }
+
+// Close does nothing: others use the client, too.
+func (k keeper) Close() error { return nil }
+
+// watched tells of the renewals that it is asked for.
+type watched struct {
+	lock.Service
+	renewed chan time.Duration
+}
+
+func (w watched) Renew(ctx context.Context, n lock.Renew) (lock.Grant, error) {
+	began := time.Now()
+	grant, err := w.Service.Renew(ctx, n)
+	if err == nil {
+		select {
+		case w.renewed <- time.Since(began):
+		default:
+		}
+	}
+	return grant, err
+}
+
+type guarded struct{ *guard.Lease }
+
+// Token is the fencing token.
+func (g guarded) Token() int64 { return int64(g.Lease.Token()) }
+
+// Renew is what the guard does.
+func (g guarded) Renew(context.Context) error { return system.ErrUnsupported }

@@ -82,8 +82,10 @@ func (s *Store) eventsBetween(ctx context.Context, after, upTo int64, q lock.Eve
 }
 
 // settled returns an id up to which no event is missing that will ever be there,
-// and the greatest that was drawn.
+// and the greatest that was drawn. It does not go back: a transaction that was about to set its
+// mark when another reader looked sets it lower than the ids that it draws then.
 func (s *Store) settled(ctx context.Context) (settled, drawn int64, err error) {
+	floor := s.floor.Load()
 	var open *int64
 	b := &pgx.Batch{}
 	b.Queue(sqlEventsDrawn).QueryRow(func(row pgx.Row) error { return row.Scan(&drawn) })
@@ -91,10 +93,15 @@ func (s *Store) settled(ctx context.Context) (settled, drawn int64, err error) {
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
 		return 0, 0, err
 	}
+	settled = drawn
 	if open != nil {
-		return min(drawn, *open), drawn, nil
+		settled = min(drawn, *open)
 	}
-	return drawn, drawn, nil
+	if floor <= drawn { // else the history is another
+		settled = max(settled, floor)
+	}
+	s.floor.CompareAndSwap(floor, settled)
+	return settled, drawn, nil
 }
 
 // eventCursor returns the id after which a page begins, negative for the end.

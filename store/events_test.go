@@ -48,6 +48,27 @@ func TestACursorWaitsForTransactionsThatAreOpen(t *testing.T) {
 	}
 }
 
+// TestWhatWasToldIsNotTakenBack plays a transaction that has read its mark before others
+// drew ids, and sets it late. What they wrote was told meanwhile, and is told still.
+func TestWhatWasToldIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, late := open(t, url), connect(t, url)
+	mustAcquire(t, s, acquire("a"))
+	if events := eventsOf(t, s, "a"); len(events) != 1 {
+		t.Fatalf("%d events", len(events))
+	}
+	exec(t, late, "begin")
+	exec(t, late, "select pg_advisory_xact_lock_shared($1)", int64(0x5ADD)<<48)
+	if events := eventsOf(t, s, "a"); len(events) != 1 {
+		t.Errorf("%d events beside a mark that is late", len(events))
+	}
+	mustAcquire(t, s, acquire("b"))
+	if events := eventsOf(t, s, "b"); len(events) != 0 {
+		t.Errorf("%d events after a mark that is set", len(events))
+	}
+}
+
 // TestAForeignAdvisoryLockHidesNoEvents: only Paddock's own marks count.
 func TestAForeignAdvisoryLockHidesNoEvents(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,8 @@ type Store struct {
 	seats       *seats
 	notices     *notices
 	tail        *tail
-	othersWatch atomic.Bool // whether anybody follows events at another replica
+	floor       atomic.Int64 // what readers of events have found settled
+	othersWatch atomic.Bool  // whether anybody follows events at another replica
 
 	crew *batch.Crew // runs batches
 

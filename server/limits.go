@@ -76,6 +76,8 @@ func (s *Server) limited(next http.Handler) http.Handler {
 // when the client is gone.
 func (s *Server) patient(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
 	limit := s.timeout + min(max(wait, 0), lock.LongestWait)
-	s.allow(w, r, limit+writeTimeout)
+	if wait > 0 { // else it has its time already, see timed
+		s.allow(w, r, limit+writeTimeout)
+	}
 	return context.WithTimeout(clientOf(r), limit)
 }

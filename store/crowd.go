@@ -7,6 +7,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
+// maxCrowd is how many crowded locks a replica knows at most. One that another has emptied
+// meanwhile stays known here until it is decided on here again, so some are forgotten.
+const maxCrowd = 20_000
+
 // A crowd knows, as well as this replica can, which locks have more than an
 // anchor: leases side by side, or waiters. A batch reads what is beside those in
 // its first round trip; what the crowd does not know costs it another.
@@ -23,7 +27,7 @@ type memory struct {
 	state   lock.State
 	version uint32 // of the anchor: the xid of who wrote it
 	epoch   int64  // of the database, whose beginning rewrites what is beside anchors
-	mine    bool   // all that is to be read is in state
+	mine    bool   // all that is to be read is in state; else that is empty
 }
 
 // of returns those of the names that are crowded and must be read, and what is
@@ -91,10 +95,25 @@ func (c *crowd) put(s lock.State, version uint32, epoch int64, self lock.Replica
 		delete(c.names, s.Name)
 		return
 	}
+	m := memory{version: version, epoch: epoch, mine: !slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool {
+		return w.Replica != 0 && w.Replica != self // it lives for as long as the table says
+	})}
+	if m.mine {
+		m.state = s
+	}
 	if c.names == nil {
 		c.names = make(map[string]memory)
 	}
-	c.names[s.Name] = memory{state: s, version: version, epoch: epoch, mine: !slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool {
-		return w.Replica != 0 && w.Replica != self // it lives for as long as the table says
-	})}
+	if _, known := c.names[s.Name]; !known && len(c.names) >= maxCrowd {
+		c.forgetOne()
+	}
+	c.names[s.Name] = m
+}
+
+// forgetOne makes room, no matter which lock it is. The caller holds mu.
+func (c *crowd) forgetOne() {
+	for name := range c.names {
+		delete(c.names, name)
+		return
+	}
 }

@@ -52,6 +52,9 @@ func (s *Store) eventPage(ctx context.Context, q lock.EventQuery, after int64) (
 		}
 		return s.pool.QueryRow(ctx, sqlHorizon).Scan(&pruned)
 	})
+	if err == nil {
+		s.tellUpTo(settled)
+	}
 	page.Gap = after > 0 && after < pruned
 	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, max(after, settled)), 10)
 	return page, err
@@ -82,10 +85,10 @@ func (s *Store) eventsBetween(ctx context.Context, after, upTo int64, q lock.Eve
 }
 
 // settled returns an id up to which no event is missing that will ever be there,
-// and the greatest that was drawn. It does not go back: a transaction that was about to set its
-// mark when another reader looked sets it lower than the ids that it draws then.
+// and the greatest that was drawn. It is not behind what was told: a transaction that was about to
+// set its mark when another reader looked sets it lower than the ids that it draws then.
 func (s *Store) settled(ctx context.Context) (settled, drawn int64, err error) {
-	floor := s.floor.Load()
+	told := s.told.Load()
 	var open *int64
 	b := &pgx.Batch{}
 	b.Queue(sqlEventsDrawn).QueryRow(func(row pgx.Row) error { return row.Scan(&drawn) })
@@ -97,11 +100,17 @@ func (s *Store) settled(ctx context.Context) (settled, drawn int64, err error) {
 	if open != nil {
 		settled = min(drawn, *open)
 	}
-	if floor <= drawn { // else the history is another
-		settled = max(settled, floor)
+	if told <= drawn { // else the history is another
+		settled = max(settled, told)
 	}
-	s.floor.CompareAndSwap(floor, settled)
 	return settled, drawn, nil
+}
+
+// tellUpTo notes that a reader was told of all events up to the id.
+func (s *Store) tellUpTo(id int64) {
+	for told := s.told.Load(); told < id && !s.told.CompareAndSwap(told, id); {
+		told = s.told.Load()
+	}
 }
 
 // eventCursor returns the id after which a page begins, negative for the end.

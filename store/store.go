@@ -123,7 +123,7 @@ type Store struct {
 	seats       *seats
 	notices     *notices
 	tail        *tail
-	floor       atomic.Int64 // what readers of events have found settled
+	told        atomic.Int64 // up to which event readers were told of all
 	othersWatch atomic.Bool  // whether anybody follows events at another replica
 
 	crew *batch.Crew // runs batches

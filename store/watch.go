@@ -18,8 +18,8 @@ func (s *Store) awaitEvents(ctx context.Context, q lock.EventQuery, after int64)
 		return lock.Page[lock.Event]{}, err
 	}
 	defer w.stop()
-	for {
-		page, more, err := s.nextEvents(ctx, q, after)
+	for told := s.told.Load(); ; told = 0 {
+		page, more, err := s.nextEvents(ctx, q, after, told)
 		if err != nil || len(page.Items) > 0 || page.Gap || w.over {
 			return page, err
 		}
@@ -32,11 +32,11 @@ func (s *Store) awaitEvents(ctx context.Context, q lock.EventQuery, after int64)
 	}
 }
 
-// nextEvents returns what there is after the id, from memory if it is there, and
+// nextEvents returns what there is after the id, from memory if that knows what was told, and
 // what is closed when there may be more.
-func (s *Store) nextEvents(ctx context.Context, q lock.EventQuery, after int64) (page lock.Page[lock.Event], more <-chan struct{}, err error) {
+func (s *Store) nextEvents(ctx context.Context, q lock.EventQuery, after, told int64) (page lock.Page[lock.Event], more <-chan struct{}, err error) {
 	events, upTo, known, more := s.tail.since(after)
-	if !known || after < 0 {
+	if !known || after < 0 || upTo < told {
 		page, err = s.eventPage(ctx, q, after)
 		return page, more, err
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -19,6 +21,9 @@ type swap struct {
 	crowded bool      // whether there is more to some of them than an anchor and an event
 	began   time.Time // on this process's clock, no later than now
 	granted int64     // the greatest token
+
+	statement *pgconn.StatementDescription // what is sent, see prepare
+	args      [][]byte
 }
 
 // A swapping is one lock of a swap, with the calls about it.
@@ -135,13 +140,17 @@ func (s *swap) decide(calls []*call) (*swapping, bool) {
 func (one *swapping) apply(s *swap, token lock.Token) (draws int, ok bool) {
 	one.after, one.decisions = one.before.state, one.decisions[:0]
 	changed := false
+	var ended ends // by the calls before: the statement sees no event that it writes itself
 	for _, c := range one.calls {
 		d := c.Req.Apply(lock.View{
-			Now: s.now, Self: s.self, Locks: []lock.State{one.after}, ClosedUntil: s.recents.epoch.closedUntil,
+			Now: s.now, Self: s.self, Locks: []lock.State{one.after}, Ended: ended, ClosedUntil: s.recents.epoch.closedUntil,
 			Tokens: func() lock.Token { draws++; return token },
 		})
 		if d.Err != nil || d.Replay || s.recents.epoch.covers(longestOf(d)) != nil {
 			return draws, false
+		}
+		if len(one.calls) > 1 {
+			ended = ended.with(d.Events)
 		}
 		one.after, one.decisions, changed = d.Locks[0], append(one.decisions, d), changed || d.Changed
 	}

@@ -12,19 +12,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
+// prepare makes ready what run sends. If it fails nothing was.
+func (s *swap) prepare(ctx context.Context, conn *pgx.Conn) (err error) {
+	if s.statement, err = s.recents.prepared(ctx, conn, s.sql()); err != nil {
+		return err
+	}
+	s.args, err = s.encode(conn.TypeMap(), s.statement.ParamOIDs)
+	return err
+}
+
 // run swaps, and marks what was done.
 func (s *swap) run(ctx context.Context, conn *pgx.Conn) error {
-	statement, err := s.recents.prepared(ctx, conn, s.statement())
-	if err != nil {
-		return err
-	}
-	args, err := s.args(conn.TypeMap(), statement.ParamOIDs)
-	if err != nil {
-		return err
-	}
 	forget(conn)
 	sent := time.Now()
-	rows := conn.PgConn().ExecStatement(ctx, statement, args, inBinary, inBinary)
+	rows := conn.PgConn().ExecStatement(ctx, s.statement, s.args, inBinary, inBinary)
 	written, shown := s.read(rows)
 	if _, err := rows.Close(); err != nil {
 		return err
@@ -38,8 +39,8 @@ func (s *swap) run(ctx context.Context, conn *pgx.Conn) error {
 
 var inBinary = []int16{pgx.BinaryFormatCode}
 
-// statement returns the one that does no more than needs be done.
-func (s *swap) statement() string {
+// sql returns the statement that does no more than needs be done.
+func (s *swap) sql() string {
 	switch {
 	case s.crowded:
 		return sqlSwapCrowded
@@ -49,8 +50,8 @@ func (s *swap) statement() string {
 	return sqlSwapRenewals
 }
 
-// args are those of the statement.
-func (s *swap) args(types *pgtype.Map, oids []uint32) ([][]byte, error) {
+// encode returns the arguments of the statement.
+func (s *swap) encode(types *pgtype.Map, oids []uint32) ([][]byte, error) {
 	array := newSwapArray(s.recents.element, len(s.all))
 	for _, one := range s.all {
 		array.add(one)

@@ -34,6 +34,23 @@ type anchor struct {
 	version uint32
 }
 
+// ends are the last events that refer to leases which are over.
+type ends map[lock.LeaseRef]lock.Event
+
+// with returns e and those of the events that do.
+func (e ends) with(events []lock.Event) ends {
+	for _, event := range events {
+		if event.Ref == 0 {
+			continue
+		}
+		if e == nil {
+			e = make(ends)
+		}
+		e[event.Ref] = event
+	}
+	return e
+}
+
 // A tx is the transaction of one batch.
 type tx struct {
 	conn *pgx.Conn
@@ -48,7 +65,7 @@ type tx struct {
 	anchors map[string]anchor
 	moved   map[pgtype.TID]pgtype.TID // where anchors are that were written, by where they were
 	before  map[string]lock.State     // the locks that were crowded, as they were loaded
-	ended   map[lock.LeaseRef]lock.Event
+	ended   ends
 	epoch   epoch
 	xid     uint32 // of the transaction
 
@@ -64,7 +81,7 @@ type tx struct {
 func newTx(conn *pgx.Conn, self lock.Replica) *tx {
 	return &tx{
 		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.State), anchors: make(map[string]anchor),
-		before: make(map[string]lock.State), ended: make(map[lock.LeaseRef]lock.Event), moved: make(map[pgtype.TID]pgtype.TID), changed: make(map[string]bool),
+		before: make(map[string]lock.State), ended: make(ends), moved: make(map[pgtype.TID]pgtype.TID), changed: make(map[string]bool),
 	}
 }
 
@@ -87,10 +104,8 @@ func (t *tx) apply(ctx context.Context, cmd lock.Command) (outcome, error) {
 	for i, e := range d.Events {
 		e.ID = t.ids[i]
 		t.events.add(e)
-		if e.Ref != 0 {
-			t.ended[e.Ref] = e
-		}
 	}
+	t.ended = t.ended.with(d.Events)
 	t.ids = t.ids[len(d.Events):]
 	for _, s := range d.Locks {
 		t.locks[s.Name] = s

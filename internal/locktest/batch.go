@@ -14,6 +14,7 @@ func batching() cases {
 		"each item has its own result":                         batchEach,
 		"items on one lock are done in their order":            batchOrder,
 		"the same acquire twice is one lease":                  batchReplay,
+		"a lease that has ended in it is not granted again":    batchEnded,
 		"an acquire without lease_id is given one":             batchAnonymous,
 		"readers and permits are granted together":             batchTogether,
 		"a renewal brings other metadata":                      batchProclaim,
@@ -120,6 +121,25 @@ func batchReplay(s *scene) {
 		s.Errorf("the lease %+v was asked for again and is %+v", first, later)
 	}
 	s.recorded(s.name, 1)
+}
+
+// batchEnded has a lease end and be asked for again at once: by the call that was granted it,
+// which comes a second time and late.
+func batchEnded(s *scene) {
+	a := s.complete(lock.Acquire{})
+	g := s.granted(a)
+	r := s.batch(giveUp(g), a)
+	s.had(r[0])
+	s.lost(r[1].Err, lock.Released)
+	b := s.complete(lock.Acquire{})
+	g = lock.Grant{Lease: lock.Lease{Name: s.name, ID: b.LeaseID}}
+	r = s.batch(b, giveUp(g), b, a)
+	s.had(r[0])
+	s.had(r[1])
+	s.lost(r[2].Err, lock.Released)
+	s.lost(r[3].Err, lock.Released)
+	s.held()
+	s.gapless(s.recorded(s.name, 4))
 }
 
 func batchAnonymous(s *scene) {

@@ -23,10 +23,14 @@ func (s *Store) swapAhead(ctx context.Context, g *group, conn *pgxpool.Conn, cal
 	if w == nil {
 		return calls, false, nil
 	}
-	if err := w.prepare(ctx, conn.Conn()); err != nil {
-		return s.unprepared(w, calls, err)
+	late := false
+	if err = w.prepare(ctx, conn.Conn()); err != nil && fateOfCommit(err) == unknown { // nothing was sent
+		rewind(calls)
+		return calls, false, err
 	}
-	err, late := s.patiently(g, w.calls(), func(ctx context.Context) error { return w.run(ctx, conn.Conn()) })
+	if err == nil {
+		err, late = s.patiently(g, w.calls(), func(ctx context.Context) error { return w.run(ctx, conn.Conn()) })
+	}
 	rest, err = s.swapped(w, calls, err)
 	rewind(rest)
 	switch {
@@ -39,23 +43,6 @@ func (s *Store) swapAhead(ctx context.Context, g *group, conn *pgxpool.Conn, cal
 		return rest, false, err
 	}
 	return begin(rest), false, nil
-}
-
-// unprepared returns the calls of a swap that was not sent: to be done in a transaction, unless
-// the connection is gone.
-func (s *Store) unprepared(w *swap, calls []*call, err error) (rest []*call, gone bool, _ error) {
-	if !errors.As(err, new(*pgconn.PgError)) {
-		rewind(calls)
-		return calls, false, err
-	}
-	s.disable(w, err)
-	return calls, false, nil
-}
-
-// disable has the connection remember nothing from now on.
-func (s *Store) disable(w *swap, err error) {
-	s.log.Warn("deciding from memory failed; nothing more is remembered on this connection", "error", err)
-	w.recents.end()
 }
 
 // swapped answers the calls that were done, and returns those to do otherwise; with an
@@ -75,7 +62,8 @@ func (s *Store) swapped(w *swap, calls []*call, err error) ([]*call, error) {
 	case ofData(err):
 		w.forget()
 	default:
-		s.disable(w, err)
+		s.log.Warn("deciding from memory failed; nothing more is remembered on this connection", "error", err)
+		w.recents.end()
 	}
 	return calls, nil
 }

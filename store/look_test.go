@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/internal/batch"
@@ -131,6 +132,33 @@ func TestALookThatFailsIsTriedAgain(t *testing.T) {
 	x.exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
 	if g := x.acquires(s, wants("a")); g.Token <= first.Token {
 		t.Errorf("token %d after %d", g.Token, first.Token)
+	}
+}
+
+// TestASwapThatCannotBePreparedWasNotSent: the statement of renewals is prepared for the first of
+// them, here on a connection that ends meanwhile.
+func TestASwapThatCannotBePreparedWasNotSent(t *testing.T) {
+	t.Parallel()
+	x := newSite(t)
+	s := x.store()
+	g := x.acquires(s, wants("a"))
+	x.patient(s)
+	door, err := pgx.Connect(t.Context(), x.url) // another session: what it knows of others is as of its begin
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = door.Close(t.Context()) })
+	if _, err := door.Exec(t.Context(), "begin; lock table paddock.locks in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	renewed := x.renewal(s, g)
+	x.until(`select coalesce(bool_or(pg_terminate_backend(pid)), false) from pg_stat_activity
+		where datname = current_database() and wait_event_type = 'Lock' and query like '%unnest($1::paddock.swap%'`)
+	if _, err := door.Exec(t.Context(), "commit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; err != nil {
+		t.Errorf("the renewal failed: %v", err)
 	}
 }
 

@@ -103,7 +103,7 @@ type Page[T any] struct {
 	// Next is the cursor of what follows. It is empty at the end of a list of
 	// locks; of events there is always one, since more may come.
 	Next string
-	// Gap is whether events are missing between the cursor and Items, since they
-	// are not kept any longer.
+	// Gap reports whether events are missing between the cursor and Items, since they are no longer kept; or whether
+	// the cursor is that of an event which a fail-over or a restore has lost.
 	Gap bool
 }

@@ -48,7 +48,7 @@ func Epochs(ctx context.Context, databaseURL string) (all []Epoch, now time.Time
 
 // MaxAbove is the greatest token that an epoch can go on above: beyond it there is no
 // room for a jump below lock.MaxToken.
-const MaxAbove = int64(lock.MaxToken) - tokenJump
+const MaxAbove = int64(lock.MaxToken) - jump
 
 // BeginEpoch begins an epoch though nothing shows that the database is another: an
 // operator has put it back to an earlier state while no replica ran. Tokens go on far

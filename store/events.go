@@ -18,13 +18,11 @@ const (
 
 // Events returns a page of events, see lock.Service.
 //
-// Ids follow what happened to a lock, since they are drawn with its row locked.
-// They do not follow the order of commits: of two transactions the one with the
-// lower ids may commit last. A reader that went by what it sees would pass those
-// for ever. So it reads, in this order, the greatest id that was drawn; the least
-// mark of a transaction still open; and the events up to the lesser of the two.
-// Whoever drew an id up to there has committed before the events are read, or
-// never will.
+// The ids of one lock's events are in order, since they are drawn with its row locked. Across locks they do not follow the
+// order of commits: of two transactions the one with the lower ids may commit last, and a reader that had passed those ids
+// would never see them. So a reader reads, in this order, the end of the committed events; the least mark of an open
+// transaction; and the events up to the lesser of the two. A transaction that drew an id up to there has committed by then,
+// or never will.
 func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil {
@@ -42,22 +40,36 @@ func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.E
 
 // eventPage reads a page of events after the id, which is negative for the end.
 func (s *Store) eventPage(ctx context.Context, q lock.EventQuery, after int64) (page lock.Page[lock.Event], err error) {
-	settled, pruned := int64(0), int64(0)
+	var end eventsEnd
 	err = s.read(ctx, func(ctx context.Context) (err error) {
-		if settled, _, err = s.settled(ctx); err != nil || after < 0 {
+		if end, err = s.eventsEnd(ctx); err != nil || after < 0 {
 			return err
 		}
-		if page.Items, err = s.eventsBetween(ctx, after, settled, q); err != nil || after == 0 {
+		if page.Items, err = s.eventsBetween(ctx, after, end.settled, q); err != nil || after == 0 {
 			return err
 		}
-		return s.pool.QueryRow(ctx, sqlHorizon).Scan(&pruned)
+		page.Gap, err = s.missed(ctx, after, end.settled)
+		return err
 	})
 	if err == nil {
-		s.tellUpTo(settled)
+		s.tellUpTo(end.settled)
 	}
-	page.Gap = after > 0 && after < pruned
-	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, max(after, settled)), 10)
+	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, max(after, end.settled)), 10)
 	return page, err
+}
+
+// missed reports whether a reader at the cursor may have missed events, or was told of some that the history has lost since.
+func (s *Store) missed(ctx context.Context, cursor, settled int64) (bool, error) {
+	var pruned, before, next int64
+	err := s.pool.QueryRow(ctx, sqlHorizon, cursor).Scan(&pruned, &before, &next)
+	return cursor < pruned || next <= settled && lostBetween(max(before, pruned), cursor, next), err
+}
+
+// lostBetween reports whether a cursor is that of an event which a fail-over or a restore has lost, given the newest event
+// up to the cursor and the next one, zero for none. A cursor is never ahead of the committed events, so one that is ahead
+// of those in the table at the beginning of an epoch is about events that are gone. An epoch leaves a gap of jump ids.
+func lostBetween(before, cursor, next int64) bool {
+	return before < cursor && next-before >= jump
 }
 
 // pageEnd returns the cursor after a page: the last event of a full one, else up
@@ -84,26 +96,32 @@ func (s *Store) eventsBetween(ctx context.Context, after, upTo int64, q lock.Eve
 	return pgx.CollectRows(rows, scanEvent)
 }
 
-// settled returns an id up to which no event is missing that will ever be there,
-// and the greatest that was drawn. It is not behind what was told: a transaction that was about to
-// set its mark when another reader looked sets it lower than the ids that it draws then.
-func (s *Store) settled(ctx context.Context) (settled, drawn int64, err error) {
+// An eventsEnd is how far events can be read.
+type eventsEnd struct {
+	settled int64 // no event up to this id is missing that will ever be there
+	newest  int64 // the newest committed event
+	epoch   int64 // the newest epoch
+}
+
+// eventsEnd returns how far events can be read now. It does not go back behind what was told: a transaction that was about
+// to set its mark when another reader looked sets it lower than the ids that it draws then.
+func (s *Store) eventsEnd(ctx context.Context) (end eventsEnd, err error) {
 	told := s.told.Load()
 	var open *int64
 	b := &pgx.Batch{}
-	b.Queue(sqlEventsDrawn).QueryRow(func(row pgx.Row) error { return row.Scan(&drawn) })
+	b.Queue(sqlEventsEnd).QueryRow(func(row pgx.Row) error { return row.Scan(&end.newest, &end.epoch) })
 	b.Queue(sqlEventsOpen, markSpace, markMask).QueryRow(func(row pgx.Row) error { return row.Scan(&open) })
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
-		return 0, 0, err
+		return eventsEnd{}, err
 	}
-	settled = drawn
+	end.settled = end.newest
 	if open != nil {
-		settled = min(drawn, *open)
+		end.settled = min(end.newest, *open)
 	}
-	if told <= drawn { // else the history is another
-		settled = max(settled, told)
+	if told <= end.newest { // otherwise the history has lost events
+		end.settled = max(end.settled, told)
 	}
-	return settled, drawn, nil
+	return end, nil
 }
 
 // tellUpTo notes that a reader was told of all events up to the id.

@@ -1,8 +1,12 @@
 package store_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -80,4 +84,65 @@ func TestAForeignAdvisoryLockHidesNoEvents(t *testing.T) {
 	if events := eventsOf(t, s, "a"); len(events) != 1 {
 		t.Errorf("%d events", len(events))
 	}
+}
+
+// TestReadersMissNothingAfterACrash has refused calls draw ids of events, which roll back and which a crash of PostgreSQL
+// takes back, while readers have cursors, and PostgreSQL is killed then.
+func TestReadersMissNothingAfterACrash(t *testing.T) {
+	t.Parallel()
+	server, url := pgtest.Server(t)
+	s := open(t, url)
+	outside := connect(t, url)
+	exec(t, outside, "alter system set wal_writer_delay = '10s'") // nothing but commits flushes the log
+	exec(t, outside, "select pg_reload_conf()")
+	_ = outside.Close(t.Context())
+	mustAcquire(t, s, acquire("held"))
+	const refused, granted = 100, 10
+	for round := range 3 {
+		for range refused {
+			if _, err := s.Acquire(t.Context(), acquire("held")); !errors.Is(err, lock.ErrHeld) {
+				t.Fatalf("err = %v, want lock_held", err)
+			}
+		}
+		now, err := s.Events(t.Context(), lock.EventQuery{Cursor: lock.CursorNow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("after:%d", round)
+		free, err := s.Lock(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(chan lock.Lock, 1)
+		go func() { seen <- changedFrom(t.Context(), s, free) }()
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range granted {
+			mustRelease(t, s, mustAcquire(t, s, acquire(name)))
+		}
+		if l := <-seen; l.Revision == 0 {
+			t.Errorf("round %d: a blocking read was not answered, although the lock has changed", round)
+		}
+		page, err := s.Events(t.Context(), lock.EventQuery{Cursor: now.Next, Name: name, Limit: lock.MaxLimit})
+		if err != nil || len(page.Items) != 2*granted || page.Gap {
+			t.Errorf("round %d: a reader with a cursor of before the crash is told %d of %d events (gap: %t), %v",
+				round, len(page.Items), 2*granted, page.Gap, err)
+		}
+	}
+}
+
+// changedFrom returns the lock once it is another than was seen, again while the database is away; unchanged if
+// that takes much longer than PostgreSQL takes to come back.
+func changedFrom(ctx context.Context, s lock.Service, seen lock.Lock) lock.Lock {
+	for range 2 {
+		l, err := s.Watch(ctx, lock.Watch{Name: seen.Name, Seen: seen.Version(), Wait: 15 * time.Second})
+		if err == nil && l.Version() != seen.Version() {
+			return l
+		}
+	}
+	return seen
 }

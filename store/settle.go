@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// tokenJump is how far tokens, and the ids of events, go on above those that are
+	// jump is how far tokens, and the ids of events, go on above those that are
 	// known: more than can have been lost, and 2^53 has room for two million jumps.
-	tokenJump = 1 << 32
+	jump = 1 << 32
 	// settleTimeout is how long the beginning of an epoch may take, which rewrites
 	// every lease, and waits for whoever else does it.
 	settleTimeout = 5 * time.Minute

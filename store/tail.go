@@ -34,6 +34,7 @@ type tail struct {
 	mu       sync.Mutex
 	watchers int
 	left     time.Time     // when the last watcher did
+	epoch    int64         // in which events were read
 	first    int64         // all events after this id, up to last, are in events
 	last     int64         // negative: nothing was read yet
 	events   []lock.Event  // in order
@@ -86,19 +87,35 @@ func (t *tail) pokeIfAny() {
 	}
 }
 
-// since returns the events after the id, and up to which id those are all. If they
-// are not all in memory, known is false. More is closed when there are further ones.
-func (t *tail) since(id int64) (events []lock.Event, upTo int64, known bool, more <-chan struct{}) {
+// A news is what the tail knows of the events after an id.
+type news struct {
+	events []lock.Event
+	upTo   int64           // these are all the events up to this id
+	known  bool            // whether they are all in memory
+	gap    bool            // whether the history has lost the event of the id
+	more   <-chan struct{} // closed when there are further events
+}
+
+// since returns the events after the id.
+func (t *tail) since(id int64) news {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last < 0 || id < t.first {
-		return nil, id, false, t.more
+		return news{upTo: id, more: t.more}
 	}
 	i := len(t.events)
 	for i > 0 && t.events[i-1].ID > id {
 		i--
 	}
-	return t.events[i:len(t.events):len(t.events)], max(t.last, id), true, t.more
+	n := news{events: t.events[i:len(t.events):len(t.events)], upTo: max(t.last, id), known: true, more: t.more}
+	if len(n.events) > 0 {
+		before := t.first
+		if i > 0 {
+			before = t.events[i-1].ID
+		}
+		n.gap = lostBetween(before, id, n.events[0].ID)
+	}
+	return n
 }
 
 // position returns up to which id the tail has been read, negative for nowhere.
@@ -106,6 +123,17 @@ func (t *tail) position() (int64, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last, t.more
+}
+
+// begin returns the id after which events are to be read, negative if the end is to be found first: at the beginning, and
+// when the history has lost events that were read, as a new epoch or an earlier end shows.
+func (t *tail) begin(end eventsEnd) (after int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.epoch != end.epoch || t.last > end.newest {
+		t.epoch, t.events, t.first, t.last = end.epoch, nil, 0, -1
+	}
+	return t.last
 }
 
 // add appends what came after last, which is everything up to the id.
@@ -170,17 +198,17 @@ func (s *Store) follow() {
 func (s *Store) readTail() (lags bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
 	defer cancel()
-	settled, drawn, err := s.settled(ctx)
+	end, err := s.eventsEnd(ctx)
 	if err != nil {
 		return false, err
 	}
-	after, _ := s.tail.position()
-	for after >= 0 && after < settled {
-		events, err := s.eventsBetween(ctx, after, settled, lock.EventQuery{Limit: lock.MaxLimit})
+	after := s.tail.begin(end)
+	for after >= 0 && after < end.settled {
+		events, err := s.eventsBetween(ctx, after, end.settled, lock.EventQuery{Limit: lock.MaxLimit})
 		if err != nil {
 			return false, err
 		}
-		upTo := settled
+		upTo := end.settled
 		if len(events) == lock.MaxLimit {
 			upTo = events[len(events)-1].ID
 		}
@@ -188,7 +216,7 @@ func (s *Store) readTail() (lags bool, err error) {
 		after = upTo
 	}
 	if after < 0 {
-		s.tail.add(nil, settled)
+		s.tail.add(nil, end.settled)
 	}
-	return settled < drawn, nil
+	return end.settled < end.newest, nil
 }

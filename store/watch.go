@@ -35,18 +35,19 @@ func (s *Store) awaitEvents(ctx context.Context, q lock.EventQuery, after int64)
 // nextEvents returns what there is after the id, from memory if that knows what was told, and
 // what is closed when there may be more.
 func (s *Store) nextEvents(ctx context.Context, q lock.EventQuery, after, told int64) (page lock.Page[lock.Event], more <-chan struct{}, err error) {
-	events, upTo, known, more := s.tail.since(after)
-	if !known || after < 0 || upTo < told {
+	n := s.tail.since(after)
+	if !n.known || after < 0 || n.upTo < told {
 		page, err = s.eventPage(ctx, q, after)
-		return page, more, err
+		return page, n.more, err
 	}
-	for _, e := range events {
+	page.Gap = n.gap
+	for _, e := range n.events {
 		if len(page.Items) < q.Limit && (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) {
 			page.Items = append(page.Items, e)
 		}
 	}
-	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, upTo), 10)
-	return page, more, nil
+	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, n.upTo), 10)
+	return page, n.more, nil
 }
 
 // Watch returns a lock once it is not what was seen, see lock.Service.
@@ -83,11 +84,11 @@ func (w *watcher) untilChanged(ctx context.Context, l lock.Lock, at int64, more 
 		if err != nil || turned || w.over {
 			return err
 		}
-		events, upTo, known, next := w.tail.since(at)
-		if !known || slices.ContainsFunc(events, func(e lock.Event) bool { return e.Name == l.Name }) {
+		n := w.tail.since(at)
+		if !n.known || n.gap || slices.ContainsFunc(n.events, func(e lock.Event) bool { return e.Name == l.Name }) {
 			return nil
 		}
-		at, more = upTo, next
+		at, more = n.upTo, n.more
 	}
 }
 

@@ -1,1 +1,6 @@
-select pruned from paddock.horizon
+-- What a cursor at $1 may have missed: the id up to which events were pruned; and the ids that there are on both sides of
+-- the cursor, zero for none. An epoch that begins has ids go on far above, see sql/jump.sql.
+select pruned,
+       coalesce((select max(id) from paddock.events where id <= $1), 0),
+       coalesce((select min(id) from paddock.events where id > $1), 0)
+from paddock.horizon

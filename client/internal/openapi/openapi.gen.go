@@ -525,7 +525,8 @@ type EventKind string
 type EventPage struct {
 	Events []Event `json:"events"`
 
-	// Gap True if events are missing before this page, for they are not kept any longer; missing otherwise.
+	// Gap True if events are missing before this page because they are no longer kept, or if the cursor is that of an event that a
+	// fail-over or a restore has lost: read the locks again. Missing otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
 	// NextCursor Ask with this for what comes after.
@@ -1182,7 +1183,8 @@ type ClientInterface interface {
 	// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
 	//
 	// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-	// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+	// - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
+	//   fail-over or a restore. Read the locks again.
 	//
 	// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
 	// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
@@ -1513,8 +1515,9 @@ func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEd
 // Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
 // same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
 //
-// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+//   - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
+//   - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
+//     fail-over or a restore. Read the locks again.
 //
 // Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
 // `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
@@ -2900,7 +2903,8 @@ type ClientWithResponsesInterface interface {
 	// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
 	//
 	// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-	// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+	// - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
+	//   fail-over or a restore. Read the locks again.
 	//
 	// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
 	// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
@@ -5090,8 +5094,9 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params
 // Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
 // same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
 //
-// - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-// - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+//   - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
+//   - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
+//     fail-over or a restore. Read the locks again.
 //
 // Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
 // `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment

@@ -261,7 +261,8 @@ export interface paths {
          *     same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
          *
          *     - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-         *     - `gap`: events are missing here, for they are not kept any longer. Look at the locks anew.
+         *     - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
+         *       fail-over or a restore. Read the locks again.
          *
          *     Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
          *     `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
@@ -758,7 +759,10 @@ export interface components {
             events: components["schemas"]["Event"][];
             /** @description Ask with this for what comes after. */
             next_cursor: string;
-            /** @description True if events are missing before this page, for they are not kept any longer; missing otherwise. */
+            /**
+             * @description True if events are missing before this page because they are no longer kept, or if the cursor is that of an event that a
+             *     fail-over or a restore has lost: read the locks again. Missing otherwise.
+             */
             gap?: boolean;
         };
         VerifyRequest: {

@@ -520,7 +520,8 @@ type EventKind string
 type EventPage struct {
 	Events []Event `json:"events"`
 
-	// Gap True if events are missing before this page, for they are not kept any longer; missing otherwise.
+	// Gap True if events are missing before this page because they are no longer kept, or if the cursor is that of an event that a
+	// fail-over or a restore has lost: read the locks again. Missing otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
 	// NextCursor Ask with this for what comes after.

@@ -23,6 +23,7 @@ type epoch struct {
 
 	flushed    int64 // how far the server's log is on disk
 	replicates bool  // the server waits for standbys
+	lastToken  int64 // the last that was drawn, before this transaction draws any
 }
 
 // scanEpoch reads the columns of sql/epoch.sql, behind what else there is.
@@ -30,7 +31,7 @@ func scanEpoch(row pgx.Row, ahead ...any) (epoch, error) {
 	var e epoch
 	var closedUntil *time.Time
 	var longestMS int64
-	err := row.Scan(append(ahead, &e.number, &closedUntil, &longestMS, &e.quorum, &e.here, &e.flushed, &e.replicates)...)
+	err := row.Scan(append(ahead, &e.number, &closedUntil, &longestMS, &e.quorum, &e.here, &e.flushed, &e.replicates, &e.lastToken)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, errNoEpoch
 	}
@@ -46,6 +47,8 @@ var (
 	errAnother = errors.New("the database is another: it was failed over, or restored")
 	// errBack says that it is, and at an earlier state than was seen before.
 	errBack = fmt.Errorf("%w: its log ends before where it had been", errAnother)
+	// errTokensBack says the same of tokens. It is the certain sign: the log may be further again, since others write to it.
+	errTokensBack = fmt.Errorf("%w: it would grant fencing tokens again that were granted", errAnother)
 	// errShort says that it began without knowing how long leases were granted for: the
 	// database has lost that, and this process remembers.
 	errShort = errors.New("the newest epoch does not know of leases as long as were granted")
@@ -63,6 +66,8 @@ func (e epoch) check(k known) error {
 		return errAnother
 	case e.number < k.number, e.number == k.number && e.flushed < k.flushed:
 		return errBack
+	case e.lastToken < k.token:
+		return errTokensBack
 	case e.longest < k.longest:
 		return errShort
 	case e.quorum && !e.replicates:
@@ -97,12 +102,14 @@ func longestOf(d lock.Decision) time.Duration {
 }
 
 // A known is what this process has seen of the database's epochs. It outlives the
-// database, and so tells when that has lost some of its history.
+// database, and so tells when that has lost some of its history. What is compared with it
+// must be read after it.
 type known struct {
 	number  int64
 	flushed int64         // in that epoch
 	longest time.Duration // of the leases granted, as far as it was noted
-	token   int64         // the greatest that was granted here
+	token   int64         // the greatest that was granted here, or that was seen to be granted elsewhere
+	event   int64         // the greatest id of an event that was seen
 }
 
 // covers returns a longerError if a call asks for a lease longer than any before. What
@@ -134,6 +141,13 @@ func (o *epochs) granted(longest time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seen.longest = max(o.seen.longest, longest)
+}
+
+// saw notes the newest token and the newest event that were seen.
+func (o *epochs) saw(token, event int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen.token, o.seen.event = max(o.seen.token, token), max(o.seen.event, event)
 }
 
 // note hears of an epoch in which something was committed, under that token at most.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -264,5 +265,112 @@ func TestTheGreatestTokenThatAnEpochCanGoOnAbove(t *testing.T) {
 	}
 	if g := mustAcquire(t, s, acquire("a")); g.Token != lock.MaxToken {
 		t.Errorf("the token is %d, want the last one, %d", g.Token, lock.MaxToken)
+	}
+}
+
+// TestReadersAreToldThatEventsWereLost has a fail-over lose the last events that readers were told of. Those who were told
+// of them are told of a gap, readers that were not are told of none, and both are told what happens afterwards.
+func TestReadersAreToldThatEventsWereLost(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	short := acquire("kept")
+	short.TTL = time.Second
+	mustRelease(t, s, mustAcquire(t, s, short))
+	kept := cursorOf(t, s)
+	short = acquire("lost")
+	short.TTL = time.Second
+	mustRelease(t, s, mustAcquire(t, s, short))
+	lost := cursorOf(t, s)
+
+	var waited lock.Page[lock.Event]
+	following := make(chan error, 1)
+	go func() {
+		var err error
+		waited, err = s.Events(t.Context(), lock.EventQuery{Cursor: lost, Wait: lock.LongestWait})
+		following <- err
+	}()
+	tx, err := outside.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, outside, "delete from paddock.events where name = 'lost'")
+	exec(t, outside, "delete from paddock.locks where name = 'lost'")
+	exec(t, outside, failOver)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "there is a second epoch", func() bool { return epochs(t, outside) == 2 })
+	until(t, "the lock is granted", func() bool {
+		_, err := s.Acquire(t.Context(), acquire("new"))
+		return err == nil
+	})
+	if err := <-following; err != nil || !waited.Gap || len(waited.Items) == 0 {
+		t.Errorf("a waiting reader that was told of lost events is told %+v, %v; want a gap and what came after", waited, err)
+	}
+	for cursor, gap := range map[string]bool{kept: false, lost: true, "0": false} {
+		page, err := s.Events(t.Context(), lock.EventQuery{Cursor: cursor, Name: "new"})
+		if err != nil || page.Gap != gap || len(page.Items) != 1 {
+			t.Errorf("a reader at %s is told %+v, %v; want one event, and a gap: %t", cursor, page, err, gap)
+		}
+	}
+}
+
+// cursorOf returns a cursor at the end of the events.
+func cursorOf(t *testing.T, s lock.Service) string {
+	t.Helper()
+	page, err := s.Events(t.Context(), lock.EventQuery{Limit: lock.MaxLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Next
+}
+
+// TestTheLastTokenIsReadBeforeAnyIsDrawn: a batch that draws many would else pass what this process knows.
+func TestTheLastTokenIsReadBeforeAnyIsDrawn(t *testing.T) {
+	t.Parallel()
+	outside := connect(t, pgtest.URL(t))
+	exec(t, outside, "select setval('paddock.fencing_tokens', 100)")
+	draw, err := os.ReadFile("sql/draw.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := outside.Query(t.Context(), string(draw), 10, 1, int64(0x5ADD)<<48)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := pgx.CollectExactlyOneRow(rows, pgx.RowToMap)
+	if err != nil || drawn["last_token"] != int64(100) || len(drawn["tokens"].([]any)) != 10 {
+		t.Errorf("%+v, %v; want 10 tokens, and that the last before was 100", drawn, err)
+	}
+}
+
+// TestTokensThatGoBackBeginAnEpoch has the database be as one that was put back to an earlier state, and that others have
+// written to since: its log has gone on, its tokens have not.
+func TestTokensThatGoBackBeginAnEpoch(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := openWith(t, url, store.Options{NoListen: true}), connect(t, url) // each batch is a transaction
+	var newest lock.Token
+	for i := range 60 {
+		a := acquire(fmt.Sprintf("lost:%d", i))
+		a.TTL = 2 * time.Second
+		newest = mustAcquire(t, s, a).Token
+	}
+	exec(t, outside, "begin")
+	exec(t, outside, "lock table paddock.locks in access exclusive mode")
+	exec(t, outside, "delete from paddock.locks where name like 'lost:%'")
+	exec(t, outside, "delete from paddock.events where name like 'lost:%'")
+	exec(t, outside, "select setval('paddock.fencing_tokens', 1)")
+	exec(t, outside, "commit")
+	if e := closed(t, s, "lost:0"); e.RetryAfter <= 0 || e.RetryAfter > 2*time.Second {
+		t.Errorf("refused for %v, want until the longest lease is over", e.RetryAfter)
+	}
+	w := start(s, t.Context(), waitingAs("lost:1", "patient"))
+	if g := w.granted(t); g.Token <= newest+jumped-1 {
+		t.Errorf("token %d came after %d", g.Token, newest)
+	}
+	if n := epochs(t, outside); n != 2 {
+		t.Errorf("there are %d epochs, want 2", n)
 	}
 }

@@ -11,21 +11,25 @@ import (
 func TestADatabaseIsKnownAgainOrNot(t *testing.T) {
 	t.Parallel()
 	seen := known{number: 3, flushed: 1000}
+	granted := known{number: 3, flushed: 1000, token: 160}
 	for name, c := range map[string]struct {
 		epoch epoch
 		known known
 		want  error
 	}{
-		"the same as before":                            {epoch{number: 3, here: true, flushed: 1000}, seen, nil},
-		"its log has grown":                             {epoch{number: 3, here: true, flushed: 1001}, seen, nil},
-		"this process has seen none yet":                {epoch{number: 3, here: true, flushed: 5}, known{}, nil},
-		"another replica has begun an epoch":            {epoch{number: 4, here: true, flushed: 5}, seen, nil},
-		"a standby was promoted":                        {epoch{number: 3, flushed: 2000}, seen, errAnother},
-		"its files were put back":                       {epoch{number: 3, here: true, flushed: 999}, seen, errBack},
-		"they were put back to before an epoch":         {epoch{number: 2, here: true, flushed: 5000}, seen, errBack},
-		"it has lost how long leases were granted for":  {epoch{number: 4, here: true}, known{number: 3, longest: 1}, errShort},
-		"a quorum is needed, and there are standbys":    {epoch{number: 3, here: true, flushed: 1000, quorum: true, replicates: true}, seen, nil},
-		"a quorum is needed, and there are no standbys": {epoch{number: 3, here: true, flushed: 1000, quorum: true}, seen, errNoStandby},
+		"the same as before":                              {epoch{number: 3, here: true, flushed: 1000}, seen, nil},
+		"its log has grown":                               {epoch{number: 3, here: true, flushed: 1001}, seen, nil},
+		"this process has seen none yet":                  {epoch{number: 3, here: true, flushed: 5}, known{}, nil},
+		"another replica has begun an epoch":              {epoch{number: 4, here: true, flushed: 5}, seen, nil},
+		"a standby was promoted":                          {epoch{number: 3, flushed: 2000}, seen, errAnother},
+		"its files were put back":                         {epoch{number: 3, here: true, flushed: 999}, seen, errBack},
+		"its files were put back, and others wrote since": {epoch{number: 3, here: true, flushed: 9000, lastToken: 100}, granted, errTokensBack},
+		"its tokens have gone on":                         {epoch{number: 3, here: true, flushed: 1001, lastToken: 161}, granted, nil},
+		"its tokens are those that were granted":          {epoch{number: 3, here: true, flushed: 1001, lastToken: 160}, granted, nil},
+		"they were put back to before an epoch":           {epoch{number: 2, here: true, flushed: 5000}, seen, errBack},
+		"it has lost how long leases were granted for":    {epoch{number: 4, here: true}, known{number: 3, longest: 1}, errShort},
+		"a quorum is needed, and there are standbys":      {epoch{number: 3, here: true, flushed: 1000, quorum: true, replicates: true}, seen, nil},
+		"a quorum is needed, and there are no standbys":   {epoch{number: 3, here: true, flushed: 1000, quorum: true}, seen, errNoStandby},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,12 +45,17 @@ func TestWhatIsKnownOutlivesTheDatabase(t *testing.T) {
 	var o epochs
 	o.note(epoch{number: 1, flushed: 100, longest: time.Minute}, 7)
 	o.note(epoch{number: 1, flushed: 90, longest: time.Second}, 5) // heard late
-	if got, want := o.known(), (known{1, 100, time.Minute, 7}); got != want {
+	if got, want := o.known(), (known{number: 1, flushed: 100, longest: time.Minute, token: 7}); got != want {
+		t.Errorf("known = %+v, want %+v", got, want)
+	}
+	o.saw(9, 20)
+	o.saw(8, 10) // heard late
+	if got, want := o.known(), (known{number: 1, flushed: 100, longest: time.Minute, token: 9, event: 20}); got != want {
 		t.Errorf("known = %+v, want %+v", got, want)
 	}
 	o.note(epoch{number: 2, flushed: 10}, 1<<32)
 	o.note(epoch{number: 1, flushed: 200}, 0) // of the database that was
-	if got, want := o.known(), (known{2, 10, time.Minute, 1 << 32}); got != want {
+	if got, want := o.known(), (known{number: 2, flushed: 10, longest: time.Minute, token: 1 << 32, event: 20}); got != want {
 		t.Errorf("known = %+v, want %+v", got, want)
 	}
 }

@@ -60,11 +60,11 @@ func (s *Store) mendedFenced(err error) error {
 // comes second finds it begun.
 func (s *Store) settle() error {
 	began, err := s.alone(func(ctx context.Context, conn *pgx.Conn) (begun, error) {
+		k := s.epochs.known()
 		e, err := scanEpoch(conn.QueryRow(ctx, sqlEpoch))
 		if err != nil {
 			return begun{}, err
 		}
-		k := s.epochs.known()
 		if cause := e.check(k); errors.Is(cause, errAnother) {
 			return beginEpoch(ctx, conn, cause.Error(), k, false)
 		}
@@ -135,7 +135,7 @@ func beginEpoch(ctx context.Context, conn *pgx.Conn, reason string, k known, dou
 		return b, err
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(sqlJump, k.token, int64(tokenJump))
+	batch.Queue(sqlJump, k.token, int64(jump), k.event)
 	batch.Queue(sqlRebaseLeases, b.at)
 	batch.Queue(sqlRebaseLocks, b.at)
 	batch.Queue(sqlRebaseWaiters, b.at, lock.LongestWait, lock.AliveFor, lock.KeepPlace)
@@ -148,8 +148,9 @@ func beginEpoch(ctx context.Context, conn *pgx.Conn, reason string, k known, dou
 func (s *Store) raise(length time.Duration) error {
 	whole := (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
 	_, err := s.alone(func(ctx context.Context, conn *pgx.Conn) (begun, error) {
+		k := s.epochs.known()
 		e, err := scanEpoch(conn.QueryRow(ctx, sqlEpoch))
-		if cause := e.check(s.epochs.known()); err == nil && errors.Is(cause, errAnother) {
+		if cause := e.check(k); err == nil && errors.Is(cause, errAnother) {
 			err = cause
 		}
 		if err == nil {
@@ -191,8 +192,15 @@ func (s *Store) lookAtEpoch() error {
 	ctx, cancel := context.WithTimeout(s.ctx, tripTimeout)
 	defer cancel()
 	k := s.epochs.known()
-	e, err := scanEpoch(s.pool.QueryRow(ctx, sqlEpoch))
-	if err != nil {
+	var e epoch
+	var token, event int64
+	b := &pgx.Batch{}
+	b.Queue(sqlEpoch).QueryRow(func(row pgx.Row) (err error) {
+		e, err = scanEpoch(row)
+		return err
+	})
+	b.Queue(sqlNewest).QueryRow(func(row pgx.Row) error { return row.Scan(&token, &event) })
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
 	switch err := e.check(k); {
@@ -202,5 +210,6 @@ func (s *Store) lookAtEpoch() error {
 		return s.extend()
 	}
 	s.epochs.note(e, 0)
+	s.epochs.saw(token, event)
 	return nil
 }

@@ -64,6 +64,7 @@ var (
 	sqlReadFenced   = statement("read_fenced")
 
 	sqlEpoch          = statement("epoch")
+	sqlNewest         = statement("newest")
 	sqlRaiseLongest   = statement("raise_longest")
 	sqlLockEpochs     = statement("lock_epochs")
 	sqlBeginEpoch     = statement("begin_epoch")

@@ -1,5 +1,5 @@
 -- After the rows are locked, in this order: a mark for readers of events, the instant of
--- the decision, the numbers for it; and which database this is, as in epoch.sql.
+-- the decision, the numbers for it; and which database this is, as in epoch.sql. The last token is that before any is drawn.
 --
 -- From the mark, an advisory lock, to the end of the transaction readers know that ids
 -- greater than the one in its key may be missing.
@@ -14,9 +14,10 @@ select clock_timestamp(),
        e.system_identifier = s.system_identifier
            and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
-       current_setting('synchronous_standby_names') <> '' as replicates
+       current_setting('synchronous_standby_names') <> '' as replicates,
+       mark.last_token
 from (
-    select 1 as one
+    select 1 as one, (select case when is_called then last_value else 0 end from paddock.fencing_tokens) as last_token
     from (
         select pg_advisory_xact_lock_shared($3::bigint | case when is_called then last_value else 0 end)
         from paddock.event_ids

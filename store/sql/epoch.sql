@@ -1,5 +1,5 @@
 -- The newest epoch, and whether this server is the one that it is about. How far the
--- log is on disk shows whether the server has been put back to an earlier state.
+-- log is on disk, and the last token that was drawn, show whether the server has been put back to an earlier state.
 select e.epoch,
        e.closed_until,
        e.longest_ms,
@@ -7,7 +7,8 @@ select e.epoch,
        e.system_identifier = s.system_identifier
            and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
-       current_setting('synchronous_standby_names') <> '' as replicates
+       current_setting('synchronous_standby_names') <> '' as replicates,
+       (select case when is_called then last_value else 0 end from paddock.fencing_tokens) as last_token
 from paddock.epochs e, pg_control_system() s
 order by e.epoch desc
 limit 1

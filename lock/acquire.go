@@ -166,5 +166,5 @@ func (s State) capacityInUse() int {
 // mayEnter is whether the lock can be had at once: after those who wait were
 // served as far as may be, nobody who is there still waits.
 func (t *turn) mayEnter(a Acquire) bool {
-	return !t.closed() && t.waiting() == 0 && t.state.fits(a.Mode, a.Capacity)
+	return !t.closed() && !t.isWaitedFor() && t.state.fits(a.Mode, a.Capacity)
 }

@@ -128,7 +128,7 @@ func (f *fleet) visit(a lock.Acquire) *visit {
 		f.serve(v)
 		return v
 	}
-	i := slices.IndexFunc(f.state.Queue, func(w lock.Waiter) bool { return w.Attachment == v.Attachment })
+	i := slices.IndexFunc(f.state.Queue, func(w *lock.Waiter) bool { return w.Attachment == v.Attachment })
 	v.place = f.state.Queue[i].Place
 	f.poll(v)
 	return v

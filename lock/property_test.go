@@ -135,7 +135,7 @@ func (m *model) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over boo
 	}
 	for i := range m.state.Queue {
 		if m.state.Queue[i].Want.ID == id {
-			w = &m.state.Queue[i]
+			w = m.state.Queue[i]
 		}
 	}
 	over = m.over(id)

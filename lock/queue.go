@@ -37,17 +37,17 @@ func (s State) fits(m Mode, capacity int) bool {
 // neither readers nor writers starve.
 func (t *turn) promote() {
 	queue, blocked := t.state.Queue, false
-	var left []Waiter // nil while the queue is as it was
-	for i := range queue {
-		w, stays := t.serve(&queue[i], &blocked)
-		if left == nil && stays && w == &queue[i] {
+	var left []*Waiter // nil while the queue is as it was
+	for i, before := range queue {
+		w, stays := t.serve(before, &blocked)
+		if left == nil && stays && w == before {
 			continue
 		}
 		if left == nil {
-			left = append(make([]Waiter, 0, len(queue)), queue[:i]...)
+			left = append(make([]*Waiter, 0, len(queue)), queue[:i]...)
 		}
 		if stays {
-			left = append(left, *w)
+			left = append(left, w)
 		}
 	}
 	if left != nil {
@@ -96,12 +96,17 @@ func (t *turn) lapsed(w *Waiter) bool { return !t.attached(w) && !t.now.Before(w
 // waiting returns how many are there to get the lock.
 func (t *turn) waiting() int {
 	n := 0
-	for i := range t.state.Queue {
-		if w := &t.state.Queue[i]; !w.Offered && t.attached(w) {
+	for _, w := range t.state.Queue {
+		if !w.Offered && t.attached(w) {
 			n++
 		}
 	}
 	return n
+}
+
+// isWaitedFor reports whether any waiter is there to get the lock.
+func (t *turn) isWaitedFor() bool {
+	return slices.ContainsFunc(t.state.Queue, func(w *Waiter) bool { return !w.Offered && t.attached(w) })
 }
 
 // claim has the call have the lease, whose TTL and greatest hold begin now if
@@ -133,17 +138,17 @@ func (t *turn) untold(l Lease) bool {
 
 // waiter returns the place of the lease id.
 func (t *turn) waiter(id LeaseID) (Waiter, bool) {
-	i := slices.IndexFunc(t.state.Queue, func(w Waiter) bool { return w.Want.ID == id })
+	i := slices.IndexFunc(t.state.Queue, func(w *Waiter) bool { return w.Want.ID == id })
 	if i < 0 {
 		return Waiter{}, false
 	}
-	return t.state.Queue[i], true
+	return *t.state.Queue[i], true
 }
 
 // forget removes the place of the lease id, if there is one. It is no transition.
 func (t *turn) forget(id LeaseID) {
 	if _, ok := t.waiter(id); ok {
-		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w Waiter) bool { return w.Want.ID == id })
+		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w *Waiter) bool { return w.Want.ID == id })
 		t.changed = true
 	}
 }

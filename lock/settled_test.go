@@ -56,7 +56,7 @@ func (m *model) undisturbed(s lock.State, from, to time.Time) error {
 	d := m.peek(s, to)
 	passedOver := false
 	for _, w := range s.Queue {
-		passedOver = passedOver || attached(w, from, m.now, m.self) && !attached(w, to, to, m.self)
+		passedOver = passedOver || attached(*w, from, m.now, m.self) && !attached(*w, to, to, m.self)
 	}
 	if d.Changed && !passedOver {
 		return fmt.Errorf("a sweep makes %v", kinds(d))

@@ -40,9 +40,13 @@ func (x deed) check() error {
 	return nil
 }
 
-// roomy returns s with slices into which somebody could append in place.
+// roomy returns s with slices into which somebody could append in place, and with waiters of its own.
 func roomy(s lock.State) lock.State {
 	s.Leases, s.Queue = slices.Grow(slices.Clone(s.Leases), 2), slices.Grow(slices.Clone(s.Queue), 2)
+	for i, w := range s.Queue {
+		own := *w
+		s.Queue[i] = &own
+	}
 	return s
 }
 
@@ -57,7 +61,7 @@ func (x deed) keepsItsInput() error {
 
 func same(a, b lock.State) bool {
 	leases := slices.EqualFunc(a.Leases, b.Leases, func(a, b lock.Lease) bool { return reflect.DeepEqual(a, b) })
-	queue := slices.EqualFunc(a.Queue, b.Queue, func(a, b lock.Waiter) bool { return reflect.DeepEqual(a, b) })
+	queue := slices.EqualFunc(a.Queue, b.Queue, func(a, b *lock.Waiter) bool { return reflect.DeepEqual(a, b) })
 	a.Leases, a.Queue, b.Leases, b.Queue = nil, nil, nil, nil
 	return leases && queue && reflect.DeepEqual(a, b)
 }
@@ -141,9 +145,9 @@ func (x deed) seatsEachOnce() error {
 }
 
 // waiting returns those of s who are there, and have not been granted the lock.
-func (x deed) waiting(s lock.State) []lock.Waiter {
-	return slices.DeleteFunc(slices.Clone(s.Queue), func(w lock.Waiter) bool {
-		return !attached(w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Want.ID })
+func (x deed) waiting(s lock.State) []*lock.Waiter {
+	return slices.DeleteFunc(slices.Clone(s.Queue), func(w *lock.Waiter) bool {
+		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Want.ID })
 	})
 }
 

@@ -19,8 +19,10 @@ type State struct {
 	// lease, or shared ones, or as many permits as Capacity. One may be past its
 	// end, see Live.
 	Leases   []Lease
-	Capacity int      // of the permits among Leases; zero if there are none
-	Queue    []Waiter // who waits, in the order in which they are served
+	Capacity int // of the permits among Leases; zero if there are none
+	// Queue are the waiters, in the order in which they are served. Many states share a Waiter, so none is changed in
+	// place: the slice is copied, and a changed copy of the Waiter takes its place. A long queue costs a pointer each.
+	Queue []*Waiter
 }
 
 // Live returns the leases that are not over at now.

@@ -25,8 +25,8 @@ func (t *turn) join(a Acquire) Decision {
 	if a.Wait > 0 {
 		w = w.attach(a, t.now)
 	}
-	queue := make([]Waiter, len(t.state.Queue)+1)
-	queue[copy(queue, t.state.Queue)] = w
+	queue := make([]*Waiter, len(t.state.Queue)+1)
+	queue[copy(queue, t.state.Queue)] = &w
 	t.state.Queue = queue
 	return t.seated(a, w)
 }
@@ -73,7 +73,7 @@ func (t *turn) seated(a Acquire, w Waiter) Decision {
 // reseat puts w where the waiter at its place is. It is no transition.
 func (t *turn) reseat(w Waiter) {
 	queue := slices.Clone(t.state.Queue)
-	queue[slices.IndexFunc(queue, func(o Waiter) bool { return o.Place == w.Place })] = w
+	queue[slices.IndexFunc(queue, func(o *Waiter) bool { return o.Place == w.Place })] = &w
 	t.state.Queue, t.changed = queue, true
 }
 
@@ -214,6 +214,6 @@ func (t *turn) takeBack(l Lease, keep bool) {
 
 // seatAgain puts w back where its place is. It is no transition.
 func (t *turn) seatAgain(w Waiter) {
-	i, _ := slices.BinarySearchFunc(t.state.Queue, w.Place, func(o Waiter, place int64) int { return cmp.Compare(o.Place, place) })
-	t.state.Queue = slices.Insert(slices.Clone(t.state.Queue), i, w)
+	i, _ := slices.BinarySearchFunc(t.state.Queue, w.Place, func(o *Waiter, place int64) int { return cmp.Compare(o.Place, place) })
+	t.state.Queue = slices.Insert(slices.Clone(t.state.Queue), i, &w)
 }

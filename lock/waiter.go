@@ -2,6 +2,7 @@ package lock
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -100,13 +101,14 @@ func (t *turn) due() time.Time {
 		sooner(t.now.Add(t.view.ClosedUntil.Sub(t.view.Now)))
 	}
 	lastMine := int64(math.MinInt64)
-	for i := range t.state.Queue {
-		if w := &t.state.Queue[i]; w.Replica == t.view.Self {
+	for _, w := range slices.Backward(t.state.Queue) {
+		if w.Replica == t.view.Self {
 			lastMine = w.Place
+			break
 		}
 	}
-	for i := range t.state.Queue {
-		if w := &t.state.Queue[i]; !w.Offered {
+	for _, w := range t.state.Queue {
+		if !w.Offered {
 			sooner(t.waiterDue(w, w.Place < lastMine))
 		}
 	}

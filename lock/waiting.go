@@ -70,7 +70,7 @@ func (s State) Waiting(now time.Time, self Replica) Queue {
 }
 
 // offers is whether the waiter has been granted the lock at now.
-func (s State) offers(w Waiter, now time.Time) bool {
+func (s State) offers(w *Waiter, now time.Time) bool {
 	for _, l := range s.Live(now) {
 		if l.ID == w.Want.ID {
 			return true
@@ -80,7 +80,7 @@ func (s State) offers(w Waiter, now time.Time) bool {
 }
 
 // inTheWayOf returns the leases that w cannot be granted beside.
-func (s State) inTheWayOf(w Waiter, now time.Time) []Holding {
+func (s State) inTheWayOf(w *Waiter, now time.Time) []Holding {
 	s.Leases = s.Live(now)
 	if s.fits(w.Want.Mode, w.Capacity) {
 		return nil

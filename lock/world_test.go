@@ -82,7 +82,9 @@ func (w *world) seen() lock.State {
 			heard = w.now
 		}
 		if alive := heard.Add(lock.AliveFor); o.Replica != 0 && alive.After(o.AliveUntil) {
-			s.Queue[i].AliveUntil = alive
+			heard := *o
+			heard.AliveUntil = alive
+			s.Queue[i] = &heard
 		}
 	}
 	return s

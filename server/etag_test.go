@@ -149,7 +149,7 @@ func TestAQueueIsTold(t *testing.T) {
 	left := waiter
 	waiter.Want.ID, left.Want.ID = lock.LeaseID{1}, lock.LeaseID{2}
 	left.Place, left.Attachment, left.Want.Mode, left.Capacity = 3, 0, lock.Exclusive, 0
-	state := lock.State{Name: "a", Revision: 3, Token: 41, Capacity: 1, Leases: []lock.Lease{lease}, Queue: []lock.Waiter{waiter, left}}
+	state := lock.State{Name: "a", Revision: 3, Token: 41, Capacity: 1, Leases: []lock.Lease{lease}, Queue: []*lock.Waiter{&waiter, &left}}
 	s := serve(t, server.Options{Locks: &fake{
 		queue: func(string) (lock.Queue, error) { return state.Waiting(instant, 6), nil },
 		lock:  func(string) (lock.Lock, error) { return state.Lock(instant), nil },

@@ -95,7 +95,7 @@ func (c *crowd) put(s lock.State, version uint32, epoch int64, self lock.Replica
 		delete(c.names, s.Name)
 		return
 	}
-	m := memory{version: version, epoch: epoch, mine: !slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool {
+	m := memory{version: version, epoch: epoch, mine: !slices.ContainsFunc(s.Queue, func(w *lock.Waiter) bool {
 		return w.Replica != 0 && w.Replica != self // it lives for as long as the table says
 	})}
 	if m.mine {

@@ -9,7 +9,7 @@ import (
 
 // waitedFor is a lock for which somebody waits with the replica.
 func waitedFor(name string, with lock.Replica) lock.State {
-	return lock.State{Name: name, Queue: []lock.Waiter{{Place: 1, Replica: with}}}
+	return lock.State{Name: name, Queue: []*lock.Waiter{{Place: 1, Replica: with}}}
 }
 
 // TestACrowdIsBounded: whatever other replicas have emptied, and this one never hears of.

@@ -100,7 +100,7 @@ func leaseOf(cmd lock.Command) (lock.LeaseID, bool) {
 func (t *tx) has(name string, id lock.LeaseID) bool {
 	s := t.locks[name]
 	return slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id }) ||
-		slices.ContainsFunc(s.Queue, func(w lock.Waiter) bool { return w.Want.ID == id })
+		slices.ContainsFunc(s.Queue, func(w *lock.Waiter) bool { return w.Want.ID == id })
 }
 
 // scanAnchors notes in before, for now, the locks that have more than an anchor.

@@ -142,9 +142,9 @@ func memorable(s lock.State, self lock.Replica) bool {
 
 // waitsHere is whether the replica serves all who wait. Others live for as long as their
 // tables say.
-func waitsHere(queue []lock.Waiter, self lock.Replica) bool {
-	for i := range queue {
-		if w := &queue[i]; w.Offered || w.Replica != 0 && w.Replica != self || !exact(&w.Want) || len(w.Want.Metadata) > maxRecentMetadata {
+func waitsHere(queue []*lock.Waiter, self lock.Replica) bool {
+	for _, w := range queue {
+		if w.Offered || w.Replica != 0 && w.Replica != self || !exact(&w.Want) || len(w.Want.Metadata) > maxRecentMetadata {
 			return false
 		}
 	}

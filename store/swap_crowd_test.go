@@ -107,7 +107,7 @@ func TestCrowdsAreSwappedInFewLocksOnly(t *testing.T) {
 			a.Mode = lock.Exclusive
 			s := lock.State{Name: a.Name}
 			if i == 0 {
-				s.Queue = []lock.Waiter{{Place: 1, Want: lock.Lease{Holder: "w"}, KeptUntil: now.Add(time.Hour)}}
+				s.Queue = []*lock.Waiter{{Place: 1, Want: lock.Lease{Holder: "w"}, KeptUntil: now.Add(time.Hour)}}
 			}
 			r.put(s, anchor{}, here)
 			calls = append(calls, batch.NewCall[lock.Command, outcome](a))

@@ -140,7 +140,7 @@ func TestASwapIsReadAsItIsMeant(t *testing.T) {
 		decidedSwap(3, lock.State{Name: "free", End: lock.Revoked, ChangedAt: at}, ended),
 		decidedSwap(4, lock.State{Name: "granted", ChangedAt: time.Date(1999, 12, 31, 23, 59, 59, 1000, time.UTC), Leases: []lock.Lease{bare}},
 			lock.Event{Kind: lock.Granted, Mode: lock.Exclusive, Holder: "h"}),
-		&swapping{unused: 9, draws: true, after: lock.State{Name: "first", ChangedAt: at, Queue: make([]lock.Waiter, 3)}},
+		&swapping{unused: 9, draws: true, after: lock.State{Name: "first", ChangedAt: at, Queue: make([]*lock.Waiter, 3)}},
 	)
 	compare(t, utc(t))
 }

@@ -11,8 +11,8 @@ import (
 
 // scanWaiter reads a row of the table waiters, its columns in the order of
 // sql/read_queue.sql.
-func scanWaiter(r pgx.CollectableRow) (lock.Waiter, error) {
-	var w lock.Waiter
+func scanWaiter(r pgx.CollectableRow) (*lock.Waiter, error) {
+	w := new(lock.Waiter)
 	var id pgtype.UUID
 	var ttl, grace, maxHold int64
 	var metadata []byte
@@ -43,30 +43,35 @@ type waiters struct {
 	dropped                         places
 }
 
-// add writes what has changed between the queue before and the one now.
-func (r *waiters) add(name string, before, now []lock.Waiter) {
-	was := make(map[int64]lock.Waiter, len(before))
-	for _, w := range before {
-		was[w.Place] = w
-	}
+// add writes what has changed between the queue before and the one now, both in the order of places. A waiter that is
+// the same in both costs a comparison, so a long queue with few changes is cheap.
+func (r *waiters) add(name string, before, now []*lock.Waiter) {
 	for _, w := range now {
-		if b, known := was[w.Place]; !known || !sameSeat(b, w) {
+		for len(before) > 0 && before[0].Place < w.Place {
+			r.dropped.add(name, before[0].Place)
+			before = before[1:]
+		}
+		if len(before) == 0 || before[0].Place > w.Place {
+			r.save(name, w)
+			continue
+		}
+		if !sameSeat(before[0], w) {
 			r.save(name, w)
 		}
-		delete(was, w.Place)
+		before = before[1:]
 	}
-	for place := range was {
-		r.dropped.add(name, place)
+	for _, w := range before {
+		r.dropped.add(name, w.Place)
 	}
 }
 
 // sameSeat is whether nothing has changed of what a decision can change.
-func sameSeat(a, b lock.Waiter) bool {
-	return a.Attachment == b.Attachment && a.Replica == b.Replica && a.Until.Equal(b.Until) && a.KeptUntil.Equal(b.KeptUntil) &&
+func sameSeat(a, b *lock.Waiter) bool {
+	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.Until.Equal(b.Until) && a.KeptUntil.Equal(b.KeptUntil) &&
 		a.Offered == b.Offered
 }
 
-func (r *waiters) save(name string, w lock.Waiter) {
+func (r *waiters) save(name string, w *lock.Waiter) {
 	r.names = append(r.names, name)
 	r.places = append(r.places, w.Place)
 	r.ids = append(r.ids, pgtype.UUID{Bytes: w.Want.ID, Valid: true})

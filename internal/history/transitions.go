@@ -105,7 +105,7 @@ func (t *tale) offer(v lock.View, a lock.Acquire, l *lease) (lock.State, bool) {
 			ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
 		},
 	}
-	s.Queue = []lock.Waiter{w}
+	s.Queue = []*lock.Waiter{&w}
 	v.Locks = []lock.State{s}
 	d := lock.Sweep{Name: t.name}.Apply(v)
 	next := d.Locks[0]

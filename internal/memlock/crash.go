@@ -38,7 +38,9 @@ func (m *Memory) bury(self lock.Replica) {
 		s.Queue = slices.Clone(s.Queue)
 		for i, w := range s.Queue {
 			if c, waits := m.calls[w.Attachment]; waits && c.self == self {
-				s.Queue[i].AliveUntil = heard
+				last := *w
+				last.AliveUntil = heard
+				s.Queue[i] = &last
 			}
 		}
 		m.locks[name] = s

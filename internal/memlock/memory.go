@@ -69,7 +69,9 @@ func (m *Memory) state(name string) lock.State {
 	s.Queue = slices.Clone(s.Queue)
 	for i, w := range s.Queue {
 		if _, waits := m.calls[w.Attachment]; waits {
-			s.Queue[i].AliveUntil = m.clock.now().Add(lock.AliveFor)
+			alive := *w
+			alive.AliveUntil = m.clock.now().Add(lock.AliveFor)
+			s.Queue[i] = &alive
 		}
 	}
 	return s

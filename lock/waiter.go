@@ -62,7 +62,7 @@ func (w Waiter) Attached(now time.Time, self Replica) bool { return w.attachedAt
 // attachedAt is Attached at an instant of the lock's time, while the clock, by
 // which replicas live, may show an earlier one.
 func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
-	return w.Attachment != 0 && now.Before(w.Until) && (w.Replica == self || clock.Before(w.AliveUntil))
+	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.Until)
 }
 
 // gone is whether nobody is there and the place is not kept any longer.
@@ -118,6 +118,9 @@ func (t *turn) due() time.Time {
 // waiterDue returns when time alone changes what w means to this replica, which
 // has a waiter of its own behind w or has none.
 func (t *turn) waiterDue(w *Waiter, mineBehind bool) time.Time {
+	if w.Replica == t.view.Self && t.attached(w) {
+		return w.Until
+	}
 	alive := w.AliveUntil
 	if !t.now.Before(alive) { // the lock's time is ahead of the clock
 		alive = t.now.Add(w.AliveUntil.Sub(t.view.Now))
@@ -125,7 +128,7 @@ func (t *turn) waiterDue(w *Waiter, mineBehind bool) time.Time {
 	switch {
 	case !t.attached(w):
 		return w.KeptUntil
-	case w.Replica != t.view.Self && mineBehind && alive.Before(w.Until):
+	case mineBehind && alive.Before(w.Until):
 		return alive
 	}
 	return w.Until

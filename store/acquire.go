@@ -23,7 +23,7 @@ func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (g lock.Gran
 	}
 	defer func() { s.seats.leave(t, err == nil) }()
 	a.Attachment, a.Full = t.attachment, full
-	out, err := s.join(ctx, a)
+	out, err := s.do(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	for err == nil && out.Queued {
 		s.seats.joined(t, out.place)

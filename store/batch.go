@@ -58,7 +58,7 @@ func (s *Store) resolve(item lock.Command) (lock.Command, error) {
 // offer has the calls join their groups, in order. Those for which a group has no
 // room are refused.
 func (s *Store) offer(calls []*call) {
-	groups := make(map[*porch][]*call, len(s.groups))
+	groups := make(map[*dispatcher][]*call, len(s.groups))
 	for _, c := range calls {
 		g := s.group(c.Req.Names()[0])
 		groups[g] = append(groups[g], c)

@@ -50,20 +50,18 @@ func (c *crowd) of(names []string) (unknown []string, remembered map[string]memo
 	return unknown, remembered
 }
 
-// has is whether the lock is crowded, as far as is known.
+// has reports whether the lock is crowded, as far as is known.
 func (c *crowd) has(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, crowded := c.names[name]
+	crowded, _ := c.knows(name)
 	return crowded
 }
 
-// waits is whether somebody waits for the lock with this replica, as far as it remembers.
-func (c *crowd) waits(name string) bool {
+// knows reports whether the lock is crowded, and whether calls wait for it with this replica alone, as far as is known.
+func (c *crowd) knows(name string) (crowded, waitedFor bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.names[name]
-	return m.mine && len(m.state.Queue) > 0
+	m, crowded := c.names[name]
+	return crowded, m.mine && len(m.state.Queue) > 0
 }
 
 // note hears how a transaction left the locks.

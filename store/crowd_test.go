@@ -49,8 +49,10 @@ func TestACrowdRemembersWhatItServesAlone(t *testing.T) {
 	if m, ok := remembered["mine"]; len(remembered) != 1 || !ok || len(m.state.Queue) != 1 {
 		t.Errorf("remembered is %v", remembered)
 	}
-	if !c.waits("mine") || c.waits("shared") || c.waits("free") {
-		t.Error("who waits here is remembered of those locks alone that this replica serves")
+	for name, want := range map[string][2]bool{"mine": {true, true}, "shared": {true, false}, "free": {false, false}} {
+		if crowded, here := c.knows(name); crowded != want[0] || here != want[1] {
+			t.Errorf("%s: crowded %t, waited for here alone %t; want %v", name, crowded, here, want)
+		}
 	}
 	c.put(lock.State{Name: "mine"}, 2, 1, here)
 	if c.has("mine") {

@@ -20,10 +20,10 @@ func TestAGroupTakesItsItemsAllOrNone(t *testing.T) {
 			c.Answer(outcome{}, nil)
 		}
 	}
-	s := &Store{seed: maphash.MakeSeed(), groups: []*porch{{group: batch.New(10, places, run)}, {group: batch.New(10, places, run)}}}
+	s := &Store{seed: maphash.MakeSeed(), groups: []*dispatcher{newDispatcher(batch.New(10, places, run)), newDispatcher(batch.New(10, places, run))}}
 	var calls []*call
 	fits := make(map[*call]bool)
-	for i, room := 0, map[*porch]int{s.groups[0]: places, s.groups[1]: places + 1}; room[s.groups[0]]+room[s.groups[1]] > 0; i++ {
+	for i, room := 0, map[*dispatcher]int{s.groups[0]: places, s.groups[1]: places + 1}; room[s.groups[0]]+room[s.groups[1]] > 0; i++ {
 		name := fmt.Sprint("jobs:", i)
 		if g := s.group(name); room[g] > 0 {
 			room[g]--

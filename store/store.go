@@ -21,7 +21,7 @@ import (
 const (
 	// maxBatch is how many calls one transaction decides on at most.
 	maxBatch = 1000
-	// maxQueue is how many calls wait for their batch at most, in each group.
+	// maxQueue is how many calls wait for their batch at most, in each group; and how many acquires that may wait besides.
 	maxQueue = 20_000
 	// rowTimeout is how long a batch waits for a row that somebody outside has locked.
 	rowTimeout = 250 * time.Millisecond
@@ -110,7 +110,7 @@ type Store struct {
 
 	bounds lock.Bounds
 	log    *slog.Logger
-	groups []*porch
+	groups []*dispatcher
 	seed   maphash.Seed
 	lanes  lanes
 	sweep  *sweep
@@ -183,16 +183,19 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
 	s.fencers = make(chan struct{}, max(quarter-1, 1))
 	for range o.Groups {
-		s.groups = append(s.groups, &porch{group: s.newGroup(), patience: joinWithin})
+		s.groups = append(s.groups, s.newDispatcher())
 	}
 	return s, nil
 }
 
-// newGroup returns a group whose batches run ahead of all that is locked outside.
-func (s *Store) newGroup() *group {
-	var g *group
-	g = batch.New(maxBatch, maxQueue, func(calls []*call) { s.runAhead(g, calls) }).On(s.crew)
-	return g
+// newDispatcher returns a dispatcher to a group whose batches run ahead of all that is locked outside.
+func (s *Store) newDispatcher() *dispatcher {
+	var d *dispatcher
+	d = newDispatcher(batch.New(maxBatch, maxQueue, func(calls []*call) {
+		d.took(calls)
+		s.runAhead(d.group, calls)
+	}).On(s.crew))
+	return d
 }
 
 // Drain is for a replica that is about to stop: calls that wait are answered with
@@ -240,15 +243,13 @@ func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
 	if ctx.Err() != nil || s.ctx.Err() != nil {
 		return outcome{}, unavailable(context.Cause(ctx))
 	}
-	return answered(s.group(cmd.Names()[0]).do(ctx, cmd))
-}
-
-// join has the call join the queue of its lock, if it must wait.
-func (s *Store) join(ctx context.Context, a lock.Acquire) (outcome, error) {
-	if !s.crowd.waits(a.Name) || ctx.Err() != nil || s.ctx.Err() != nil {
-		return s.do(ctx, a)
+	name := cmd.Names()[0]
+	if !isQueueCall(cmd) {
+		return answered(s.group(name).do(ctx, cmd))
 	}
-	return answered(s.group(a.Name).await(ctx, a))
+	_, joins := cmd.(lock.Acquire)
+	crowded, waitedFor := s.crowd.knows(name)
+	return answered(s.group(name).queue(ctx, cmd, crowded, joins && waitedFor))
 }
 
 // answered returns what a group answered in the words of package lock.
@@ -260,6 +261,6 @@ func answered(out outcome, err error) (outcome, error) {
 }
 
 // group returns the group in which all commands on the name run.
-func (s *Store) group(name string) *porch {
+func (s *Store) group(name string) *dispatcher {
 	return s.groups[maphash.String(s.seed, name)%uint64(len(s.groups))]
 }

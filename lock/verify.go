@@ -2,6 +2,7 @@ package lock
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -44,11 +45,22 @@ type Verdict struct {
 	Remaining time.Duration // until the lease's end; zero unless Current
 }
 
+// RestsOnTime reports whether the verdict rests on nothing but time: no one has written that the token's lease is over, but
+// it is past its end. A renewal that was decided before may still be on its way into the state.
+func (v Verify) RestsOnTime(s State, now time.Time) bool {
+	return slices.ContainsFunc(s.Leases, v.about) && v.Verdict(s, now).Standing != Current
+}
+
+// about reports whether the token is that of the lease.
+func (v Verify) about(l Lease) bool {
+	return l.Token == v.Token && (v.Slot == nil || *v.Slot == l.Slot)
+}
+
 // Verdict decides on the token that v shows.
 func (v Verify) Verdict(s State, now time.Time) Verdict {
 	d := Verdict{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
 	for _, l := range s.Live(now) {
-		if l.Token == v.Token && (v.Slot == nil || *v.Slot == l.Slot) {
+		if v.about(l) {
 			d.Standing, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
 			return d
 		}

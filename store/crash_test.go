@@ -155,3 +155,63 @@ func TestACommitThatNoStandbyConfirmedIsNoGrant(t *testing.T) {
 		t.Error("the lease was granted twice")
 	}
 }
+
+// TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed has the commit of a renewal wait for a standby until the lease is past its old end:
+// verifying its token waits for the outcome, or says that it cannot tell.
+func TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed(t *testing.T) {
+	t.Parallel()
+	_, url := pgtest.Server(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("before"))) // so that the length of such leases is noted already
+	for name, mode := range map[string]lock.Mode{"exclusive": lock.Exclusive, "permit": lock.Permit} {
+		a := acquire(name)
+		a.Mode, a.TTL = mode, 2*time.Second
+		if mode == lock.Permit {
+			a.Capacity = 2
+		}
+		g := mustAcquire(t, s, a)
+		if mode == lock.Permit { // with another token that is newer
+			a.LeaseID, a.TTL = newID(), time.Minute
+			mustAcquire(t, s, a)
+		}
+		withoutStandby(t, url)
+		renewal := make(chan error, 1)
+		go func() {
+			_, err := s.Renew(t.Context(), lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: time.Minute})
+			renewal <- err
+		}()
+		until(t, "the lease is past its old end", func() bool {
+			return number(t, outside, "select count(*) from paddock.locks where name = $1 and token = $2 and expires_at < clock_timestamp()", name, int64(g.Token)) == 1
+		})
+		if l, err := s.Lock(t.Context(), name); err != nil || mode == lock.Exclusive && l.Phase != lock.Free {
+			t.Errorf("%s: a plain read shows %+v, %v", name, l, err)
+		}
+		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("%s: verifying gave %+v, %v while the renewal commits; want unavailable", name, v, err)
+		}
+		exec(t, outside, "alter system reset synchronous_standby_names")
+		exec(t, outside, "select pg_reload_conf()")
+		if err := <-renewal; err != nil {
+			t.Fatalf("%s: the renewal gave %v", name, err)
+		}
+		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); err != nil || v.Standing != lock.Current {
+			t.Errorf("%s: verifying gave %+v, %v after the renewal; want current", name, v, err)
+		}
+	}
+}
+
+// withoutStandby returns when commits wait for a standby that there is not.
+func withoutStandby(t *testing.T, url string) {
+	t.Helper()
+	outside := connect(t, url)
+	exec(t, outside, "create table if not exists probe (n integer)")
+	exec(t, outside, "alter system set synchronous_standby_names = 'ANY 1 (nobody)'")
+	exec(t, outside, "select pg_reload_conf()")
+	until(t, "a commit waits", func() bool {
+		probe := connect(t, url)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := probe.Exec(ctx, "insert into probe values (1)")
+		return err != nil
+	})
+}

@@ -20,6 +20,9 @@
 // transaction runs under the store's context; a caller whose own context ends
 // stops waiting and is told whether its call may have been done.
 //
+// Calls about a place in a queue go into the batches in bounded shares, so that ten thousand of them keep no renewal
+// waiting, see dispatch.go.
+//
 // Items of a [Store.Batch] join their groups together and are calls like any other
 // from then on, each with its own answer.
 //
@@ -67,5 +70,6 @@
 // # Not given
 //
 // A plain read may see what a standby has not confirmed yet, and what it says may
-// have changed when it arrives. Only what a command answered is durable.
+// have changed when it arrives. It shows a lease as over that is past its end, though a renewal that was decided in time may
+// still be committing; [Store.VerifyToken] waits for that. Only what a command answered is durable.
 package store

@@ -30,11 +30,8 @@ func (s *Store) queue(ctx context.Context, name string) (lock.Queue, error) {
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level repeatable read read only")
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
-	b.Queue(sqlReadLock, name).Query(func(rows pgx.Rows) error {
-		_, states, err := lockRows(rows)
-		if err == nil {
-			state = states[0]
-		}
+	b.Queue(sqlReadLock, name).Query(func(rows pgx.Rows) (err error) {
+		_, state, err = lockOf(rows)
 		return err
 	})
 	queueWaiters(b, []string{name}, s.outage.lenience(), crowd)

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -58,12 +60,19 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 }
 
 // VerifyToken says how a token stands, see lock.Service.
+//
+// A lease that is in the table and past its end may have been renewed in time by a transaction whose commit is not
+// visible yet, as one that waits for a standby. So the lock is read again then with its row locked: that waits for the
+// transaction, and no renewal can come after that was decided before.
 func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
 	v, err := v.Resolve()
 	if err != nil {
 		return lock.Verdict{}, err
 	}
 	l, state, err := s.readLock(ctx, v.Name)
+	if err == nil && v.RestsOnTime(state, l.AsOf) {
+		l, state, err = s.readLockedLock(ctx, v.Name)
+	}
 	if err != nil {
 		return lock.Verdict{}, err
 	}
@@ -77,13 +86,43 @@ func (s *Store) readLock(ctx context.Context, name string) (l lock.Lock, state l
 		if err != nil {
 			return err
 		}
-		locks, states, err := lockRows(rows)
-		if err == nil {
-			l, state = locks[0], states[0]
-		}
+		l, state, err = lockOf(rows)
 		return err
 	})
 	return l, state, err
+}
+
+// readLockedLock reads a lock as readLock does, with its row locked, so that no transaction that changes it is open.
+// It waits for one no longer than a batch does, a few times.
+func (s *Store) readLockedLock(ctx context.Context, name string) (l lock.Lock, state lock.State, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		b := &pgx.Batch{}
+		b.Queue(sqlBegin)
+		queueSettings(b, rowTimeout)
+		b.Queue(sqlLockFence, name)
+		b.Queue(sqlReadLock, name).Query(func(rows pgx.Rows) (err error) {
+			l, state, err = lockOf(rows)
+			return err
+		})
+		err = conn.SendBatch(ctx, b).Close()
+		rollback(conn.Conn())
+		return err
+	})
+	return l, state, err
+}
+
+// lockOf returns the one lock that the rows of sql/read_lock.sql are about.
+func lockOf(rows pgx.Rows) (lock.Lock, lock.State, error) {
+	locks, states, err := lockRows(rows)
+	if err != nil {
+		return lock.Lock{}, lock.State{}, err
+	}
+	return locks[0], states[0], nil
 }
 
 // Locks returns a page of locks, see lock.Service.

@@ -1230,7 +1230,8 @@ type ClientInterface interface {
 
 	// GetLock Look at a lock
 	//
-	// A lock that was never used is a free lock.
+	// A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
+	// renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
 	//
 	// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
 	// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
@@ -1350,7 +1351,8 @@ type ClientInterface interface {
 	// VerifyTokenWithBody Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is.
+	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1360,7 +1362,8 @@ type ClientInterface interface {
 	// VerifyToken Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is.
+	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1613,7 +1616,8 @@ func (c *Client) ListLocks(ctx context.Context, params *ListLocksParams, reqEdit
 
 // GetLock Look at a lock
 //
-// A lock that was never used is a free lock.
+// A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
+// renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
 //
 // With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
 // is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
@@ -1833,7 +1837,8 @@ func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeLockJSONR
 // VerifyTokenWithBody Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is.
+// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1853,7 +1858,8 @@ func (c *Client) VerifyTokenWithBody(ctx context.Context, contentType string, bo
 // VerifyToken Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is.
+// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2956,7 +2962,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetLockWithResponse Look at a lock
 	//
-	// A lock that was never used is a free lock.
+	// A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
+	// renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
 	//
 	// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
 	// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
@@ -3080,7 +3087,8 @@ type ClientWithResponsesInterface interface {
 	// VerifyTokenWithBodyWithResponse Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is.
+	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3090,7 +3098,8 @@ type ClientWithResponsesInterface interface {
 	// VerifyTokenWithResponse Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is.
+	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5178,7 +5187,8 @@ func (c *ClientWithResponses) ListLocksWithResponse(ctx context.Context, params 
 
 // GetLockWithResponse Look at a lock
 //
-// A lock that was never used is a free lock.
+// A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
+// renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
 //
 // With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
 // is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
@@ -5362,7 +5372,8 @@ func (c *ClientWithResponses) RevokeLockWithResponse(ctx context.Context, name N
 // VerifyTokenWithBodyWithResponse Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is.
+// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -5378,7 +5389,8 @@ func (c *ClientWithResponses) VerifyTokenWithBodyWithResponse(ctx context.Contex
 // VerifyTokenWithResponse Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is.
+// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

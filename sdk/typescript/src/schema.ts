@@ -166,7 +166,8 @@ export interface paths {
         };
         /**
          * Look at a lock
-         * @description A lock that was never used is a free lock.
+         * @description A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
+         *     renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
          *
          *     With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
          *     is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
@@ -290,7 +291,8 @@ export interface paths {
         /**
          * Ask how a token stands
          * @description True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-         *     The answer is 200 whatever the token's standing is.
+         *     The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+         *     a renewal that is being committed is waited for, and if that takes long the answer is 503.
          */
         post: operations["verifyToken"];
         delete?: never;

@@ -13,10 +13,17 @@ const (
 	releaseWithin = 5 * time.Second
 	// releaseAnswer is how long one try of it may take.
 	releaseAnswer = 2 * time.Second
+	// lateReleaseAnswer is how long the only try may take when the lease is over, or
+	// nearly so.
+	lateReleaseAnswer = 500 * time.Millisecond
 )
 
 // Release gives the lease up, whether ctx has ended or not, in five seconds at most; Done is
 // closed at once. Stop the work before.
+//
+// A release that is not answered is sent again until the lease is over: its TTL and grace have
+// passed since the last request that renewed it was sent. After that it is sent once, with half a
+// second to be answered: an unanswered renewal may have moved the end.
 //
 // It returns nil if the lease was ours until now, lock.ErrLeaseLost if it had ended
 // otherwise: then the work may have overlapped with another's. Any other error says
@@ -28,28 +35,40 @@ func (l *Lease) Release(ctx context.Context) error {
 	if first {
 		l.finish(Released, ErrReleased)
 	}
+	left := l.left()
 	l.mu.Unlock()
-	err := release(ctx, l.locks, l.granted.Name, l.granted.ID, releaseWithin)
+	err := release(ctx, l.locks, l.granted.Name, l.granted.ID, min(left, releaseWithin))
 	if first {
 		l.tellOf(Released, err)
 	}
 	return err
 }
 
-// release sends a release until it is answered, for that long at most.
+// left returns how long it is until the lease is over by what its holder knows: the deadline,
+// the margin before the end, and the grace. It is not positive when the lease is over. The caller
+// holds mu.
+func (l *Lease) left() time.Duration {
+	return l.deadline.Add(l.opts.Margin + l.opts.Grace).Sub(l.clock.now())
+}
+
+// release sends a release until it is answered, for that long at most; but it sends one in any
+// case, and gives that lateReleaseAnswer at least.
 func release(ctx context.Context, locks lock.Service, name string, id lock.LeaseID, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	ctx = context.WithoutCancel(ctx)
+	retrying, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	until := time.Now().Add(within)
 	for pauses := newPauses(); ; {
-		err := releaseOnce(ctx, locks, lock.Release{Name: name, LeaseID: id})
-		if !passing(err) || !pauses.sleep(ctx, err) {
+		answer := min(releaseAnswer, max(time.Until(until), lateReleaseAnswer))
+		err := releaseOnce(ctx, locks, lock.Release{Name: name, LeaseID: id}, answer)
+		if !passing(err) || !pauses.sleep(retrying, err) {
 			return err
 		}
 	}
 }
 
-func releaseOnce(ctx context.Context, locks lock.Service, r lock.Release) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseAnswer)
+func releaseOnce(ctx context.Context, locks lock.Service, r lock.Release, answer time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	return locks.Release(ctx, r)
 }

@@ -57,7 +57,7 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 		return &failure{exitNotAcquired, fmt.Errorf("stopped before it had %s (%w): %w", c.Name, context.Cause(ctx), err)}
 	}
 	if err != nil {
-		return refused(err)
+		return enclosingLease(p.env, c.URL).refused(c.Name, err)
 	}
 	if err := p.print(c.Output, showLease(grant)); err != nil {
 		return errors.Join(err, locks.Release(context.WithoutCancel(ctx), lock.Release{Name: c.Name, LeaseID: grant.ID}))

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -17,7 +20,7 @@ import (
 
 // The leaseFlags say what lease is wanted, and how long it may be waited for.
 type leaseFlags struct {
-	Holder   string        `placeholder:"TEXT" variable:"PADDOCK_HOLDER" help:"Who takes the lock, for people to read (USER@HOST)."`
+	Holder   string        `placeholder:"TEXT" variable:"PADDOCK_HOLDER" help:"Who takes the lock, for people to read (USER@HOST; with paddock run USER@HOST:PID)."`
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lives without a renewal."`
 	Grace    time.Duration `default:"0s" help:"For how long after its end nobody else may have the lock yet."`
 	MaxHold  time.Duration `placeholder:"DURATION" help:"Greatest time for which renewals can keep the lease."`
@@ -75,7 +78,8 @@ func metadataOf(text string) json.RawMessage {
 }
 
 // whoWeAre is the holder where none is given: the user, as far as that is known,
-// at the machine.
+// at the machine. It names no process: the same acquire must be sent again with the same
+// holder, and another process may do so.
 func whoWeAre() string {
 	who := fmt.Sprintf("uid-%d", os.Getuid())
 	if us, err := user.Current(); err == nil && us.Username != "" {
@@ -85,7 +89,24 @@ func whoWeAre() string {
 	if err != nil {
 		host = "unknown-host"
 	}
-	return who + "@" + host
+	return holderText(who+"@"+host, "")
+}
+
+// thisProcess returns the default holder of paddock run: whoWeAre and the process id, which
+// tells several runs of one user on one machine apart.
+func thisProcess() string { return holderText(whoWeAre(), fmt.Sprintf(":%d", os.Getpid())) }
+
+// holderText returns text and suffix as a holder that every service accepts: what cannot be
+// printed is replaced by "?", and text is cut so that all of it fits into
+// lock.MaxHolderLength characters.
+func holderText(text, suffix string) string {
+	printable := []rune(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text))
+	return string(printable[:min(len(printable), lock.MaxHolderLength-utf8.RuneCountInString(suffix))]) + suffix
 }
 
 // A waitTime is how long to wait for a lock.

@@ -30,7 +30,7 @@ func refused(err error) error {
 	case e.Code == lock.ErrInvalid && flagOf(e.Field) != "":
 		return usagef("%s: %s", flagOf(e.Field), e.Detail)
 	case e.Code == lock.ErrHeld && e.Holder != "":
-		return &failure{exitNotAcquired, errors.New(heldBy(e))}
+		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer, with --wait, or try again later.")}
 	case e.Code == lock.ErrKeyMissing:
 		return &failure{exitNotAllowed, errors.New("the service asks for an API key: put it into PADDOCK_KEY, or into a file and give --key-file")}
 	case e.Reason != "":
@@ -39,13 +39,13 @@ func refused(err error) error {
 	return err
 }
 
-// heldBy says who has the lock.
+// heldBy says who has the lock, in one sentence.
 func heldBy(e *lock.Error) string {
 	text := fmt.Sprintf("not acquired: %s has the lock, for %s more unless it renews", legible(e.Holder), short(e.RetryAfter))
 	if e.Ahead > 0 {
 		text += fmt.Sprintf("; %d waiting", e.Ahead)
 	}
-	return text + ". Wait longer, with --wait, or try again later."
+	return text + "."
 }
 
 // unlessStopped returns what was refused, in the words of the command line; or, if

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -53,7 +54,7 @@ func (c *runCommand) Run(ctx context.Context, p *program) error {
 	o.OnRetry = p.noteRetry()
 	heard := listen()
 	defer heard.stop()
-	lease, err := c.acquire(ctx, locks, o, heard)
+	lease, err := c.acquire(ctx, locks, o, heard, enclosingLease(p.env, c.URL))
 	if err != nil {
 		return err
 	}
@@ -89,6 +90,7 @@ func (c *runCommand) options(said *voice) (guard.Options, error) {
 		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v: the command must be gone before the lease "+
 			"can end, and two thirds of the TTL are for renewals. With a longer --ttl it may take longer", killAfter, c.TTL, longest)
 	}
+	o.Holder = cmp.Or(c.Holder, thisProcess())
 	o.Retry, o.Margin, o.OnState = c.forGuard(), killAfter+slack(c.TTL), said.states(c.Name)
 	return o, nil
 }
@@ -98,7 +100,7 @@ func slack(ttl time.Duration) time.Duration { return min(ttl/10, longestSlack) }
 
 // acquire takes the lock, unless a signal comes first: then nothing is left behind,
 // as far as the service can be told. A second signal kills, as is usual.
-func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, heard *ears) (*guard.Lease, error) {
+func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, heard *ears, around enclosing) (*guard.Lease, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // which ends by the same signals
 	defer cancel()
 	var lease *guard.Lease
@@ -110,7 +112,7 @@ func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Op
 	}()
 	s, stopped := heard.before(done)
 	if !stopped {
-		return lease, refused(err)
+		return lease, around.refused(c.Name, err)
 	}
 	heard.stop()
 	cancel()

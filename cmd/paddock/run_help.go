@@ -29,6 +29,8 @@ The lease is lost when it cannot be renewed in time (an outage that is shorter t
 		`A command that loses it is sent SIGTERM, and SIGKILL after --kill-after; that is over before the lease is. If the lease has ended already, because it was revoked, or this ` +
 		`process was stopped for too long, the command is killed at once, for somebody else may have the lock.
 
+Locks are not re-entrant: a paddock run of the same lock in the command is refused.
+
 What the command leaves running when it ends is stopped the same way before the lock is released, also a daemon in a session of its own (on Linux): ` +
 		`the lock guards that too. If paddock itself is killed with SIGKILL, Linux kills the command, but not what that has started. While paddock is stopped (SIGSTOP) it guards nothing; ` +
 		`then only the fencing token does, where the write lands.

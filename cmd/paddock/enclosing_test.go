@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestTheDefaultHolderOfRunNamesItsProcess(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	delete(d.env, "PADDOCK_HOLDER")
+	p := d.lets(nightly, "--", "env")
+	p.ends(t, exitOK)
+	want := fmt.Sprintf(":%d", p.cmd.Process.Pid)
+	holder := about(p.stdout.String())["PADDOCK_HOLDER"]
+	if !strings.Contains(holder, "@") || !strings.HasSuffix(holder, want) {
+		t.Errorf("the holder is %q, want USER@HOST%s", holder, want)
+	}
+	d.hears(nightly, lock.Released, holder)
+}
+
+// TestTheDefaultHolderOfAcquireNamesNoProcess makes sure that another process may send the same
+// acquire again.
+func TestTheDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
+	t.Parallel()
+	if got, end := whoWeAre(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || thisProcess() != got+end {
+		t.Errorf("the holders are %q and %q", got, thisProcess())
+	}
+}
+
+func TestADefaultHolderIsOneThatEveryServiceAccepts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"root@vm":                   "root@vm:7",
+		"a\x1bb\u202ec\xff@h":       "a?b?c?@h:7",
+		strings.Repeat("ä", 300):    strings.Repeat("ä", 198) + ":7",
+		strings.Repeat("\u200b", 3): "???:7",
+	} {
+		got := holderText(text, ":7")
+		if got != want || utf8.RuneCountInString(got) > lock.MaxHolderLength {
+			t.Errorf("the holder for %q is %q, want %q", text, got, want)
+		}
+		if err := checkWidely(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive, TTL: time.Minute}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestANestedRunOfTheSameLockIsToldThatItIsNested(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	for _, inner := range []string{"run " + nightly + " -- true", "acquire " + nightly} {
+		p := d.lets(nightly, "--", "sh", "-c", `echo token $PADDOCK_FENCING_TOKEN; "$PADDOCK" `+inner)
+		p.ends(t, exitNotAcquired, "me has the lock", "locks are not re-entrant")
+		token := strings.TrimPrefix(strings.TrimSpace(p.stdout.String()), "token ")
+		want := "This process already runs under a lease of " + nightly + " (token " + token + ", from PADDOCK_LOCK)"
+		if said := p.stderr.String(); !strings.Contains(said, want) || strings.Contains(said, "--wait") {
+			t.Errorf("%s: it says %q, want %q", inner, said, want)
+		}
+	}
+}
+
+// TestARunThatIsNotNestedIsNotToldSo has variables of another lock, of another service, and of
+// a lease that is not the reason for the refusal.
+func TestARunThatIsNotNestedIsNotToldSo(t *testing.T) {
+	t.Parallel()
+	held := &lock.Error{Code: lock.ErrHeld, Holder: "another"}
+	const here, there = "http://here:8080", "http://there:8080"
+	for what, c := range map[string]struct {
+		env    map[string]string
+		err    error
+		nested bool
+	}{
+		"nothing set":        {nil, held, false},
+		"another lock":       {map[string]string{"PADDOCK_LOCK": "other", "PADDOCK_FENCING_TOKEN": "3"}, held, false},
+		"another service":    {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": there}, held, false},
+		"another refusal":    {map[string]string{"PADDOCK_LOCK": nightly}, &lock.Error{Code: lock.ErrUnavailable}, false},
+		"no token":           {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
+		"the same":           {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"}, held, true},
+		"a token of no kind": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
+	} {
+		err := enclosingLease(variablesOf(c.env), here).refused(nightly, c.err)
+		if strings.Contains(err.Error(), "re-entrant") != c.nested || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: it says %v", what, err)
+		}
+		if got, want := exitCode(err), exitCode(refused(c.err)); got != want {
+			t.Errorf("%s: exit code %d, want %d", what, got, want)
+		}
+	}
+}

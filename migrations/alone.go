@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/internal/poolmode"
 )
 
 // advisoryKey is the advisory lock of who migrates: "paddock" in ASCII.
@@ -18,7 +20,8 @@ const advisoryKey int64 = 0x706164646f636b
 const undefinedTable = "42P01"
 
 // alone calls f with the schema's version while no other process migrates this
-// database. A schema that is dirty or too new never reaches f.
+// database. A schema that is dirty or too new never reaches f, and neither does a connection
+// through a pooler in transaction mode: the lock would stay with a connection of the pooler's.
 func alone(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -28,6 +31,9 @@ func alone(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, versi
 		// Closing gives the advisory lock back, so it must happen even when ctx has ended.
 		err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}()
+	if err := refusePooler(ctx, conn, databaseURL); err != nil {
+		return err
+	}
 	if err := lock(ctx, conn); err != nil {
 		return err
 	}
@@ -60,6 +66,17 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("migrations: %w", err)
 	}
 	return conn, nil
+}
+
+// refusePooler returns a poolmode.Error if the connection leads through a pooler in transaction
+// mode. It opens another for that.
+func refusePooler(ctx context.Context, conn *pgx.Conn, databaseURL string) error {
+	second, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	err = poolmode.Refuse(ctx, conn.PgConn(), second.PgConn(), poolmode.ToMigrate)
+	return errors.Join(err, second.Close(context.WithoutCancel(ctx)))
 }
 
 // lock takes the advisory lock. It asks again and again instead of waiting in

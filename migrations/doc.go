@@ -21,6 +21,6 @@
 // Schema changes never go backward by themselves. A binary that meets a schema
 // newer than its own gets a NewerError and leaves it alone.
 //
-// Up and Down need a direct connection, not a pooler in transaction mode, and a
-// role that may create in the database.
+// Up and Down need a direct connection, and a role that may create in the database. Through a
+// pooler in transaction mode they return a poolmode.Error and change nothing.
 package migrations

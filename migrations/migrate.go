@@ -8,11 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Up brings the database to Latest; one that is there already is left alone.
+// Up brings the database to Latest; one that is there already is left alone. Through a pooler in
+// transaction mode it can do the latter only, and otherwise returns a poolmode.Error.
 // Several processes may call it at the same time. When ctx ends it stops before
 // the next migration, never within one. A schema that it must not touch is a
 // *DirtyError or a *NewerError.
 func Up(ctx context.Context, databaseURL string) error {
+	// What Version cannot read, alone cannot read either, and reports.
+	if version, dirty, err := Version(ctx, databaseURL); err == nil && !dirty && version == Latest() {
+		return nil
+	}
 	return alone(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if version == Latest() {
 			return nil

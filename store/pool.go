@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
@@ -45,16 +46,39 @@ func openPools(ctx context.Context, databaseURL string, pooled bool) (deciding, 
 	if !pooled {
 		decides.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, sqlSettings, milliseconds(rowTimeout), false)
-			return err
+			return poolmode.Explain(err, poolmode.ToServe)
 		}
 	}
 	if rest, err = openPool(ctx, config); err != nil {
+		return nil, nil, err
+	}
+	if !pooled {
+		err = refusePooler(ctx, rest)
+	}
+	if err != nil {
+		rest.Close()
 		return nil, nil, err
 	}
 	if deciding, err = openPool(ctx, decides); err != nil {
 		rest.Close()
 	}
 	return deciding, rest, err
+}
+
+// refusePooler returns a poolmode.Error if the pool's connections lead through a pooler in
+// transaction mode. It uses two of them.
+func refusePooler(ctx context.Context, pool *pgxpool.Pool) error {
+	a, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer a.Release()
+	b, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	return poolmode.Refuse(ctx, a.Conn().PgConn(), b.Conn().PgConn(), poolmode.ToServe)
 }
 
 func poolConfig(databaseURL string, pooled bool) (*pgxpool.Config, error) {

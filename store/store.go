@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -96,6 +97,14 @@ func (o Options) resolve() (Options, error) {
 	return o, nil
 }
 
+// explain returns err, or an error that names NoListen if err shows that it is missing.
+func (o Options) explain(err error) error {
+	if o.NoListen {
+		return err
+	}
+	return poolmode.Explain(err, poolmode.ToServe)
+}
+
 // call and group are those of package batch, for commands.
 type (
 	call  = batch.Call[lock.Command, outcome]
@@ -143,7 +152,8 @@ var _ lock.Service = (*Store)(nil)
 
 // Open connects to the database at the URL, whose schema must have been migrated,
 // and returns a Store that sweeps and prunes there until Close. It fails if the
-// database does not answer before ctx ends.
+// database does not answer before ctx ends. Unless Options.NoListen is set, it fails with a
+// poolmode.Error if the URL leads through a pooler in transaction mode.
 func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -151,11 +161,11 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	}
 	s, err := connect(ctx, databaseURL, o)
 	if err != nil {
-		return nil, err
+		return nil, o.explain(err)
 	}
 	if err := s.lookAtEpoch(); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("which database this is: %w", err)
+		return nil, o.explain(fmt.Errorf("which database this is: %w", err))
 	}
 	s.work.Go(s.sweepEnds)
 	s.work.Go(func() { s.takeCensus(o.KeepIdle) })

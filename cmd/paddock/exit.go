@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -45,6 +46,7 @@ func unreachablef(format string, args ...any) error {
 // exitCode returns the code that tells err to whoever started us.
 func exitCode(err error) int {
 	var f *failure
+	var pooler *poolmode.Error
 	switch {
 	case err == nil:
 		return exitOK
@@ -58,7 +60,7 @@ func exitCode(err error) int {
 		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrCapacityMismatch),
-		errors.Is(err, server.ErrNoRoute):
+		errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler):
 		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
 		return exitUnreachable

@@ -80,7 +80,7 @@ func TestWhoMayNotKnowWhom(t *testing.T) {
 		"sim":              append(own("store", "server", "web", "migrations", "access", "internal/batch", "internal/postgres"), "net/http", pgx, chi),
 		"internal/history": append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
 		"internal/load":    append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
-		"cmd/paddock": append(own("internal/pgtest", "internal/locktest", "internal/memlock", "internal/badline", "internal/arch"),
+		"cmd/paddock": append(own("internal/pgtest", "internal/locktest", "internal/memlock", "internal/badline", "internal/pgbouncer", "internal/arch"),
 			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
 	} {
 		t.Run(folder+" keeps to itself", func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestOnlyTheCommandWires(t *testing.T) {
 
 func TestTestingIsNotLinkedIntoTheHouse(t *testing.T) {
 	t.Parallel()
-	tests := own("internal/pgtest", "internal/locktest", "internal/badline", "internal/pgcluster", "sim")
+	tests := own("internal/pgtest", "internal/locktest", "internal/badline", "internal/pgcluster", "internal/pgbouncer", "sim")
 	for _, p := range house(t) {
 		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
 			continue

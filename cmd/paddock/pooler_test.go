@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/pgbouncer"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+)
+
+// refusesThePooler checks that serve has ended, and has said which flag is missing.
+func refusesThePooler(t *testing.T, p *process) {
+	t.Helper()
+	p.ends(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
+		"Start paddock with --no-listen, or give a URL that leads to PostgreSQL directly.")
+	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
+		t.Errorf("it said:\n%s", said)
+	}
+}
+
+func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 2, 20} {
+		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
+			t.Parallel()
+			through := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
+			for range 2 { // also when the pooler has served a replica before
+				refusesThePooler(t, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
+			}
+		})
+	}
+}
+
+func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
+	t.Parallel()
+	through := pgbouncer.Start(t, pgtest.EmptyURL(t), "transaction", 20)
+	for _, args := range [][]string{{"serve", "--migrate", "--no-listen", "--listen=127.0.0.1:0"}, {"migrate", "up"}} {
+		p := start(t, append(args, "--database-url", through)...)
+		p.ends(t, exitUsage, "connection pooler in transaction mode", "Migrate with a URL that leads to PostgreSQL directly.")
+	}
+}
+
+// TestServeStartsWhereItCan has a replica for each way to the database that is sound.
+func TestServeStartsWhereItCan(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.URL(t)
+	pooled := pgbouncer.Start(t, direct, "transaction", 50)
+	for what, args := range map[string][]string{
+		"directly":                         {direct},
+		"through a pooler in session mode": {pgbouncer.Start(t, direct, "session", 50)},
+		"with the flag through one in transaction mode": {pooled, "--no-listen"},
+		"with a schema that is up to date":              {pooled, "--no-listen", "--migrate"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p, base := startServe(t, args[0], args[1:]...)
+			isReady(t, base)
+			if code := p.signal(t, syscall.SIGTERM); code != exitOK || strings.Contains(p.stderr.String(), "do not arrive") {
+				t.Errorf("exit code %d:\n%s", code, p.stderr)
+			}
+		})
+	}
+}
+
+// TestReplicasThatStartTogetherAllKnowWhereTheyAre has several at the same moment, behind a
+// pooler and not.
+func TestReplicasThatStartTogetherAllKnowWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	const replicas = 4
+	direct := pgtest.URL(t)
+	through := pgbouncer.Start(t, direct, "transaction", 20)
+	var pooled, sound []*process
+	for range replicas {
+		pooled = append(pooled, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
+		sound = append(sound, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", direct))
+	}
+	for i := range replicas {
+		refusesThePooler(t, pooled[i])
+		sound[i].stderr.await(t, `"msg":"(listening)"`)
+		if code := sound[i].signal(t, syscall.SIGTERM); code != exitOK {
+			t.Errorf("exit code %d:\n%s", code, sound[i].stderr)
+		}
+	}
+}

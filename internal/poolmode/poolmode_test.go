@@ -1,0 +1,192 @@
+package poolmode_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/internal/pgbouncer"
+	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/poolmode"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func connect(t *testing.T, url string) *pgconn.PgConn {
+	t.Helper()
+	conn, err := pgconn.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Log(err) // it may have been closed by a timeout
+		}
+	})
+	return conn
+}
+
+// detect returns what Detect finds on two new connections.
+func detect(t *testing.T, url string) bool {
+	t.Helper()
+	found, err := poolmode.Detect(t.Context(), connect(t, url), connect(t, url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// openAll makes a pooler open that many connections to the server.
+func openAll(t *testing.T, url string, size int) {
+	t.Helper()
+	var clients []*pgconn.PgConn
+	for range size {
+		clients = append(clients, connect(t, url))
+	}
+	for _, statement := range []string{"begin", "rollback"} {
+		for _, c := range clients {
+			if _, err := c.Exec(t.Context(), statement).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAPoolerInTransactionModeIsFound(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 2, 3, 20} {
+		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
+			t.Parallel()
+			url := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
+			for range 20 {
+				if !detect(t, url) {
+					t.Fatal("the pooler was not found")
+				}
+			}
+		})
+	}
+}
+
+// TestAPoolerThatTakesTurnsIsFound has the pooler give away the connection that was idle longest,
+// of as many as it may have.
+func TestAPoolerThatTakesTurnsIsFound(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{2, 3, 5} {
+		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
+			t.Parallel()
+			url := pgbouncer.Start(t, pgtest.URL(t), "transaction", size, "server_round_robin = 1")
+			openAll(t, url, size)
+			for range 20 {
+				if !detect(t, url) {
+					t.Fatal("the pooler was not found")
+				}
+			}
+		})
+	}
+}
+
+// TestManyWhoAskAtOnceFindThePooler has them take the backends away from each other.
+func TestManyWhoAskAtOnceFindThePooler(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 2, 3, 20} {
+		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
+			t.Parallel()
+			url := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
+			var all sync.WaitGroup
+			for range 8 {
+				a, b := connect(t, url), connect(t, url)
+				all.Go(func() {
+					if found, err := poolmode.Detect(t.Context(), a, b); err != nil || !found {
+						t.Errorf("found: %t, %v", found, err)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+func TestAPoolerInSessionModeIsNoPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
+	url := pgbouncer.Start(t, pgtest.URL(t), "session", 20)
+	for range 5 {
+		if detect(t, url) {
+			t.Fatal("session mode was taken for transaction mode")
+		}
+	}
+}
+
+// TestAConnectionThatNeverComesSettlesNothing has a pooler in session mode with one connection to
+// the server: the second client waits for it until it is tired.
+func TestAConnectionThatNeverComesSettlesNothing(t *testing.T) {
+	t.Parallel()
+	if detect(t, pgbouncer.Start(t, pgtest.URL(t), "session", 1)) {
+		t.Error("session mode was taken for transaction mode")
+	}
+}
+
+// TestADirectConnectionIsNeverTakenForAPooler has the server be busy, and asks many times.
+func TestADirectConnectionIsNeverTakenForAPooler(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 6 {
+		busy := connect(t, url)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := busy.Exec(t.Context(), "select count(*) from generate_series(1, 200000)").ReadAll(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	var slowest time.Duration
+	for range 50 {
+		a, b := connect(t, url), connect(t, url)
+		begun := time.Now()
+		found, err := poolmode.Detect(t.Context(), a, b)
+		if err != nil || found {
+			t.Fatalf("found: %t, %v", found, err)
+		}
+		slowest = max(slowest, time.Since(begun))
+	}
+	t.Logf("the slowest of 50 took %v", slowest)
+	stop()
+}
+
+func TestALostConnectionIsAnError(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	a, b := connect(t, url), connect(t, url)
+	if _, err := b.Exec(t.Context(), fmt.Sprintf("select pg_terminate_backend(%d)", a.PID())).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := poolmode.Detect(t.Context(), a, b); err == nil || found {
+		t.Errorf("found: %t, %v", found, err)
+	}
+}
+
+func TestWhatAMixUpOfStatementsSaysIsExplained(t *testing.T) {
+	t.Parallel()
+	for code, explained := range map[string]bool{"42P05": true, "26000": true, "42P01": false, "08006": false} {
+		cause := fmt.Errorf("opening: %w", &pgconn.PgError{Code: code, Message: "prepared statement"})
+		err := poolmode.Explain(cause, poolmode.ToServe)
+		var pooler *poolmode.Error
+		if errors.As(err, &pooler) != explained || !errors.Is(err, cause) || strings.Contains(err.Error(), code) == explained {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	if err := poolmode.Explain(nil, poolmode.ToServe); err != nil {
+		t.Error(err)
+	}
+}

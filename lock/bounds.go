@@ -70,5 +70,15 @@ func checkMetadata(m json.RawMessage) error {
 	if err := json.Unmarshal(m, &object); err != nil || object == nil || !utf8.Valid(m) {
 		return Invalid("metadata", "must be a JSON object in UTF-8")
 	}
+	return checkNumbers("metadata", m)
+}
+
+// checkNumbers returns an ErrInvalid error if a number anywhere in value, which is valid JSON, is beyond the range of
+// a float64. JavaScript and others would read it as infinity.
+func checkNumbers(field string, value json.RawMessage) error {
+	var decoded any
+	if err := json.Unmarshal(value, &decoded); err != nil {
+		return Invalid(field, "has a number that is beyond the range of a 64-bit float; send a smaller one, or a string")
+	}
 	return nil
 }

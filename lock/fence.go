@@ -55,7 +55,7 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 		return w, Invalid("value", "must be JSON in UTF-8")
 	}
 	w.Value = compact.Bytes()
-	return w, checkSlot(&w.Slot)
+	return w, cmp.Or(checkNumbers("value", w.Value), checkSlot(&w.Slot))
 }
 
 // Newest returns the token that the write must have: the newest granted for the

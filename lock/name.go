@@ -1,7 +1,5 @@
 package lock
 
-import "unicode/utf8"
-
 // Bounds of what callers may send as text.
 const (
 	// MaxNameLength is the greatest length of a lock's name, and of a fenced
@@ -48,21 +46,4 @@ func isAlphanumeric(c byte) bool {
 
 func isNameByte(c byte) bool {
 	return isAlphanumeric(c) || c == '.' || c == '_' || c == ':' || c == '@' || c == '-'
-}
-
-// checkText holds for text written for people: valid UTF-8 without control
-// characters, from min to max characters long.
-func checkText(field, text string, min, max int) error {
-	if !utf8.ValidString(text) {
-		return Invalid(field, "is not valid UTF-8")
-	}
-	if n := utf8.RuneCountInString(text); n < min || n > max {
-		return Invalid(field, "has %d characters; give %d to %d", n, min, max)
-	}
-	for _, r := range text {
-		if r < 0x20 || r == 0x7f || 0x80 <= r && r <= 0x9f {
-			return Invalid(field, "has a control character; remove it")
-		}
-	}
-	return nil
 }

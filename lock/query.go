@@ -34,7 +34,7 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(checkPrefix(q.Prefix), checkText("holder", q.Holder, 0, MaxHolderLength))
+	return q, cmp.Or(checkPrefix(q.Prefix), checkCharacters("holder", q.Holder, 0, MaxHolderLength))
 }
 
 // An EventQuery selects events. Zero fields select all.

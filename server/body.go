@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -31,6 +32,28 @@ func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit 
 		return nil, badBody("did not arrive within %v. Send it again", readTimeout)
 	}
 	return nil, badBody("broke off after %d bytes. Send it again", into.Len())
+}
+
+// rejectEncoded refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.
+func (s *Server) rejectEncoded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if encoded, ok := r.Header["Content-Encoding"]; ok && r.ContentLength != 0 && !isIdentity(encoded) {
+			s.refuse(w, r, &lock.Error{Code: ErrUnsupportedMediaType, Detail: fmt.Sprintf(
+				"The body has Content-Encoding %.40q, which is not supported. Send the body without Content-Encoding.", strings.Join(encoded, ", "))})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isIdentity reports whether the values of a Content-Encoding header name no encoding other than identity.
+func isIdentity(values []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+			return false
+		}
+	}
+	return true
 }
 
 // checkMediaType allows parameters, such as a charset: JSON is UTF-8 whatever they say.

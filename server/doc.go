@@ -67,7 +67,7 @@
 //
 // All that openapi.yaml does not describe: unknown, repeated and null members of
 // a body, unknown and repeated parameters, anything after the object, a body of
-// another media type. An explicit zero is not the same as nothing: ttl_ms: 0 is
+// another media type or with a Content-Encoding. An explicit zero is not the same as nothing: ttl_ms: 0 is
 // refused, although the Service takes a zero Duration for the default. Where zero
 // says what nothing says, as in wait_ms: 0, it is fine.
 //

@@ -89,6 +89,10 @@ func TestBodyIsReadStrictly(t *testing.T) {
 		{name: "metadata that is too large", body: `{"holder": "a", "metadata": {"x": "` + strings.Repeat("x", 4096) + `"}}`, pointer: "/metadata", detail: "4096"},
 		{name: "metadata that is too deep", body: `{"holder": "a", "metadata": {"x": ` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}}`, pointer: "/metadata", detail: "flatter"},
 		{name: "a holder with a control character", body: `{"holder": "a\u0000"}`, pointer: "/holder", detail: "control character"},
+		{name: "a holder of spaces", body: `{"holder": "  "}`, pointer: "/holder", detail: "no visible character"},
+		{name: "a holder that begins with a bidirectional override", body: `{"holder": "\u202eroot"}`, pointer: "/holder", detail: "U+202E; remove it"},
+		{name: "a holder that is invisible", body: `{"holder": "\u3164\u200b"}`, pointer: "/holder", detail: "no visible character"},
+		{name: "metadata with a number that is no float64", body: `{"holder": "a", "metadata": {"x": [1e99999]}}`, pointer: "/metadata", detail: "64-bit float"},
 		{name: "a holder of 201 characters", body: `{"holder": "` + strings.Repeat("é", 201) + `"}`, pointer: "/holder", detail: "201 characters"},
 	})
 }
@@ -123,6 +127,9 @@ func TestEveryBodyIsRead(t *testing.T) {
 		{name: "a release without lease_id", path: "/v1/locks/a/release", body: `{}`, pointer: "/lease_id", detail: "is missing"},
 		{name: "a revocation without token", path: "/v1/locks/a/revoke", body: `{"reason": "x"}`, pointer: "/fencing_token", detail: "is missing"},
 		{name: "a revocation without reason", path: "/v1/locks/a/revoke", body: `{"fencing_token": 1}`, pointer: "/reason", detail: "is missing"},
+		{name: "a revocation with a blank reason", path: "/v1/locks/a/revoke", body: `{"fencing_token": 1, "reason": "\u2003"}`, pointer: "/reason", detail: "no visible character"},
+		{name: "a write of a number that is no float64", method: "PUT", path: fenced, body: `{"lock": "a", "fencing_token": 1, "value": 1e99999}`, pointer: "/value", detail: "64-bit float"},
+		{name: "a renewal with a number that is no float64", path: "/v1/locks/a/renew", body: `{"lease_id": "` + leaseID + `", "metadata": {"x": 1e99999}}`, pointer: "/metadata", detail: "64-bit float"},
 		{name: "a revocation of token 0", path: "/v1/locks/a/revoke", body: `{"fencing_token": 0, "reason": "x"}`, pointer: "/fencing_token", detail: "give 1 to"},
 		{name: "a revocation of slot 1001", path: "/v1/locks/a/revoke", body: `{"fencing_token": 1, "slot": 1001, "reason": "x"}`, pointer: "/slot", detail: "give 0 to 1000"},
 		{name: "a question for slot -1", path: "/v1/tokens/verify", body: `{"name": "a", "fencing_token": 1, "slot": -1}`, pointer: "/slot", detail: "give 0 to 1000"},

@@ -16,7 +16,7 @@ func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
-		r.Use(s.checked)
+		r.Use(s.checked, s.rejectEncoded)
 		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.unbound})
 	})
 	home := "/docs/"
@@ -24,7 +24,7 @@ func (s *Server) routes(ui http.Handler) *chi.Mux {
 		home = "/ui/"
 		r.Get("/ui", redirectTo("/ui/"))
 		s.signing(r, ui)
-		r.With(s.limited).Handle("/ui/*", ui)
+		r.With(s.limited, s.rejectEncoded).Handle("/ui/*", ui)
 	}
 	r.Get("/", redirectTo(home))
 	r.Get("/docs", redirectTo("/docs/"))
@@ -40,8 +40,8 @@ func (s *Server) signing(r chi.Router, ui http.Handler) {
 		return
 	}
 	r.With(s.limited).Method(http.MethodGet, signInPath, ui)
-	r.With(s.limited).Post(signInPath, s.signIn)
-	r.With(s.limited).Post(signOutPath, s.signOut)
+	r.With(s.limited, s.rejectEncoded).Post(signInPath, s.signIn)
+	r.With(s.limited, s.rejectEncoded).Post(signOutPath, s.signOut)
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {

@@ -40,11 +40,11 @@ func TestTheHolderLearnsHowTheLeaseWasLost(t *testing.T) {
 		says []string
 	}{
 		"by a revocation": {time.Hour, func(d *desk, g lock.Grant) {
-			_, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Reason: "db-3 is \u202ereplaced"})
+			_, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Reason: "db-3 is \u200breplaced"})
 			if err != nil {
 				d.Fatal(err)
 			}
-		}, []string{"lease_lost", "revoked by an operator", `The reason given: db-3 is \u202ereplaced`}},
+		}, []string{"lease_lost", "revoked by an operator", `The reason given: db-3 is \u200breplaced`}},
 		"by time": {200 * time.Millisecond, func(d *desk, g lock.Grant) { d.hears(g.Name, lock.Expired, g.Holder) }, []string{"lease_lost", "expired"}},
 		"by a lease_id that is none": {time.Hour, func(d *desk, _ lock.Grant) {
 			d.mine(lock.Grant{Lease: lock.Lease{ID: lock.LeaseID(uuid.New())}})

@@ -173,14 +173,14 @@ func TestRevokeTakesOneLeaseAwayAndPrintsTheLock(t *testing.T) {
 func TestAHostileHolderIsShownAsText(t *testing.T) {
 	t.Parallel()
 	d := sitDown(t)
-	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "a\u202eb\u200b", Metadata: json.RawMessage("{\"x\":\"\u009b31m\"}")})
+	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "a\u00adb\u200b", Metadata: json.RawMessage("{\"x\":\"\u009b31m\"}")})
 	for _, args := range [][]string{
 		{"get", "jobs:nightly"}, {"get", "jobs:nightly", "-o", "json"}, {"list"}, {"watch", "--from=oldest", "--count=1"}, {"watch", "-o", "json", "--from=oldest", "--count=1"},
 	} {
 		stdout, _ := d.runs(exitOK, args...)
-		if legible(strings.ReplaceAll(stdout, "\n", "")) != strings.ReplaceAll(stdout, "\n", "") || !strings.Contains(stdout, `a\u202eb\u200b`) {
+		if legible(strings.ReplaceAll(stdout, "\n", "")) != strings.ReplaceAll(stdout, "\n", "") || !strings.Contains(stdout, `a\u00adb\u200b`) {
 			t.Errorf("paddock %q printed\n%q", args, stdout)
 		}
 	}
-	d.refuses(exitNotAcquired, []string{`a\u202eb\u200b has the lock`}, "acquire", "jobs:nightly")
+	d.refuses(exitNotAcquired, []string{`a\u00adb\u200b has the lock`}, "acquire", "jobs:nightly")
 }

@@ -47,7 +47,8 @@ func boundAcquire(s *scene) {
 	}
 	for field, wrong := range map[string][]lock.Acquire{
 		"holder": {
-			{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\nb"}, {Holder: "a\x00"}, {Holder: "\u0085"}, {Holder: "a\xff"}},
+			{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\nb"}, {Holder: "a\x00"}, {Holder: "\u0085"}, {Holder: "a\xff"},
+			{Holder: " "}, {Holder: "\u3164"}, {Holder: "\u200d"}, {Holder: "\u202enimda"}, {Holder: "a\u2066b"}, {Holder: "a\u2028b"}},
 		"mode": {{Mode: 7}},
 		"capacity": {
 			{Capacity: 1}, {Mode: lock.Shared, Capacity: 3}, {Mode: lock.Permit}, {Mode: lock.Permit, Capacity: -1},
@@ -60,6 +61,7 @@ func boundAcquire(s *scene) {
 			{Metadata: json.RawMessage(`[]`)}, {Metadata: json.RawMessage(`null`)}, {Metadata: json.RawMessage(`"{}"`)},
 			{Metadata: json.RawMessage(`{`)}, {Metadata: json.RawMessage{}}, {Metadata: json.RawMessage("{\"a\":\"\xff\"}")},
 			{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", lock.MaxMetadataSize-7) + `"}`)},
+			{Metadata: json.RawMessage(`{"a":1e99999}`)}, {Metadata: json.RawMessage(`{"a":[{"b":-1e309}]}`)},
 		},
 	} {
 		for _, a := range wrong {
@@ -85,6 +87,8 @@ func boundRenew(s *scene) {
 		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: ttl})
 		s.atFault(ttl, err, "ttl_ms")
 	}
+	_, err = s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})
+	s.atFault("a number beyond a float64", err, "metadata")
 }
 
 func boundRelease(s *scene) {
@@ -107,7 +111,7 @@ func boundRevoke(s *scene) {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: &slot, Reason: "r"})
 		s.atFault(slot, err, "slot")
 	}
-	for _, reason := range []string{"", "a\nb", "a\xff", strings.Repeat("r", lock.MaxReasonLength+1)} {
+	for _, reason := range []string{"", " ", "\u3164", "\u202enimda", "a\nb", "a\xff", strings.Repeat("r", lock.MaxReasonLength+1)} {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Reason: reason})
 		s.atFault(reason, err, "reason")
 	}

@@ -91,7 +91,7 @@ func boundWrite(s *scene) {
 	for _, token := range badTokens() {
 		refused("fencing_token", func(w *lock.FencedWrite) { w.Token = token })
 	}
-	for _, value := range []string{"", "{", "1 2", "nul", "\"\xff\""} {
+	for _, value := range []string{"", "{", "1 2", "nul", "\"\xff\"", "1e99999", "[[-1e309]]"} {
 		refused("value", func(w *lock.FencedWrite) { w.Value = json.RawMessage(value) })
 	}
 	refused("value", func(w *lock.FencedWrite) { w.Value = nil })

@@ -459,7 +459,8 @@ export interface components {
              */
             lease_id?: string;
             /**
-             * @description Who has the lock, for people. It proves nothing.
+             * @description Who has the lock, for people. It proves nothing. It needs a visible character, and may have no control characters, line
+             *     separators or characters that change the direction of text.
              * @example worker-1
              */
             holder: string;
@@ -497,7 +498,8 @@ export interface components {
             metadata?: components["schemas"]["Metadata"];
         };
         /**
-         * @description A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+         * @description A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+         *     64-bit float.
          * @example {
          *       "host": "db-3"
          *     }
@@ -530,7 +532,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.678901Z
              */
             acquired_at?: string;
-            /** @description Why, for the ousted holder and for the events. */
+            /** @description Why, for the ousted holder and for the events. It needs a visible character, as a holder does. */
             reason: string;
         };
         BatchRequest: {
@@ -805,7 +807,7 @@ export interface components {
              */
             if_version?: number;
         };
-        /** @description Any JSON, null included. */
+        /** @description Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float. */
         Value: unknown;
         Fenced: {
             key: string;
@@ -853,7 +855,7 @@ export interface components {
          *     | `method_not_allowed` | 405 | see `Allow` |
          *     | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
          *     | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
-         *     | `unsupported_media_type` | 415 | the body is not `application/json` |
+         *     | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
          *     | `unavailable` | 503 | not now, and nothing was changed; try again |
          *     | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
          *     | `internal` | 500 | a fault of the service |
@@ -973,7 +975,10 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `unsupported_media_type`: send `Content-Type: application/json`; `curl --json` does. */
+        /**
+         * @description `unsupported_media_type`: send `Content-Type: application/json`, as `curl --json` does, and no `Content-Encoding` other than `identity`:
+         *     compressed bodies are not read.
+         */
         UnsupportedMediaType: {
             headers: {
                 [name: string]: unknown;

@@ -318,7 +318,9 @@ type AcquireRequest struct {
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder Who has the lock, for people. It proves nothing.
+	// Holder Who has the lock, for people. It proves nothing. It needs a visible character, and may have no control characters, line
+	// separators or characters that change the direction of text.
+	//
 	//
 	// Example: worker-1
 	Holder string `json:"holder"`
@@ -336,7 +338,9 @@ type AcquireRequest struct {
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -367,7 +371,9 @@ type BatchAcquire struct {
 	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
 	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -414,7 +420,9 @@ type BatchReleaseOp string
 type BatchRenew struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -476,7 +484,7 @@ type Capacity = int
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 // | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
-// | `unsupported_media_type` | 415 | the body is not `application/json` |
+// | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
 // | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
 // | `internal` | 500 | a fault of the service |
@@ -537,7 +545,7 @@ type Fenced struct {
 	Key          string `json:"key"`
 	Lock         string `json:"lock"`
 
-	// Value Any JSON, null included.
+	// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
 	Value *Value `json:"value"`
 
 	// Version How many writes it took.
@@ -559,7 +567,7 @@ type FencedWrite struct {
 	// Slot Of a permit: the token must be the one that sits in this slot now, rather than the newest of the lock. Use one key a slot.
 	Slot *int `json:"slot,omitempty"`
 
-	// Value Any JSON, null included.
+	// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
 	Value *Value `json:"value"`
 }
 
@@ -584,7 +592,9 @@ type Holding struct {
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -620,7 +630,9 @@ type Lease struct {
 	// MaxHoldMs Missing if there is no bound.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -673,7 +685,8 @@ type LockPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
-// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+// 64-bit float.
 //
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
@@ -710,7 +723,7 @@ type Problem struct {
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 	// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
-	// | `unsupported_media_type` | 415 | the body is not `application/json` |
+	// | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |
 	// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
 	// | `internal` | 500 | a fault of the service |
@@ -777,7 +790,9 @@ type ReleaseRequest struct {
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes, shown to everybody who looks at the lock.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -800,7 +815,7 @@ type RevokeRequest struct {
 	// Example: 41
 	FencingToken Token `json:"fencing_token"`
 
-	// Reason Why, for the ousted holder and for the events.
+	// Reason Why, for the ousted holder and for the events. It needs a visible character, as a holder does.
 	Reason string `json:"reason"`
 
 	// Slot The slot of the one lease that is meant; all that have the token if not given.
@@ -815,7 +830,7 @@ type State string
 // Example: 41
 type Token = int64
 
-// Value Any JSON, null included.
+// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
 type Value = json.RawMessage
 
 // Verdict defines model for Verdict.

@@ -46,9 +46,20 @@ func (s *Server) headed(next http.Handler) http.Handler {
 		if s.isSecure(r) && !isLocalName(r.Host) {
 			h.Set("Strict-Transport-Security", stayWithTLS) // for localhost it would hold on every port
 		}
+		if isAmbiguouslyFramed(r) {
+			h.Set("Connection", "close")
+		}
 		if r.Method == http.MethodHead {
 			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isAmbiguouslyFramed reports whether a proxy in front may see another end of the request than net/http does, so that
+// what follows in the connection could be a smuggled request (RFC 9112, section 6.1). net/http drops a Content-Length
+// beside Transfer-Encoding, and a Transfer-Encoding in HTTP/1.0, without a trace; so every chunked request and every
+// request of HTTP/1.0 counts.
+func isAmbiguouslyFramed(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
 }

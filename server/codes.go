@@ -12,6 +12,8 @@ const (
 	ErrCrossOrigin lock.Code = "cross_origin"
 	// ErrBodyTooLarge: the body has more than MaxBodySize bytes.
 	ErrBodyTooLarge lock.Code = "body_too_large"
-	// ErrUnsupportedMediaType: the body is not application/json.
+	// ErrHeaderTooLarge: the header has more bytes than are allowed.
+	ErrHeaderTooLarge lock.Code = "header_too_large"
+	// ErrUnsupportedMediaType: the body is not application/json, or is encoded.
 	ErrUnsupportedMediaType lock.Code = "unsupported_media_type"
 )

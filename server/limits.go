@@ -32,7 +32,7 @@ const (
 	idleTimeout   = 120 * time.Second // between two requests of one connection
 	maxDrain      = 20 * time.Second  // for what runs to finish when the Server ends
 	drainMargin   = 2 * time.Second   // when the Server ends: beyond a request's time, and for the last answers
-	maxHeaderSize = 16 << 10          // of a request, in bytes
+	maxHeaderSize = 16 << 10          // of a request's header, in bytes, see headerSize
 
 	streamPage  = 200              // events that a stream asks for at once
 	keepAlive   = 15 * time.Second // between two signs of life of a stream

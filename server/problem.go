@@ -48,7 +48,9 @@ var refusals = map[lock.Code]refusal{
 	ErrMethodNotAllowed:      {http.StatusMethodNotAllowed, "This address has other methods; Allow lists them."},
 	ErrCrossOrigin:           {http.StatusForbidden, "A browser sent this from another site. Send it from the service's own address, or without a browser."},
 	ErrBodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
-	ErrUnsupportedMediaType:  {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
+	ErrHeaderTooLarge: {http.StatusRequestHeaderFieldsTooLarge,
+		"The header has more than " + strconv.Itoa(maxHeaderSize) + " bytes. Send a shorter query and fewer or shorter header fields."},
+	ErrUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
 }
 
 // refusalOf returns err as an error of the domain that has all its Code promises

@@ -17,7 +17,7 @@ import (
 // own are the codes that HTTP adds to those of the domain.
 func own() []lock.Code {
 	return []lock.Code{
-		server.ErrNoRoute, server.ErrMethodNotAllowed, server.ErrCrossOrigin, server.ErrBodyTooLarge, server.ErrUnsupportedMediaType,
+		server.ErrNoRoute, server.ErrMethodNotAllowed, server.ErrCrossOrigin, server.ErrBodyTooLarge, server.ErrHeaderTooLarge, server.ErrUnsupportedMediaType,
 	}
 }
 

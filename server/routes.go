@@ -12,7 +12,7 @@ import (
 // routes returns the router: what openapi.yaml describes, and the pages.
 func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.recovered, s.headed, s.timed, s.protected(), s.local, named, s.authenticated)
+	r.Use(s.recovered, s.headed, s.timed, s.boundHeader, s.protected(), s.local, named, s.authenticated)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {

@@ -70,6 +70,7 @@ const (
 	CodeBodyTooLarge         Code = "body_too_large"
 	CodeCapacityMismatch     Code = "capacity_mismatch"
 	CodeCrossOrigin          Code = "cross_origin"
+	CodeHeaderTooLarge       Code = "header_too_large"
 	CodeInternal             Code = "internal"
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeKeyExpired           Code = "key_expired"
@@ -102,6 +103,8 @@ func (e Code) Valid() bool {
 	case CodeCapacityMismatch:
 		return true
 	case CodeCrossOrigin:
+		return true
+	case CodeHeaderTooLarge:
 		return true
 	case CodeInternal:
 		return true
@@ -489,6 +492,7 @@ type Capacity = int
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 // | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
+// | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
 // | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
 // | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -728,6 +732,7 @@ type Problem struct {
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 	// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
+	// | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
 	// | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |
 	// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -951,6 +956,9 @@ type CrossOrigin = Problem
 
 // Forbidden RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Forbidden = Problem
+
+// HeaderTooLarge RFC 9457. Members from `pointer` on are there where the code calls for them.
+type HeaderTooLarge = Problem
 
 // Internal RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Internal = Problem
@@ -3136,6 +3144,8 @@ type LivezResponse struct {
 	JSON200 *Health
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *CrossOrigin
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -3146,6 +3156,11 @@ func (r LivezResponse) GetJSON200() *Health {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r LivezResponse) GetApplicationProblemJSON403() *CrossOrigin {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r LivezResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetBody returns the raw response body bytes
@@ -3198,6 +3213,8 @@ type OpenapiJSONResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *OpenapiJSONResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
@@ -3222,6 +3239,11 @@ func (r OpenapiJSONResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r OpenapiJSONResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r OpenapiJSONResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetBody returns the raw response body bytes
@@ -3274,6 +3296,8 @@ type OpenapiYAMLResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *OpenapiYAMLResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
@@ -3298,6 +3322,11 @@ func (r OpenapiYAMLResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r OpenapiYAMLResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r OpenapiYAMLResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetBody returns the raw response body bytes
@@ -3341,6 +3370,8 @@ type ReadyzResponse struct {
 	JSON200 *Health
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *CrossOrigin
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Unavailable
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -3355,6 +3386,11 @@ func (r ReadyzResponse) GetJSON200() *Health {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ReadyzResponse) GetApplicationProblemJSON403() *CrossOrigin {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r ReadyzResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -3423,6 +3459,8 @@ type BatchResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -3468,6 +3506,11 @@ func (r BatchResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r BatchResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r BatchResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3542,6 +3585,8 @@ type ListEventsResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -3579,6 +3624,11 @@ func (r ListEventsResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r ListEventsResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3646,6 +3696,8 @@ type StreamEventsResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -3676,6 +3728,11 @@ func (r StreamEventsResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r StreamEventsResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r StreamEventsResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3747,6 +3804,8 @@ type ReadFencedResponse struct {
 	ApplicationProblemJSON404 *Problem
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -3787,6 +3846,11 @@ func (r ReadFencedResponse) GetApplicationProblemJSON404() *Problem {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r ReadFencedResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r ReadFencedResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3864,6 +3928,8 @@ type WriteFencedResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -3919,6 +3985,11 @@ func (r WriteFencedResponse) GetApplicationProblemJSON415() *UnsupportedMediaTyp
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r WriteFencedResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r WriteFencedResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3993,6 +4064,8 @@ type ListLocksResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4030,6 +4103,11 @@ func (r ListLocksResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r ListLocksResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r ListLocksResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4109,6 +4187,8 @@ type GetLockResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4148,6 +4228,11 @@ func (r GetLockResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r GetLockResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r GetLockResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4230,6 +4315,8 @@ type AcquireLockResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4287,6 +4374,11 @@ func (r AcquireLockResponse) GetApplicationProblemJSON415() *UnsupportedMediaTyp
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r AcquireLockResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r AcquireLockResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4356,6 +4448,8 @@ type GetQueueResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4391,6 +4485,11 @@ func (r GetQueueResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r GetQueueResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r GetQueueResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4464,6 +4563,8 @@ type ReleaseLeaseResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4509,6 +4610,11 @@ func (r ReleaseLeaseResponse) GetApplicationProblemJSON415() *UnsupportedMediaTy
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r ReleaseLeaseResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r ReleaseLeaseResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4584,6 +4690,8 @@ type RenewLeaseResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4634,6 +4742,11 @@ func (r RenewLeaseResponse) GetApplicationProblemJSON415() *UnsupportedMediaType
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r RenewLeaseResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r RenewLeaseResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4709,6 +4822,8 @@ type RevokeLockResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4759,6 +4874,11 @@ func (r RevokeLockResponse) GetApplicationProblemJSON415() *UnsupportedMediaType
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r RevokeLockResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r RevokeLockResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4832,6 +4952,8 @@ type VerifyTokenResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationProblemJSON500 *Internal
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -4877,6 +4999,11 @@ func (r VerifyTokenResponse) GetApplicationProblemJSON415() *UnsupportedMediaTyp
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r VerifyTokenResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r VerifyTokenResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetApplicationProblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4939,6 +5066,8 @@ type VersionResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
+	// ApplicationProblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationProblemJSON431 *HeaderTooLarge
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *VersionResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
@@ -4963,6 +5092,11 @@ func (r VersionResponse) GetApplicationProblemJSON403() *Forbidden {
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
 func (r VersionResponse) GetApplicationProblemJSON429() *TooManyRequests {
 	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r VersionResponse) GetApplicationProblemJSON431() *HeaderTooLarge {
+	return r.ApplicationProblemJSON431
 }
 
 // GetBody returns the raw response body bytes
@@ -5459,6 +5593,13 @@ func ParseLivezResponse(rsp *http.Response) (*LivezResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	}
 
 	return response, nil
@@ -5505,6 +5646,13 @@ func ParseOpenapiJSONResponse(rsp *http.Response) (*OpenapiJSONResponse, error) 
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	}
 
@@ -5576,6 +5724,13 @@ func ParseOpenapiYAMLResponse(rsp *http.Response) (*OpenapiYAMLResponse, error) 
 		}
 		response.ApplicationProblemJSON429 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	}
 
 	switch {
@@ -5631,6 +5786,13 @@ func ParseReadyzResponse(rsp *http.Response) (*ReadyzResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Unavailable
@@ -5719,6 +5881,13 @@ func ParseBatchResponse(rsp *http.Response) (*BatchResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -5820,6 +5989,13 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -5924,6 +6100,13 @@ func ParseStreamEventsResponse(rsp *http.Response) (*StreamEventsResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -6032,6 +6215,13 @@ func ParseReadFencedResponse(rsp *http.Response) (*ReadFencedResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -6162,6 +6352,13 @@ func ParseWriteFencedResponse(rsp *http.Response) (*WriteFencedResponse, error) 
 		}
 		response.ApplicationProblemJSON429 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6262,6 +6459,13 @@ func ParseListLocksResponse(rsp *http.Response) (*ListLocksResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -6376,6 +6580,13 @@ func ParseGetLockResponse(rsp *http.Response) (*GetLockResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -6526,6 +6737,13 @@ func ParseAcquireLockResponse(rsp *http.Response) (*AcquireLockResponse, error) 
 		}
 		response.ApplicationProblemJSON429 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6636,6 +6854,13 @@ func ParseGetQueueResponse(rsp *http.Response) (*GetQueueResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -6754,6 +6979,13 @@ func ParseReleaseLeaseResponse(rsp *http.Response) (*ReleaseLeaseResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
@@ -6877,6 +7109,13 @@ func ParseRenewLeaseResponse(rsp *http.Response) (*RenewLeaseResponse, error) {
 		}
 		response.ApplicationProblemJSON429 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6999,6 +7238,13 @@ func ParseRevokeLockResponse(rsp *http.Response) (*RevokeLockResponse, error) {
 		}
 		response.ApplicationProblemJSON429 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7114,6 +7360,13 @@ func ParseVerifyTokenResponse(rsp *http.Response) (*VerifyTokenResponse, error) 
 		}
 		response.ApplicationProblemJSON429 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Internal
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7207,6 +7460,13 @@ func ParseVersionResponse(rsp *http.Response) (*VersionResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest HeaderTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON431 = &dest
 
 	}
 

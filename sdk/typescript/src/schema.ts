@@ -855,13 +855,14 @@ export interface components {
          *     | `method_not_allowed` | 405 | see `Allow` |
          *     | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
          *     | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
+         *     | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
          *     | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
          *     | `unavailable` | 503 | not now, and nothing was changed; try again |
          *     | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
          *     | `internal` | 500 | a fault of the service |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /** @description RFC 9457. Members from `pointer` on are there where the code calls for them. */
         Problem: {
             type: string;
@@ -968,6 +969,18 @@ export interface components {
         };
         /** @description `body_too_large`: more than 16 KiB, or 1 MiB for a batch. */
         BodyTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `header_too_large`: more than 16 KiB, the query included; over HTTP/2 each field counts 32 bytes more. What is much longer is
+         *     refused in plain text, with the same status.
+         */
+        HeaderTooLarge: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1129,6 +1142,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1168,6 +1182,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1205,6 +1220,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1252,6 +1268,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1284,6 +1301,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1337,6 +1355,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1369,6 +1388,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1419,6 +1439,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1472,6 +1493,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1520,6 +1542,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1552,6 +1575,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1593,6 +1617,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1652,6 +1677,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1675,6 +1701,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["CrossOrigin"];
+            431: components["responses"]["HeaderTooLarge"];
         };
     };
     readyz: {
@@ -1696,6 +1723,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["CrossOrigin"];
+            431: components["responses"]["HeaderTooLarge"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -1720,6 +1748,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
         };
     };
     openapiYAML: {
@@ -1743,6 +1772,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
         };
     };
     openapiJSON: {
@@ -1766,6 +1796,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
         };
     };
 }

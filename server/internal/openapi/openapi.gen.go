@@ -65,6 +65,7 @@ const (
 	CodeBodyTooLarge         Code = "body_too_large"
 	CodeCapacityMismatch     Code = "capacity_mismatch"
 	CodeCrossOrigin          Code = "cross_origin"
+	CodeHeaderTooLarge       Code = "header_too_large"
 	CodeInternal             Code = "internal"
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeKeyExpired           Code = "key_expired"
@@ -97,6 +98,8 @@ func (e Code) Valid() bool {
 	case CodeCapacityMismatch:
 		return true
 	case CodeCrossOrigin:
+		return true
+	case CodeHeaderTooLarge:
 		return true
 	case CodeInternal:
 		return true
@@ -484,6 +487,7 @@ type Capacity = int
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 // | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
+// | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
 // | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 // | `unavailable` | 503 | not now, and nothing was changed; try again |
 // | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -723,6 +727,7 @@ type Problem struct {
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
 	// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
+	// | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
 	// | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 	// | `unavailable` | 503 | not now, and nothing was changed; try again |
 	// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
@@ -946,6 +951,9 @@ type CrossOrigin = Problem
 
 // Forbidden RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Forbidden = Problem
+
+// HeaderTooLarge RFC 9457. Members from `pointer` on are there where the code calls for them.
+type HeaderTooLarge = Problem
 
 // Internal RFC 9457. Members from `pointer` on are there where the code calls for them.
 type Internal = Problem

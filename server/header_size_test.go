@@ -1,0 +1,81 @@
+package server_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/server"
+)
+
+// TestTheHeaderOfHTTP1IsBoundedExactly counts the bytes that travel, in one long field and in many short ones.
+func TestTheHeaderOfHTTP1IsBoundedExactly(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: &fake{}})
+	for _, fields := range []string{"", "Authorization: Bearer x\r\n", strings.Repeat("X: y\r\n", 1000)} {
+		for _, long := range []string{"query", "field"} {
+			for size, status := range map[int]int{
+				server.MaxHeaderSize: http.StatusOK, server.MaxHeaderSize + 1: http.StatusRequestHeaderFieldsTooLarge,
+				20_000: http.StatusRequestHeaderFieldsTooLarge, 2 * server.MaxHeaderSize: http.StatusRequestHeaderFieldsTooLarge,
+			} {
+				if got := sendHeader(t, s, headerOf(size, long, fields)); got.StatusCode != status {
+					t.Errorf("%d bytes, most of them in a %s: %s, want %d", size, long, got.Status, status)
+				}
+			}
+		}
+	}
+}
+
+// headerOf returns a header of so many bytes, the fields among them, made long in its query or in a field.
+func headerOf(size int, long, fields string) string {
+	before, after := "GET /livez?", " HTTP/1.1\r\nHost: p\r\n"+fields+"\r\n"
+	if long == "field" {
+		before, after = "GET /livez HTTP/1.1\r\nHost: p\r\n"+fields+"X-Long: ", "\r\n\r\n"
+	}
+	return before + strings.Repeat("x", size-len(before)-len(after)) + after
+}
+
+// sendHeader sends it in a connection of its own and returns the answer, whose body is not read.
+func sendHeader(t *testing.T, s site, header string) *http.Response {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()                 // it is of no further use
+	go func() { _, _ = io.WriteString(c, header) }() // the server may not read it to its end
+	got, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestTheHeaderOfHTTP2IsBoundedExactly counts as RFC 9113 does: 32 bytes more for each field.
+func TestTheHeaderOfHTTP2IsBoundedExactly(t *testing.T) {
+	t.Parallel()
+	address, trust := secured(t, server.New(server.Options{Locks: &fake{}}))
+	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	s := site{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
+	sized := func(size int) *http.Request {
+		r := s.request(http.MethodGet, "/livez", "")
+		r.Header.Set("User-Agent", "u")
+		fields := [][2]string{
+			{":method", "GET"}, {":scheme", "https"}, {":path", "/livez"}, {":authority", address}, {"user-agent", "u"}, {"x-long", ""},
+		}
+		for _, f := range fields {
+			size -= len(f[0]) + len(f[1]) + 32
+		}
+		r.Header.Set("X-Long", strings.Repeat("x", size))
+		return r
+	}
+	got := s.do(sized(server.MaxHeaderSize))
+	if got.want(t, http.StatusOK, nil); got.ProtoMajor != 2 {
+		t.Errorf("answered by %s", got.Proto)
+	}
+	s.do(sized(server.MaxHeaderSize+1)).want(t, http.StatusRequestHeaderFieldsTooLarge, map[string]any{"code": "header_too_large"})
+}

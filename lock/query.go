@@ -99,7 +99,7 @@ func checkPrefix(prefix string) error {
 
 // A Page is one stretch of a list.
 type Page[T any] struct {
-	Items []T
+	Items []T // may be shared with other pages: nobody may change them
 	// Next is the cursor of what follows. It is empty at the end of a list of
 	// locks; of events there is always one, since more may come.
 	Next string

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"sync/atomic"
+
 	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -24,6 +26,9 @@ const (
 	StreamPage   = streamPage
 	StreamTries  = streamTries
 	StreamPause  = streamPause
+
+	CachedEvents  = cachedEvents
+	MaxStreamText = maxStreamText
 )
 
 func (s *Server) Routes() chi.Routes { return s.router }
@@ -34,6 +39,24 @@ func Statuses() map[lock.Code]int {
 		statuses[code] = r.status
 	}
 	return statuses
+}
+
+// CountEncodings returns how many events s has encoded for its streams since then. It is called before s serves.
+func CountEncodings(s *Server) *atomic.Int64 {
+	count := new(atomic.Int64)
+	s.events.encode = func(e lock.Event) []byte {
+		count.Add(1)
+		return toldEvent(e)
+	}
+	return count
+}
+
+// EventText returns the event as the streams of s tell it.
+func EventText(s *Server, e lock.Event) []byte { return s.events.text(e) }
+
+// PageTexts returns the page as the first that a stream of s tells.
+func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
+	return (&tale{events: s.events}).page(p, cursor)
 }
 
 func Parameters() map[string][]string { return parameters }

@@ -21,6 +21,8 @@ type history struct {
 	last   int64
 	pruned int64         // all up to this is not kept any longer
 	news   chan struct{} // closed when there are; nil: nobody waits
+
+	happens func(id int64) lock.Event // nil: happening
 }
 
 // goOn has n more things happen.
@@ -68,10 +70,14 @@ func (h *history) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{
 			return lock.Page[lock.Event]{}, nil, lock.Invalid("cursor", "is none")
 		}
 	}
+	happens := h.happens
+	if happens == nil {
+		happens = happening
+	}
 	p := lock.Page[lock.Event]{Gap: at < h.pruned}
 	for at = max(at, h.pruned); at < h.last && len(p.Items) < q.Limit; {
 		at++
-		p.Items = append(p.Items, happening(at))
+		p.Items = append(p.Items, happens(at))
 	}
 	p.Next = strconv.FormatInt(at, 10)
 	if h.news == nil {

@@ -34,7 +34,9 @@ const (
 	drainMargin   = 2 * time.Second   // when the Server ends: beyond a request's time, and for the last answers
 	maxHeaderSize = 16 << 10          // of a request's header, in bytes, see headerSize
 
-	streamPage  = 200              // events that a stream asks for at once
+	streamPage    = 200      // events that a stream asks for at once
+	maxStreamText = 64 << 10 // of these, in bytes, that a stream holds until its client has read them; one event at least
+
 	keepAlive   = 15 * time.Second // between two signs of life of a stream
 	streamTries = 3                // of a stream with a Service that is unavailable, before it ends
 	streamPause = time.Second      // between two of these

@@ -90,6 +90,7 @@ type Server struct {
 
 	room    chan struct{} // has a value for each large batch in memory
 	streams *gate
+	events  *eventCache     // of what streams tell
 	stopped context.Context // ends, by stop, when the streams are to
 	stop    context.CancelFunc
 }
@@ -100,7 +101,8 @@ func New(o Options) *Server {
 		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
 		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, always: usualHeaders(),
 		room:    make(chan struct{}, maxLargeBatches),
-		streams: newGate(cmp.Or(o.MaxStreams, UsualMaxStreams), cmp.Or(o.StreamsPerKey, UsualStreamsPerKey))}
+		streams: newGate(cmp.Or(o.MaxStreams, UsualMaxStreams), cmp.Or(o.StreamsPerKey, UsualStreamsPerKey)),
+		events:  &eventCache{encode: toldEvent}}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	s.readers.New = func() any { return new(reader) }
 	s.routings.New = func() any { return chi.NewRouteContext() }

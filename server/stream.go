@@ -35,7 +35,7 @@ func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openap
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := stream{Server: a.Server, w: w, r: r, query: query}
+	s := stream{Server: a.Server, w: w, r: r, query: query, tells: tale{events: a.events}}
 	s.follow(first)
 }
 
@@ -64,12 +64,14 @@ func (s *stream) follow(page lock.Page[lock.Event]) {
 	defer cancel()
 	defer context.AfterFunc(s.stopped, cancel)()
 	for {
-		err := s.send(s.tells.page(page, s.query.Cursor))
+		texts, next := s.tells.page(page, s.query.Cursor)
+		page = lock.Page[lock.Event]{} // a client that does not read holds the texts alone
+		err := s.send(texts...)
 		if err != nil {
 			s.log.DebugContext(ctx, "a stream was cut off", "request_id", requestID(s.r), "error", err)
 			return
 		}
-		s.query.Cursor = page.Next
+		s.query.Cursor = next
 		if page, err = s.next(ctx); err != nil {
 			s.end(ctx, err)
 			return
@@ -103,14 +105,18 @@ func (s *stream) ask(ctx context.Context) (lock.Page[lock.Event], error) {
 	return s.locks.Events(ctx, s.query)
 }
 
-// send writes what is told at once. A client that does not read it in time is
+// send writes what is told at once, without a copy of it. A client that does not read it in time is
 // cut off. Once it has left there is no deadline: over HTTP/2 one that passes ends the
 // stream also while nothing is written.
-func (s *stream) send(text []byte) error {
+func (s *stream) send(texts ...[]byte) error {
 	s.allow(s.w, s.r, writeTimeout)
-	_, err := s.w.Write(text)
+	for _, text := range texts {
+		if _, err := s.w.Write(text); err != nil {
+			return err
+		}
+	}
 	control := http.NewResponseController(s.w)
-	if err = errors.Join(err, control.Flush()); err != nil {
+	if err := control.Flush(); err != nil {
 		return err
 	}
 	if err := control.SetWriteDeadline(time.Time{}); !errors.Is(err, http.ErrNotSupported) {

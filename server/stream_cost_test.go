@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"io"
+	"net"
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/paddock-lock/paddock/server"
 )
@@ -35,6 +38,48 @@ func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
 		left := inUse() - before
 		t.Logf("%d streams take %d KiB each, and leave %d KiB", streams, cost/streams>>10, left>>10)
 		if cost > most || left > most/10 {
+			t.Errorf("%d streams take %d bytes and leave %d", streams, cost, left)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStreamsThatAreNotReadHoldLittle has streams be told a full page that their clients do not read, until they are cut
+// off. What is counted is both ends.
+func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, most = 500, 72 << 10 // bytes for each; with a copy of the page it would be 120 KiB
+		h := new(history)
+		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}})
+		h.goOn(server.StreamPage)
+		before := inUse()
+		conns := make([]net.Conn, streams)
+		for i := range conns {
+			c, err := p.Dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, "GET /v1/events/stream?cursor=0 HTTP/1.1\r\nHost: p\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			conns[i] = c
+		}
+		synctest.Wait() // each stream has a page, which nobody reads
+		cost := inUse() - before
+		<-time.After(server.WriteTimeout)
+		synctest.Wait()
+		for _, c := range conns {
+			if _, err := io.Copy(io.Discard, c); err != nil { // ends, since the server has closed it
+				t.Error(err)
+			}
+			_ = c.Close() // the server was first
+		}
+		clear(conns)
+		left := inUse() - before
+		t.Logf("%d streams take %d KiB each, and leave %d KiB", streams, cost/streams>>10, left>>10)
+		if cost > streams*most || left > 2<<20 {
 			t.Errorf("%d streams take %d bytes and leave %d", streams, cost, left)
 		}
 		if err := end(); err != nil {

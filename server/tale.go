@@ -10,7 +10,7 @@ import (
 
 // A tale is a stream of pages in the words of text/event-stream.
 type tale struct {
-	text   bytes.Buffer
+	events *eventCache
 	synced bool // whether all has been told since the beginning, or since the last gap
 }
 
@@ -19,46 +19,58 @@ type position struct {
 	Cursor string `json:"cursor"`
 }
 
-// page returns the page that was asked for with that cursor. It is never empty: a
-// page on which there is nothing is a sign of life. The text is good until the
-// next call.
+// page returns the page that was asked for with that cursor, in texts to be written one after the other, and the cursor
+// after them. There is always a text: a page on which there is nothing is a sign of life. Texts of events are shared
+// with other streams. Those beyond maxStreamText bytes are left out, and come when the stream asks with the cursor.
 //
 // Whichever id a reader has last, it is a cursor after all that the reader was
 // told and before all that it was not: that of a gap is where the gap begins.
-func (t *tale) page(p lock.Page[lock.Event], cursor string) []byte {
-	t.text.Reset()
+func (t *tale) page(p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
+	texts = make([][]byte, 0, len(p.Items)+2) // a gap before, a sync after
 	if p.Gap {
-		t.event(cursor, "gap", position{cursor})
+		texts = append(texts, encodedEvent(cursor, "gap", position{cursor}))
 		t.synced = false
 	}
-	for _, e := range p.Items {
-		t.event(strconv.FormatInt(e.ID, 10), e.Kind.String(), eventOf(e))
+	size := 0
+	for i, e := range p.Items {
+		text := t.events.text(e)
+		if size += len(text); size > maxStreamText && i > 0 {
+			return texts, idOf(p.Items[i-1])
+		}
+		texts = append(texts, text)
 	}
 	if !t.synced && len(p.Items) < streamPage {
-		t.event(p.Next, "sync", position{p.Next})
+		texts = append(texts, encodedEvent(p.Next, "sync", position{p.Next}))
 		t.synced = true
 	}
-	if t.text.Len() == 0 {
-		t.alive(p.Next != cursor, p.Next)
+	if len(texts) == 0 {
+		texts = append(texts, alive(p.Next != cursor, p.Next))
 	}
-	return t.text.Bytes()
+	return texts, p.Next
 }
 
 // alive tells nothing but that the stream is there, and where it is if it moved:
 // an id without data is kept by readers, and is no event to them.
-func (t *tale) alive(moved bool, cursor string) {
+func alive(moved bool, cursor string) []byte {
 	if moved {
-		t.text.WriteString("id: " + cursor + "\n")
+		return []byte("id: " + cursor + "\n: still here\n\n")
 	}
-	t.text.WriteString(": still here\n\n")
+	return []byte(": still here\n\n")
 }
 
-func (t *tale) event(id, name string, data any) {
-	t.text.WriteString("id: " + id + "\nevent: " + name + "\ndata: ")
-	e := json.NewEncoder(&t.text)
+func idOf(e lock.Event) string { return strconv.FormatInt(e.ID, 10) }
+
+// toldEvent returns e in the form of text/event-stream.
+func toldEvent(e lock.Event) []byte { return encodedEvent(idOf(e), e.Kind.String(), eventOf(e)) }
+
+func encodedEvent(id, name string, data any) []byte {
+	var text bytes.Buffer
+	text.WriteString("id: " + id + "\nevent: " + name + "\ndata: ")
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(data); err != nil {
 		panic(err) // Nothing that is told here fails to be JSON. recovered cuts the stream off.
 	}
-	t.text.WriteString("\n")
+	text.WriteString("\n")
+	return bytes.Clone(text.Bytes())
 }

@@ -40,14 +40,27 @@ func (s *Store) nextEvents(ctx context.Context, q lock.EventQuery, after, told i
 		page, err = s.eventPage(ctx, q, after)
 		return page, n.more, err
 	}
-	page.Gap = n.gap
-	for _, e := range n.events {
-		if len(page.Items) < q.Limit && (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) {
-			page.Items = append(page.Items, e)
-		}
-	}
+	page.Gap, page.Items = n.gap, selected(n.events, q)
 	page.Next = strconv.FormatInt(pageEnd(page.Items, q.Limit, n.upTo), 10)
 	return page, n.more, nil
+}
+
+// selected returns the first q.Limit of the events that q selects. Where q selects all they share the memory of events,
+// which the tail shares with all who watch, so that a subscriber to everything costs no copy. Nobody may change them.
+func selected(events []lock.Event, q lock.EventQuery) (items []lock.Event) {
+	if q.Name == "" && q.Prefix == "" {
+		n := min(len(events), q.Limit)
+		return events[:n:n]
+	}
+	for _, e := range events {
+		if len(items) == q.Limit {
+			break
+		}
+		if (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) {
+			items = append(items, e)
+		}
+	}
+	return items
 }
 
 // Watch returns a lock once it is not what was seen, see lock.Service.

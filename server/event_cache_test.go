@@ -1,0 +1,118 @@
+package server_test
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+func TestAnEventIsEncodedOnceForAllStreams(t *testing.T) {
+	t.Parallel()
+	const streams, events = 40, 500
+	h := new(history)
+	service := server.New(server.Options{Locks: &fake{events: h.events}})
+	encodings := server.CountEncodings(service)
+	web := httptest.NewServer(service)
+	t.Cleanup(web.Close)
+	s := site{t: t, url: web.URL, client: web.Client()}
+	all := make([]stream, streams)
+	for i := range all {
+		all[i] = s.stream("/v1/events/stream", "")
+		all[i].want(synced("0"))
+	}
+	h.goOn(events)
+	for _, one := range all {
+		one.wantNews(1, events)
+	}
+	late := s.stream("/v1/events/stream?cursor=0", "")
+	late.wantNews(1, events)
+	if got := encodings.Load(); got != events {
+		t.Errorf("%d events were encoded %d times for %d streams", events, got, streams+1)
+	}
+	for _, one := range append(all, late) {
+		one.close()
+	}
+}
+
+func TestTheCacheOfEventsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := server.New(server.Options{})
+	encodings := server.CountEncodings(s)
+	for id := range int64(3 * server.CachedEvents) {
+		server.EventText(s, happening(id+1))
+	}
+	newest := happening(3 * server.CachedEvents)
+	for range 3 {
+		server.EventText(s, newest)
+	}
+	if got := encodings.Load(); got != 3*server.CachedEvents {
+		t.Errorf("%d encodings", got)
+	}
+	server.EventText(s, happening(2*server.CachedEvents)) // whose place another has taken
+	if got := encodings.Load(); got != 3*server.CachedEvents+1 {
+		t.Errorf("%d encodings: an event of long ago is still there", got)
+	}
+}
+
+// TestAnIDMayBeThatOfAnotherEvent, after the database was restored.
+func TestAnIDMayBeThatOfAnotherEvent(t *testing.T) {
+	t.Parallel()
+	s := server.New(server.Options{})
+	before, after := happening(7), happening(7)
+	after.Holder = "after"
+	if text := server.EventText(s, before); !bytes.Contains(text, []byte(`"holder":"<h>`)) {
+		t.Errorf("told %s", text)
+	}
+	if text := server.EventText(s, after); !bytes.Contains(text, []byte(`"holder":"after"`)) {
+		t.Errorf("told %s", text)
+	}
+}
+
+// long returns an event that has so many bytes of reason.
+func long(id int64, reason int) lock.Event {
+	e := happening(id)
+	e.Reason = strings.Repeat("r", reason)
+	return e
+}
+
+func TestAStreamHoldsSoMuchTextAtMost(t *testing.T) {
+	t.Parallel()
+	s := server.New(server.Options{})
+	for _, reason := range []int{0, 1000, 2000, server.MaxStreamText / 2, 2 * server.MaxStreamText} {
+		p := lock.Page[lock.Event]{Gap: true, Next: strconv.Itoa(server.StreamPage)}
+		for id := range int64(server.StreamPage) {
+			p.Items = append(p.Items, long(id+1, reason))
+		}
+		texts, next := server.PageTexts(s, p, "0")
+		size := len(bytes.Join(texts[1:], nil)) // after the gap
+		if size > server.MaxStreamText && len(texts) > 2 {
+			t.Errorf("with reasons of %d bytes %d texts have %d bytes", reason, len(texts), size)
+		}
+		last := strconv.Itoa(len(texts) - 1)
+		if next != last || !bytes.HasPrefix(texts[len(texts)-1], []byte("id: "+last+"\n")) {
+			t.Errorf("with reasons of %d bytes %d texts lead to the cursor %s", reason, len(texts), next)
+		}
+		if whole := len(texts) == server.StreamPage+1; whole != (reason == 0) {
+			t.Errorf("with reasons of %d bytes there are %d texts", reason, len(texts))
+		}
+	}
+}
+
+// TestLongEventsAreToldInOrder in several pieces of a page, each once, and sync after them.
+func TestLongEventsAreToldInOrder(t *testing.T) {
+	t.Parallel()
+	const events = server.StreamPage + server.StreamPage/2
+	h := &history{happens: func(id int64) lock.Event { return long(id, server.MaxStreamText/7) }}
+	s := serve(t, server.Options{Locks: &fake{events: h.events}})
+	h.goOn(events)
+	stream := s.stream("/v1/events/stream?cursor=0", "")
+	stream.wantNews(1, events)
+	stream.want(synced(strconv.Itoa(events)))
+	h.goOn(20)
+	stream.wantNews(events+1, events+20)
+}

@@ -41,6 +41,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer open.close()
+	warnOfFiles(p.log, openFileLimit(), c.MaxConnections)
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
 	}

@@ -35,6 +35,7 @@
 //	an idle stream        a comment every 15 s
 //	a Service that is     a stream asks 3 times, a second apart, and then ends
 //	  unavailable
+//	events of a stream    64 KiB held for a client that does not read; the texts are shared by all streams
 //	streams               2000 at once (Options.MaxStreams), 200 of them with one API key
 //	                        (Options.StreamsPerKey), then too_many_waiters
 //

@@ -27,7 +27,7 @@ type database struct {
 // enough to be used up by somebody.
 const maxConnections = 120
 
-const openToUs, openToPasswords = "local all all trust\n", "local all all scram-sha-256\n"
+const openToUs, openToPasswords = "local all all trust\n", "local all,replication all scram-sha-256\n"
 
 func newDatabase(ctx context.Context) (*database, error) {
 	host, err := postgres.NewHost(ctx)

@@ -204,11 +204,16 @@ func (s *site) insist(call func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		err := call(ctx)
-		if err == nil || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrHeld) {
+		if err == nil || retryable(err) {
 			return err
 		}
 		refused = err
 		return nil
 	})
 	return errors.Join(err, refused)
+}
+
+// retryable reports whether the same call may succeed later.
+func retryable(err error) bool {
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrHeld)
 }

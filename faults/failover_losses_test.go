@@ -69,8 +69,8 @@ func promotedLagging(t *testing.T, program string) {
 	s.suffers(s.meetingLate(s.lagging())).judge(t)
 }
 
-// restored puts a backup in the database's place, in three ways.
-func restored(t *testing.T, program string) {
+// backupRestored puts a backup in the database's place, in three ways.
+func backupRestored(t *testing.T, program string) {
 	s := newSite(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
 	for _, l := range []loss{s.restored(pgcluster.AsCrashed), s.restored(pgcluster.FromArchive), s.restoredUnseen()} {

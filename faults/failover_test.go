@@ -41,7 +41,7 @@ func TestTheDatabaseMayBeAnother(t *testing.T) {
 	t.Run("fail-overs in a row under quorum lose nothing", func(t *testing.T) { inARow(t, usual) })
 	t.Run("a pooler in transaction mode may stand between", func(t *testing.T) { t.Parallel(); behindAPooler(t, usual) })
 	t.Run("a lagging standby that is promoted grants nothing twice", func(t *testing.T) { t.Parallel(); promotedLagging(t, usual) })
-	t.Run("a backup that is restored grants nothing twice", func(t *testing.T) { t.Parallel(); restored(t, usual) })
+	t.Run("a backup that is restored grants nothing twice", func(t *testing.T) { t.Parallel(); backupRestored(t, usual) })
 	t.Run("without a quorum the history tells of a loss", func(t *testing.T) { t.Parallel(); lossIsFound(t, usual) })
 	t.Run("without the guard something is granted twice", func(t *testing.T) { t.Parallel(); unguarded(t) })
 }

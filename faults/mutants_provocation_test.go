@@ -28,6 +28,8 @@ func (p *provocation) all() []func(context.Context) error {
 	switch p.how {
 	case crashed:
 		return []func(context.Context) error{p.crash}
+	case restored:
+		return []func(context.Context) error{p.restore}
 	case orderly:
 		return nil
 	}
@@ -74,6 +76,16 @@ func (p *provocation) crash(ctx context.Context) error {
 	}
 	p.rec.Mark("kill -9 of PostgreSQL")
 	return errors.Join(p.server.Kill(), p.server.Restart(context.WithoutCancel(ctx)))
+}
+
+// restore puts PostgreSQL back once to the snapshot from before the round. Another application
+// writes to it before a replica connects.
+func (p *provocation) restore(ctx context.Context) error {
+	if !passes(ctx, noticing) {
+		return nil
+	}
+	p.rec.Mark("PostgreSQL is put back to a snapshot")
+	return p.restorable.restore(context.WithoutCancel(ctx), restoring{(*restorable).crash, true})
 }
 
 func (p *provocation) anyName() string {

@@ -62,6 +62,7 @@ const (
 	provoked manner = iota // rows are locked from outside, locks are looked at all the time, and see cross
 	crashed                // PostgreSQL crashes
 	orderly                // all wait until they are served, so that nobody may be passed over
+	restored               // PostgreSQL is put back to a snapshot, and another application writes to it
 )
 
 // A trial is of one program: two replicas on a database of their own.
@@ -69,6 +70,7 @@ type trial struct {
 	*testing.T
 	how         manner
 	server      *postgres.Server // to crash, if it is to
+	restorable  *restorable      // to restore, if how is restored
 	databaseURL string
 	services    []load.Replica
 	calls       int   // so far
@@ -78,10 +80,15 @@ type trial struct {
 func (a *arena) trial(t *testing.T, program string, how manner) *trial {
 	t.Helper()
 	x := &trial{T: t, how: how}
-	if how == crashed {
+	switch how {
+	case crashed:
 		x.server = newServer(t)
 		x.databaseURL = x.server.URL("paddock")
-	} else {
+	case restored:
+		x.restorable = newRestorable(t)
+		x.databaseURL = x.restorable.replicaURL()
+		x.must(migrations.Up(t.Context(), x.databaseURL))
+	default:
 		x.databaseURL = a.database(t)
 	}
 	for range 2 {
@@ -119,6 +126,10 @@ func (a *arena) database(t *testing.T) string {
 	return a.server.URL(name)
 }
 
+// restoredRound is how long a round with a restore takes: some load before it, the restore, the time
+// in which nothing is granted, and some load after it.
+const restoredRound = 7 * time.Second
+
 // callsPerTrial is how many calls there are in a round, about.
 const callsPerTrial = 1000
 
@@ -126,6 +137,9 @@ const callsPerTrial = 1000
 // told.
 func (x *trial) round(number int) history.Report {
 	x.Helper()
+	if x.how == restored {
+		x.must(x.restorable.snapshot(x.Context()))
+	}
 	prefix, rec := fmt.Sprintf("trial:%d", number), history.NewRecorder()
 	p := provocation{trial: x, rec: rec, prefix: prefix}
 	ctx, cancel := context.WithCancel(x.Context())
@@ -146,6 +160,9 @@ func (x *trial) round(number int) history.Report {
 	})
 	x.must(all.Wait())
 	h := rec.History()
+	if x.how == restored {
+		return h.Check(history.CheckOptions{Restored: true})
+	}
 	var err error
 	h.Events, err = history.Collect(x.Context(), x.services[0].Locks, prefix+":")
 	x.must(err)
@@ -159,8 +176,12 @@ func (x *trial) options(prefix string, seed uint64) load.Options {
 		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: patience,
 		TTL: 200 * time.Millisecond, Seed: seed,
 	}
-	if x.how == orderly {
+	switch x.how {
+	case orderly:
 		o.Services, o.Orderly = x.services[:1], true
+	case restored:
+		// Leases outlive the restore, and the load goes on when grants are possible again.
+		o.TTL, o.Operations, o.For = load.UsualTTL, 0, restoredRound
 	}
 	return o
 }

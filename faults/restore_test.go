@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,7 +20,11 @@ var flagRestores = flag.Int("faults.restores", 2, "how often to put the database
 
 // What is granted between a copy and the restore of it.
 const (
+	// lostGrants is more than the 32 values that PostgreSQL writes to its log ahead of a sequence:
+	// after the restore the sequence of tokens is behind the tokens that were granted.
 	lostGrants = 60
+	// fewLostGrants is less: the sequence is not behind, and only the locks tell of the restore.
+	fewLostGrants = 10
 	// restoreTTL is longer than a restore takes, so that leases which the restore loses are still
 	// alive when the database answers again.
 	restoreTTL = 4 * time.Second
@@ -32,6 +37,8 @@ type restoreVariant struct {
 	name string
 	copy copying
 	how  restoring
+	// grants is how many leases the restore loses; zero: lostGrants.
+	grants int
 	// blind restores at once after grants by one replica: no heartbeat comes between the copy and
 	// the restore, so the other replica knows nothing newer than the copy.
 	blind bool
@@ -42,6 +49,8 @@ var restoreVariants = []restoreVariant{
 	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot, how: restoring{(*restorable).crash, true}},
 	{name: "a base backup", copy: (*restorable).baseBackup, how: restoring{stop: (*restorable).shutDown}},
 	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup, how: restoring{(*restorable).shutDown, true}},
+	{name: "a snapshot that few grants follow, and another application writes", copy: (*restorable).snapshot,
+		how: restoring{(*restorable).crash, true}, grants: fewLostGrants},
 	{name: "a snapshot that one replica has not seen passed", copy: (*restorable).snapshot, how: restoring{(*restorable).crash, true}, blind: true},
 }
 
@@ -121,7 +130,7 @@ func (s *site) restores(r *restorable, v restoreVariant, prefix string) restoreF
 	s.t.Helper()
 	ctx := s.t.Context()
 	s.must(v.copy(r, ctx))
-	lost := s.grantAll(prefix, v.blind)
+	lost := s.grantAll(prefix, cmp.Or(v.grants, lostGrants), v.blind)
 	if !v.blind {
 		passes(ctx, noticing)
 	}
@@ -145,10 +154,10 @@ func (s *site) restores(r *restorable, v restoreVariant, prefix string) restoreF
 	return f
 }
 
-// grantAll has lostGrants locks granted: by both replicas in turn, or by the first alone.
-func (s *site) grantAll(prefix string, one bool) []belief {
+// grantAll acquires n locks: through both replicas in turn, or through the first alone.
+func (s *site) grantAll(prefix string, n int, one bool) []belief {
 	s.t.Helper()
-	all := make([]belief, lostGrants)
+	all := make([]belief, n)
 	for i := range all {
 		b := &all[i]
 		b.name = fmt.Sprintf("%s:%02d", prefix, i)

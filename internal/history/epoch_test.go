@@ -104,3 +104,24 @@ func TestWhatAFailOverLosesIsFound(t *testing.T) {
 		s.event(lock.Granted, "fay").Token = s.event(lock.Granted, "eve").Token
 	}, "was granted to"})
 }
+
+func TestARestoreLosesWhatIsNotGrantedTwice(t *testing.T) {
+	t.Parallel()
+	h := play(t)
+	s := script{t, &h}
+	s.forget(of("eve"))
+	if r := h.Check(history.CheckOptions{}); r.OK() {
+		t.Error("a grant was forgotten, and without a restore the check passes")
+	}
+	restored := history.CheckOptions{Restored: true}
+	if r := h.Check(restored); !r.OK() {
+		t.Error(text(t, r))
+	}
+	again := s.call(history.Acquire, "fay", 0)
+	g := again.Got.(lock.Grant)
+	g.Token = s.call(history.Acquire, "eve", 0).Got.(lock.Grant).Token
+	again.Got = g
+	if r := h.Check(restored); r.OK() {
+		t.Error("a token was granted twice after a restore, and the check passes")
+	}
+}

@@ -27,7 +27,7 @@ const (
 	fewLostGrants = 10
 	// restoreTTL is longer than a restore takes, so that leases which the restore loses are still
 	// alive when the database answers again.
-	restoreTTL = 4 * time.Second
+	restoreTTL = 3 * time.Second
 	// contendEvery is the time between two requests for a lock.
 	contendEvery = 200 * time.Millisecond
 )

@@ -40,6 +40,8 @@ type exposed struct {
 	process  *child
 	address  string
 	trust    *tls.Config
+	cert     string // the files with its certificate and the key of that
+	key      string
 	auth     string            // the file with its keys
 	secrets  map[string]string // by the names of the keys
 	late     *client.Client    // whose key is "late", for what the test itself does
@@ -49,11 +51,7 @@ type exposed struct {
 // over.
 func expose(t *testing.T, program string) *exposed {
 	t.Helper()
-	e := &exposed{t: t, auth: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}}
-	var err error
-	e.database, err = newDatabase(t.Context())
-	e.must(err)
-	atTheEnd(t, e.database.host.Close)
+	e := newExposed(t)
 	e.issue("good", "rude", "late", greedyKey(0), greedyKey(1))
 	for i := range waiterKeys {
 		e.issue(waiterKey(i))
@@ -61,22 +59,41 @@ func expose(t *testing.T, program string) *exposed {
 	for i := range streamKeys {
 		e.issue(streamKey(i))
 	}
-	cert, key := e.certify(t.TempDir())
-	e.process, err = launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + e.database.url(url.Values{
-		"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")}, program,
-		"serve", "--migrate", "--listen=127.0.0.1:0", "--auth-file="+e.auth, "--tls-cert="+cert, "--tls-key="+key,
+	e.launch(program, "--auth-file="+e.auth,
 		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate), fmt.Sprint("--burst-per-key=", floodBurst))
-	e.must(err)
-	atTheEnd(t, func() error { return e.process.end(syscall.SIGKILL) })
-	e.address, err = e.process.await(t.Context(), `"msg":"listening","address":"([^"]+)"`)
-	e.must(err)
 	e.late = e.client("late")
-	_, err = e.late.Lock(t.Context(), "late") // so that it has its connection from the beginning
+	_, err := e.late.Lock(t.Context(), "late") // so that it has its connection from the beginning
 	e.must(err)
+	return e
+}
+
+// newExposed starts a PostgreSQL for a replica that launch starts. It ends with the test.
+func newExposed(t *testing.T) *exposed {
+	t.Helper()
+	e := &exposed{t: t, auth: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}}
+	var err error
+	e.database, err = newDatabase(t.Context())
+	e.must(err)
+	atTheEnd(t, e.database.host.Close)
 	e.outsider, err = e.database.connect(t.Context(), "paddock")
 	e.must(err)
 	atTheEnd(t, func() error { return e.outsider.Close(context.WithoutCancel(t.Context())) })
+	e.cert, e.key = e.certify(t.TempDir())
 	return e
+}
+
+// launch starts the replica with further flags. It ends with the test.
+func (e *exposed) launch(program string, flags ...string) {
+	e.t.Helper()
+	databaseURL := e.database.url(url.Values{"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
+	args := []string{"serve", "--migrate", "--listen=127.0.0.1:0", "--tls-cert=" + e.cert, "--tls-key=" + e.key}
+	var err error
+	e.process, err = launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program, append(args, flags...)...)
+	e.must(err)
+	process := e.process
+	atTheEnd(e.t, func() error { return process.end(syscall.SIGKILL) })
+	e.address, err = e.process.await(e.t.Context(), `"msg":"listening","address":"([^"]+)"`)
+	e.must(err)
 }
 
 func (e *exposed) must(err error) {

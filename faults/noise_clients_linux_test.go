@@ -1,0 +1,142 @@
+package faults_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// idleStreams is as many as a replica bears unless flags say otherwise.
+const idleStreams = 2000
+
+// forAWhile calls do with a connection of its own until the time of a noise is over, and returns
+// how often it did.
+func (n *noise) forAWhile(ctx context.Context, do func(*caller) error) (calls int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, n.size.each)
+	defer cancel()
+	c, err := n.caller()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	for ; ctx.Err() == nil; calls++ {
+		if err := do(c); err != nil {
+			return calls, err
+		}
+	}
+	return calls, nil
+}
+
+// batches sends the largest batches back to back: acquires of a thousand locks, and their releases.
+func (n *noise) batches(ctx context.Context) error {
+	var leases []uuid.UUID
+	calls, err := n.forAWhile(ctx, func(c *caller) error {
+		var items []string
+		if leases == nil {
+			for i := range lock.MaxBatch {
+				leases = append(leases, uuid.New())
+				items = append(items, fmt.Sprintf(`{"op": "acquire", "name": "batch:%d", "lease_id": "%s", "holder": "batches"}`, i, leases[i]))
+			}
+		} else {
+			for i, id := range leases {
+				items = append(items, fmt.Sprintf(`{"op": "release", "name": "batch:%d", "lease_id": "%s"}`, i, id))
+			}
+			leases = nil
+		}
+		return n.isOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`), nil)
+	})
+	n.t.Logf("%d batches of %d were answered", calls, lock.MaxBatch)
+	return err
+}
+
+// isOK sends a request and reads the answer, which must be 200, into to unless that is nil.
+func (n *noise) isOK(c *caller, text string, to any) error {
+	got, err := c.ask(text)
+	if err != nil {
+		return err
+	}
+	if got.status != http.StatusOK {
+		return fmt.Errorf("the noise is answered %v", got)
+	}
+	if to == nil {
+		return nil
+	}
+	return json.Unmarshal(got.text, to)
+}
+
+// fillList makes free locks. It leaves the table as autovacuum does in a database that has had so many
+// for a while: before that PostgreSQL plans for a small table.
+func (n *noise) fillList() {
+	n.t.Helper()
+	began := time.Now()
+	_, err := n.outsider.Exec(n.t.Context(), `insert into paddock.locks (name, revision, last_token)
+		select 'listed:' || to_char(i, 'FM0000000'), 2, 1 from generate_series(1, $1::integer) i`, n.size.locks)
+	n.must(err)
+	_, err = n.outsider.Exec(n.t.Context(), "vacuum (analyze) paddock.locks")
+	n.must(err)
+	n.t.Logf("%d locks were made in %v", n.size.locks, time.Since(began).Round(time.Millisecond))
+}
+
+// lists lists all locks page by page, and beside that the locks of one holder and those that are
+// held, which the service must look for among all others.
+func (n *noise) lists(ctx context.Context) error {
+	var all errgroup.Group
+	for _, query := range []url.Values{{}, {"holder": {"a holder without a lock"}}, {"state": {"held"}}} {
+		query.Set("limit", fmt.Sprint(lock.MaxLimit))
+		all.Go(func() error {
+			cursor, listed := "", 0
+			calls, err := n.forAWhile(ctx, func(c *caller) error {
+				query.Set("cursor", cursor)
+				if cursor == "" {
+					query.Del("cursor")
+				}
+				var page struct {
+					Locks []struct{} `json:"locks"`
+					Next  string     `json:"next_cursor"`
+				}
+				err := n.isOK(c, n.request(http.MethodGet, "/v1/locks?"+query.Encode(), "", ""), &page)
+				cursor, listed = page.Next, listed+len(page.Locks)
+				return err
+			})
+			n.t.Logf("%d pages with %d locks: %v", calls, listed, query)
+			return err
+		})
+	}
+	return all.Wait()
+}
+
+// streams opens streams of events of which none comes, and keeps them open for a while.
+func (n *noise) streams(ctx context.Context) error {
+	var wires []*wire
+	defer func() {
+		for _, w := range wires {
+			_ = w.Close() // nothing depends on how it ends
+		}
+	}()
+	for open := 0; open < n.size.streams; {
+		w, err := n.replicas[len(wires)%len(n.replicas)].wire()
+		if err != nil {
+			return err
+		}
+		wires = append(wires, w)
+		for range min(perWire, n.size.streams-open) {
+			if _, err := w.open(http.MethodGet, "/v1/events/stream?prefix=silent:", "", "", true); err != nil {
+				return err
+			}
+			open++
+		}
+		go func() { _ = w.each(func(uint32, []byte, bool) error { return nil }) }() // it ends with the wire
+	}
+	passes(ctx, n.size.each)
+	return nil
+}

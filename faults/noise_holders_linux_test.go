@@ -1,0 +1,214 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The holders that renew leases beside a noisy client.
+const (
+	noiseHolders = 50
+	noiseTTL     = 2 * time.Second
+	renewEvery   = noiseTTL / 3
+	renewAgain   = 50 * time.Millisecond // after a renewal that is to be sent again
+)
+
+// A renewal is one renewal that was answered.
+type renewal struct {
+	sent time.Time
+	took time.Duration
+	lost bool // the lease was lost, or the answer came after its end by the holder's clock
+}
+
+// renewals collects the renewals of all holders.
+type renewals struct {
+	mu     sync.Mutex
+	all    []renewal
+	newest [noiseHolders]time.Time // when the newest renewal that was answered was sent
+	err    error                   // the first of a holder
+}
+
+func (r *renewals) note(holder int, x renewal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all, r.newest[holder] = append(r.all, x), x.sent
+}
+
+func (r *renewals) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// settled waits until each holder has an answer to a renewal that it sent after that.
+func (r *renewals) settled(ctx context.Context, after time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return until(ctx, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		waiting := 0
+		for _, sent := range r.newest {
+			if sent.Before(after) {
+				waiting++
+			}
+		}
+		if r.err == nil && waiting > 0 {
+			return fmt.Errorf("%d holders wait for an answer to a renewal", waiting)
+		}
+		return nil
+	})
+}
+
+// A renewalFigures sums up the renewals of one phase.
+type renewalFigures struct {
+	phase         string
+	answered      int
+	p50, p99, max time.Duration
+	lost          int
+}
+
+func (f renewalFigures) String() string {
+	return fmt.Sprintf("%s: %d renewals, p50 %v, p99 %v, max %v, %d leases lost", f.phase, f.answered,
+		f.p50.Round(10*time.Microsecond), f.p99.Round(10*time.Microsecond), f.max.Round(10*time.Microsecond), f.lost)
+}
+
+// between returns the figures of the renewals that were sent from one instant to another, and the
+// first error of a holder. A phase that is shorter than the time between renewals may have none.
+func (r *renewals) between(phase string, from, to time.Time) (renewalFigures, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := renewalFigures{phase: phase}
+	var took []time.Duration
+	for _, x := range r.all {
+		if x.sent.Before(from) || !x.sent.Before(to) {
+			continue
+		}
+		took = append(took, x.took)
+		if x.lost {
+			f.lost++
+		}
+	}
+	if f.answered = len(took); f.answered > 0 {
+		slices.Sort(took)
+		f.p50, f.p99, f.max = took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
+	}
+	return f, r.err
+}
+
+// A holder renews one lease through one replica, as a guard does.
+type holder struct {
+	*exposed
+	*renewals
+	number int
+	conn   *caller
+	lease  uuid.UUID
+	ends   time.Time // by its own clock: the sending of the newest grant or renewal, and the TTL
+}
+
+// hold starts the holders. They use the replicas in turn and stop with the test.
+func hold(replicas []*exposed) *renewals {
+	r := &renewals{}
+	t := replicas[0].t
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range noiseHolders {
+		h := &holder{exposed: replicas[i%len(replicas)], renewals: r, number: i}
+		all.Go(func() {
+			if err := h.keep(ctx); err != nil && ctx.Err() == nil {
+				r.fail(fmt.Errorf("holder %d: %w", h.number, err))
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); all.Wait() })
+	return r
+}
+
+// keep acquires the lock and renews the lease until ctx ends. A lease that is lost is acquired anew.
+func (h *holder) keep(ctx context.Context) error {
+	defer func() {
+		if h.conn != nil {
+			_ = h.conn.Close() // nothing depends on it
+		}
+	}()
+	if err := h.acquire(ctx); err != nil {
+		return err
+	}
+	for next := time.Now().Add(rand.N(renewEvery)); passes(ctx, time.Until(next)); {
+		sent := time.Now()
+		got, err := h.call(ctx, "renew", fmt.Sprintf(`{"lease_id": "%s"}`, h.lease))
+		if ctx.Err() != nil {
+			return nil
+		}
+		now := time.Now()
+		x := renewal{sent: sent, took: now.Sub(sent), lost: now.After(h.ends)}
+		told, parsed := got.told()
+		switch {
+		case err == nil && got.status == http.StatusOK:
+			h.ends = sent.Add(noiseTTL)
+		case err == nil && parsed == nil && told.Code == lock.ErrLeaseLost:
+			x.lost = true
+		case err == nil && !isToComeAgain(told.Code) && told.Code != lock.ErrRateLimited:
+			return fmt.Errorf("a renewal is answered %v", got)
+		case !x.lost:
+			next = now.Add(renewAgain)
+			continue
+		}
+		h.note(h.number, x)
+		next = sent.Add(renewEvery)
+		if x.lost {
+			if err := h.acquire(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// acquire acquires the lock under a new lease_id. It tries until it is granted.
+func (h *holder) acquire(ctx context.Context) error {
+	h.lease = uuid.New()
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	return until(ctx, func() error {
+		sent := time.Now()
+		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`, h.lease, h.number, noiseTTL.Milliseconds()))
+		if err == nil && got.status/100 != 2 {
+			err = fmt.Errorf("an acquire is answered %v", got)
+		}
+		h.ends = sent.Add(noiseTTL)
+		return err
+	})
+}
+
+// call sends a call about the lock and waits for the answer. After an error the next call has a
+// connection of its own.
+func (h *holder) call(ctx context.Context, verb, body string) (answer, error) {
+	if h.conn == nil {
+		c, err := h.caller()
+		if err != nil {
+			return answer{}, err
+		}
+		h.conn = c
+	}
+	stop := context.AfterFunc(ctx, func() { _ = h.conn.SetDeadline(time.Unix(1, 0)) }) // the connection may be closed
+	defer stop()
+	got, err := h.conn.ask(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "", body))
+	if err != nil {
+		err = errors.Join(err, h.conn.Close())
+		h.conn = nil
+	}
+	return got, err
+}

@@ -1,0 +1,141 @@
+package faults_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+var flagNoise = flag.Bool("faults.noise", false, "run noisy neighbours in full size, and limit the delay of renewals beside them")
+
+// What renewals may suffer from a noisy client.
+const (
+	// noiseDelay is how many times longer than on an idle service the slowest of a hundred renewals
+	// may take beside 9,900 joins.
+	noiseDelay = 5
+	// noiseFloor is what an idle service is taken to need at least, so that the limit does not
+	// depend on a fast machine.
+	noiseFloor = 20 * time.Millisecond
+)
+
+// A noiseSize is how much noise there is.
+type noiseSize struct {
+	idle    time.Duration // before the noise
+	wait    time.Duration // of each join
+	each    time.Duration // how long batches, lists and streams go on
+	locks   int           // in the list
+	streams int
+	every   bool // whether all noises are made beside two replicas, too, and not the joins alone
+}
+
+func sizeOfNoise() noiseSize {
+	if *flagNoise {
+		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000, streams: idleStreams, every: true}
+	}
+	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000, streams: idleStreams}
+}
+
+// TestANoisyNeighbourIsBorne renews 50 leases of two seconds beside one noisy client at a time. No
+// lease may be lost. With -faults.noise the delay is limited, too: see noiseDelay.
+func TestANoisyNeighbourIsBorne(t *testing.T) {
+	mayOpen(t, 8192)
+	usual, size := program(t), sizeOfNoise()
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("replicas: %d", replicas), func(t *testing.T) {
+			n := newNoise(t, usual, replicas, size)
+			n.idle = n.beside("idle", func(ctx context.Context) error { passes(ctx, size.idle); return nil })
+			n.joins()
+			if replicas > 1 && !size.every {
+				return
+			}
+			n.beside("batches of 1,000", n.batches)
+			n.fillList()
+			n.beside(fmt.Sprintf("lists of %d locks", size.locks), n.lists)
+			n.beside(fmt.Sprintf("%d idle streams", size.streams), n.streams)
+		})
+	}
+}
+
+// A noise is a deployment with holders, and a noisy client.
+type noise struct {
+	*exposed
+	size     noiseSize
+	replicas []*exposed
+	renewals *renewals
+	idle     renewalFigures
+}
+
+func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise {
+	t.Helper()
+	n := &noise{exposed: newExposed(t), size: size}
+	for range replicas {
+		r := *n.exposed
+		r.launch(program)
+		n.replicas = append(n.replicas, &r)
+	}
+	*n.exposed = *n.replicas[0]
+	n.renewals = hold(n.replicas)
+	began := time.Now()
+	n.must(n.renewals.settled(t.Context(), began))
+	return n
+}
+
+// beside makes a noise and logs how the leases fared meanwhile.
+func (n *noise) beside(what string, noise func(context.Context) error) renewalFigures {
+	n.t.Helper()
+	began := time.Now()
+	n.must(noise(n.t.Context()))
+	return n.during(what, began, time.Now())
+}
+
+// during logs how the leases fared in a phase that is over. A lease that was lost fails the test.
+func (n *noise) during(phase string, from, to time.Time) renewalFigures {
+	n.t.Helper()
+	n.must(n.renewals.settled(n.t.Context(), to))
+	f, err := n.renewals.between(phase, from, to)
+	n.must(err)
+	n.t.Logf("%v; p99 is %.1f times the idle one", f, n.ratio(f))
+	if f.lost > 0 {
+		n.t.Errorf("%s: %d leases were lost", phase, f.lost)
+	}
+	return f
+}
+
+// ratio returns how many times longer than on the idle service renewals took.
+func (n *noise) ratio(f renewalFigures) float64 {
+	return float64(f.p99) / float64(max(n.idle.p99, noiseFloor))
+}
+
+// joins sends 9,900 calls that wait for locks, until they have waited in vain.
+func (n *noise) joins() {
+	n.t.Helper()
+	j := newJoining(n.replicas, "noisy", noisyLocks, noisyWires, n.size.wait)
+	ctx, cancel := context.WithTimeout(n.t.Context(), n.size.wait)
+	defer cancel()
+	began := time.Now()
+	n.must(j.start(ctx, j.wires, perWire, noisyWithin))
+	sent := time.Now()
+	joined := j.joined(ctx, noisyJoins, 50*time.Millisecond)
+	full := time.Now()
+	passes(ctx, n.size.wait)
+	leaving := time.Now()
+	n.must(j.answered(n.t.Context()))
+	over := time.Now()
+	codes, err := j.result()
+	n.must(err)
+	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; from the first end of a wait on all were answered in %v: %v",
+		noisyJoins, sent.Sub(began).Round(time.Millisecond), joined, full.Sub(began).Round(time.Millisecond),
+		over.Sub(leaving).Round(time.Millisecond), codes)
+	f := n.during("joins and waits", began, leaving)
+	ends := n.during("ends of waits", leaving, over)
+	if codes[lock.ErrHeld] < noisyJoins*9/10 {
+		n.t.Errorf("only %d of %d calls have waited in vain, so this proves nothing: %v", codes[lock.ErrHeld], noisyJoins, codes)
+	}
+	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > noiseDelay {
+		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, may be %d times", worst, noiseDelay)
+	}
+}

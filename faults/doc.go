@@ -6,6 +6,7 @@
 // TestTheDatabaseMayBeAnother has standbys promoted and backups restored,
 // TestTheCheckerFindsWhatIsBroken proves on broken builds of Paddock that a violation
 // would be found, and TestAFloodIsBorne has too many clients come at once.
+// TestARestoreIsNoticed and TestANoisyNeighbourIsBorne are described below.
 //
 // # The run
 //
@@ -67,6 +68,45 @@
 // run is one of several rounds, with seeds that follow each other. With -faults.race the
 // race detector watches the replicas as well. When a run fails it says where it has left
 // the violations, as text and as porcupine's picture, and the logs of the replicas.
+//
+// # Restores
+//
+// TestARestoreIsNoticed restores an earlier state of the database while two replicas run:
+//
+//   - an atomic snapshot of the files, after kill -9 of PostgreSQL;
+//   - a base backup on the same timeline, after PostgreSQL was stopped;
+//   - both again, and another application writes to the server before a replica connects,
+//     until the log is further than it was before the restore;
+//   - a snapshot after which only a few locks were granted, with another application.
+//
+// Between the copy and the restore, locks are granted. Afterwards other clients ask for the
+// same locks. Each restore must begin exactly one epoch before any lock is granted. No lock
+// may be granted while the holder of a lost lease counts on it, and each token must be greater
+// than all those before the restore.
+//
+// One more variant is only measured: nothing but one replica has seen anything newer than the
+// copy. The other replica cannot notice the restore, so it grants locks again until the first
+// replica looks.
+//
+// A restore is no nemesis of the run above: it takes events away, and most checks compare
+// answers with events. The trial "restored" of TestTheCheckerFindsWhatIsBroken restores a
+// database under the random load, with the checks that need no events.
+//
+// # Noisy neighbours
+//
+// TestANoisyNeighbourIsBorne renews 50 leases with a TTL of two seconds, every third of it,
+// beside one noisy client at a time. The client joins 9,900 queue places within 1.4 s, whose
+// waits then end together; sends the largest batches back to back; lists all locks page by page,
+// by holder and by state; or holds 2,000 idle event streams. No lease may be lost.
+// TestJoinsDoNotCostTheLengthOfTheQueue measures how many calls a second join a queue with 10
+// and with 1,000 waiters.
+//
+// Both print how long renewals and joins take. They limit that only with -faults.noise, since
+// the machine of a CI run is often shared:
+//
+//	make faults-long
+//
+// runs 20 restores of each variant, and the noise in full size with its limits.
 //
 // # What is not checked
 //

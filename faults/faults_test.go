@@ -15,6 +15,9 @@ var (
 	flagFor  = flag.Duration("faults.for", usualLength(), "for how long to break things, about; or $PADDOCK_FAULTS_FOR")
 	flagSeed = flag.Uint64("faults.seed", 0, "what the schedule of the first round is drawn from; 0: by chance")
 	flagRace = flag.Bool("faults.race", false, "whether the race detector is to watch the replicas, too")
+
+	flagRestores = flag.Int("faults.restores", 2, "how often TestARestoreIsNoticed restores the database in each variant")
+	flagNoise    = flag.Bool("faults.noise", false, "make the noise of TestANoisyNeighbourIsBorne in full size, and limit the delay of renewals")
 )
 
 // usualLength is for how long to break things if no flag says so.

@@ -2,15 +2,12 @@ package faults_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
-
-var flagNoise = flag.Bool("faults.noise", false, "run noisy neighbours in full size, and limit the delay of renewals beside them")
 
 // What renewals may suffer from a noisy client.
 const (
@@ -132,8 +129,8 @@ func (n *noise) joins() {
 		over.Sub(leaving).Round(time.Millisecond), codes)
 	f := n.during("joins and waits", began, leaving)
 	ends := n.during("ends of waits", leaving, over)
-	if codes[lock.ErrHeld] < noisyJoins*9/10 {
-		n.t.Errorf("only %d of %d calls have waited in vain, so this proves nothing: %v", codes[lock.ErrHeld], noisyJoins, codes)
+	if queued := codes[lock.ErrHeld] + codes[lock.ErrUnavailable] + codes[lock.ErrUnknownOutcome]; queued < noisyJoins {
+		n.t.Errorf("only %d of %d calls were let into a queue: %v", queued, noisyJoins, codes)
 	}
 	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > noiseDelay {
 		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, may be %d times", worst, noiseDelay)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 )
-
-var flagRestores = flag.Int("faults.restores", 2, "how often to put the database back, in each variant")
 
 // What is granted between a copy and the restore of it.
 const (

@@ -24,7 +24,7 @@ const (
 	fewLostGrants = 10
 	// restoreTTL is longer than a restore takes, so that leases which the restore loses are still
 	// alive when the database answers again.
-	restoreTTL = 3 * time.Second
+	restoreTTL = 4 * time.Second
 	// contendEvery is the time between two requests for a lock.
 	contendEvery = 200 * time.Millisecond
 )
@@ -151,11 +151,11 @@ func (s *site) restores(r *restorable, v restoreVariant, prefix string) restoreF
 	return f
 }
 
-// grantAll acquires n locks: through both replicas in turn, or through the first alone.
+// grantAll acquires n locks at once: half through each replica, or all through the first.
 func (s *site) grantAll(prefix string, n int, one bool) []belief {
 	s.t.Helper()
 	all := make([]belief, n)
-	for i := range all {
+	s.must(together(n, func(i int) error {
 		b := &all[i]
 		b.name = fmt.Sprintf("%s:%02d", prefix, i)
 		a := lock.Acquire{Name: b.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder of a lost lease", TTL: restoreTTL}
@@ -163,11 +163,11 @@ func (s *site) grantAll(prefix string, n int, one bool) []belief {
 		if one {
 			locks = s.any()
 		}
-		s.must(s.insist(func(ctx context.Context) (err error) {
+		return s.insist(func(ctx context.Context) (err error) {
 			b.Grant, err = locks.Acquire(ctx, a)
 			return err
-		}))
-	}
+		})
+	}))
 	return all
 }
 

@@ -21,6 +21,7 @@ import (
 type database struct {
 	host     *postgres.Host
 	password string
+	settings []string // further ones, as name=value
 }
 
 // maxConnections is how many PostgreSQL takes: enough for three replicas, and few
@@ -29,12 +30,13 @@ const maxConnections = 120
 
 const openToUs, openToPasswords = "local all all trust\n", "local all,replication all scram-sha-256\n"
 
-func newDatabase(ctx context.Context) (*database, error) {
+// newDatabase starts a server with further settings, each as name=value.
+func newDatabase(ctx context.Context, settings ...string) (*database, error) {
 	host, err := postgres.NewHost(ctx)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{host: host, password: rand.Text()}
+	db := &database{host: host, password: rand.Text(), settings: settings}
 	if err := db.initialise(ctx); err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
@@ -66,11 +68,14 @@ func (db *database) initialise(ctx context.Context) error {
 func (db *database) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := db.host.Launch(ctx, nil, "-c", "listen_addresses=", "-c", "port=5432",
-		"-c", "unix_socket_directories="+`"`+db.host.SocketDir()+`"`,
-		"-c", "hba_file="+db.host.Path("hba.conf"),
-		"-c", fmt.Sprint("max_connections=", maxConnections))
-	if err != nil {
+	args := []string{"-c", "listen_addresses=", "-c", "port=5432",
+		"-c", "unix_socket_directories=" + `"` + db.host.SocketDir() + `"`,
+		"-c", "hba_file=" + db.host.Path("hba.conf"),
+		"-c", fmt.Sprint("max_connections=", maxConnections)}
+	for _, setting := range db.settings {
+		args = append(args, "-c", setting)
+	}
+	if err := db.host.Launch(ctx, nil, args...); err != nil {
 		return err
 	}
 	return db.answers(ctx)

@@ -21,25 +21,7 @@ func Renewals(leases, clients int) Workload {
 		Title: fmt.Sprintf("%s leases, each renewed every %.0f s", result.Grouped(leases), every.Seconds()),
 		job: func(w *worker) job {
 			h := &holding{worker: w, count: leases / clients}
-			var due time.Time
-			gap := every / time.Duration(h.count)
-			return job{
-				begin: h.acquireAll,
-				turn: func(ctx context.Context) error {
-					if keeper, ok := h.client.(system.Keeper); ok {
-						return h.seeRenewed(ctx, keeper)
-					}
-					if due.IsZero() {
-						due = time.Now().Add(gap * time.Duration(w.number) / time.Duration(clients))
-					}
-					due = due.Add(gap)
-					if err := pause(ctx, time.Until(due)); err != nil {
-						return err
-					}
-					return h.renewNext(ctx)
-				},
-				end: h.releaseAll,
-			}
+			return job{begin: h.acquireAll, turn: h.atPace(every, clients), end: h.releaseAll}
 		},
 	}
 }
@@ -73,6 +55,26 @@ func (h *holding) acquireAll(ctx context.Context) error {
 		h.leases = append(h.leases, lease)
 	}
 	return nil
+}
+
+// atPace returns a turn that renews the next lease when it is due: each lease once in that time. The
+// clients are out of step with one another. Leases of a system.Keeper are renewed by it.
+func (h *holding) atPace(each time.Duration, clients int) func(context.Context) error {
+	var due time.Time
+	gap := each / time.Duration(h.count)
+	return func(ctx context.Context) error {
+		if keeper, ok := h.client.(system.Keeper); ok {
+			return h.seeRenewed(ctx, keeper)
+		}
+		if due.IsZero() {
+			due = time.Now().Add(gap * time.Duration(h.number) / time.Duration(clients))
+		}
+		due = due.Add(gap)
+		if err := pause(ctx, time.Until(due)); err != nil {
+			return err
+		}
+		return h.renewNext(ctx)
+	}
 }
 
 func (h *holding) renewNext(ctx context.Context) error {

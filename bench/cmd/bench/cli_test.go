@@ -18,7 +18,7 @@ func TestWhatCannotBeMeasuredIsSaidAtOnce(t *testing.T) {
 		"a stray argument": {[]string{"smoke", "paddock"}, exitUsage, ""},
 		"help":             {[]string{"run", "-h"}, 0, "-workload"},
 		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; there are all, peers, paddock,"},
-		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; there are batch, contended,"},
+		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; there are batch, beside, contended,"},
 		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is no number of clients"},
 		"no results":       {[]string{"report", "-results", "nowhere.json"}, exitFailed, "nowhere.json"},
 	} {

@@ -34,6 +34,7 @@ func kinds(clients []int) map[string][]workload.Workload {
 		"mix":       {workload.Mix(64)},
 		"batch":     {workload.Batches(8, 100)},
 		"growth":    {workload.Growth(64)},
+		"beside":    {workload.BesideJoins(50, 0), workload.BesideJoins(50, 9_900)},
 	}
 }
 
@@ -48,6 +49,7 @@ func smallKinds(clients []int) map[string][]workload.Workload {
 		"mix":       {workload.Mix(4)},
 		"batch":     {workload.Batches(2, 10)},
 		"growth":    {workload.Growth(4)},
+		"beside":    {workload.BesideJoins(4, 0), workload.BesideJoins(4, 20)},
 	}
 }
 
@@ -70,6 +72,7 @@ func everything(rounds int, most bool) plan {
 		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warm: 1, rounds: rounds},
 		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,mix,batch,queue", seconds: 2, warm: 1, rounds: rounds},
 		{title: "Ten thousand leases", systems: "paddock,paddock-sdk,paddock-guards,noop", workloads: "renew", seconds: 10, warm: 1, rounds: 1},
+		{title: "Renewals beside joins", systems: "paddock", workloads: "beside", seconds: 10, warm: 2, rounds: 1},
 		{title: "Growth", systems: grown, workloads: "growth", seconds: 3, warm: 1, rounds: rounds},
 		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warm: 1, rounds: 2},
 	}}
@@ -81,6 +84,7 @@ func aMoment() plan {
 	return plan{kinds: smallKinds, parts: []part{
 		{systems: "peers", workloads: "distinct,contended,queue,renew,renew-max,mix,batch", clients: []int{8}, seconds: short, warm: shorter, rounds: 1},
 		{systems: "paddock-2", workloads: "distinct,contended", clients: []int{8}, seconds: short, warm: shorter, rounds: 1},
+		{systems: "paddock", workloads: "beside", seconds: short, warm: shorter, rounds: 1},
 		{systems: "paddock-1k,paddock-events", workloads: "growth", seconds: short, warm: shorter, rounds: 1},
 	}}
 }

@@ -68,7 +68,7 @@ func TestARestoreIsNoticed(t *testing.T) {
 			for n := range *flagRestores {
 				sum.add(s.restores(r, v, fmt.Sprintf("restore-%d", n)))
 			}
-			t.Logf("%v", sum)
+			t.Logf("%s: %v", v.name, sum)
 			if err := sum.judge(); err != nil && !v.blind {
 				t.Error(err)
 			}

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,7 +114,7 @@ func (n *noise) joins() {
 	j := newJoining(n.replicas, "noisy", noisyLocks, noisyWires, n.size.wait)
 	ctx, cancel := context.WithTimeout(n.t.Context(), n.size.wait)
 	defer cancel()
-	began := time.Now()
+	began, before := time.Now(), n.ownCPU()
 	n.must(j.start(ctx, j.wires, perWire, noisyWithin))
 	sent := time.Now()
 	joined := j.joined(ctx, noisyJoins, 50*time.Millisecond)
@@ -124,9 +125,10 @@ func (n *noise) joins() {
 	over := time.Now()
 	codes, err := j.result()
 	n.must(err)
-	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; from the first end of a wait on all were answered in %v: %v",
+	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; from the first end of a wait on all were answered in %v: %v; "+
+		"all of that took the test %v of a processor",
 		noisyJoins, sent.Sub(began).Round(time.Millisecond), joined, full.Sub(began).Round(time.Millisecond),
-		over.Sub(leaving).Round(time.Millisecond), codes)
+		over.Sub(leaving).Round(time.Millisecond), codes, (n.ownCPU() - before).Round(time.Millisecond))
 	f := n.during("joins and waits", began, leaving)
 	ends := n.during("ends of waits", leaving, over)
 	if queued := codes[lock.ErrHeld] + codes[lock.ErrUnavailable] + codes[lock.ErrUnknownOutcome]; queued < noisyJoins {
@@ -135,4 +137,12 @@ func (n *noise) joins() {
 	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > noiseDelay {
 		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, may be %d times", worst, noiseDelay)
 	}
+}
+
+// ownCPU returns how long this process has used a processor.
+func (n *noise) ownCPU() time.Duration {
+	n.t.Helper()
+	var usage syscall.Rusage
+	n.must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

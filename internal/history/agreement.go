@@ -117,7 +117,7 @@ func (t *tale) callAgrees(call *Call, c *Check) {
 				c.violated(t, fmt.Sprintf("Token %d was revoked, and no event tells of it: it was lost.", a.Token), []*Call{call}, t.grantOf(a.Token))
 			}
 		}
-	case string:
+	case string, lock.Watch:
 		if look, ok := call.Got.(lock.Lock); ok {
 			c.Examined++
 			t.lookAgrees(call, look, c)

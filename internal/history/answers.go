@@ -38,7 +38,7 @@ func (t *tale) stepOf(c *Call) step {
 		return t.releasing(c, a)
 	case lock.Revoke:
 		return t.revoking(c, a)
-	case string:
+	case string, lock.Watch:
 		if look, ok := c.Got.(lock.Lock); ok {
 			return t.looking(look)
 		}

@@ -17,6 +17,7 @@ const (
 	Release     Verb = "release"      // lock.Release, nothing
 	Revoke      Verb = "revoke"       // lock.Revoke, lock.Lock
 	Look        Verb = "look"         // string (the name), lock.Lock
+	Watch       Verb = "watch"        // lock.Watch, lock.Lock: a blocking read
 	VerifyToken Verb = "verify"       // lock.Verify, lock.Verdict
 	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.Fenced
 	ReadFenced  Verb = "read fenced"  // string (the key), lock.Fenced
@@ -32,6 +33,8 @@ type Call struct {
 	Asked  any    // as the Verb says
 	Got    any    // as the Verb says; nil unless it was done
 	Err    error  // nil if it was done
+	// Cancelled reports whether the client gave the call up before the service answered.
+	Cancelled bool
 
 	// When it was sent and when its answer was there, since the recording began, on
 	// the monotonic clock of the process that records.
@@ -69,6 +72,7 @@ func (c Call) Outcome() Outcome {
 type Fault struct {
 	What string
 	At   time.Duration // since the recording began
+	Over time.Duration // when it was undone; At or less if that was not noted
 	// Epoch is whether another clock, or another database, may answer from about then
 	// on: leases may then end at other instants than was told.
 	Epoch bool
@@ -83,4 +87,6 @@ type History struct {
 	// Events are what the service tells of the locks, oldest first, from the first
 	// event of each; nil if they were not collected.
 	Events []lock.Event
+	// Subscriptions are what the readers of events were told.
+	Subscriptions []Subscription
 }

@@ -52,6 +52,9 @@ const (
 	byOnce      = "nothing is done twice"
 	byOrder     = "all could have happened one after the other, by the rules"
 	byBelief    = "no two clients believed at once that the lock was theirs"
+	byTold      = "every subscriber was told every event, once and in order"
+	byPrompt    = "subscribers were told promptly"
+	byBlocking  = "blocking reads returned when the lock changed"
 )
 
 func expectFound(t *testing.T, base history.History, c spoiling) {

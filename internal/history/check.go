@@ -41,6 +41,9 @@ const (
 	checkOnce      = "nothing is done twice"
 	checkOrder     = "all could have happened one after the other, by the rules"
 	checkBelief    = "no two clients believed at once that the lock was theirs"
+	checkTold      = "every subscriber was told every event, once and in order"
+	checkPrompt    = "subscribers were told promptly"
+	checkBlocking  = "blocking reads returned when the lock changed"
 )
 
 // Check holds what was answered against the rules of package lock, against itself and
@@ -50,6 +53,7 @@ func (h History) Check(o CheckOptions) Report {
 		o.Timeout = UsualTimeout
 	}
 	x := &examination{History: h, options: o, tales: h.tales(), clock: h.dial()}
+	x.index = x.newIndex()
 	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.tales), faults: h.Faults}
 	for _, c := range x.checks() {
 		check := Check{Name: c.name, Skipped: x.skips(c)}
@@ -68,6 +72,8 @@ type examination struct {
 	options CheckOptions
 	tales   []*tale
 	clock   dial
+
+	index *index // for the checks of subscribers
 }
 
 // A checker is one of the checks.
@@ -88,6 +94,9 @@ func (x *examination) checks() []checker {
 		{checkOnce, false, x.once},
 		{checkOrder, true, x.each(x.inOrder)},
 		{checkBelief, false, x.each(x.believed)},
+		{checkTold, true, x.told},
+		{checkPrompt, true, x.prompt},
+		{checkBlocking, true, x.each(x.returned)},
 	}
 }
 

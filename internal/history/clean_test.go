@@ -68,8 +68,14 @@ func random(t *testing.T, seed uint64) history.History {
 				}
 			})
 		}
+		working, stop := context.WithCancel(t.Context())
+		var readers sync.WaitGroup
+		readers.Go(func() { follow(t, working, rec, m.Replica(2)) })
+		readers.Go(func() { keepWatching(working, rec.Client("replica 1", m.Replica(1))) })
 		all.Wait()
 		time.Sleep(time.Minute)
+		stop()
+		readers.Wait()
 		h = rec.History()
 		var err error
 		if h.Events, err = history.Collect(t.Context(), m.Replica(1), "random:"); err != nil {
@@ -77,6 +83,31 @@ func random(t *testing.T, seed uint64) history.History {
 		}
 	})
 	return h
+}
+
+// follow reads events, page by page, until the context ends.
+func follow(t *testing.T, ctx context.Context, rec *history.Recorder, s lock.Service) {
+	poller := rec.Subscribe(history.Polling, "random:")
+	for q := (lock.EventQuery{Prefix: "random:", Cursor: lock.CursorNow, Wait: time.Second}); ctx.Err() == nil; {
+		poller.Ask("replica 2", q.Cursor)
+		page, err := s.Events(ctx, q)
+		if err == nil {
+			poller.Told(page)
+			q.Cursor = page.Next
+		} else if ctx.Err() == nil {
+			t.Error(err)
+		}
+		poller.Ended(err)
+	}
+}
+
+// keepWatching reads a lock whenever it has changed, until the context ends.
+func keepWatching(ctx context.Context, s lock.Service) {
+	for w := (lock.Watch{Name: "random:0", Wait: 10 * time.Second}); ctx.Err() == nil; {
+		if l, err := s.Watch(ctx, w); err == nil {
+			w.Seen = l.Version()
+		}
+	}
 }
 
 // lossy loses calls on their way there, and answers on their way back.

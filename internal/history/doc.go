@@ -36,10 +36,35 @@
 // operations on a lock take a second. Should it not end in time that is said, and is a
 // violation.
 //
+// # Reads
+//
+// A read of a lock shows what is committed when it is made: never less than what any
+// client was answered before the read was sent. There is one exception. A lease whose
+// time is over by the clock may be shown as over although a renewal, decided before that
+// end, is still being committed. A verification of a token has no exception: it is
+// linearizable, so no renewal succeeds after a verdict that the lease is over. A blocking
+// read is a read, and must return soon after the lock is known to have changed.
+//
+// # Subscribers
+//
+// A [Subscriber] records one reader of events for its whole life: its cursor outlives
+// errors, connections and replicas. Each must be told every event of the table that lies
+// between its first cursor and its last, equal field by field, in the order of the ids
+// and once. Only a gap excuses an event that is missing. An event that was told and is
+// not in the table must have been lost by a new epoch, and then a gap must be told before
+// any later event.
+//
+// A subscriber that reads must be told of an event within two seconds of when an answer,
+// or what another subscriber was told, proved that it was committed. Time does not count
+// while the service is disturbed: from the beginning of a fault until the replica has
+// answered a call that was sent after the fault was undone, while calls to the replica
+// fail, and while calls to any replica take a second longer than they may.
+//
 // # Not found
 //
-// That a read is older than it need be, within its own call. That a service is slow, or
-// refuses what it might grant later. What happens to locks that no recorded client uses.
-// A renewal that is decided after the end of its lease, but by a clock that was read
-// before it, while nobody else did anything with the lock.
+// That a read is older than it need be, within its own call. That a service is slow, other
+// than to its subscribers, or refuses what it might grant later. What happens to locks that
+// no recorded client uses. A renewal that is decided after the end of its lease, but by a
+// clock that was read before it, while no other call on the lock shows that it was over;
+// a read, as the exception says, does not.
 package history

@@ -28,6 +28,7 @@ func setBack(t *testing.T) (history.History, time.Duration) {
 	for i := range h.Calls {
 		moveAnswer(&h.Calls[i], move)
 	}
+	s.retell()
 	return h, s.call(history.Acquire, "cleo", 0).Sent - 1
 }
 
@@ -82,6 +83,7 @@ func TestLeasesMayEndOtherwiseAfterAFailOver(t *testing.T) {
 	h := play(t)
 	s := script{t, &h}
 	s.event(lock.Expired, "cleo").At = s.event(lock.Expired, "cleo").At.Add(-500 * time.Millisecond)
+	s.retell()
 	refuses(s.call(history.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
 	at(s, history.Look, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
 	if r := h.Check(history.CheckOptions{}); r.OK() {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -52,7 +53,8 @@ func holding(l lock.Lock, slot int) (lock.Holding, bool) {
 	return lock.Holding{}, false
 }
 
-// verifying is that a token stood as was answered.
+// verifying is that a token stood as was answered. It is exact: what it says to be over
+// stays over.
 func verifying(v lock.Verify, got lock.Verdict) step {
 	return func(s lock.State) (lock.State, bool) {
 		is := v.Verdict(s, got.CheckedAt)
@@ -64,8 +66,25 @@ func verifying(v lock.Verify, got lock.Verdict) step {
 		}
 		left := len(s.Leases) != 1 || near(is.Remaining, got.Remaining) ||
 			s.Leases[0].Place != 0 && near(lock.ClaimWithin, got.Remaining) // it was not fetched yet, in the instant of its grant
-		return s, is.Standing == got.Standing && is.Newest == got.Newest && left
+		return ended(s, v, got), is.Standing == got.Standing && is.Newest == got.Newest && left
 	}
+}
+
+// ended returns the lock after a verdict. A token that was verified to hold the lock no
+// longer cannot be renewed any more, whatever the instant of the renewal: its lease has
+// reached the longest that it may be held. That moves no clock: grants that follow may
+// have been decided a moment before.
+func ended(s lock.State, v lock.Verify, got lock.Verdict) lock.State {
+	live := s.Live(got.CheckedAt)
+	for i, l := range s.Leases {
+		if l.Token != v.Token || v.Slot != nil && *v.Slot != l.Slot || isOpen(l) ||
+			slices.ContainsFunc(live, func(o lock.Lease) bool { return o.Slot == l.Slot }) {
+			continue
+		}
+		l.MaxHold = max(l.ExpiresAt.Sub(l.AcquiredAt), 1)
+		s = with(s, i, l)
+	}
+	return s
 }
 
 // near is whether two durations are the same, when one has come over the wire in

@@ -78,7 +78,7 @@ func same(a, b state) bool {
 }
 
 func sameLease(a, b lock.Lease) bool {
-	return a.ID == b.ID && a.Slot == b.Slot && a.Token == b.Token && a.TTL == b.TTL && a.ClaimBy.Equal(b.ClaimBy) &&
+	return a.ID == b.ID && a.Slot == b.Slot && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold && a.ClaimBy.Equal(b.ClaimBy) &&
 		a.AcquiredAt.Equal(b.AcquiredAt) && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 

@@ -153,6 +153,7 @@ func TestASpoiltHistoryIsFound(t *testing.T) {
 			spoilt := 0
 			for seed := range uint64(20) {
 				h := copyOf(random(t, seed))
+				h.Subscriptions = nil // or they would find what the other checks are to find
 				if !mutate(&h, rand.New(rand.NewPCG(seed, 1))) {
 					continue
 				}

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -21,10 +22,14 @@ type Recorder struct {
 	clients int
 	calls   []Call
 	faults  []Fault
+	// subscribers are those that Subscribe began; heard has the first copy of each event
+	// that any of them was told.
+	subscribers []*Subscriber
+	heard       map[int64]*lock.Event
 }
 
 // NewRecorder returns a Recorder whose time begins now.
-func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
+func NewRecorder() *Recorder { return &Recorder{start: time.Now(), heard: map[int64]*lock.Event{}} }
 
 // Client returns the service as one client uses it, whose calls are recorded. They
 // must not overlap, but for those whose answers are not waited for any more. Via names where the service
@@ -36,17 +41,24 @@ func (r *Recorder) Client(via string, s lock.Service) lock.Service {
 	return &client{Service: s, recorder: r, number: r.clients, via: via}
 }
 
-// Mark notes a fault that is injected now.
-func (r *Recorder) Mark(what string) { r.mark(what, false) }
+// Mark notes a fault that is injected now. The function that it returns notes that the
+// fault is undone. A fault of which that is not noted is taken to be over at once.
+func (r *Recorder) Mark(what string) (over func()) { return r.mark(what, false) }
 
 // MarkEpoch notes a fault after which another clock, or another database, may answer:
-// a fail-over, a restore, a clock that is set.
-func (r *Recorder) MarkEpoch(what string) { r.mark(what, true) }
+// a fail-over, a restore, a clock that is set. It returns what Mark does.
+func (r *Recorder) MarkEpoch(what string) (over func()) { return r.mark(what, true) }
 
-func (r *Recorder) mark(what string, epoch bool) {
+func (r *Recorder) mark(what string, epoch bool) (over func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.faults = append(r.faults, Fault{What: what, At: r.instant(), Epoch: epoch})
+	at, i := r.instant(), len(r.faults)
+	r.faults = append(r.faults, Fault{What: what, At: at, Over: at, Epoch: epoch})
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.faults[i].Over = r.instant()
+	}
 }
 
 // instant returns how long ago the recording began. No two instants are the same,
@@ -69,6 +81,9 @@ func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := History{Calls: slices.Clone(r.calls), Faults: slices.Clone(r.faults), Start: r.start}
+	for _, s := range r.subscribers {
+		h.Subscriptions = append(h.Subscriptions, s.subscription())
+	}
 	slices.SortStableFunc(h.Calls, func(a, b Call) int { return cmp.Compare(a.Sent, b.Sent) })
 	for i := range h.Calls {
 		h.Calls[i].ID = i
@@ -84,11 +99,12 @@ type client struct {
 	via      string
 }
 
-// recorded makes the call c and notes its answer.
-func recorded[T any](c *client, verb Verb, name string, asked any, do func() (T, error)) (T, error) {
+// recorded makes the call and notes its answer.
+func recorded[T any](ctx context.Context, c *client, verb Verb, name string, asked any, do func() (T, error)) (T, error) {
 	call := Call{Client: c.number, Via: c.via, Verb: verb, Name: name, Asked: asked, Sent: c.recorder.now()}
 	got, err := do()
 	call.Err = err
+	call.Cancelled = err != nil && errors.Is(ctx.Err(), context.Canceled)
 	if err == nil {
 		call.Got = got
 	}
@@ -103,15 +119,15 @@ func (c *client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New()) // or an answer that is lost could not be told from others
 	}
-	return recorded(c, Acquire, a.Name, a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
+	return recorded(ctx, c, Acquire, a.Name, a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
 }
 
 func (c *client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return recorded(c, Renew, r.Name, r, func() (lock.Grant, error) { return c.Service.Renew(ctx, r) })
+	return recorded(ctx, c, Renew, r.Name, r, func() (lock.Grant, error) { return c.Service.Renew(ctx, r) })
 }
 
 func (c *client) Release(ctx context.Context, r lock.Release) error {
-	_, err := recorded(c, Release, r.Name, r, func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
+	_, err := recorded(ctx, c, Release, r.Name, r, func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
 	return err
 }
 
@@ -121,21 +137,25 @@ func (c *client) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 }
 
 func (c *client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	return recorded(c, Revoke, r.Name, r, func() (lock.Lock, error) { return c.Service.Revoke(ctx, r) })
+	return recorded(ctx, c, Revoke, r.Name, r, func() (lock.Lock, error) { return c.Service.Revoke(ctx, r) })
 }
 
 func (c *client) Lock(ctx context.Context, name string) (lock.Lock, error) {
-	return recorded(c, Look, name, name, func() (lock.Lock, error) { return c.Service.Lock(ctx, name) })
+	return recorded(ctx, c, Look, name, name, func() (lock.Lock, error) { return c.Service.Lock(ctx, name) })
+}
+
+func (c *client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	return recorded(ctx, c, Watch, w.Name, w, func() (lock.Lock, error) { return c.Service.Watch(ctx, w) })
 }
 
 func (c *client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
-	return recorded(c, VerifyToken, v.Name, v, func() (lock.Verdict, error) { return c.Service.VerifyToken(ctx, v) })
+	return recorded(ctx, c, VerifyToken, v.Name, v, func() (lock.Verdict, error) { return c.Service.VerifyToken(ctx, v) })
 }
 
 func (c *client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
-	return recorded(c, WriteFenced, w.Lock, w, func() (lock.Fenced, error) { return c.Service.WriteFenced(ctx, w) })
+	return recorded(ctx, c, WriteFenced, w.Lock, w, func() (lock.Fenced, error) { return c.Service.WriteFenced(ctx, w) })
 }
 
 func (c *client) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
-	return recorded(c, ReadFenced, key, key, func() (lock.Fenced, error) { return c.Service.ReadFenced(ctx, key) })
+	return recorded(ctx, c, ReadFenced, key, key, func() (lock.Fenced, error) { return c.Service.ReadFenced(ctx, key) })
 }

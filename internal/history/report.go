@@ -28,6 +28,7 @@ type Check struct {
 	Skipped    string // why there was nothing to examine, if it could not be
 
 	puzzles []puzzle // of the violations that have one
+	missed  int      // events that a subscriber was never told, of those that it had passed
 }
 
 // A Violation is a case in which a History breaks a rule.

@@ -39,13 +39,54 @@ func (x *examination) notRevived(t *tale, c *Check) {
 			}
 		}
 		t.renewedAfterEnd(l, c)
+		t.renewedAfterVerdict(l, c)
+	}
+}
+
+// looked returns what was seen of a lock, false if the call did not read one.
+func (c *Call) looked() (lock.Lock, bool) {
+	seen, ok := c.Got.(lock.Lock)
+	return seen, ok && (c.Verb == Look || c.Verb == Watch)
+}
+
+// saidOver reports whether the call was answered that the token of the lease does not
+// hold the lock any more.
+func (l *lease) saidOver(c *Call) bool {
+	asked, _ := c.Asked.(lock.Verify)
+	got, ok := c.Got.(lock.Verdict)
+	return ok && got.Token == l.token && (got.Standing == lock.Ended || got.Standing == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
+}
+
+// renewedAfterVerdict checks that no renewal was answered after a verdict that the lease
+// was over at an instant, with an end beyond that instant: the renewal must then have been
+// decided before the verdict, which must have told of it, or must have been refused.
+func (t *tale) renewedAfterVerdict(l *lease, c *Check) {
+	if l.shaken(t) {
+		return
+	}
+	for _, v := range t.calls {
+		if !l.saidOver(v) {
+			continue
+		}
+		c.Examined++
+		at := v.Got.(lock.Verdict).CheckedAt
+		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
+			continue // it was given up, or taken away, after its renewals
+		}
+		for _, r := range l.renewed {
+			if g := grant(r); r.Answered > v.Sent && g.ExpiresAt.Add(g.Grace).After(at) {
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to be over at %s, and a renewal that was answered after that has it last until %s.",
+					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.first(), v, r}, l.granted, l.ended)
+				return
+			}
+		}
 	}
 }
 
 // overs returns how it was first learned that the lease is over, each way once.
 func (t *tale) overs(l *lease, first, later *Call) []over {
 	var overs []over
-	var lost, released, unseen *Call
+	var lost, released, unseen, verified *Call
 	sooner := func(a, b *Call) *Call {
 		if a == nil || b.Answered < a.Answered {
 			return b
@@ -62,8 +103,11 @@ func (t *tale) overs(l *lease, first, later *Call) []over {
 		}
 	}
 	for _, c := range t.calls {
-		if look, ok := c.Got.(lock.Lock); ok && c.Verb == Look && c.Sent > first.Answered && !l.isIn(look) && !l.renewing(c) && !l.shaken(t) {
+		if look, ok := c.looked(); ok && c.Sent > first.Answered && !l.isIn(look) && !l.renewing(c) && !l.shaken(t) {
 			unseen = sooner(unseen, c)
+		}
+		if c.Sent > first.Answered && l.saidOver(c) && !l.shaken(t) {
+			verified = sooner(verified, c)
 		}
 	}
 	if lost != nil {
@@ -74,6 +118,9 @@ func (t *tale) overs(l *lease, first, later *Call) []over {
 	}
 	if later != nil {
 		overs = append(overs, over{"was followed by one that conflicts with it", later, true, l.mayBeReleased(later.Answered)})
+	}
+	if verified != nil {
+		overs = append(overs, over{"was verified to be over", verified, true, true})
 	}
 	if unseen != nil {
 		overs = append(overs, over{"was not seen any more", unseen, false, true})
@@ -123,7 +170,7 @@ func (t *tale) alive(l *lease, o over) *Call {
 		return nil
 	}
 	for _, c := range t.calls {
-		if look, ok := c.Got.(lock.Lock); ok && c.Verb == Look && c.Sent > o.by.Answered && l.isIn(look) {
+		if look, ok := c.looked(); ok && c.Sent > o.by.Answered && l.isIn(look) {
 			return c
 		}
 		if v, ok := c.Got.(lock.Verdict); ok && v.Token == l.token && v.Standing == lock.Current && c.Sent > o.by.Answered && l.mode == lock.Exclusive {

@@ -31,13 +31,48 @@ type cast struct {
 	as     map[string]lock.Service // each through a replica of its own
 	ids    map[string]lock.LeaseID
 	grants map[string]lock.Grant
+	poller *history.Subscriber
+	cursor string // of the poller
 }
 
 func newCast(t *testing.T) *cast {
-	return &cast{
+	c := &cast{
 		t: t, memory: memlock.New(), rec: history.NewRecorder(), as: map[string]lock.Service{},
-		ids: map[string]lock.LeaseID{}, grants: map[string]lock.Grant{},
+		ids: map[string]lock.LeaseID{}, grants: map[string]lock.Grant{}, cursor: lock.CursorNow,
 	}
+	c.poller = c.rec.Subscribe(history.Polling, "play:")
+	return c
+}
+
+// via is what the replica is called.
+const via = "the only replica"
+
+// polls has the poller read what happened since it last did.
+func (c *cast) polls() {
+	c.t.Helper()
+	c.poller.Ask(via, c.cursor)
+	page, err := c.memory.Replica(1).Events(c.t.Context(), lock.EventQuery{Prefix: "play:", Cursor: c.cursor})
+	c.want(nil, err)
+	c.poller.Told(page)
+	c.poller.Ended(nil)
+	c.cursor = page.Next
+}
+
+// watches has somebody read a lock once it is not what it is now, while the others do
+// something.
+func (c *cast) watches(name string, meanwhile func()) {
+	c.t.Helper()
+	seen := c.looks(name).Version()
+	watcher := c.who("a watcher")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := watcher.Watch(c.t.Context(), lock.Watch{Name: name, Seen: seen, Wait: 20 * time.Second})
+		c.want(nil, err)
+	}()
+	time.Sleep(150 * time.Millisecond)
+	meanwhile()
+	<-done
 }
 
 // who returns the service as somebody uses it.
@@ -45,7 +80,7 @@ func (c *cast) who(holder string) lock.Service {
 	c.t.Helper()
 	time.Sleep(100 * time.Millisecond)
 	if c.as[holder] == nil {
-		c.as[holder] = c.rec.Client("the only replica", c.memory.Replica(1))
+		c.as[holder] = c.rec.Client(via, c.memory.Replica(1))
 		c.ids[holder] = lock.LeaseID(uuid.New())
 	}
 	return c.as[holder]
@@ -153,7 +188,9 @@ func play(t *testing.T) history.History {
 }
 
 func (c *cast) playAlone() {
+	c.polls()
 	c.acquires("ann", nil, lock.Acquire{Name: alone})
+	c.polls()
 	c.renews("ann", nil)
 	c.looks(alone)
 	c.acquires("bob", lock.ErrHeld, lock.Acquire{Name: alone})
@@ -162,6 +199,7 @@ func (c *cast) playAlone() {
 	c.writes("ann", nil, new(int64(1)))
 	c.reads()
 	c.releases("ann")
+	c.polls()
 	c.acquires("bob", nil, lock.Acquire{Name: alone})
 	c.writes("bob", nil, nil)
 	c.reads()
@@ -169,6 +207,7 @@ func (c *cast) playAlone() {
 	c.verifies("bob")
 	c.acquires("bob", nil, lock.Acquire{Name: alone})
 	c.releases("bob")
+	c.polls()
 	c.acquires("cleo", nil, lock.Acquire{Name: alone, TTL: time.Second})
 	c.looks(alone)
 	time.Sleep(2 * time.Second)
@@ -180,7 +219,8 @@ func (c *cast) playAlone() {
 	c.acquires("eve", nil, lock.Acquire{Name: alone})
 	c.waits("fay", lock.Acquire{Name: alone}, func() { c.releases("eve") })
 	c.verifies("fay")
-	c.releases("fay")
+	c.watches(alone, func() { c.releases("fay") })
+	c.polls()
 }
 
 func (c *cast) playTogether() {
@@ -202,6 +242,7 @@ func (c *cast) playTogether() {
 	c.acquires("third", nil, two)
 	c.releases("second")
 	c.releases("third")
+	c.polls()
 }
 
 // The calls and events of a History, to be spoilt.

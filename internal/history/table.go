@@ -78,6 +78,8 @@ func (c Call) asked() string {
 		return "release " + short(a.LeaseID)
 	case lock.Revoke:
 		return fmt.Sprintf("revoke token %d", a.Token)
+	case lock.Watch:
+		return fmt.Sprintf("watch from version %s, waiting %v", a.Seen, a.Wait)
 	case lock.Verify:
 		return fmt.Sprintf("verify token %d", a.Token)
 	case lock.FencedWrite:

@@ -23,6 +23,7 @@ type client struct {
 	former []lease
 	loose  []lease // leases and places that were left without a word
 	stats  Stats
+	biding bool // whether it tries the lock of a lull
 }
 
 // work does turns until the run is over, and then lets go of all.
@@ -76,6 +77,7 @@ const lastPatience = 3 * time.Second
 func ask[T any](c *client, s sending, do func(context.Context, lock.Service) (T, error)) (T, error) {
 	began := time.Now()
 	for n := 0; ; n++ {
+		c.bide()
 		s.via = (s.via + n%2) % len(c.ways)
 		got, gone, err := try(c, s, do)
 		patience := c.Patience

@@ -42,6 +42,11 @@ func (n *names) forTurn(number int) string {
 	return fmt.Sprintf("%s:%d.%d", n.prefix, number, generation)
 }
 
+// now returns the name that the lock of that number has at the moment.
+func (n *names) now(number int) string {
+	return fmt.Sprintf("%s:%d.%d", n.prefix, number, max(n.taken[number].Load()-1, 0)/n.turns)
+}
+
 // keysOfLock is how many resources a lock guards; of a semaphore, each of its slots.
 const keysOfLock = 2
 

@@ -2,6 +2,7 @@ package load
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -23,6 +24,8 @@ const (
 type Replica struct {
 	Via   string // what to call it
 	Locks lock.Service
+	// Stream opens a stream of events; nil where there are none. See StreamOf.
+	Stream func(context.Context, lock.EventQuery) (Stream, error)
 }
 
 // Options of a run. It needs services and a prefix; the zero value is good for the
@@ -57,6 +60,14 @@ type Options struct {
 	// Answer is how long a call may take, besides its wait, before its answer is given
 	// up; zero: 5 s.
 	Answer time.Duration
+	// Subscribers adds subscribers to the clients: a stream and a poller for each service,
+	// and blocking reads.
+	Subscribers bool
+	// LullEvery is the time from one lull to the next: for 400 ms all clients do nothing
+	// but try to acquire a lock that is held. Zero: there are none.
+	LullEvery time.Duration
+	// Lulled, if not nil, is called when a lull begins.
+	Lulled func()
 }
 
 // LongestTTL is the greatest TTL of Options.
@@ -78,8 +89,10 @@ func (o Options) resolve() (Options, error) {
 		return o, errors.New("load: there must be at least one client, one lock and one turn, and no less than no operations")
 	case o.TTL < lock.ShortestTTL || o.TTL > LongestTTL:
 		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.ShortestTTL, LongestTTL)
-	case min(o.For, o.Patience, o.Answer) < 0:
+	case min(o.For, o.Patience, o.Answer, o.LullEvery) < 0:
 		return o, errors.New("load: no time can be below zero")
+	case o.LullEvery > 0 && o.LullEvery < 2*lullLasts:
+		return o, fmt.Errorf("load: a lull every %v leaves no time for anything else; give %v or more", o.LullEvery, 2*lullLasts)
 	}
 	return o, nil
 }

@@ -16,6 +16,7 @@ import (
 type run struct {
 	Options
 	names *names
+	began time.Time
 	base  context.Context // of the calls: it does not end with the run
 	over  context.Context // ends when no more turn is to begin
 	end   context.CancelCauseFunc
@@ -27,7 +28,8 @@ var errEnough = errors.New("there were enough calls")
 
 // Run has clients use the services until the operations are made, the time is up or
 // ctx ends, whichever comes first, and records what they ask and are answered. Then they
-// release what they hold; it returns when the last call is answered or given up. That
+// release what they hold; it returns when the last call is answered or given up, and the
+// subscribers have been told of all that, or have been stopped 15 seconds later. That
 // ctx has ended is no error. An answer that nothing in the load asks for is one, and
 // ends the run.
 func Run(ctx context.Context, rec *history.Recorder, o Options) (Stats, error) {
@@ -39,21 +41,26 @@ func Run(ctx context.Context, rec *history.Recorder, o Options) (Stats, error) {
 	r.over, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)
 	r.left.Store(int64(o.Operations))
+	a := r.subscribe(rec)
+	r.began = time.Now()
 	if o.For > 0 {
 		defer time.AfterFunc(o.For, func() { r.end(errEnough) }).Stop()
 	}
-	began, clients := time.Now(), make([]*client, o.Clients)
+	clients := make([]*client, o.Clients)
 	var wg sync.WaitGroup
+	wg.Go(r.announceLulls)
 	for i := range clients {
 		clients[i] = r.client(i, rec)
 		wg.Go(clients[i].work)
 	}
 	wg.Wait()
-	stats := Stats{}
+	stats := Stats{Took: time.Since(r.began)}
+	a.finish()
 	for _, c := range clients {
 		stats.add(c.stats)
 	}
-	stats.Took = time.Since(began)
+	stats.add(a.calls)
+	stats.Subscribers = a.stats
 	if unasked := (*unaskedError)(nil); errors.As(context.Cause(r.over), &unasked) {
 		return stats, unasked
 	}

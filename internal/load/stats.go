@@ -25,6 +25,8 @@ type Stats struct {
 	// one before.
 	Again int
 	Took  time.Duration
+	// Subscribers says what subscribers were told.
+	Subscribers SubscriberStats
 }
 
 // Total is how many calls there were.

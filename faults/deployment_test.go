@@ -12,7 +12,8 @@ import (
 type deployment struct {
 	database *database
 	replicas []*replica
-	meter    *meter // of what clients are answered
+	meter    *meter         // of what clients are answered
+	lulls    chan time.Time // each value begins a lull of the load
 }
 
 // ways are how the replicas differ: in their wall clocks, in how many batches run side
@@ -34,7 +35,7 @@ func deploy(t *testing.T, b builds) *deployment {
 		t.Fatal(err)
 	}
 	atTheEnd(t, db.host.Close)
-	d := &deployment{database: db, meter: &meter{}}
+	d := &deployment{database: db, meter: &meter{}, lulls: make(chan time.Time)}
 	for i, way := range ways {
 		r := &replica{number: i + 1, program: b.usual, skew: way.skew, flags: way.flags, said: &journal{}}
 		if r.skew != 0 {

@@ -19,6 +19,7 @@ func ofTheDatabase() []nemesis {
 		{"somebody idles in a transaction", 1, server, 100, span{time.Second, 2500 * time.Millisecond}, idle},
 		{"somebody locks a table", 1, server, 100, span{200 * time.Millisecond, time.Second}, lockTable},
 		{"somebody takes all connections", 1, server, 100, forASecond, storm},
+		{"commits wait for a standby", 2, server, 100, forASecond, awaitStandby},
 	}
 }
 
@@ -78,6 +79,16 @@ func open(ctx context.Context, d *deployment, begin, statement string, args ...a
 func impatient(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && (said.Code == "57014" || said.Code == "40001")
+}
+
+// awaitStandby lets no commit return before a standby has it, where there is none. What
+// was committed meanwhile can be seen only when that is over.
+func awaitStandby(ctx context.Context, d *deployment, _ fault) (cure, error) {
+	set := func(ctx context.Context, statement string) error {
+		return errors.Join(d.database.once(ctx, "postgres", statement), d.database.once(ctx, "postgres", "select pg_reload_conf()"))
+	}
+	reset := func(ctx context.Context) error { return set(ctx, "alter system reset synchronous_standby_names") }
+	return reset, set(ctx, "alter system set synchronous_standby_names = 'absent'")
 }
 
 // storm has somebody take all connections that there are, and those of Paddock too.

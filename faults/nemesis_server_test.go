@@ -5,17 +5,39 @@ import (
 	"time"
 )
 
+// The ways in which PostgreSQL crashes.
+const (
+	serverKilled  = "PostgreSQL is killed"
+	serverStopped = "PostgreSQL is stopped at once"
+	backendKilled = "a backend is killed"
+)
+
+// awaitsLull reports whether the fault waits for a lull of the load: two of three crashes
+// of PostgreSQL do.
+func (f fault) awaitsLull() bool {
+	return (f.name == serverKilled || f.name == serverStopped || f.name == backendKilled) && f.seed%3 != 0
+}
+
 func ofTheServer() []nemesis {
 	return []nemesis{
-		{"PostgreSQL is killed", 2, server, 100, span{0, time.Second}, killServer},
+		{serverKilled, 2, server, 100, span{0, time.Second}, killServer},
+		{serverStopped, 2, server, 100, span{0, time.Second}, stopServerAtOnce},
 		{"PostgreSQL is restarted", 1, server, 100, span{0, time.Second}, restartServer},
 		{"PostgreSQL hangs", 2, server, 100, forASecond, hangServer},
-		{"a backend is killed", 2, server, 100, span{}, killBackend},
+		{backendKilled, 2, server, 100, span{}, killBackend},
 	}
 }
 
 func killServer(_ context.Context, d *deployment, _ fault) (cure, error) {
 	return d.database.start, d.database.host.Kill()
+}
+
+// stopServerAtOnce has PostgreSQL end without a checkpoint, so that it recovers when it
+// starts.
+func stopServerAtOnce(ctx context.Context, d *deployment, _ fault) (cure, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return d.database.start, d.database.host.StopAtOnce(ctx)
 }
 
 func restartServer(ctx context.Context, d *deployment, _ fault) (cure, error) {

@@ -37,18 +37,19 @@ func (p *play) prefix() string { return fmt.Sprint("faults:", p.seed) }
 // underLoad has clients use the service while it suffers that many faults, or more
 // until there were as many calls as go with them.
 func (p *play) underLoad(ctx context.Context, faults int) error {
-	o := load.Options{Prefix: p.prefix(), Seed: p.seed}
+	o := load.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
 	for _, r := range p.replicas {
 		c, err := r.client()
 		if err != nil {
 			return err
 		}
-		o.Services = append(o.Services, load.Replica{Via: r.String(), Locks: metered{c, p.meter}})
+		o.Services = append(o.Services, load.Replica{Via: r.String(), Locks: metered{c, p.meter}, Stream: load.StreamOf(c.Stream)})
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	loading, finish := context.WithCancel(ctx)
 	both.Go(func() error {
-		_, err := load.Run(loading, p.recorder, o)
+		stats, err := load.Run(loading, p.recorder, o)
+		p.summary.subscribers = stats.Subscribers
 		return err
 	})
 	both.Go(func() error {
@@ -73,7 +74,6 @@ func (p *play) perform(ctx context.Context, faults int) error {
 		}
 		p.tell("%6.1f s, %4d/s: %v", time.Since(p.began).Seconds(), rate, s)
 		for _, f := range s {
-			p.recorder.Mark(f.String())
 			p.summary.injected[f.name]++
 			injected++
 		}
@@ -83,6 +83,17 @@ func (p *play) perform(ctx context.Context, faults int) error {
 		last = s.String()
 	}
 	return fmt.Errorf("only %d calls were answered under %d faults", p.meter.answered.Load(), injected)
+}
+
+// awaitLull has the clients do nothing but try a held lock, and returns when they have
+// for a moment: long enough for what was committed before to be of no help.
+func (d *deployment) awaitLull(ctx context.Context) {
+	const into = 200 * time.Millisecond
+	select {
+	case d.lulls <- time.Now():
+		passes(ctx, into)
+	case <-ctx.Done():
+	}
 }
 
 // recovers waits until the deployment is under load again, and returns how many calls are
@@ -101,6 +112,10 @@ func (p *play) recovers(ctx context.Context, after string) (int64, error) {
 
 // strike injects the fault, and undoes it when its time is over, or ctx's.
 func (p *play) strike(ctx context.Context, f fault) error {
+	if f.awaitsLull() {
+		p.awaitLull(ctx)
+	}
+	defer p.recorder.Mark(f.String())()
 	undo, err := f.inject(ctx, p.deployment, f)
 	over := time.NewTimer(f.hold)
 	defer over.Stop()

@@ -10,21 +10,23 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/history"
+	"github.com/paddock-lock/paddock/internal/load"
 )
 
 // A summary is what is told of a round.
 type summary struct {
-	seed       uint64
-	injected   map[string]int // faults by name
-	operations int
-	unknown    int
-	violations int
-	lost       int   // commits of which the answer was
-	rates      []int // of the calls in the second before each fault, the least first
-	took       time.Duration
-	longest    time.Duration // until the deployment was under load again
-	after      string        // what that was
-	settled    time.Duration
+	seed        uint64
+	injected    map[string]int // faults by name
+	operations  int
+	unknown     int
+	violations  int
+	subscribers load.SubscriberStats
+	lost        int   // commits of which the answer was
+	rates       []int // of the calls in the second before each fault, the least first
+	took        time.Duration
+	longest     time.Duration // until the deployment was under load again
+	after       string        // what that was
+	settled     time.Duration
 }
 
 // note takes over what the history and its checks say.
@@ -73,6 +75,7 @@ func (s summary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, %.0f s: %d operations checked, %d faults of %d kinds injected, %d unknown outcomes met, %d violations\n",
 		s.seed, s.took.Seconds(), s.operations, s.faults(), len(s.injected), s.unknown, s.violations)
+	fmt.Fprintf(&b, "%v\n", s.subscribers)
 	fmt.Fprintf(&b, "%d commits lost their answer on the way from PostgreSQL\n", s.lost)
 	if n := s.faults(); n > 0 {
 		fmt.Fprintf(&b, "calls answered in the second before a fault: %d at the least, %d in the middle; before %d of %d faults fewer than %d\n",

@@ -97,7 +97,7 @@ func (c *verifyCommand) replicas() ([]load.Replica, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, load.Replica{Via: url, Locks: locks})
+		all = append(all, load.Replica{Via: url, Locks: locks, Stream: load.StreamOf(locks.Stream)})
 	}
 	if len(all) == 0 {
 		return nil, usagef("--url is empty; give the base URL of the service")

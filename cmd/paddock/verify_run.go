@@ -20,6 +20,9 @@ const callsPerRound = 100_000
 // collectWithin is how long the service may take to tell what has happened.
 const collectWithin = time.Minute
 
+// lullEvery is the time from one lull of the load to the next.
+const lullEvery = 2 * time.Second
+
 // A verification is one run of the command.
 type verification struct {
 	*program
@@ -67,14 +70,19 @@ func (v *verification) conclude(calls, rounds int) error {
 // prints a verdict on them. It returns how many there were.
 func (v *verification) round(ctx context.Context, number, operations int) (int, error) {
 	prefix, rec := fmt.Sprintf("%s:%d", v.name, number), history.NewRecorder()
+	lulls := time.NewTicker(lullEvery)
+	defer lulls.Stop()
 	stats, unasked := load.Run(ctx, rec, load.Options{
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
-		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace,
+		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: lulls.C,
 	})
 	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them were sent again.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Again); err != nil {
 		return 0, err
 	}
 	if err := stats.WriteText(v.stdout); err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Fprintf(v.stdout, "%v.\n", stats.Subscribers); err != nil {
 		return 0, err
 	}
 	h := rec.History()

@@ -22,26 +22,19 @@ type lull struct {
 
 // lullAt returns the lull at that instant, false if there is none.
 func (r *run) lullAt(now time.Time) (lull, bool) {
-	if r.LullEvery <= 0 {
+	l := r.lull.Load()
+	if l == nil || !now.Before(l.ends) {
 		return lull{}, false
 	}
-	n := int(now.Sub(r.began) / r.LullEvery)
-	ends := r.began.Add(time.Duration(n+1) * r.LullEvery)
-	return lull{n, ends}, !now.Before(ends.Add(-lullLasts))
+	return *l, true
 }
 
-// announceLulls calls Lulled when a lull has begun, until the run is over.
-func (r *run) announceLulls() {
-	if r.LullEvery <= 0 || r.Lulled == nil {
-		return
-	}
-	next := time.NewTimer(r.LullEvery - lullLasts)
-	defer next.Stop()
-	for {
+// beginLulls begins a lull whenever Lulls has a value, until the run is over.
+func (r *run) beginLulls() {
+	for n := 1; ; n++ {
 		select {
-		case <-next.C:
-			next.Reset(r.LullEvery)
-			r.Lulled()
+		case <-r.Lulls:
+			r.lull.Store(&lull{n, time.Now().Add(lullLasts)})
 		case <-r.over.Done():
 			return
 		}

@@ -63,11 +63,9 @@ type Options struct {
 	// Subscribers adds subscribers to the clients: a stream and a poller for each service,
 	// and blocking reads.
 	Subscribers bool
-	// LullEvery is the time from one lull to the next: for 400 ms all clients do nothing
-	// but try to acquire a lock that is held. Zero: there are none.
-	LullEvery time.Duration
-	// Lulled, if not nil, is called when a lull begins.
-	Lulled func()
+	// Lulls, if not nil, begins a lull with each value that it has: for 400 ms all clients
+	// do nothing but try to acquire a lock that is held.
+	Lulls <-chan time.Time
 }
 
 // LongestTTL is the greatest TTL of Options.
@@ -89,10 +87,8 @@ func (o Options) resolve() (Options, error) {
 		return o, errors.New("load: there must be at least one client, one lock and one turn, and no less than no operations")
 	case o.TTL < lock.ShortestTTL || o.TTL > LongestTTL:
 		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.ShortestTTL, LongestTTL)
-	case min(o.For, o.Patience, o.Answer, o.LullEvery) < 0:
+	case min(o.For, o.Patience, o.Answer) < 0:
 		return o, errors.New("load: no time can be below zero")
-	case o.LullEvery > 0 && o.LullEvery < 2*lullLasts:
-		return o, fmt.Errorf("load: a lull every %v leaves no time for anything else; give %v or more", o.LullEvery, 2*lullLasts)
 	}
 	return o, nil
 }

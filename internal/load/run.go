@@ -16,9 +16,9 @@ import (
 type run struct {
 	Options
 	names *names
-	began time.Time
-	base  context.Context // of the calls: it does not end with the run
-	over  context.Context // ends when no more turn is to begin
+	lull  atomic.Pointer[lull] // the newest; nil before the first
+	base  context.Context      // of the calls: it does not end with the run
+	over  context.Context      // ends when no more turn is to begin
 	end   context.CancelCauseFunc
 	left  atomic.Int64 // how many calls are still to be made
 }
@@ -42,19 +42,19 @@ func Run(ctx context.Context, rec *history.Recorder, o Options) (Stats, error) {
 	defer r.end(nil)
 	r.left.Store(int64(o.Operations))
 	a := r.subscribe(rec)
-	r.began = time.Now()
+	began := time.Now()
 	if o.For > 0 {
 		defer time.AfterFunc(o.For, func() { r.end(errEnough) }).Stop()
 	}
 	clients := make([]*client, o.Clients)
 	var wg sync.WaitGroup
-	wg.Go(r.announceLulls)
+	wg.Go(r.beginLulls)
 	for i := range clients {
 		clients[i] = r.client(i, rec)
 		wg.Go(clients[i].work)
 	}
 	wg.Wait()
-	stats := Stats{Took: time.Since(r.began)}
+	stats := Stats{Took: time.Since(began)}
 	a.finish()
 	for _, c := range clients {
 		stats.add(c.stats)

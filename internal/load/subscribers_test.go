@@ -48,9 +48,11 @@ func examined(t *testing.T, services func(*memlock.Memory) []load.Replica) (load
 	var h history.History
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), history.NewRecorder()
+		lulls := time.NewTicker(2 * time.Second)
+		defer lulls.Stop()
 		var err error
 		stats, err = load.Run(t.Context(), rec, load.Options{
-			Services: services(m), Prefix: "verify", Operations: 10_000, For: 20 * time.Second, Seed: 3, Subscribers: true, LullEvery: 2 * time.Second,
+			Services: services(m), Prefix: "verify", Operations: 10_000, For: 20 * time.Second, Seed: 3, Subscribers: true, Lulls: lulls.C,
 		})
 		if err != nil {
 			t.Fatal(err)

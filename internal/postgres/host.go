@@ -148,6 +148,11 @@ func (h *Host) signalAll(signal syscall.Signal) error {
 // that there is. When ctx ends first the server is killed and the error says so.
 func (h *Host) Shutdown(ctx context.Context) error { return h.end(ctx, syscall.SIGINT) }
 
+// StopAtOnce ends the server without a checkpoint: PostgreSQL's immediate shutdown, after
+// which it recovers as after a crash. When ctx ends first the server is killed and the
+// error says so.
+func (h *Host) StopAtOnce(ctx context.Context) error { return h.end(ctx, syscall.SIGQUIT) }
+
 // Close ends the server and removes the directory. It does not care for the data.
 func (h *Host) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -56,6 +56,29 @@ func TestVerifyBearsTheDeathOfAReplica(t *testing.T) {
 	}
 }
 
+// TestVerifyBearsCrashesOfPostgreSQL kills PostgreSQL while verify runs: the last crash
+// comes in a lull of the load, when nothing is flushed.
+func TestVerifyBearsCrashesOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, url := pgtest.Server(t)
+	s := begin(t, url)
+	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s", "--ttl=500ms")
+	p.stdout.await(t, "(All names begin with)")
+	for range 5 {
+		time.Sleep(lullEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, said := p.exit(t), p.stdout.String()
+	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "streams were told") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+}
+
 func TestVerifyInterruptedChecksWhatThereWas(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))

@@ -105,7 +105,7 @@ func (r *run) subscribe(rec *history.Recorder) *audience {
 	return a
 }
 
-// endOf returns the name of the lock whose release tells subscribers that there is no more.
+// endOf returns the name of the lock whose grant tells subscribers that there is no more.
 func (r *run) endOf() string { return r.Prefix + ":end" }
 
 // finish marks the end of the run with a lock of its own, lets the subscribers read up
@@ -180,7 +180,7 @@ func (r *reader) tell(page lock.Page[lock.Event]) (end bool) {
 		r.seen.Gaps++
 	}
 	for _, e := range page.Items {
-		end = end || e.Kind == lock.Released && e.Name == r.endOf()
+		end = end || e.Kind == lock.Granted && e.Name == r.endOf()
 	}
 	r.begin.Do(r.ready.Done)
 	return end

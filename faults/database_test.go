@@ -71,7 +71,9 @@ func (db *database) start(ctx context.Context) error {
 	args := []string{"-c", "listen_addresses=", "-c", "port=5432",
 		"-c", "unix_socket_directories=" + `"` + db.host.SocketDir() + `"`,
 		"-c", "hba_file=" + db.host.Path("hba.conf"),
-		"-c", fmt.Sprint("max_connections=", maxConnections)}
+		"-c", fmt.Sprint("max_connections=", maxConnections),
+		// The log is written when a commit waits for that, and else hardly ever.
+		"-c", "wal_writer_delay=10s", "-c", "wal_writer_flush_after=1GB"}
 	for _, setting := range db.settings {
 		args = append(args, "-c", setting)
 	}

@@ -26,9 +26,11 @@ type Check struct {
 	Examined   int // how many cases there were
 	Violations []Violation
 	Skipped    string // why there was nothing to examine, if it could not be
+	// Missed is how many events subscribers were never told, each event once for each of
+	// them; those that a gap accounts for are not counted.
+	Missed int
 
 	puzzles []puzzle // of the violations that have one
-	missed  int      // events that a subscriber was never told, of those that it had passed
 }
 
 // A Violation is a case in which a History breaks a rule.

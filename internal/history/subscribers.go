@@ -251,7 +251,7 @@ func (h *hearing) misses(d Delivery) {
 	if len(missing) == 0 {
 		return
 	}
-	h.check.missed += len(missing)
+	h.check.Missed += len(missing)
 	h.violated(missing[0], fmt.Sprintf("was at %d and is told at %s to go on from %d: it was never told of event %d, and of %d more between these, and of no gap",
 		h.cursor, after(d.At), d.Next, missing[0].ID, len(missing)-1))
 }

@@ -60,7 +60,7 @@ func (s *site) serve(n int, databaseURL string, args ...string) {
 		locks, err := client.New(client.Options{BaseURL: "http://" + address})
 		s.must(err)
 		s.replicas = append(s.replicas, c)
-		s.services = append(s.services, load.Replica{Via: address, Locks: beating{locks, s.pulse}})
+		s.services = append(s.services, load.Replica{Via: address, Locks: beating{locks, s.pulse}, Stream: load.StreamOf(locks.Stream)})
 	}
 }
 

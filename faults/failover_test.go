@@ -99,7 +99,7 @@ func (s *site) underLoad(prefix string) *siege {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	u := &siege{site: s, prefix: prefix, rec: history.NewRecorder(), stop: cancel}
 	u.all.Go(func() {
-		u.stats, u.err = load.Run(ctx, u.rec, load.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5})
+		u.stats, u.err = load.Run(ctx, u.rec, load.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5, Subscribers: true})
 	})
 	s.t.Cleanup(func() { cancel(); u.all.Wait() })
 	return u
@@ -110,9 +110,10 @@ func (s *site) underLoad(prefix string) *siege {
 func (u *siege) blow(what string, do func(context.Context) error) time.Duration {
 	u.t.Helper()
 	u.beats(grantsBetween)
-	u.rec.MarkEpoch(what)
+	over := u.rec.MarkEpoch(what)
 	u.pulse.anew()
 	u.must(do(u.t.Context()))
+	over()
 	u.beats(grantsBetween / 2)
 	return u.pulse.stopped()
 }
@@ -124,7 +125,7 @@ func (u *siege) holds() {
 	var text bytes.Buffer
 	u.must(u.stats.WriteText(&text))
 	u.must(report.WriteText(&text))
-	u.t.Log(text.String())
+	u.t.Logf("%s\n%v", text.String(), u.stats.Subscribers)
 	if !report.OK() {
 		u.t.Error("the history is not a right one")
 	}
@@ -162,7 +163,7 @@ func lossIsFound(t *testing.T, program string) {
 	for _, c := range report.Checks {
 		found += len(c.Violations)
 	}
-	t.Logf("%d violations were found", found)
+	t.Logf("%d violations were found; %v: %s", found, u.stats.Subscribers, findings(report))
 	if report.OK() {
 		t.Error("nobody noticed that grants were lost")
 	}

@@ -21,6 +21,7 @@ type provocation struct {
 	*trial
 	rec    *history.Recorder
 	prefix string
+	lulls  chan time.Time // each value begins a lull of the load
 }
 
 // all returns what is done at once, each until its context ends.
@@ -69,12 +70,18 @@ func (p *provocation) stare(ctx context.Context) error {
 	return nil
 }
 
-// crash kills PostgreSQL once and brings it back.
+// crash kills PostgreSQL once, in a lull of the load, and brings it back.
 func (p *provocation) crash(ctx context.Context) error {
 	if !passes(ctx, 500*time.Millisecond+rand.N(500*time.Millisecond)) {
 		return nil
 	}
-	p.rec.Mark("kill -9 of PostgreSQL")
+	select {
+	case p.lulls <- time.Now():
+		passes(ctx, intoLull/2+rand.N(intoLull/2))
+	case <-ctx.Done():
+		return nil
+	}
+	defer p.rec.Mark("kill -9 of PostgreSQL")()
 	return errors.Join(p.server.Kill(), p.server.Restart(context.WithoutCancel(ctx)))
 }
 

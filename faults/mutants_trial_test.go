@@ -99,7 +99,7 @@ func (a *arena) trial(t *testing.T, program string, how manner) *trial {
 		x.must(err)
 		locks, err := client.New(client.Options{BaseURL: "http://" + address})
 		x.must(err)
-		x.services = append(x.services, load.Replica{Via: address, Locks: locks})
+		x.services = append(x.services, load.Replica{Via: address, Locks: locks, Stream: load.StreamOf(locks.Stream)})
 	}
 	return x
 }
@@ -130,8 +130,9 @@ func (a *arena) database(t *testing.T) string {
 // in which nothing is granted, and some load after it.
 const restoredRound = 7 * time.Second
 
-// callsPerTrial is how many calls there are in a round, about.
-const callsPerTrial = 1000
+// callsPerTrial is how many calls there are in a round, about; callsPerCrash is the same
+// where PostgreSQL crashes: most of them only try a lock in the lull before that.
+const callsPerTrial, callsPerCrash = 1000, 2500
 
 // round has clients use the service while it is provoked, and checks what they were
 // told.
@@ -141,7 +142,7 @@ func (x *trial) round(number int) history.Report {
 		x.must(x.restorable.snapshot(x.Context()))
 	}
 	prefix, rec := fmt.Sprintf("trial:%d", number), history.NewRecorder()
-	p := provocation{trial: x, rec: rec, prefix: prefix}
+	p := provocation{trial: x, rec: rec, prefix: prefix, lulls: make(chan time.Time)}
 	ctx, cancel := context.WithCancel(x.Context())
 	defer cancel()
 	all, during := errgroup.WithContext(ctx)
@@ -150,7 +151,9 @@ func (x *trial) round(number int) history.Report {
 	}
 	all.Go(func() error {
 		defer cancel()
-		stats, err := load.Run(during, rec, x.options(prefix, uint64(number)))
+		o := x.options(prefix, uint64(number))
+		o.Lulls = p.lulls
+		stats, err := load.Run(during, rec, o)
 		x.calls += stats.Total()
 		if err != nil {
 			x.Log(err)
@@ -174,9 +177,11 @@ func (x *trial) round(number int) history.Report {
 func (x *trial) options(prefix string, seed uint64) load.Options {
 	o := load.Options{
 		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: patience,
-		TTL: 200 * time.Millisecond, Seed: seed,
+		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
 	}
 	switch x.how {
+	case crashed:
+		o.Operations = callsPerCrash
 	case orderly:
 		o.Services, o.Orderly = x.services[:1], true
 	case restored:

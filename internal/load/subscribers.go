@@ -20,9 +20,13 @@ const (
 	readyWithin = 5 * time.Second
 	// catchUpWithin is how long subscribers may read on when the clients are done.
 	catchUpWithin = 15 * time.Second
-	// streamLasts is the mean time after which a subscriber closes its stream and opens
-	// another one, unless it breaks before.
-	streamLasts = 3 * time.Second
+	// streamShort and streamLong are the mean times, each for one stream of two, after which
+	// a subscriber closes its stream and opens another one, unless it breaks before.
+	streamShort, streamLong = 500 * time.Millisecond, 6 * time.Second
+	// streamLongest bounds both.
+	streamLongest = time.Minute
+	// shortPage bounds the pages of which a poller asks for few events.
+	shortPage = 20
 	// pollWait is the longest wait for a page of events.
 	pollWait = time.Second
 	// shortestWatch and longestWatch bound the wait of a blocking read. It is long, so that
@@ -209,7 +213,7 @@ func (r *reader) connect() (end bool, err error) {
 	if s.Stream == nil {
 		return false, errors.New("load: no stream")
 	}
-	ctx, hangUp := context.WithTimeout(r.ctx, min(time.Duration(r.dice.ExpFloat64()*float64(streamLasts)), 10*streamLasts)+50*time.Millisecond)
+	ctx, hangUp := context.WithTimeout(r.ctx, r.streamFor())
 	defer hangUp()
 	r.Ask(s.Via, r.cursor)
 	st, err := s.Stream(ctx, lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor})
@@ -229,13 +233,22 @@ func (r *reader) connect() (end bool, err error) {
 	return end, nil
 }
 
+// streamFor returns for how long to read a stream.
+func (r *reader) streamFor() time.Duration {
+	mean := streamShort
+	if r.dice.one(2) {
+		mean = streamLong
+	}
+	return min(time.Duration(r.dice.ExpFloat64()*float64(mean)), streamLongest)
+}
+
 // poll reads pages of events until it is told of the end. It keeps its cursor over
 // errors, and moves to another replica now and then.
 func (r *reader) poll() {
 	for r.ctx.Err() == nil {
 		q := lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor, Limit: lock.MaxLimit}
 		if r.dice.one(4) {
-			q.Limit = 1 + r.dice.IntN(lock.MaxLimit)
+			q.Limit = 1 + r.dice.IntN(shortPage)
 		}
 		if r.dice.one(2) && r.cursor != lock.CursorNow {
 			q.Wait = r.dice.between(0, pollWait)

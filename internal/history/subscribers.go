@@ -75,7 +75,8 @@ func (n *index) hear(t *tale) {
 	}
 	for _, c := range t.calls {
 		if seen, ok := c.Got.(lock.Lock); ok {
-			if i, found := t.event(seen.Revision); found {
+			i, found := t.event(seen.Revision)
+			if found && t.events[i].At.Equal(seen.ChangedAt) { // else a new epoch has lost what was seen
 				n.prove(t.events[i].ID, c.Answered)
 			}
 		}
@@ -220,8 +221,9 @@ func (h *hearing) mayBeLost(at time.Duration) bool {
 	return h.newEpochBetween(at-epochSpan, forever)
 }
 
+// newEpochBetween reports whether a new epoch had begun, at the latest, between the two.
 func (h *hearing) newEpochBetween(from, to time.Duration) bool {
-	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Epoch && from <= f.At && f.At <= to })
+	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Epoch && from <= f.Over && f.Over <= to })
 }
 
 // misses checks that no event of the table that the delivery has passed is missing in

@@ -25,7 +25,7 @@ type Bounds struct {
 	MaxTTL     time.Duration // zero: LongestTTL
 	DefaultTTL time.Duration // zero: UsualTTL, or the nearest that is allowed
 	MaxGrace   time.Duration // zero: LongestGrace; negative: none allowed
-	MaxWaiters int           // for one lock; zero: UsualMaxWaiters
+	MaxWaiters int           // for one lock; zero: UsualMaxWaiters, which says what counts
 }
 
 // Resolve returns b with its zero fields filled in, or an error that says which

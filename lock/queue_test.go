@@ -195,3 +195,29 @@ func TestAsManyWaitAsMay(t *testing.T) {
 	w.must(few(w, 4))
 	w.looks("2 | 3 4")
 }
+
+func TestPlacesOfADeadReplicaCountForKeepPlaceOnly(t *testing.T) {
+	t.Parallel()
+	few := func(w *world, n byte) lock.Acquire {
+		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, func(a *lock.Acquire) { a.Wait = lock.LongestWait })))
+	}
+	w := newWorld(t)
+	w.must(acquire(1, func(a *lock.Acquire) { a.TTL = time.Hour }))
+	w.on(2).must(few(w, 2))
+	w.must(few(w, 3))
+	w.dies(2)
+	w.on(1).pass(lock.AliveFor + lock.KeepPlace - 1)
+	w.refused(few(w, 4), lock.ErrTooManyWaiters)
+	w.pass(1)
+	w.must(few(w, 4))
+	w.must(few(w, 5))
+	w.looks("1 | (2) (3) 4 5")
+	if e := w.refused(few(w, 6), lock.ErrTooManyWaiters); e.Ahead != 2 {
+		t.Errorf("refused with %+v", e)
+	}
+	w.must(few(w, 2)) // the place is kept: its client finds it at another replica
+	w.looks("1 | 2 (3) 4 5")
+	w.refused(few(w, 6), lock.ErrTooManyWaiters)
+	w.must(release(1))
+	w.looks("2 | (3) 4 5")
+}

@@ -15,7 +15,7 @@ func (t *turn) join(a Acquire) Decision {
 		return t.decided(&Error{Code: ErrTooManyWaiters, RetryAfter: t.held().RetryAfter,
 			Detail: "As many calls wait for locks as may, and this lock cannot be had at once. Try again later."})
 	}
-	if n := len(t.state.Queue); n >= a.maxWaiters {
+	if n, full := t.full(a.maxWaiters); full {
 		e := t.held()
 		return t.decided(&Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead, Detail: fmt.Sprintf(
 			"%d wait for this lock, and no more may. Try again later.", n)})

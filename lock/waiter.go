@@ -21,7 +21,7 @@ const (
 	// MaxTogether is how many leases a lock has at most.
 	MaxTogether = 1000
 	// UsualMaxWaiters is how many may wait for one lock at most, unless the Bounds
-	// say otherwise.
+	// say otherwise. A place at which no call waits counts for KeepPlace only.
 	UsualMaxWaiters = 1000
 )
 
@@ -84,6 +84,21 @@ func (w Waiter) detach(now time.Time) Waiter {
 	w.KeptUntil = now.Add(KeepPlace)
 	w.Offered = false
 	return w
+}
+
+// full returns how many places count as waiters, and reports whether those are most or more. A place
+// counts while its call waits, and for KeepPlace after that: the place of a replica that
+// has died is kept for longer, but must not keep new waiters out.
+func (t *turn) full(most int) (n int, full bool) {
+	if len(t.state.Queue) < most {
+		return len(t.state.Queue), false
+	}
+	for _, w := range t.state.Queue {
+		if t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(KeepPlace)) {
+			n++
+		}
+	}
+	return n, n >= most
 }
 
 // due returns when time alone will have changed the lock, zero if never.

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // TestNobodyIsGrantedTheLockForAGhost: the replica that served the first in the
@@ -34,6 +35,42 @@ func TestNobodyIsGrantedTheLockForAGhost(t *testing.T) {
 		if e.Kind == lock.Granted && e.Holder == "ghost" {
 			t.Errorf("a ghost was granted the lock: %+v", e)
 		}
+	}
+}
+
+// TestPlacesOfADeadReplicaDoNotKeepNewWaitersOut: two places fill the queue of a lock. They
+// count while their replica is alive and for lock.KeepPlace after that, and stay in the
+// queue for longer.
+func TestPlacesOfADeadReplicaDoNotKeepNewWaitersOut(t *testing.T) {
+	t.Parallel()
+	for silent, full := range map[time.Duration]bool{
+		-lock.AliveFor: true, lock.KeepPlace / 2: true, lock.KeepPlace: false, 4 * lock.KeepPlace: false,
+	} {
+		t.Run(silent.String(), func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			s, outside := openWith(t, url, store.Options{Bounds: lock.Bounds{MaxWaiters: 2}}), connect(t, url)
+			mustAcquire(t, s, acquire("a"))
+			exec(t, outside, "insert into paddock.replicas values (99, now() - $1::interval, 2, false)", silent)
+			exec(t, outside, `insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms,
+					joined_at, attachment, replica, until, alive_until, kept_until)
+				select 'a', n, gen_random_uuid(), 1, 0, 'ghost', 60000, 0, 0,
+					now(), n, 99, now() + interval '45 s', now() - $1::interval, now() + interval '55 s'
+				from generate_series(1, 2) n`, silent)
+			exec(t, outside, "update paddock.locks set queued = 2, revision = 3 where name = 'a'")
+			next := waitingAs("a", "next")
+			next.Wait, next.Keep = lock.ShortestTTL, true
+			want := lock.ErrHeld
+			if full {
+				want = lock.ErrTooManyWaiters
+			}
+			if _, err := s.Acquire(t.Context(), next); !errors.Is(err, want) {
+				t.Errorf("a new waiter is told %v, want %s", err, want)
+			}
+			if q := queueOf(t, s, "a"); full != (len(q) == 2) {
+				t.Errorf("the queue is %+v", q)
+			}
+		})
 	}
 }
 

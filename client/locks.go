@@ -143,7 +143,9 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 		return lock.Lock{}, err
 	}
 	got, err := call[openapi.Lock]{
-		changes: true, body: openapi.RevokeRequest{FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason},
+		changes: true, body: openapi.RevokeRequest{
+			FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason, AtOnce: ifGiven(r.AtOnce),
+		},
 		limit: maxMany, success: []int{http.StatusOK}, answers: isLock(r.Name),
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
 			return c.api.RevokeLockWithBody(ctx, r.Name, contentJSON, body)

@@ -60,7 +60,7 @@ func holdingFrom(h openapi.Holding) lock.Holding {
 	return lock.Holding{
 		Slot: h.Slot, Mode: modeFrom(h.Mode), Holder: h.Holder, Token: lock.Token(h.FencingToken),
 		AcquiredAt: h.AcquiredAt, ExpiresAt: h.ExpiresAt, Remaining: fromMs(h.ExpiresInMs),
-		Grace: fromMs(h.GraceMs), Metadata: h.Metadata,
+		Grace: fromMs(h.GraceMs), Metadata: h.Metadata, Revoked: given(h.Revoked),
 	}
 }
 

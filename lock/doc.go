@@ -12,10 +12,14 @@
 //	          Acquire                      time
 //	free ──────────────────▶ held ──────────────────▶ grace
 //	 ▲                        │ ▲         Renew         │ │
-//	 │   Release, Revoke      │ └───────────────────────┘ │
+//	 │   Release              │ └───────────────────────┘ │
 //	 ├────────────────────────┘                           │
-//	 │   Release, Revoke, or the end of the grace         │
+//	 │   Release, or the end of the grace                 │
 //	 └────────────────────────────────────────────────────┘
+//
+// Revoke ends a lease, whether it is held or in its grace: its holder is refused from
+// then on. The lock stays in grace until the lease's grace, which begins at the
+// revocation at the latest, is over; at once if the revocation says so.
 //
 // # Modes
 //

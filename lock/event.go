@@ -10,6 +10,8 @@ const (
 	Granted Kind = iota + 1
 	Released
 	Expired
+	// Revoked: an operator has ended the lease. The same lease has a second event of this
+	// kind, without a Ref, if an operator then skips the rest of its grace.
 	Revoked
 	// Queued: a call has begun to wait; Place is where.
 	Queued
@@ -61,5 +63,5 @@ type Event struct {
 	Token    Token    // zero on Queued and Left
 	Place    int64    // in the queue: the one taken, left, granted from, or on Withdrawn had again; else zero
 	Reason   string   // of Revoked, Left and Withdrawn
-	Ref      LeaseRef // of the lease that ended, on Released, Expired and Revoked; on Left, of a place given up by Release
+	Ref      LeaseRef // of the lease that ended, on Released, Expired and the first Revoked; on Left, of a place given up by Release
 }

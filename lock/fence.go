@@ -67,7 +67,7 @@ func (w FencedWrite) Newest(s State, now time.Time) (Token, error) {
 		return s.Token, nil
 	}
 	for _, l := range s.Live(now) {
-		if l.Slot == w.Slot {
+		if l.Slot == w.Slot && !l.Revoked() {
 			return l.Token, nil
 		}
 	}

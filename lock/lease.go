@@ -104,6 +104,24 @@ func (l Lease) wanted() Lease {
 // tell of it: nobody knows of the lease yet.
 func (l Lease) Unclaimed() bool { return !l.ClaimBy.IsZero() }
 
+// revokedTTL is the TTL of a revoked lease in its grace. No other lease has it: the
+// least TTL is ShortestTTL.
+const revokedTTL = 0
+
+// Revoked reports whether an operator has revoked the lease. It has ended, and its
+// holder cannot renew or release it, but it blocks conflicting grants until OverAt.
+func (l Lease) Revoked() bool { return l.TTL == revokedTTL }
+
+// revokedAt returns l as a revoked lease. Its grace begins at now, or began earlier if
+// the lease had expired before.
+func (l Lease) revokedAt(now time.Time) Lease {
+	if now.Before(l.ExpiresAt) {
+		l.ExpiresAt = now
+	}
+	l.TTL = revokedTTL
+	return l
+}
+
 // OverAt returns the instant from which the lock may be somebody else's.
 func (l Lease) OverAt() time.Time {
 	if l.Unclaimed() {

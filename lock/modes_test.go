@@ -69,7 +69,7 @@ func TestSharedLeasesAreSeveral(t *testing.T) {
 		full := lock.State{Name: name, Token: 1}
 		for slot := 1; slot < lock.MaxTogether; slot++ {
 			reader := lock.LeaseID{1: byte(slot / 256), 2: byte(slot)}
-			full.Leases = append(full.Leases, lock.Lease{ID: reader, Mode: lock.Shared, Slot: slot, Token: 1, ExpiresAt: t0.Add(time.Hour)})
+			full.Leases = append(full.Leases, lock.Lease{ID: reader, Mode: lock.Shared, Slot: slot, Token: 1, TTL: time.Hour, ExpiresAt: t0.Add(time.Hour)})
 		}
 		d := acquire(1, shared).Apply(lock.View{Now: t0, Locks: []lock.State{full}})
 		if d.Err != nil || d.Grant.Slot != lock.MaxTogether || d.Grant.Token != 1 {

@@ -1,8 +1,11 @@
 package lock_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +24,7 @@ type model struct {
 	used     byte                 // the lease_ids up to this one
 	waited   []lock.Acquire       // the calls that ever waited
 	latest   time.Time            // that anybody looked
+	graces   map[hold]grace       // of revoked leases, unless they were skipped
 	versions map[string]lock.Lock // what each stood for
 }
 
@@ -38,7 +42,7 @@ func TestInvariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
-				m := &model{world: newWorld(rt), modes: modes, versions: map[string]lock.Lock{}}
+				m := &model{world: newWorld(rt), modes: modes, versions: map[string]lock.Lock{}, graces: map[hold]grace{}}
 				for range 2 {
 					rt.Repeat(map[string]func(*rapid.T){
 						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
@@ -72,10 +76,35 @@ func (m *model) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision {
 		cmd = m.call(a)
 	}
 	d := m.world.do(cmd)
-	if err := m.settled(d); err != nil {
+	if err := cmp.Or(m.settled(d), m.waitsOut(d)); err != nil {
 		t.Fatalf("after %T%+v: %v", cmd, cmd, err)
 	}
 	return d
+}
+
+// A grace is that of a revoked lease: until when it blocks leases of other modes, and
+// those of its own unless they are shared.
+type grace struct {
+	mode  lock.Mode
+	until time.Time
+}
+
+// waitsOut checks that d grants nothing that conflicts with the grace of a revoked lease.
+// A grace that was over once stays over, although the clock is set back.
+func (m *model) waitsOut(d lock.Decision) error {
+	maps.DeleteFunc(m.graces, func(_ hold, g grace) bool { return !d.Now.Before(g.until) })
+	for _, e := range d.Events {
+		if e.Kind != lock.Granted {
+			continue
+		}
+		for where, g := range m.graces {
+			conflicts := g.mode != e.Mode || g.mode == lock.Exclusive || where.slot == e.Slot
+			if conflicts {
+				return fmt.Errorf("granted slot %d %v before the grace of the revoked token %d is over", e.Slot, g.until.Sub(d.Now), where.token)
+			}
+		}
+	}
+	return nil
 }
 
 func (m *model) isSilent(r lock.Replica) bool {
@@ -129,7 +158,7 @@ func (m *model) acquire(t *rapid.T) {
 // lookUp returns the lease and the place of the lease_id, and whether it has ended.
 func (m *model) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over bool) {
 	for i := range m.state.Leases {
-		if m.state.Leases[i].ID == id {
+		if m.state.Leases[i].ID == id && !m.state.Leases[i].Revoked() {
 			l = &m.state.Leases[i]
 		}
 	}
@@ -183,13 +212,32 @@ func (m *model) revoke(t *rapid.T) {
 	if slot := rapid.IntRange(-1, 3).Draw(t, "slot"); slot >= 0 {
 		r.Slot = &slot
 	}
-	if d := m.do(t, r, 0); d.Err != nil {
+	r.AtOnce = rapid.Bool().Draw(t, "at once")
+	meant := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
+	before := slices.Clone(m.state.Leases)
+	for _, l := range before {
+		if r.AtOnce && meant(l) {
+			delete(m.graces, hold{l.Slot, l.Token})
+		}
+	}
+	d := m.do(t, r, 0)
+	if d.Err != nil {
 		return
 	}
 	for _, l := range m.state.Leases {
-		if l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) {
+		if meant(l) && (!l.Revoked() || r.AtOnce) {
 			t.Fatalf("revoked, and there is still %+v", l)
 		}
+	}
+	for _, l := range before {
+		if !meant(l) || l.Revoked() || l.Unclaimed() || r.AtOnce || !d.Now.Before(l.OverAt()) {
+			continue
+		}
+		end := l.ExpiresAt
+		if d.Now.Before(end) {
+			end = d.Now
+		}
+		m.graces[hold{l.Slot, l.Token}] = grace{l.Mode, end.Add(l.Grace)}
 	}
 }
 

@@ -173,14 +173,22 @@ func (t *turn) held() *Error {
 		e.Detail = "Nobody may have the lock just now. Try again."
 		return e
 	}
-	first := t.state.Leases[0]
+	first, held := t.state.holding()
+	if !held {
+		first = t.state.Leases[0]
+	}
 	over := first.OverAt()
-	for _, l := range t.state.Leases[1:] {
+	for _, l := range t.state.Leases {
 		if l.OverAt().Before(over) {
 			over = l.OverAt()
 		}
 	}
 	e.Holder, e.Newest, e.RetryAfter = first.Holder, t.state.Token, over.Sub(t.now)
+	if !held {
+		e.Detail = fmt.Sprintf("The lease of %q was revoked, and its grace lasts %d ms more. "+
+			"Try again then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
+		return e
+	}
 	who := fmt.Sprintf("%q holds the lock", first.Holder)
 	if n := len(t.state.Leases) - 1; n > 0 {
 		who = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)

@@ -12,12 +12,18 @@ import (
 // the ousted holders and the events show. The leases of a shared phase have one
 // token, and go together unless Slot picks one. A slot may have been taken by the
 // next reader since, with the same token: AcquiredAt tells them apart.
+//
+// The lease ends at once. Conflicting grants wait until its grace, counted from the
+// revocation, is over; if it was in its grace already, until that grace is over. AtOnce
+// skips the grace, also that of a lease that was revoked before. A lease that no client
+// was told of has no grace.
 type Revoke struct {
 	Name       string
 	Token      Token
 	Slot       *int      // nil: whichever the token sits in
 	AcquiredAt time.Time // of the one lease that is meant, as the lock shows it; zero: whenever that was
 	Reason     string
+	AtOnce     bool // do not wait for the grace
 }
 
 // Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
@@ -53,13 +59,14 @@ func (r Revoke) Refs() []LeaseRef { return nil }
 // Draws allows for the end of the lease.
 func (r Revoke) Draws() (tokens, events int) { return 0, 1 }
 
-// Apply ends the leases that are meant. Sent again it succeeds for as long as
-// nobody was granted the lock since, and nobody else has the token.
+// Apply ends the leases that are meant. Sent again it succeeds while a lease that it
+// ended is in its grace, and after that until the next grant, unless another lease has
+// the token.
 func (r Revoke) Apply(v View) Decision {
 	t := begin(v)
 	meant := slices.DeleteFunc(slices.Clone(t.state.Leases), func(l Lease) bool { return !r.means(l) })
 	for _, l := range meant {
-		t.end(l, Revoked, r.Reason)
+		t.revoke(l, r)
 	}
 	if len(meant) > 0 {
 		t.promote()
@@ -71,6 +78,23 @@ func (r Revoke) Apply(v View) Decision {
 	return t.decided(t.mismatch(r))
 }
 
+// revoke ends the lease, and its grace if r says so.
+func (t *turn) revoke(l Lease, r Revoke) {
+	left := l.revokedAt(t.now)
+	switch {
+	case l.Revoked() && r.AtOnce:
+		t.drop(l)
+		t.record(Event{Kind: Revoked, Reason: r.Reason}, l)
+	case l.Revoked():
+	case r.AtOnce || t.untold(l) || !t.now.Before(left.OverAt()):
+		t.end(l, Revoked, r.Reason)
+	default:
+		t.replace(left)
+		t.noteEnd(left, Revoked)
+		t.record(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(t.state.Name, l.ID)}, left)
+	}
+}
+
 func (r Revoke) means(l Lease) bool {
 	return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
@@ -78,11 +102,11 @@ func (r Revoke) means(l Lease) bool {
 
 func (t *turn) mismatch(r Revoke) error {
 	now := "nobody holds the lock now"
-	if len(t.state.Leases) > 0 {
-		now = fmt.Sprintf("token %d of %q holds the lock now", t.state.Leases[0].Token, t.state.Leases[0].Holder)
+	if first, ok := t.state.holding(); ok {
+		now = fmt.Sprintf("token %d of %q holds the lock now", first.Token, first.Holder)
 	}
 	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
-	if slices.ContainsFunc(t.state.Leases, func(l Lease) bool { return l.Token == r.Token }) {
+	if slices.ContainsFunc(t.state.Leases, func(l Lease) bool { return l.Token == r.Token && !l.Revoked() }) {
 		what = fmt.Sprintf("Others hold the lock under token %d, and the lease that is meant has ended", r.Token)
 	}
 	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: t.state.Token,

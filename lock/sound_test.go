@@ -91,7 +91,9 @@ func (x deed) excludes() error {
 			return fmt.Errorf("leases that exclude each other: %+v", s.Leases)
 		}
 		for _, o := range s.Leases[:i] {
-			if o.ID == l.ID || o.Slot == l.Slot || (o.Token == l.Token) != (l.Mode == lock.Shared) {
+			// A reader that comes after a whole phase was revoked begins another one.
+			phase := l.Mode == lock.Shared && !o.Revoked() && !l.Revoked()
+			if o.ID == l.ID || o.Slot == l.Slot || phase && o.Token != l.Token || l.Mode != lock.Shared && o.Token == l.Token {
 				return fmt.Errorf("leases have a lease_id, a slot or a token that they may not: %+v", s.Leases)
 			}
 		}

@@ -17,7 +17,7 @@ type State struct {
 	ChangedAt time.Time // when the last transition was
 	// Leases are those that nobody has written the end of: at most one exclusive
 	// lease, or shared ones, or as many permits as Capacity. One may be past its
-	// end, see Live.
+	// end, see Live. A revoked lease stays among them until its grace is over.
 	Leases   []Lease
 	Capacity int // of the permits among Leases; zero if there are none
 	// Queue are the waiters, in the order in which they are served. Many states share a Waiter, so none is changed in
@@ -30,6 +30,16 @@ func (s State) Live(now time.Time) []Lease {
 	return slices.DeleteFunc(slices.Clone(s.Leases), func(l Lease) bool { return !now.Before(l.OverAt()) })
 }
 
+// holding returns the first lease that was not revoked, false if there is none.
+func (s State) holding() (Lease, bool) {
+	for i := range s.Leases {
+		if !s.Leases[i].Revoked() {
+			return s.Leases[i], true
+		}
+	}
+	return Lease{}, false
+}
+
 // A Phase says in a word how things stand with a lock.
 type Phase string
 
@@ -37,7 +47,8 @@ type Phase string
 const (
 	Free Phase = "free"
 	Held Phase = "held"
-	// InGrace: the lease is past its end, and only its holder may go on with it.
+	// InGrace: every lease is past its end, and the grace of one still blocks others. Its
+	// holder may renew it, unless it was revoked.
 	InGrace Phase = "grace"
 )
 
@@ -65,6 +76,7 @@ type Holding struct {
 	Remaining  time.Duration // until ExpiresAt as of the lock's AsOf, never negative
 	Grace      time.Duration
 	Metadata   json.RawMessage
+	Revoked    bool // the lease was revoked at ExpiresAt, or during its grace; only its grace is left
 }
 
 // Lock returns what anybody may know of s at now.
@@ -93,7 +105,7 @@ func (l Lease) holding(now time.Time) Holding {
 	return Holding{
 		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
-		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata,
+		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Revoked: l.Revoked(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // A story is what the events of a lock tell by themselves.
 type story struct {
 	holds    map[hold]lock.Event // the grants that have not ended
+	revoked  map[hold]lock.Event // the grants that were revoked, of which the grace may last
 	queue    []int64             // the places that have not been granted, nor left
 	newest   lock.Token
 	revision int64
@@ -23,7 +24,7 @@ type hold struct {
 	token lock.Token
 }
 
-func newStory() *story { return &story{holds: map[hold]lock.Event{}} }
+func newStory() *story { return &story{holds: map[hold]lock.Event{}, revoked: map[hold]lock.Event{}} }
 
 // goOn hears the events and compares what they told so far with the lock as it is.
 func (s *story) goOn(events []lock.Event, now lock.State) error {
@@ -52,6 +53,14 @@ func (s *story) hear(e lock.Event) error {
 		return s.served(e.Place)
 	case lock.Granted:
 		return s.granted(seat, e)
+	case lock.Revoked:
+		if before, again := s.revoked[seat]; again && !held { // the rest of its grace is skipped
+			delete(s.revoked, seat)
+			begun, held = before, true
+		} else {
+			s.revoked[seat] = begun
+		}
+		fallthrough
 	default:
 		if !held || begun.Holder != e.Holder || begun.Mode != e.Mode {
 			return fmt.Errorf("no such lease among %v", s.holds)
@@ -96,6 +105,7 @@ func (s *story) granted(seat hold, e lock.Event) error {
 	}
 	s.newest = e.Token
 	s.holds[seat] = e
+	delete(s.revoked, seat)
 	if e.Place == 0 {
 		return nil
 	}
@@ -104,15 +114,21 @@ func (s *story) granted(seat hold, e lock.Event) error {
 
 // is compares what was told with the lock as it is.
 func (s *story) is(now lock.State) error {
-	if s.revision != now.Revision || s.newest != now.Token || len(s.holds) != len(now.Leases) {
-		return fmt.Errorf("the events tell of %+v, the lock is %+v", s, now)
-	}
+	revoked := 0
 	offered := map[lock.LeaseID]bool{}
 	for _, l := range now.Leases {
 		offered[l.ID] = true
-		if e, ok := s.holds[hold{l.Slot, l.Token}]; !ok || e.Mode != l.Mode || e.Holder != l.Holder {
+		e, ok := s.holds[hold{l.Slot, l.Token}]
+		if l.Revoked() {
+			revoked++
+			e, ok = s.revoked[hold{l.Slot, l.Token}]
+		}
+		if !ok || e.Mode != l.Mode || e.Holder != l.Holder {
 			return fmt.Errorf("no event tells of %+v", l)
 		}
+	}
+	if s.revision != now.Revision || s.newest != now.Token || len(s.holds) != len(now.Leases)-revoked {
+		return fmt.Errorf("the events tell of %+v, the lock is %+v", s, now)
 	}
 	var queue []int64
 	for _, w := range now.Queue {

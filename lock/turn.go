@@ -26,9 +26,12 @@ func begin(v View) *turn {
 		if t.now.Before(l.OverAt()) {
 			continue
 		}
-		if l.Unclaimed() {
+		switch {
+		case l.Revoked():
+			t.drop(l)
+		case l.Unclaimed():
 			t.withdraw(l, notClaimed, l.Place)
-		} else {
+		default:
 			t.end(l, Expired, "")
 		}
 	}
@@ -57,9 +60,9 @@ func (t *turn) told(id LeaseID) {
 	t.promoted = slices.DeleteFunc(t.promoted, func(w Waiter) bool { return w.Want.ID == id })
 }
 
-// lease returns the lease that id proves.
+// lease returns the lease that id proves. A revoked lease is none: it has ended.
 func (t *turn) lease(id LeaseID) (Lease, bool) {
-	i := slices.IndexFunc(t.state.Leases, func(l Lease) bool { return l.ID == id })
+	i := slices.IndexFunc(t.state.Leases, func(l Lease) bool { return l.ID == id && !l.Revoked() })
 	if i < 0 {
 		return Lease{}, false
 	}
@@ -76,8 +79,8 @@ func (t *turn) grant(want Lease, capacity int, place int64) Lease {
 		l.ExpiresAt = l.ClaimBy
 	}
 	l.Slot = t.freeSlot(l.Mode)
-	if l.Mode == Shared && len(t.state.Leases) > 0 {
-		l.Token = t.state.Leases[0].Token // one phase, one token: no reader fences another
+	if first, ok := t.state.holding(); ok && l.Mode == Shared {
+		l.Token = first.Token // one phase, one token: no reader fences another
 	} else {
 		l.Token = t.view.Tokens()
 	}
@@ -135,13 +138,23 @@ func (t *turn) withdraw(l Lease, reason string, place int64) {
 // nothing to be told of any more.
 func (t *turn) takeAway(l Lease, how Kind) {
 	t.told(l.ID)
-	left := slices.DeleteFunc(slices.Clone(t.state.Leases), func(o Lease) bool { return o.ID == l.ID })
-	t.state.Leases = left
-	if l.Token == t.state.Token && !slices.ContainsFunc(left, func(o Lease) bool { return o.Token == l.Token }) {
-		t.state.End = how
-	}
-	if len(left) == 0 {
+	t.drop(l)
+	t.noteEnd(l, how)
+}
+
+// drop removes the lease, whose end is recorded elsewhere.
+func (t *turn) drop(l Lease) {
+	t.state.Leases = slices.DeleteFunc(slices.Clone(t.state.Leases), func(o Lease) bool { return o.ID == l.ID })
+	if len(t.state.Leases) == 0 {
 		t.state.Capacity = 0
+	}
+	t.changed = true
+}
+
+// noteEnd sets how the newest grant ended, if l, which has ended, was the last of it.
+func (t *turn) noteEnd(l Lease, how Kind) {
+	if l.Token == t.state.Token && !slices.ContainsFunc(t.state.Leases, func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }) {
+		t.state.End = how
 	}
 }
 

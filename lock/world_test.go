@@ -154,13 +154,17 @@ func (w *world) over(id lock.LeaseID) bool {
 
 // looks checks who has the lock and who waits, by the last byte of their
 // lease_ids, such as "1 2? | 2 3 (4)": a lease that nobody has fetched has a
-// question mark, a waiter that is passed over is in brackets.
+// question mark, a revoked lease in its grace has an exclamation mark, a waiter that
+// is passed over is in brackets.
 func (w *world) looks(want string) {
 	w.t.Helper()
 	var held, queue []string
 	for _, l := range w.state.Leases {
 		mark := ""
-		if l.Unclaimed() {
+		switch {
+		case l.Revoked():
+			mark = "!"
+		case l.Unclaimed():
 			mark = "?"
 		}
 		held = append(held, fmt.Sprintf("%d%s", l.ID[15], mark))

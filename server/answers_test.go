@@ -61,7 +61,7 @@ func TestWhatIsLeftNeverExceedsTheLease(t *testing.T) {
 func TestEveryCallAnswers(t *testing.T) {
 	t.Parallel()
 	held := lock.State{Name: "a", Revision: 1, Token: 41, ChangedAt: instant, Leases: []lock.Lease{{
-		Name: "a", Mode: lock.Exclusive, Holder: "w", Token: 41, AcquiredAt: instant, ExpiresAt: instant.Add(time.Second), Grace: time.Second,
+		Name: "a", Mode: lock.Exclusive, Holder: "w", Token: 41, TTL: time.Second, AcquiredAt: instant, ExpiresAt: instant.Add(time.Second), Grace: time.Second,
 	}}}
 	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc"}, Locks: &fake{
 		lock: func(name string) (lock.Lock, error) { return held.Lock(instant), nil },

@@ -39,7 +39,10 @@ func releaseFrom(name string, in openapi.ReleaseRequest) (lock.Release, error) {
 }
 
 func revokeFrom(name string, in openapi.RevokeRequest) (lock.Revoke, error) {
-	return lock.Revoke{Name: name, Token: lock.Token(in.FencingToken), Slot: in.Slot, AcquiredAt: value(in.AcquiredAt), Reason: in.Reason}, nil
+	return lock.Revoke{
+		Name: name, Token: lock.Token(in.FencingToken), Slot: in.Slot, AcquiredAt: value(in.AcquiredAt), Reason: in.Reason,
+		AtOnce: value(in.AtOnce),
+	}, nil
 }
 
 func verifyFrom(_ string, in openapi.VerifyRequest) (lock.Verify, error) {

@@ -48,7 +48,7 @@ func holdingOf(h lock.Holding) openapi.Holding {
 	return openapi.Holding{
 		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		AcquiredAt: h.AcquiredAt.UTC(), ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: left(h.Remaining),
-		GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata,
+		GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata, Revoked: unlessZero(h.Revoked),
 	}
 }
 

@@ -96,10 +96,11 @@ func leaseOf(cmd lock.Command) (lock.LeaseID, bool) {
 	return lock.LeaseID{}, false
 }
 
-// has is whether the lease is there, or waited for, as the lock was loaded.
+// has reports whether the lease is there or waited for, as the lock was loaded. A revoked
+// lease has ended: how is for loadEndings to read.
 func (t *tx) has(name string, id lock.LeaseID) bool {
 	s := t.locks[name]
-	return slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id }) ||
+	return slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() }) ||
 		slices.ContainsFunc(s.Queue, func(w *lock.Waiter) bool { return w.Want.ID == id })
 }
 

@@ -235,7 +235,7 @@ func TestALeaseThatIsOverIsNotSwapped(t *testing.T) {
 	id := wants("a").LeaseID
 	calls := []*call{batch.NewCall[lock.Command, outcome](lock.Release{Name: "a", LeaseID: id})}
 	for over, swaps := range map[time.Duration]bool{time.Hour: true, 0: false, -time.Hour: false} {
-		l := lock.Lease{ID: id, Name: "a", Mode: lock.Exclusive, Token: 1, ExpiresAt: now.Truncate(time.Microsecond).Add(over)}
+		l := lock.Lease{ID: id, Name: "a", Mode: lock.Exclusive, Token: 1, TTL: time.Hour, ExpiresAt: now.Truncate(time.Microsecond).Add(over)}
 		r := &recents{clock: reading{shown: now, before: now}, young: map[string]recent{
 			"a": {state: lock.State{Name: "a", Token: 1, Leases: []lock.Lease{l}}},
 		}}

@@ -127,13 +127,14 @@ func (r *recents) note(t *tx) {
 }
 
 // memorable is whether the lock can be decided on from memory: it has an exclusive lease of
-// which its holder knows, or none, and nobody waits for it with another replica.
+// which its holder knows, or none, and nobody waits for it with another replica. How a revoked
+// lease ended is in its event, which a swap does not read.
 func memorable(s lock.State, self lock.Replica) bool {
 	if len(s.Leases) > 1 || s.Capacity != 0 {
 		return false
 	}
 	for i := range s.Leases {
-		if l := &s.Leases[i]; l.Mode != lock.Exclusive || l.Unclaimed() || l.Token != s.Token || !exact(l) || len(l.Metadata) > maxRecentMetadata {
+		if l := &s.Leases[i]; l.Mode != lock.Exclusive || l.Unclaimed() || l.Revoked() || l.Token != s.Token || !exact(l) || len(l.Metadata) > maxRecentMetadata {
 			return false
 		}
 	}

@@ -56,11 +56,12 @@ func recentsHave(r *recents) int { return len(r.young) + len(r.old) }
 
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
-	exclusive := lock.Lease{Mode: lock.Exclusive, Token: 3}
+	exclusive := lock.Lease{Mode: lock.Exclusive, Token: 3, TTL: time.Second}
 	shared, permit, unclaimed, older, fine := exclusive, exclusive, exclusive, exclusive, exclusive
 	shared.Mode, permit.Mode, unclaimed.ClaimBy, older.Token = lock.Shared, lock.Permit, time.Now(), 2
 	fine.MaxHold = time.Second + 1
-	long, short := exclusive, exclusive
+	long, short, revoked := exclusive, exclusive, exclusive
+	revoked.TTL = 0
 	long.Metadata, short.Metadata = make([]byte, maxRecentMetadata+1), make([]byte, maxRecentMetadata)
 	for name, c := range map[string]struct {
 		state lock.State
@@ -68,6 +69,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}{
 		"free":                      {lock.State{}, true},
 		"held":                      {lock.State{Token: 3, Leases: []lock.Lease{exclusive}}, true},
+		"revoked, in its grace":     {lock.State{Token: 3, Leases: []lock.Lease{revoked}}, false},
 		"shared":                    {lock.State{Token: 3, Leases: []lock.Lease{shared}}, false},
 		"a permit is out":           {lock.State{Token: 3, Capacity: 2, Leases: []lock.Lease{permit}}, false},
 		"two leases":                {lock.State{Token: 3, Leases: []lock.Lease{exclusive, exclusive}}, false},

@@ -95,6 +95,12 @@ func (t *tale) endAgrees(l *lease, c *Check) {
 		}) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was revoked, and nobody did that.", l.holder, l.token), nil, l.ended)
 		}
+		if s := l.skipped; s != nil && !slices.ContainsFunc(t.calls, func(call *Call) bool {
+			r, ok := call.Asked.(lock.Revoke)
+			return ok && mayEnd(call) && r.AtOnce && r.Token == l.token && r.Reason == s.Reason
+		}) {
+			c.violated(t, fmt.Sprintf("The grace of %q with token %d was skipped, and no call asked for that.", l.holder, l.token), nil, l.ended, s)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -217,6 +218,11 @@ func (t *tale) revoking(c *Call, r lock.Revoke) step {
 	}
 	return func(s lock.State) (lock.State, bool) {
 		r.Name = t.name
-		return s, errors.Is(r.Apply(view(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
+		over := s // when the grace of what was revoked is over
+		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), lock.Lease.Revoked)
+		mismatch := func(s lock.State) bool {
+			return errors.Is(r.Apply(view(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
+		}
+		return s, mismatch(s) || mismatch(over)
 	}
 }

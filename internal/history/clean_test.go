@@ -222,8 +222,10 @@ func (w *worker) use(ctx context.Context, a lock.Acquire, g lock.Grant) error {
 // look looks at a lock, and may take it away from who has it.
 func (w *worker) look(ctx context.Context, name string) {
 	l, err := w.Lock(ctx, name)
-	if err == nil && l.Token != 0 && w.chance(10) {
-		_, err = w.Revoke(ctx, lock.Revoke{Name: name, Token: l.Token, Reason: "because of " + w.name})
+	for err == nil && l.Token != 0 && w.chance(6) {
+		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()), AtOnce: w.chance(3)}
+		_, err = w.Revoke(ctx, r)
+		w.rest(400 * time.Millisecond)
 	}
 	if err == nil {
 		_, _ = w.ReadFenced(ctx, name+":1") // what it is answered is recorded

@@ -10,9 +10,10 @@ import (
 )
 
 // notEarly checks that time has ended no lease before the end that its holder was
-// told, grace included.
+// told, grace included, and that revocations leave the grace.
 func (x *examination) notEarly(t *tale, c *Check) {
 	for _, l := range t.leases {
+		t.graceKept(l, c)
 		end, by := l.promised()
 		if by == nil || l.shaken(t) {
 			continue
@@ -35,6 +36,48 @@ func (x *examination) notEarly(t *tale, c *Check) {
 			}
 		}
 	}
+}
+
+// graceKept checks that a revocation which does not skip the grace of a lease leaves it to
+// its holder: no lease that conflicts is granted before it is over.
+func (t *tale) graceKept(l *lease, c *Check) {
+	end, by := l.graceEnd(t)
+	if by == nil {
+		return
+	}
+	c.Examined++
+	for _, next := range t.leases {
+		g := next.granted
+		if g == nil || g.Revision < l.ended.Revision || !g.At.Before(end) || l.skipped != nil && g.Revision > l.skipped.Revision {
+			continue
+		}
+		if conflict(next.mode, l.mode) || next.slot == l.slot {
+			c.violated(t, fmt.Sprintf("%q was granted the lock with token %d at %s, and the grace of %q, whose token %d was revoked, lasted until %s.",
+				next.holder, next.token, clock(g.At), l.holder, l.token, clock(end)), []*Call{by}, l.ended, g)
+			return
+		}
+	}
+}
+
+// graceEnd returns when the grace of a revoked lease was over at the earliest, and the answer
+// that told the holder of that grace; nil if the lease was not revoked, the revocation
+// skipped the grace, or that is not known. The grace begins with the revocation, or with the
+// end of the lease if that was before. The holder may have renewed it for longer than it knows.
+func (l *lease) graceEnd(t *tale) (time.Time, *Call) {
+	if l.ended == nil || l.ended.Kind != lock.Revoked || l.shaken(t) {
+		return time.Time{}, nil
+	}
+	if atOnce, known := t.revokedAtOnce(l); atOnce || !known {
+		return time.Time{}, nil
+	}
+	end, by := l.promised()
+	if by == nil {
+		return time.Time{}, nil
+	}
+	if latest := l.ended.At.Add(grant(by).Grace); latest.Before(end) {
+		end = latest
+	}
+	return end, by
 }
 
 // promised returns the latest end, grace included, that the holder was told, and the

@@ -26,7 +26,7 @@ func (t *tale) looking(seen lock.Lock) step {
 			h, ok := holding(seen, l.Slot)
 			switch {
 			case !ok && isOpen(l):
-			case !ok || h.Token != l.Token || h.Holder != l.Holder || h.Mode != l.Mode:
+			case !ok || h.Token != l.Token || h.Holder != l.Holder || h.Mode != l.Mode || h.Revoked != l.Revoked():
 				return s, false
 			case !isOpen(l) && !h.AcquiredAt.Equal(l.AcquiredAt), !isOpen(l) && !h.ExpiresAt.Equal(l.ExpiresAt) && !offered(l, h):
 				return s, false

@@ -13,6 +13,9 @@ import (
 // empty: a wait is one operation, that of its grant.
 type state struct {
 	lock lock.State
+	// graces are revoked leases of which it is not known when their grace is over, or was.
+	// Each may keep others out, or not.
+	graces []lock.Lease
 	// revision is that of the last event whose operation is done.
 	revision int64
 }
@@ -35,6 +38,9 @@ type operation struct {
 	before, revision int64
 	// step returns the state after the operation, false if the rules do not allow it.
 	step func(lock.State) (lock.State, bool)
+	// after reports whether the operation happens only when the grace of a lease is over; nil if
+	// it is after none.
+	after func(grace lock.Lease) bool
 	// perhaps is the operation that takes effect if it can; nil if this one must.
 	perhaps *operation
 }
@@ -50,15 +56,42 @@ func (o *operation) do(s state) (bool, state) {
 	if o.before >= 0 && s.revision != o.before {
 		return false, s
 	}
+	graces := slices.DeleteFunc(slices.Clone(s.graces), func(g lock.Lease) bool { return o.after != nil && o.after(g) })
 	next, ok := o.step(s.lock)
+	if !ok && len(graces) > 0 {
+		beside := s.lock
+		beside.Leases = slices.Concat(s.lock.Leases, graces)
+		next, ok = o.step(beside)
+	}
 	if !ok {
 		return false, s
 	}
-	after := state{lock: next, revision: s.revision}
+	after := state{lock: next, graces: graces, revision: s.revision}.sorted()
 	if o.revision > 0 {
 		after.revision = o.revision
 	}
 	return true, after
+}
+
+// sorted returns s with those of its leases among the graces that belong there.
+func (s state) sorted() state {
+	unsure := func(l lock.Lease) bool { return l.Revoked() && isOpen(l) }
+	if !slices.ContainsFunc(s.lock.Leases, unsure) {
+		return s
+	}
+	var leases []lock.Lease
+	for _, l := range s.lock.Leases {
+		switch {
+		case !unsure(l):
+			leases = append(leases, l)
+		case !slices.ContainsFunc(s.graces, func(g lock.Lease) bool { return sameLease(g, l) }):
+			s.graces = append(slices.Clip(s.graces), l)
+		}
+	}
+	if s.lock.Leases = leases; len(leases) == 0 {
+		s.lock.Capacity = 0
+	}
+	return s
 }
 
 // model is a lock for porcupine, that begins in that state.
@@ -74,7 +107,8 @@ func model(first state) porcupine.Model {
 
 func same(a, b state) bool {
 	return a.revision == b.revision && a.lock.Token == b.lock.Token && a.lock.End == b.lock.End &&
-		a.lock.ChangedAt.Equal(b.lock.ChangedAt) && slices.EqualFunc(a.lock.Leases, b.lock.Leases, sameLease)
+		a.lock.ChangedAt.Equal(b.lock.ChangedAt) && slices.EqualFunc(a.lock.Leases, b.lock.Leases, sameLease) &&
+		slices.EqualFunc(a.graces, b.graces, sameLease)
 }
 
 func sameLease(a, b lock.Lease) bool {
@@ -113,9 +147,10 @@ const (
 	there lock.Replica = 2
 )
 
-// find returns the place of the lease with that lease_id among those of s.
+// find returns the place of the lease with that lease_id among those of s that were not
+// revoked.
 func find(s lock.State, id lock.LeaseID) (int, bool) {
-	i := slices.IndexFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id })
+	i := slices.IndexFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() })
 	return i, i >= 0
 }
 

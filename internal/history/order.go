@@ -87,13 +87,16 @@ func timeless(do step) step {
 
 // transitions returns the grants and ends of leases in the order of their events.
 func (t *tale) transitions() []*operation {
-	begun, ended := map[*lock.Event]*lease{}, map[*lock.Event]*lease{}
+	begun, ended, skipped := map[*lock.Event]*lease{}, map[*lock.Event]*lease{}, map[*lock.Event]*lease{}
 	for _, l := range t.leases {
 		if l.granted != nil {
 			begun[l.granted] = l
 		}
 		if l.ended != nil {
 			ended[l.ended] = l
+		}
+		if l.skipped != nil {
+			skipped[l.skipped] = l
 		}
 	}
 	var chain []*operation
@@ -102,6 +105,12 @@ func (t *tale) transitions() []*operation {
 		if l := begun[e]; l != nil {
 			o := t.granting(l)
 			o.from, o.to = t.asking(l)
+			chain = append(chain, o)
+			continue
+		}
+		if l := skipped[e]; l != nil {
+			o := t.skipping(l)
+			o.to = t.last + 1
 			chain = append(chain, o)
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -20,6 +21,9 @@ import (
 //   - Who was queued is granted the lock or leaves, once. After a grant that was
 //     withdrawn either may come again.
 //   - What ends is there.
+//
+// Events do not tell the grace of a lease. A revoked one may keep others out for as long as
+// the longest grace, and an operator may skip that, which is a second revocation.
 type Rules struct {
 	// Capacity is how many permits there are; zero if that is not known. Then
 	// permits are only known to have slots and tokens of their own.
@@ -46,7 +50,7 @@ func (r Rules) Check(events []lock.Event) error {
 // first returns which event breaks the rules first and how; the one after all is
 // that they have ended.
 func (r Rules) first(events []lock.Event) (int, error) {
-	h := story{rules: r, holds: map[int]lock.Event{}, back: map[int64]lock.Event{}}
+	h := story{rules: r, holds: map[int]lock.Event{}, graces: map[int]lock.Event{}, back: map[int64]lock.Event{}}
 	for i, e := range events {
 		if err := cmp.Or(h.order(e), h.step(e)); err != nil {
 			return i, fmt.Errorf("%s: %w", told(e), err)
@@ -78,6 +82,7 @@ type story struct {
 	last    lock.Event
 	newest  lock.Token
 	holds   map[int]lock.Event   // the grants that have not ended, by slot
+	graces  map[int]lock.Event   // the revocations of leases whose grace may last, by slot
 	waiting []lock.Event         // who was queued and waits, in the order of the places
 	back    map[int64]lock.Event // whose grant was withdrawn: they may wait again, or not
 	due     *lock.Event          // what made room for the first that waits
@@ -179,16 +184,24 @@ func (h *story) turn(e lock.Event) error {
 
 func (h *story) hold(e lock.Event) error {
 	delete(h.back, e.Place)
+	maps.DeleteFunc(h.graces, func(slot int, g lock.Event) bool { return slot == e.Slot || conflict(g.Mode, e.Mode) })
 	h.holds[e.Slot], h.newest = e, e.Token
 	return nil
 }
 
 func (h *story) end(e lock.Event) error {
+	if g, ok := h.graces[e.Slot]; ok && e.Kind == lock.Revoked && g.Token == e.Token && g.Holder == e.Holder {
+		delete(h.graces, e.Slot) // the rest of the grace is skipped
+		return nil
+	}
 	held, err := h.held(e)
 	if err != nil {
 		return err
 	}
 	delete(h.holds, e.Slot)
+	if e.Kind == lock.Revoked {
+		h.graces[e.Slot] = e
+	}
 	if e.Kind == lock.Withdrawn && held.Place != 0 {
 		h.back[held.Place] = held
 	}
@@ -235,6 +248,7 @@ func (h *story) leave(e lock.Event) (lock.Event, error) {
 // the lock after it: then it has it in the same instant.
 func (h *story) settle(e lock.Event) {
 	h.last = e
+	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.LongestGrace })
 	switch {
 	case h.rules.Passed || len(h.waiting) == 0 || !h.room(h.waiting[0]):
 		h.due = nil
@@ -247,6 +261,11 @@ func (h *story) settle(e lock.Event) {
 func (h *story) room(w lock.Event) bool {
 	for _, other := range h.holds {
 		if w.Mode != other.Mode || w.Mode == lock.Exclusive || w.Mode == lock.Permit && len(h.holds) >= h.rules.Capacity {
+			return false
+		}
+	}
+	for _, g := range h.graces {
+		if conflict(w.Mode, g.Mode) || w.Mode == lock.Permit && len(h.holds)+len(h.graces) >= h.rules.Capacity {
 			return false
 		}
 	}

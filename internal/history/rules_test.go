@@ -48,6 +48,32 @@ var rightHistories = map[string]struct {
 		expired exclusive 0 b 5 0
 		granted exclusive 0 c 6 0
 		revoked exclusive 0 c 6 0`},
+	"of a revocation that leaves a grace": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		revoked exclusive 0 a 1 0
+		queued exclusive 0 c 0 4
+		granted exclusive 0 b 2 2
+		released exclusive 0 b 2 0
+		granted exclusive 0 c 3 4`},
+	"of a revocation whose grace is skipped": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		revoked exclusive 0 a 1 0
+		queued exclusive 0 c 0 4
+		revoked exclusive 0 a 1 0
+		granted exclusive 0 b 2 2
+		released exclusive 0 b 2 0
+		granted exclusive 0 c 3 4`},
+	"of permits, one of them revoked": {rules: history.Rules{Capacity: 2}, events: `
+		granted permit 1 a 1 0
+		granted permit 2 b 2 0
+		queued permit 0 c 0 3
+		revoked permit 1 a 1 0
+		queued permit 0 d 0 5
+		granted permit 1 c 3 3
+		released permit 2 b 2 0
+		granted permit 2 d 4 5`},
 	"of a queue": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
@@ -165,8 +191,12 @@ var wrongHistories = map[string]struct {
 	"one place granted twice": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\n" +
 		"granted exclusive 0 b 2 2\nreleased exclusive 0 b 2 0\ngranted exclusive 0 b 3 2", want: "nobody waits at that place"},
 	"one that waits for nothing": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\nqueued exclusive 0 c 0 4", want: "waits on although"},
-	"one that is left behind":    {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
-	"a kind that there is not":   {events: "dreamt exclusive 0 a 1 0", want: "no such kind"},
+	"one that waits although the grace was skipped": {events: held + "queued exclusive 0 b 0 2\n" +
+		"revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nqueued exclusive 0 c 0 5", want: "waits on although"},
+	"three revocations of one lease": {events: held + "revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0",
+		want: "no such lease"},
+	"one that is left behind":  {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
+	"a kind that there is not": {events: "dreamt exclusive 0 a 1 0", want: "no such kind"},
 	"permits beyond, without a slot": {rules: history.Rules{Capacity: 2},
 		events: "granted permit 1 a 1 0\ngranted permit 2 b 2 0\ngranted permit 3 c 3 0", want: "beyond the capacity"},
 }

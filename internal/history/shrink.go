@@ -187,13 +187,13 @@ func (o *operation) unheard() *operation {
 // latest after which there is no order even so.
 func (s shrinking) since(t *tale, p puzzle) puzzle {
 	var free []int
-	held := 0
+	held := map[int]bool{}
 	for i, e := range t.events {
 		switch e.Kind {
 		case lock.Granted:
-			held++
+			held[e.Slot] = true
 		case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
-			if held--; held == 0 {
+			if delete(held, e.Slot); len(held) == 0 {
 				free = append(free, i)
 			}
 		}

@@ -77,6 +77,9 @@ func (c Call) asked() string {
 	case lock.Release:
 		return "release " + short(a.LeaseID)
 	case lock.Revoke:
+		if a.AtOnce {
+			return fmt.Sprintf("revoke token %d at once", a.Token)
+		}
 		return fmt.Sprintf("revoke token %d", a.Token)
 	case lock.Watch:
 		return fmt.Sprintf("watch from version %s, waiting %v", a.Seen, a.Wait)

@@ -39,6 +39,7 @@ type lease struct {
 	holder  string
 	granted *lock.Event // nil if no event tells of it
 	ended   *lock.Event // nil if none does
+	skipped *lock.Event // that an operator skipped the rest of the grace of a revocation; nil if none does
 	told    []*Call     // the acquires that were answered with it
 	renewed []*Call     // the renewals that were
 }
@@ -143,8 +144,12 @@ func (t *tale) hearEvents() {
 			}
 			t.leases, open[e.Slot] = append(t.leases, l), l
 		case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
-			if l != nil && l.token == e.Token && l.ended == nil {
+			switch {
+			case l == nil || l.token != e.Token:
+			case l.ended == nil:
 				l.ended = e
+			case l.ended.Kind == lock.Revoked && e.Kind == lock.Revoked && l.skipped == nil:
+				l.skipped = e
 			}
 		}
 	}
@@ -215,6 +220,22 @@ func (l *lease) first() *Call {
 		}
 	}
 	return first
+}
+
+// revokedAtOnce reports whether the revocation that ended the lease skipped its grace, and
+// whether that is known: it is that of the calls whose reason the event has.
+func (t *tale) revokedAtOnce(l *lease) (atOnce, known bool) {
+	for _, c := range t.calls {
+		r, ok := c.Asked.(lock.Revoke)
+		if !ok || r.Token != l.token || r.Reason != l.ended.Reason {
+			continue
+		}
+		if known && r.AtOnce != atOnce {
+			return false, false
+		}
+		atOnce, known = r.AtOnce, true
+	}
+	return atOnce, known
 }
 
 // grant returns what the answer of an acquire or a renewal says.

@@ -57,10 +57,17 @@ func (t *tale) granting(l *lease) *operation {
 		at = l.granted.At
 	}
 	o := &operation{text: fmt.Sprintf("grant %s to %q with token %d", l.mode, l.holder, l.token)}
+	o.after = func(g lock.Lease) bool { return conflict(g.Mode, l.mode) || g.Slot == l.slot }
 	if l.granted != nil {
 		o.revision = l.granted.Revision
 	}
 	o.step = func(s lock.State) (lock.State, bool) {
+		s.Leases = slices.DeleteFunc(slices.Clone(s.Leases), func(g lock.Lease) bool { // it may be over
+			return g.Revoked() && isOpen(g) && g.Slot > l.slot
+		})
+		if len(s.Leases) > 0 {
+			s.Capacity = cmp.Or(s.Capacity, a.Capacity)
+		}
 		v := view(s, at)
 		newest := s.Token
 		v.Tokens = func() lock.Token {
@@ -171,7 +178,7 @@ func (t *tale) ending(l *lease) *operation {
 	e := l.ended
 	o := &operation{text: fmt.Sprintf("%s: token %d of %q", e.Kind, l.token, l.holder), revision: e.Revision}
 	o.step = func(s lock.State) (lock.State, bool) {
-		i := slices.IndexFunc(s.Leases, func(g lock.Lease) bool { return l.is(g) })
+		i := slices.IndexFunc(s.Leases, func(g lock.Lease) bool { return l.is(g) && !g.Revoked() })
 		if i < 0 || l.toBeRenewed(s) {
 			return s, false
 		}
@@ -180,13 +187,47 @@ func (t *tale) ending(l *lease) *operation {
 		case lock.Released:
 			c = lock.Release{Name: t.name, LeaseID: s.Leases[i].ID}
 		case lock.Revoked:
-			c = lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason}
+			atOnce, known := t.revokedAtOnce(l)
+			open := isOpen(s.Leases[i]) // it may have been in its grace, or nobody knew of it
+			next, ok := t.revocation(l, atOnce, s)
+			if j := slices.IndexFunc(next.Leases, l.is); ok && j >= 0 && (open || !known) {
+				left := next.Leases[j]
+				left.ExpiresAt = openEnd()
+				next = with(next, j, left)
+			}
+			return next, ok
 		default:
 			c = lock.Leave{Name: t.name, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment, Gone: true}
 		}
 		d := c.Apply(view(s, e.At))
-		ends := len(d.Events) == 1 && d.Events[0].Kind == e.Kind
-		return d.Locks[0], ends && d.Err == nil && d.Now.Equal(e.At)
+		return d.Locks[0], l.endsBy(d)
+	}
+	return o
+}
+
+// revocation returns s after the revocation that the event of the lease tells of.
+func (t *tale) revocation(l *lease, atOnce bool, s lock.State) (lock.State, bool) {
+	r := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: l.ended.Reason, AtOnce: atOnce}
+	d := r.Apply(view(s, l.ended.At))
+	return d.Locks[0], l.endsBy(d)
+}
+
+// endsBy reports whether the decision is the end of the lease, as its event tells.
+func (l *lease) endsBy(d lock.Decision) bool {
+	return d.Err == nil && len(d.Events) == 1 && d.Events[0].Kind == l.ended.Kind && d.Now.Equal(l.ended.At)
+}
+
+// skipping returns the operation by which an operator skips the rest of the grace of a
+// revoked lease.
+func (t *tale) skipping(l *lease) *operation {
+	e := l.skipped
+	o := &operation{text: fmt.Sprintf("skip the grace of token %d of %q", l.token, l.holder), revision: e.Revision, after: l.is}
+	o.step = func(s lock.State) (lock.State, bool) {
+		if s.ChangedAt = e.At; !slices.ContainsFunc(s.Leases, l.is) {
+			return s, true // its grace is among those that are not known
+		}
+		d := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason, AtOnce: true}.Apply(view(s, e.At))
+		return d.Locks[0], d.Err == nil && len(d.Events) == 1
 	}
 	return o
 }

@@ -108,7 +108,7 @@ func (w windows) window(o *operation) (first, last int) {
 	}
 	if l := w.blamed(o.call); l != nil {
 		first = max(first, w.at(l.granted.Revision))
-		if l.ended != nil {
+		if l.ended != nil && l.ended.Kind != lock.Revoked { // which leaves its grace
 			last = min(last, w.at(l.ended.Revision))
 		}
 	}

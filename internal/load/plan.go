@@ -48,15 +48,17 @@ type plan struct {
 
 // A step is one thing that a client does with a lease.
 type step struct {
-	verb     history.Verb
-	via      int
-	key      int
-	pause    time.Duration // before it
-	vanish   time.Duration // after which nobody waits for its first answer
-	again    bool          // whether to do it a second time
-	careful  bool          // a write: only if nobody has written since it was read
-	pretend  bool          // a write, a look at a token: with one that is not mine
-	proclaim bool          // a renewal: with other metadata; a careful write: with another version
+	verb    history.Verb
+	via     int
+	key     int
+	pause   time.Duration // before it
+	vanish  time.Duration // after which nobody waits for its first answer
+	again   bool          // whether to do it a second time
+	careful bool          // a write: only if nobody has written since it was read
+	pretend bool          // a write, a look at a token: with one that is not mine
+	// proclaim is, of a renewal, with other metadata; of a careful write, with another version; of
+	// a revocation, at once
+	proclaim bool
 }
 
 // draw returns what the client of that number intends in that turn.

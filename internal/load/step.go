@@ -119,14 +119,17 @@ func (c *client) look(p plan) {
 	_ = c.verify(&lease{ask: lock.Acquire{Name: seen.Name}, token: seen.Token}, step{via: p.via + 1, vanish: stays})
 }
 
-// oust takes a lease away from who has it.
+// oust revokes one of the leases that it sees, also one that was revoked and is in its
+// grace. Mostly it leaves the grace.
 func (c *client) oust(p plan) {
 	seen, err := c.lookAt(c.names.forTurn(p.lock), p.via)
 	if err != nil || len(seen.Leases) == 0 {
 		return
 	}
 	victim, s := seen.Leases[p.pick%len(seen.Leases)], p.steps[0]
-	r := lock.Revoke{Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)}
+	r := lock.Revoke{
+		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn), AtOnce: s.proclaim,
+	}
 	if s.careful {
 		r.Slot = &victim.Slot
 	}

@@ -82,6 +82,9 @@ func graceRevokes(s *scene) {
 	s.revoked(g)
 	_, err := s.renew(g, alive)
 	s.lost(err, lock.Revoked)
+	if l := s.look(s.name); l.Phase != lock.InGrace || len(l.Leases) != 1 || !near(l.Leases[0].ExpiresAt, g.ExpiresAt) {
+		s.Errorf("after the revocation the lock is %+v", l)
+	}
 }
 
 func graceVerifies(s *scene) {

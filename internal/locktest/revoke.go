@@ -1,6 +1,11 @@
 package locktest
 
-import "github.com/paddock-lock/paddock/lock"
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
 
 const theReason = "host <db-3> is being replaced & cleaned"
 
@@ -13,6 +18,18 @@ func revoking() cases {
 		"a free lock has nothing to revoke":          revokeFree,
 		"a revocation never hits the next holder":    revokeNext,
 		"the token of another lock is refused":       revokeElsewhere,
+
+		"a revoked lease with a grace keeps others out for that":    revokeGrace,
+		"a revocation may skip the grace":                           revokeAtOnce,
+		"a second revocation may skip what is left of the grace":    revokeAtOnceLater,
+		"a revoked lease is refused at once, in its grace and on":   revokeRefuses,
+		"a revoked lease is shown while its grace lasts":            revokeShows,
+		"a revoked reader keeps writers out, and readers read on":   revokeReader,
+		"the reader after a revoked phase begins another":           revokePhase,
+		"a revoked permit keeps its slot while its grace lasts":     revokePermit,
+		"waiters are served when the grace of a revocation is over": revokeWaiters,
+		"a watch sees the end of the grace of a revocation":         revokeWatched,
+		"a watch sees that the grace of a revocation was skipped":   revokeSkippedWatched,
 	}
 }
 
@@ -102,4 +119,200 @@ func revokeElsewhere(s *scene) {
 	s.refused(err, lock.ErrTokenMismatch)
 	_, err = s.renew(other, 0)
 	s.must(err)
+}
+
+// longGrace is a grace that outlives the test.
+const longGrace = lock.LongestGrace
+
+// revokedWith acquires what complete makes of a and revokes it.
+func (s *scene) revokedWith(a lock.Acquire) lock.Grant {
+	s.Helper()
+	g := s.granted(a)
+	s.revoked(g)
+	return g
+}
+
+// skipped revokes the lease and skips its grace.
+func (s *scene) skipped(g lock.Grant) lock.Lock {
+	s.Helper()
+	l, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: theReason, AtOnce: true})
+	s.must(err)
+	return l
+}
+
+func revokeGrace(s *scene) {
+	const grace = 5 * brief
+	g := s.revokedWith(lock.Acquire{Grace: grace})
+	at := s.recorded(s.name, 2)[1].At
+	s.eventually("the second holder has the lock", func() bool {
+		second, err := s.acquire(lock.Acquire{Holder: "second"})
+		if err != nil {
+			if e := s.refused(err, lock.ErrHeld); e.Holder != "first" || e.Newest != g.Token || e.RetryAfter > grace {
+				s.Errorf("the refusal is %+v", e)
+			}
+			return false
+		}
+		if early := at.Add(grace).Sub(second.AcquiredAt); early > time.Millisecond {
+			s.Errorf("the lock was given away %v before the grace's end", early)
+		}
+		if second.Token <= g.Token {
+			s.Errorf("token %d was granted after %d", second.Token, g.Token)
+		}
+		return true
+	})
+	s.recorded(s.name, 3)
+}
+
+func revokeAtOnce(s *scene) {
+	g := s.granted(lock.Acquire{Grace: longGrace})
+	if l := s.skipped(g); l.Phase != lock.Free || len(l.Leases) != 0 {
+		s.Errorf("the revocation answers with %+v", l)
+	}
+	s.granted(lock.Acquire{Holder: "second"})
+	s.recorded(s.name, 3)
+}
+
+func revokeAtOnceLater(s *scene) {
+	g := s.revokedWith(lock.Acquire{Grace: longGrace})
+	s.revoked(g)
+	if l := s.skipped(g); l.Phase != lock.Free || len(l.Leases) != 0 {
+		s.Errorf("the revocation answers with %+v", l)
+	}
+	s.skipped(g)
+	events := s.recorded(s.name, 3)
+	if e := events[2]; e.Kind != lock.Revoked || e.Token != g.Token || e.Reason != theReason {
+		s.Errorf("that the grace was skipped is told as %+v", e)
+	}
+	_, err := s.renew(g, 0)
+	if e := s.lost(err, lock.Revoked); !near(e.EndedAt, events[1].At) {
+		s.Errorf("the lease is said to have ended at %v, not at %v", e.EndedAt, events[1].At)
+	}
+	s.granted(lock.Acquire{Holder: "second"})
+}
+
+func revokeRefuses(s *scene) {
+	for _, grace := range []time.Duration{longGrace, brief} {
+		asked := s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, grace), Grace: grace})
+		g := s.granted(asked)
+		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: theReason})
+		s.must(err)
+		for range 2 {
+			_, renewed := s.renew(g, alive)
+			_, again := s.acquire(asked)
+			waiting := asked
+			waiting.Wait = lock.LongestWait
+			_, waited := s.acquire(waiting)
+			for _, err := range []error{renewed, again, waited, s.release(g)} {
+				if e := s.lost(err, lock.Revoked); e.Reason != theReason || e.Token != g.Token {
+					s.Errorf("the refusal says token %d and %q, want %d and %q", e.Token, e.Reason, g.Token, theReason)
+				}
+			}
+			if v := s.verify(g.Name, g.Token); v.Standing != lock.Ended || v.Remaining != 0 {
+				s.Errorf("the verdict is %+v", v)
+			}
+			if grace == brief {
+				s.wait(g.Name, lock.Free)
+			}
+		}
+	}
+}
+
+func revokeShows(s *scene) {
+	g := s.granted(lock.Acquire{Grace: longGrace})
+	answered := s.revoked(g)
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Phase: lock.InGrace})
+	s.must(err)
+	for _, l := range append(page.Items, answered, s.look(s.name)) {
+		if l.Phase != lock.InGrace || len(l.Leases) != 1 || l.Token != g.Token || l.Revision != 2 {
+			s.Fatalf("the lock is %+v", l)
+		}
+		h := l.Leases[0]
+		if !h.Revoked || h.Remaining != 0 || h.Grace != longGrace || h.Holder != "first" || !near(h.ExpiresAt, l.ChangedAt) {
+			s.Errorf("the lease is shown as %+v", h)
+		}
+	}
+	if len(page.Items) != 1 {
+		s.Errorf("%d locks are listed in their grace", len(page.Items))
+	}
+}
+
+func revokeReader(s *scene) {
+	first := s.granted(lock.Acquire{Mode: lock.Shared, Grace: longGrace})
+	second := s.granted(lock.Acquire{Mode: lock.Shared, Holder: "second"})
+	_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: first.Token, Slot: &first.Slot, Reason: theReason})
+	s.must(err)
+	if third := s.released(lock.Acquire{Mode: lock.Shared, Holder: "third"}); third.Token != first.Token || third.Slot == first.Slot {
+		s.Errorf("after %+v the next reader was granted %+v", first, third)
+	}
+	_, err = s.renew(second, 0)
+	s.must(err)
+	s.must(s.release(second))
+	_, err = s.acquire(lock.Acquire{Holder: "writer"})
+	s.refused(err, lock.ErrHeld)
+	s.skipped(first)
+	s.granted(lock.Acquire{Holder: "writer"})
+}
+
+func revokePhase(s *scene) {
+	first := s.revokedWith(lock.Acquire{Mode: lock.Shared, Grace: longGrace})
+	next := s.granted(lock.Acquire{Mode: lock.Shared, Holder: "next"})
+	if next.Token <= first.Token {
+		s.Errorf("after token %d was revoked the next reader was granted token %d", first.Token, next.Token)
+	}
+	s.revoked(first)
+	s.skipped(first)
+	_, err := s.renew(next, 0)
+	s.must(err)
+}
+
+func revokePermit(s *scene) {
+	permit := lock.Acquire{Mode: lock.Permit, Capacity: 2, Grace: longGrace}
+	first := s.revokedWith(permit)
+	second := permit
+	second.Holder = "second"
+	other := s.granted(second)
+	if other.Slot == first.Slot {
+		s.Errorf("the slot %d of the revoked permit was taken", first.Slot)
+	}
+	_, err := s.acquire(second)
+	s.refused(err, lock.ErrHeld)
+	s.skipped(first)
+	if third := s.granted(second); third.Slot != first.Slot {
+		s.Errorf("slot %d was granted, and %d is free", third.Slot, first.Slot)
+	}
+	_, err = s.renew(other, 0)
+	s.must(err)
+}
+
+func revokeWaiters(s *scene) {
+	const grace = 5 * brief
+	first := s.granted(lock.Acquire{Grace: grace})
+	second := s.joins(lock.Acquire{Holder: "second"})
+	s.joins(lock.Acquire{Holder: "third"})
+	if l := s.revoked(first); len(l.Leases) != 1 || l.Leases[0].Holder != "first" || l.Waiters != 2 {
+		s.Errorf("the revocation answers with %+v", l)
+	}
+	g := second.has()
+	if early := s.recorded(s.name, 5)[3].At.Add(grace).Sub(g.AcquiredAt); early > time.Millisecond {
+		s.Errorf("the waiter had the lock %v before the grace's end", early)
+	}
+	s.held("second")
+	s.stand("third")
+}
+
+func revokeWatched(s *scene) {
+	s.revokedWith(lock.Acquire{Grace: 10 * brief})
+	seen := s.look(s.name)
+	if l := s.sees(s.watches(seen)); l.Phase != lock.Free || l.Revision != seen.Revision {
+		s.Errorf("after %+v the watch saw %+v", seen, l)
+	}
+}
+
+func revokeSkippedWatched(s *scene) {
+	g := s.revokedWith(lock.Acquire{Grace: longGrace})
+	seen := s.watches(s.look(s.name))
+	s.skipped(g)
+	if l := s.sees(seen); l.Phase != lock.Free || len(l.Leases) != 0 {
+		s.Errorf("the watch saw %+v", l)
+	}
 }

@@ -338,9 +338,12 @@ class Paddock:
         self._call("POST", _path("/v1/locks", name, "/release"), _given(lease_id=lease_id), changes=True, timeout=timeout)
 
     def revoke(self, name: str, *, token: int, reason: str, slot: Optional[int] = None,
-               acquired_at: Optional[str] = None) -> Json:
-        """Takes the lease with that token away and returns the lock as it is then; token_mismatch if it has none."""
-        body = _given(fencing_token=token, reason=reason, slot=slot, acquired_at=acquired_at)
+               acquired_at: Optional[str] = None, at_once: bool = False) -> Json:
+        """Takes the lease with that token away and returns the lock as it is then; token_mismatch if it has none.
+
+        The lease's grace keeps others out before they are granted the lock, unless at_once is true.
+        """
+        body = _given(fencing_token=token, reason=reason, slot=slot, acquired_at=acquired_at, at_once=at_once or None)
         return self._call("POST", _path("/v1/locks", name, "/revoke"), body, changes=True, has=("state",), name=name)
 
     def lock(self, name: str) -> Json:

@@ -322,6 +322,8 @@ type AcquireRequest struct {
 	Capacity *Capacity `json:"capacity,omitempty"`
 
 	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
+	// After a revocation it keeps others out, too, unless that says `at_once`.
+	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
@@ -508,7 +510,8 @@ type Event struct {
 	Holder       string `json:"holder"`
 	ID           int64  `json:"id"`
 
-	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
+	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
 	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
 	// `proclaimed`: a renewal has put other metadata on the lease.
 	Kind EventKind `json:"kind"`
@@ -528,7 +531,8 @@ type Event struct {
 	Slot     int     `json:"slot"`
 }
 
-// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
+// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
 // has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
 // `proclaimed`: a renewal has put other metadata on the lease.
 type EventKind string
@@ -612,6 +616,10 @@ type Holding struct {
 	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
+	// missing otherwise. Its holder has lost it.
+	Revoked *bool `json:"revoked,omitempty"`
+
 	// Slot 0 for exclusive leases, from 1 on for others.
 	Slot int `json:"slot"`
 }
@@ -674,7 +682,8 @@ type Lock struct {
 	// Revision How many transitions there were, as the events tell them. Renewals do not count.
 	Revision int64 `json:"revision"`
 
-	// State In `grace` the lease is past its end, and only its holder may go on with it.
+	// State In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
+	// renew it, unless it was revoked.
 	State State `json:"state"`
 
 	// Waiters How many wait in the queue; see /v1/locks/{name}/queue.
@@ -820,6 +829,9 @@ type RevokeRequest struct {
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
+	// AtOnce Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
+	AtOnce *bool `json:"at_once,omitempty"`
+
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -832,7 +844,8 @@ type RevokeRequest struct {
 	Slot *int `json:"slot,omitempty"`
 }
 
-// State In `grace` the lease is past its end, and only its holder may go on with it.
+// State In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
+// renew it, unless it was revoked.
 type State string
 
 // Token A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
@@ -1355,6 +1368,15 @@ type ClientInterface interface {
 	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 	// and go together, unless `slot` picks one.
 	//
+	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	//
+	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+	// lease. One that names the slot of a permit is refused from the revocation on.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/locks/{name}/revoke (the `RevokeLock` operationId).
@@ -1365,6 +1387,15 @@ type ClientInterface interface {
 	// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
 	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 	// and go together, unless `slot` picks one.
+	//
+	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	//
+	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+	// lease. One that names the slot of a permit is refused from the revocation on.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1821,6 +1852,15 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewLeaseJSONR
 // which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 // and go together, unless `slot` picks one.
 //
+// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+//
+// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+// lease. One that names the slot of a permit is refused from the revocation on.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/locks/{name}/revoke (the `RevokeLock` operationId).
@@ -1841,6 +1881,15 @@ func (c *Client) RevokeLockWithBody(ctx context.Context, name Name, contentType 
 // For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
 // which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 // and go together, unless `slot` picks one.
+//
+// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+//
+// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+// lease. One that names the slot of a permit is refused from the revocation on.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3091,6 +3140,15 @@ type ClientWithResponsesInterface interface {
 	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 	// and go together, unless `slot` picks one.
 	//
+	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	//
+	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+	// lease. One that names the slot of a permit is refused from the revocation on.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/locks/{name}/revoke (the `RevokeLock` operationId).
@@ -3101,6 +3159,15 @@ type ClientWithResponsesInterface interface {
 	// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
 	// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 	// and go together, unless `slot` picks one.
+	//
+	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	//
+	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+	// lease. One that names the slot of a permit is refused from the revocation on.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5490,6 +5557,15 @@ func (c *ClientWithResponses) RenewLeaseWithResponse(ctx context.Context, name N
 // which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 // and go together, unless `slot` picks one.
 //
+// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+//
+// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+// lease. One that names the slot of a permit is refused from the revocation on.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/locks/{name}/revoke (the `RevokeLock` operationId).
@@ -5506,6 +5582,15 @@ func (c *ClientWithResponses) RevokeLockWithBodyWithResponse(ctx context.Context
 // For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
 // which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
 // and go together, unless `slot` picks one.
+//
+// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+//
+// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+// lease. One that names the slot of a permit is refused from the revocation on.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

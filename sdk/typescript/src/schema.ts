@@ -115,6 +115,15 @@ export interface paths {
          * @description For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
          *     which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
          *     and go together, unless `slot` picks one.
+         *
+         *     The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
+         *     blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
+         *     learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
+         *     the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
+         *     before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+         *
+         *     Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
+         *     lease. One that names the slot of a permit is refused from the revocation on.
          */
         post: operations["revokeLock"];
         delete?: never;
@@ -448,7 +457,8 @@ export interface components {
          */
         Capacity: number;
         /**
-         * @description In `grace` the lease is past its end, and only its holder may go on with it.
+         * @description In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
+         *     renew it, unless it was revoked.
          * @enum {string}
          */
         State: "free" | "held" | "grace";
@@ -486,6 +496,7 @@ export interface components {
             /**
              * Format: int64
              * @description For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
+             *     After a revocation it keeps others out, too, unless that says `at_once`.
              * @example 0
              */
             grace_ms?: number;
@@ -534,6 +545,8 @@ export interface components {
             acquired_at?: string;
             /** @description Why, for the ousted holder and for the events. It needs a visible character, as a holder does. */
             reason: string;
+            /** @description Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false. */
+            at_once?: boolean;
         };
         BatchRequest: {
             items: components["schemas"]["BatchItem"][];
@@ -649,6 +662,11 @@ export interface components {
             expires_in_ms: number;
             /** Format: int64 */
             grace_ms: number;
+            /**
+             * @description True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
+             *     missing otherwise. Its holder has lost it.
+             */
+            revoked?: boolean;
             metadata?: components["schemas"]["Metadata"];
         };
         Lock: {
@@ -753,7 +771,8 @@ export interface components {
             reason?: string;
         };
         /**
-         * @description `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+         * @description `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
+         *     an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
          *     has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
          *     `proclaimed`: a renewal has put other metadata on the lease.
          * @enum {string}

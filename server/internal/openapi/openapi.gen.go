@@ -317,6 +317,8 @@ type AcquireRequest struct {
 	Capacity *Capacity `json:"capacity,omitempty"`
 
 	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
+	// After a revocation it keeps others out, too, unless that says `at_once`.
+	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
@@ -503,7 +505,8 @@ type Event struct {
 	Holder       string `json:"holder"`
 	ID           int64  `json:"id"`
 
-	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
+	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
 	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
 	// `proclaimed`: a renewal has put other metadata on the lease.
 	Kind EventKind `json:"kind"`
@@ -523,7 +526,8 @@ type Event struct {
 	Slot     int     `json:"slot"`
 }
 
-// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator; `queued`: a call has begun to wait; `left`: it
+// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
+// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
 // has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
 // `proclaimed`: a renewal has put other metadata on the lease.
 type EventKind string
@@ -607,6 +611,10 @@ type Holding struct {
 	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
+	// missing otherwise. Its holder has lost it.
+	Revoked *bool `json:"revoked,omitempty"`
+
 	// Slot 0 for exclusive leases, from 1 on for others.
 	Slot int `json:"slot"`
 }
@@ -669,7 +677,8 @@ type Lock struct {
 	// Revision How many transitions there were, as the events tell them. Renewals do not count.
 	Revision int64 `json:"revision"`
 
-	// State In `grace` the lease is past its end, and only its holder may go on with it.
+	// State In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
+	// renew it, unless it was revoked.
 	State State `json:"state"`
 
 	// Waiters How many wait in the queue; see /v1/locks/{name}/queue.
@@ -815,6 +824,9 @@ type RevokeRequest struct {
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
+	// AtOnce Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
+	AtOnce *bool `json:"at_once,omitempty"`
+
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -827,7 +839,8 @@ type RevokeRequest struct {
 	Slot *int `json:"slot,omitempty"`
 }
 
-// State In `grace` the lease is past its end, and only its holder may go on with it.
+// State In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
+// renew it, unless it was revoked.
 type State string
 
 // Token A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.

@@ -117,8 +117,11 @@ func firstOf(l lock.Lock) lock.Holding {
 	return l.Leases[0]
 }
 
-// remaining says what is left of a lease, or that it is in its grace.
+// remaining says what is left of a lease, or that it is in its grace, or revoked and in it.
 func remaining(h lock.Holding) string {
+	if h.Revoked {
+		return "revoked, grace"
+	}
 	if h.Remaining == 0 && h.Grace > 0 {
 		return "grace"
 	}

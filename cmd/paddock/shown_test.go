@@ -169,6 +169,25 @@ func TestRevokeTakesOneLeaseAwayAndPrintsTheLock(t *testing.T) {
 		"--acquired-at="+exact.AcquiredAt.Format(time.RFC3339Nano))
 }
 
+func TestRevokeLetsTheGraceRunOutUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t)
+	grant := d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "me", Grace: lock.LongestGrace})
+	revoke := []string{"revoke", "jobs:nightly", fmt.Sprintf("--token=%d", grant.Token), "--reason=x"}
+	stdout, _ := d.runs(exitOK, revoke...)
+	if got := squeezed(stdout); !strings.Contains(got, "STATE  grace\n") || !strings.Contains(got, "revoked, grace") {
+		t.Errorf("it printed\n%s", stdout)
+	}
+	stdout, _ = d.runs(exitOK, "get", "jobs:nightly", "-o", "json")
+	if !strings.Contains(strings.ReplaceAll(stdout, " ", ""), `"revoked":true`) {
+		t.Errorf("it printed\n%s", stdout)
+	}
+	stdout, _ = d.runs(exitOK, append(revoke, "--at-once")...)
+	if got := squeezed(stdout); !strings.Contains(got, "STATE  free\n") {
+		t.Errorf("it printed\n%s", stdout)
+	}
+}
+
 // TestAHostileHolderIsShownAsText has somebody write to whoever looks.
 func TestAHostileHolderIsShownAsText(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,7 @@ type wireHolding struct {
 	ExpiresAt    time.Time       `json:"expires_at"`
 	ExpiresInMs  int64           `json:"expires_in_ms"`
 	GraceMs      int64           `json:"grace_ms"`
+	Revoked      bool            `json:"revoked,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 
@@ -78,6 +79,7 @@ func holdingTo(h lock.Holding) wireHolding {
 	return wireHolding{
 		Slot: h.Slot, Mode: h.Mode.String(), Holder: h.Holder, FencingToken: h.Token, AcquiredAt: h.AcquiredAt.UTC(),
 		ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: h.Remaining.Milliseconds(), GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata,
+		Revoked: h.Revoked,
 	}
 }
 

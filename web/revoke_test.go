@@ -30,7 +30,43 @@ func TestRevokeTakesTheLeaseAndLeadsBack(t *testing.T) {
 		t.Error(d)
 	}
 	_, body := get(t, y, r.Header.Get("Location"))
-	wantText(t, body, `role="status"`, "Done.", `<b class="lock">deploy:production</b>`)
+	wantText(t, body, `role="status"`, "Done.", `<b class="lock">deploy:production</b>`, "The grace keeps others out for 2 s more.", `<b class="left">revoked</b>`)
+}
+
+func TestRevokeMaySkipTheGrace(t *testing.T) {
+	t.Parallel()
+	for name, revocations := range map[string]int{"of a lease": 0, "of a lease that was revoked before": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := busy()
+			typed := form("deploy:production", "4", "stuck", "")
+			for range revocations {
+				post(t, y, typed)
+			}
+			_, body := get(t, y, "/ui/revoke?name=deploy:production&token=4")
+			wantText(t, body, `<input type="checkbox" name="at_once" value="1">`)
+			typed.Set("at_once", "1")
+			r, _ := post(t, y, typed)
+			wantStatus(t, r, http.StatusSeeOther)
+			want := lock.Revoke{Name: "deploy:production", Token: 4, Reason: "stuck", AtOnce: true}
+			if d := cmp.Diff(want, y.revocations()[revocations]); d != "" {
+				t.Error(d)
+			}
+			_, body = get(t, y, r.Header.Get("Location"))
+			wantText(t, body, "Done.")
+			if strings.Contains(body, "The grace keeps others out") {
+				t.Error("the page tells of a grace that was skipped")
+			}
+		})
+	}
+}
+
+func TestARefusedRevokeKeepsThatTheGraceIsSkipped(t *testing.T) {
+	t.Parallel()
+	typed := form("deploy:production", "4", " ", "")
+	typed.Set("at_once", "1")
+	_, body := post(t, busy(), typed)
+	wantText(t, body, `name="at_once" value="1" checked>`)
 }
 
 func TestRevokeSentAgainSucceeds(t *testing.T) {

@@ -27,13 +27,14 @@ type revokePage struct {
 	Holdings []lock.Holding // none: the token holds the lock no more, or that is not known
 	Back     place
 	Reason   string // as it was typed
+	AtOnce   bool   // whether the grace is to be skipped
 	Form     bool   // whether there is something to revoke
 }
 
 func revokePageFrom(v url.Values, by reader) revokePage {
 	return revokePage{
 		Title: "Revoke a lease", Reader: by, Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
-		Back: placeBack(v.Get("back")), Reason: v.Get("reason"), Form: true,
+		Back: placeBack(v.Get("back")), Reason: v.Get("reason"), AtOnce: v.Get("at_once") != "", Form: true,
 	}
 }
 
@@ -70,7 +71,9 @@ func (p revokePage) target() (lock.Revoke, error) {
 	token, tokenErr := parseToken(p.Token)
 	slot, slotErr := parseSlot(p.Slot)
 	since, sinceErr := p.since()
-	c := lock.Revoke{Name: p.Name, Token: token, Slot: slot, AcquiredAt: since, Reason: strings.Join(strings.Fields(p.Reason), " ")}
+	c := lock.Revoke{
+		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since, Reason: strings.Join(strings.Fields(p.Reason), " "), AtOnce: p.AtOnce,
+	}
 	return c, cmp.Or(tokenErr, slotErr, sinceErr)
 }
 

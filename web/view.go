@@ -65,6 +65,7 @@ type notice struct {
 	Name  string
 	Token lock.Token
 	Slot  *int // nil: whichever the token sat in
+	Over  span // until the grace of what was revoked is over; zero if it is
 }
 
 // done returns the address to go to after a revocation.
@@ -89,8 +90,15 @@ func (u *ui) notice(r *http.Request) *notice {
 		return nil
 	}
 	l, err := u.locks.Lock(r.Context(), v.Get("revoked"))
-	if err != nil || l.Token < token || len(holdings(l, token, slot)) > 0 {
+	if err != nil || l.Token < token {
 		return nil
 	}
-	return &notice{Name: l.Name, Token: token, Slot: slot}
+	n := &notice{Name: l.Name, Token: token, Slot: slot}
+	for _, h := range holdings(l, token, slot) {
+		if !h.Revoked {
+			return nil
+		}
+		n.Over = max(n.Over, span(h.ExpiresAt.Add(h.Grace).Sub(l.AsOf)))
+	}
+	return n
 }

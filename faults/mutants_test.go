@@ -46,12 +46,13 @@ var mutants = []mutant{
 	{name: "a replay gives a second lease", file: "lock/acquire.go", from: "if l, ok := t.lease(a.LeaseID); ok {", to: "if l, ok := t.lease(a.LeaseID); ok && !ok {"},
 	{name: "the reader of new events drops one", file: "store/tail.go",
 		from: "\tt.events = append(t.events, events...)\n", to: "\tt.events = append(t.events, events[:max(len(events)-1, 0)]...)\n"},
-	{name: "readers pass transactions that are open", file: "store/events.go", from: "\tif open != nil {\n", to: "\tif open != nil && drawn < 0 {\n"},
+	{name: "readers pass transactions that are open", file: "store/events.go", from: "\tif open != nil {\n", to: "\tif open != nil && end.newest < 0 {\n"},
 	{name: "the cursor after a page is one too far", file: "store/events.go", from: "\t\treturn events[limit-1].ID\n", to: "\t\treturn events[limit-1].ID + 1\n"},
 	{name: "the id of a streamed event is that of the one before", file: "server/tale.go",
-		from: "t.event(strconv.FormatInt(e.ID, 10), ", to: "t.event(strconv.FormatInt(e.ID-1, 10), "},
+		from: "return encodedEvent(idOf(e), ", to: "return encodedEvent(strconv.FormatInt(e.ID-1, 10), "},
 	{name: "a reconnected stream begins now", file: "server/wire.go",
 		from: "cmp.Or(value(in.LastEventID), q.Cursor)", to: "cmp.Or(q.Cursor, value(in.LastEventID))"},
+	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.AtOnce || t.untold(l)", to: "case true || t.untold(l)"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)", to: "return l.ExpiresAt"},
 }
 

@@ -52,6 +52,10 @@ var mutants = []mutant{
 		from: "return encodedEvent(idOf(e), ", to: "return encodedEvent(strconv.FormatInt(e.ID-1, 10), "},
 	{name: "a reconnected stream begins now", file: "server/wire.go",
 		from: "cmp.Or(value(in.LastEventID), q.Cursor)", to: "cmp.Or(q.Cursor, value(in.LastEventID))"},
+	{name: "readers trust the sequence", file: "store/sql/events_end.sql", how: crashed,
+		from: "greatest((select max(id) from paddock.events), (select pruned from paddock.horizon), 0)",
+		to:   "(select case when is_called then last_value else 0 end from paddock.event_ids)"},
+	{name: "the epoch check ignores tokens", file: "store/epoch.go", how: restored, from: "case e.lastToken < k.token:", to: "case e.lastToken < 0:"},
 	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.AtOnce || t.untold(l)", to: "case true || t.untold(l)"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)", to: "return l.ExpiresAt"},
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,5 +52,36 @@ func TestWhoFollowsIsNotToldLessThanWasTold(t *testing.T) {
 	page, err = s.Events(t.Context(), lock.EventQuery{Name: "a", Wait: time.Minute / 2})
 	if err != nil || len(page.Items) != 2 {
 		t.Errorf("who follows is told %+v, %v", page.Items, err)
+	}
+}
+
+// TestSubscribersToEverythingShareTheTail checks what each subscriber is given, and that only those to everything are
+// given the tail's own memory, of which they cannot append to any.
+func TestSubscribersToEverythingShareTheTail(t *testing.T) {
+	t.Parallel()
+	tail := []lock.Event{{ID: 1, Name: "a:1"}, {ID: 2, Name: "b"}, {ID: 3, Name: "a:2"}, {ID: 4, Name: "a:1"}}
+	for name, c := range map[string]struct {
+		query  lock.EventQuery
+		ids    []int64
+		shared bool
+	}{
+		"everything":       {lock.EventQuery{Limit: 9}, []int64{1, 2, 3, 4}, true},
+		"the first two":    {lock.EventQuery{Limit: 2}, []int64{1, 2}, true},
+		"a lock":           {lock.EventQuery{Limit: 9, Name: "a:1"}, []int64{1, 4}, false},
+		"a prefix":         {lock.EventQuery{Limit: 9, Prefix: "a:"}, []int64{1, 3, 4}, false},
+		"one of a prefix":  {lock.EventQuery{Limit: 1, Prefix: "a:"}, []int64{1}, false},
+		"what is not told": {lock.EventQuery{Limit: 9, Name: "c"}, nil, false},
+	} {
+		got := selected(tail, c.query)
+		var ids []int64
+		for _, e := range got {
+			ids = append(ids, e.ID)
+		}
+		if !slices.Equal(ids, c.ids) {
+			t.Errorf("%s: told %v, want %v", name, ids, c.ids)
+		}
+		if shared := len(got) > 0 && &got[0] == &tail[0]; shared != c.shared || c.shared && cap(got) != len(got) {
+			t.Errorf("%s: shared is %t, with room for %d", name, shared, cap(got)-len(got))
+		}
 	}
 }

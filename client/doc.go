@@ -32,6 +32,23 @@
 // waited sends a release after it and returns when that is answered, or after
 // three seconds.
 //
+// # Following events
+//
+// Events reads pages of what happened, and Client.Stream a stream of server-sent events.
+// Both go on after a cursor, and a cursor of one is good for the other, with any replica
+// of the service:
+//
+//	stream, err := locks.Stream(ctx, lock.EventQuery{Prefix: "jobs:", Cursor: cursor})
+//	…
+//	defer stream.Close()
+//	for {
+//		page, err := stream.Next()
+//		if err != nil {
+//			return stream.Cursor(), err // pause, and open another stream with it
+//		}
+//		// if page.Gap: look at the locks anew; then use page.Items
+//	}
+//
 // # Sharing requests
 //
 // Acquires that only try, renewals and releases share requests. A call that finds

@@ -5,8 +5,9 @@
 // TestNothingIsLostUnderFaults is what this comment is about. Beside it,
 // TestTheDatabaseMayBeAnother has standbys promoted and backups restored,
 // TestTheCheckerFindsWhatIsBroken proves on broken builds of Paddock that a violation
-// would be found, and TestAFloodIsBorne has too many clients come at once.
-// TestARestoreIsNoticed and TestANoisyNeighbourIsBorne are described below.
+// would be found, TestSubscribersBearCrashes counts what readers of events miss in crashes
+// of PostgreSQL (-faults.crashes=20 for many), and TestAFloodIsBorne has too many clients
+// come at once. TestARestoreIsNoticed and TestANoisyNeighbourIsBorne are described below.
 //
 // # The run
 //
@@ -31,8 +32,10 @@
 //
 //   - Replicas: killed, told to stop, stopped in their tracks for up to four seconds (a
 //     few times the TTL); one, or all at once. A supervisor starts them again.
-//   - PostgreSQL: killed, restarted, stopped in its tracks; one backend killed, so that
-//     it recovers; all backends terminated; all statements cancelled.
+//   - PostgreSQL: killed, stopped without a checkpoint, restarted, stopped in its tracks;
+//     one backend killed, so that it recovers; all backends terminated; all statements
+//     cancelled; commits that wait for a standby that is not there. Two of three crashes
+//     come in a lull of the load (see package load), when nothing is flushed.
 //   - What others do there: they lock a row, or a table, idle in a transaction with an
 //     old snapshot, take all connections that there are.
 //   - Lines: connections reset; slow, or in pieces of a few bytes; requests, answers or
@@ -49,6 +52,8 @@
 // Every call is recorded by package history and, with all events, held against the rules
 // of package lock; its comment has the list. Besides,
 //
+//   - streams, pollers and blocking reads, which go through the same lines as the clients,
+//     are told of every event, once, in order, and promptly while the service is undisturbed;
 //   - nothing that was injected and undone keeps the service from coming back;
 //   - a replica that is told to stop ends with exit code 0;
 //   - afterwards every replica serves; no connection is left in a transaction, no

@@ -36,7 +36,7 @@ type verifyCommand struct {
 func (verifyCommand) Help() string {
 	return `Has many clients use a running service, as it should be used and as it should not, and checks what they were told against what the service says has happened: ` +
 		`nobody has a lock together with another who must not, tokens grow, who waits is served in turn, no lease comes back to life, nothing that was answered is lost, ` +
-		`and no write lands under a stale token. The locks have names of their own, and are free afterwards.
+		`and no write lands under a stale token. Streams, pollers and blocking reads go along, and must be told of every event, once, in order and promptly. The locks have names of their own, and are free afterwards.
 
     paddock verify --url http://127.0.0.1:8080 --for 1m
     paddock verify --url http://replica-1:8080 --url http://replica-2:8080 --clients 64 --report violation.html

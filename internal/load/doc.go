@@ -15,6 +15,21 @@
 // go away while they wait, or right after sending; sleep past the end of their lease
 // and renew it then; write under tokens that are stale; forget to release.
 //
+// # Subscribers
+//
+// With Options.Subscribers there are readers of events beside the clients: a stream and
+// a poller for each service, whose cursors outlive errors and connections and are shown
+// to other services too, and goroutines that make blocking reads. They have no effect on
+// locks. Streams are closed at random moments. When the clients are done a lock is
+// granted that has the name of the end; readers stop when they are told of that grant.
+//
+// # Lulls
+//
+// In a lull all clients pause what they do and try to acquire one lock that another of
+// them holds. The service refuses, and rolls back transactions that have drawn ids and
+// tokens; nothing is committed, so the database flushes nothing. A crash then takes back
+// whatever readers were shown that is not durable.
+//
 // # Losing answers
 //
 // While it is not known what became of a call, the same call is sent again, for a while

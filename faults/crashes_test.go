@@ -92,6 +92,7 @@ type crashSite struct {
 	services []load.Replica
 	rec      *history.Recorder
 	lulls    chan time.Time
+	over     chan struct{} // closed when the load has ended
 
 	mu      sync.Mutex
 	returns []time.Duration // how long after it could, each blocking read returned
@@ -104,7 +105,7 @@ func newCrashSite(t *testing.T, program string) *crashSite {
 		t.Fatal(err)
 	}
 	atTheEnd(t, db.host.Close)
-	s := &crashSite{T: t, db: db, rec: history.NewRecorder(), lulls: make(chan time.Time)}
+	s := &crashSite{T: t, db: db, rec: history.NewRecorder(), lulls: make(chan time.Time), over: make(chan struct{})}
 	database := db.url(url.Values{"host": {db.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	for range 2 {
 		c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + database}, program, "serve", "--migrate", "--listen", "127.0.0.1:0")
@@ -135,6 +136,7 @@ func crashWithSubscribers(t *testing.T, program string, crash func(*database, co
 	var failed error
 	var loaded sync.WaitGroup
 	loaded.Go(func() {
+		defer close(s.over)
 		stats, failed = load.Run(loading, s.rec, load.Options{
 			Services: s.services, Prefix: crashPrefix, Clients: 8, Locks: 4, Subscribers: true, Lulls: s.lulls,
 		})
@@ -168,8 +170,12 @@ func (s *crashSite) crash(n int, crash func() error) {
 		}
 		reads.Go(func() { s.watch(c, seen, changed, &at[i]) })
 	}
-	s.lulls <- time.Now()
-	passes(s.Context(), intoLull)
+	select {
+	case s.lulls <- time.Now():
+		passes(s.Context(), intoLull)
+	case <-s.over:
+		s.Fatal("the load has ended")
+	}
 	over := s.rec.Mark(fmt.Sprint("crash ", n+1))
 	if err := crash(); err != nil {
 		s.Fatal(err)

@@ -122,6 +122,14 @@ func lastTold(s script, readOn bool) {
 	}
 }
 
+// failing returns a call that fails after a while.
+func failing(via string, at, takes time.Duration) history.Call {
+	return history.Call{
+		ID: -1, Client: 99, Via: via, Verb: history.Look, Name: "play:down", Asked: "play:down",
+		Err: &lock.Error{Code: lock.ErrUnavailable}, Sent: at, Answered: at + takes,
+	}
+}
+
 func TestWhatSubscribersAreToldLate(t *testing.T) {
 	expectAllFound(t, map[string]spoiling{
 		"an event is told ten seconds later": {byPrompt, func(s script) { lastTold(s, true) }, "was told at"},
@@ -141,14 +149,37 @@ func TestWhatSubscribersAreToldLate(t *testing.T) {
 			t.Error(text(t, r))
 		}
 	})
-	t.Run("nor while a fault lasts", func(t *testing.T) {
+	for name, disturb := range map[string]func(*history.History){
+		"nor while a fault lasts": func(h *history.History) {
+			h.Faults = []history.Fault{{What: "a storm", At: 0, Over: time.Hour}}
+		},
+		"nor while calls to the replica fail": func(h *history.History) {
+			for at := time.Duration(0); at < time.Minute; at += time.Second {
+				h.Calls = append(h.Calls, failing(via, at, 700*time.Millisecond))
+			}
+		},
+		"nor while calls to another replica hang": func(h *history.History) {
+			h.Calls = append(h.Calls, failing("another", 0, time.Minute))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := copyOf(play(t))
+			lastTold(script{t, &h}, true)
+			disturb(&h)
+			if r := h.Check(history.CheckOptions{}); !r.OK() {
+				t.Error(text(t, r))
+			}
+		})
+	}
+	t.Run("yet while calls to another replica fail at once", func(t *testing.T) {
 		t.Parallel()
-		h := copyOf(play(t))
-		lastTold(script{t, &h}, true)
-		h.Faults = []history.Fault{{What: "a storm", At: 0, Over: time.Hour}}
-		if r := h.Check(history.CheckOptions{}); !r.OK() {
-			t.Error(text(t, r))
-		}
+		expectFound(t, play(t), spoiling{byPrompt, func(s script) {
+			lastTold(s, true)
+			for at := time.Duration(0); at < time.Minute; at += time.Second {
+				s.Calls = append(s.Calls, failing("another", at, 900*time.Millisecond))
+			}
+		}, "was told at"})
 	})
 }
 
@@ -232,4 +263,38 @@ func TestBlockingReadsThatReturnLate(t *testing.T) {
 			c.Got = seen
 		}, ""},
 	})
+}
+
+func TestSubscribersShareWhatTheyAreTold(t *testing.T) {
+	t.Parallel()
+	rec := history.NewRecorder()
+	e := lock.Event{ID: 1, Name: "play:1", At: time.Now(), Revision: 1, Kind: lock.Granted}
+	other := e
+	other.Token++
+	for _, told := range []lock.Event{e, e, other} {
+		s := rec.Subscribe(history.Streaming, "play:")
+		s.Ask("here", lock.CursorNow)
+		s.Open()
+		s.Told(lock.Page[lock.Event]{Items: []lock.Event{told}, Next: "1"})
+		s.Ended(nil)
+	}
+	var all []*lock.Event
+	for _, s := range rec.History().Subscriptions {
+		all = append(all, s.Readings[0].Told[0].Events[0])
+	}
+	if all[0] != all[1] || all[1] == all[2] || all[2].Token != other.Token {
+		t.Errorf("the copies are %p, %p and %p", all[0], all[1], all[2])
+	}
+}
+
+func TestAFaultLastsUntilItIsSaidToBeOver(t *testing.T) {
+	t.Parallel()
+	rec := history.NewRecorder()
+	over := rec.Mark("a storm")
+	rec.MarkEpoch("a fail-over")
+	over()
+	f := rec.History().Faults
+	if f[0].Over <= f[1].At || f[1].Over != f[1].At || f[0].Epoch || !f[1].Epoch {
+		t.Errorf("the faults are %+v", f)
+	}
 }

@@ -52,7 +52,7 @@ func (c *client) bide() {
 	defer func() { c.biding = false }()
 	l := lease{ask: lock.Acquire{
 		Name: fmt.Sprintf("%s:lull.%d", c.Prefix, now.number), LeaseID: lock.LeaseID(uuid.New()),
-		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive, TTL: 4 * lullLasts,
+		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive, TTL: c.TTL * 3 / 2,
 	}}
 	for n := c.number; c.over.Err() == nil && time.Now().Before(now.ends); n++ {
 		if err := c.seek(&l, n, stays); err == nil {

@@ -133,7 +133,7 @@ func (a *audience) finish() {
 func (a *audience) markEnd() error {
 	c := a.client(a.Clients, a.rec)
 	l := lease{ask: lock.Acquire{
-		Name: a.endOf(), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end", Mode: lock.Exclusive, TTL: max(a.TTL, time.Second),
+		Name: a.endOf(), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end", Mode: lock.Exclusive, TTL: a.TTL,
 	}}
 	err := c.seek(&l, 0, stays)
 	if err == nil {

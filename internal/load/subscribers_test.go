@@ -134,6 +134,20 @@ func (s sleepy) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	return s.Lock(ctx, w.Name)
 }
 
+// A tardy service tells events four seconds late.
+type tardy struct{ lock.Service }
+
+func (d tardy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	page, err := d.Service.Events(ctx, q)
+	if q.Cursor != lock.CursorNow {
+		select {
+		case <-time.After(4 * time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return page, err
+}
+
 func TestWhatSubscribersAreNotToldIsFound(t *testing.T) {
 	t.Parallel()
 	with := func(change func(lock.Service) lock.Service) func(*memlock.Memory) []load.Replica {
@@ -145,6 +159,7 @@ func TestWhatSubscribersAreNotToldIsFound(t *testing.T) {
 	}
 	for check, services := range map[string]func(*memlock.Memory) []load.Replica{
 		told:     with(func(s lock.Service) lock.Service { return deaf{s} }),
+		prompt:   with(func(s lock.Service) lock.Service { return tardy{s} }),
 		blocking: with(func(s lock.Service) lock.Service { return sleepy{s} }),
 	} {
 		t.Run(check, func(t *testing.T) {

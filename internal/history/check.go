@@ -22,6 +22,10 @@ type CheckOptions struct {
 	// Paused are clients that were stopped at times, and so may believe for longer in a
 	// lease than it lasts. What they believe is not looked at.
 	Paused []int
+	// WaitersPerLock is how many may wait for one lock; zero: that is not checked. It is for a
+	// load whose connections end visibly: who waits on a connection that hangs may be counted
+	// for longer than its client knows.
+	WaitersPerLock int
 	// Timeout is for how long to look for an order of the operations of one lock; zero:
 	// UsualTimeout. An order that is not found in time is a violation.
 	Timeout time.Duration
@@ -40,6 +44,7 @@ const (
 	checkFenced    = "fenced writes follow one another"
 	checkOnce      = "nothing is done twice"
 	checkOrder     = "all could have happened one after the other, by the rules"
+	checkLimit     = "no call is refused to wait while there is room"
 	checkBelief    = "no two clients believed at once that the lock was theirs"
 	checkTold      = "every subscriber was told every event, once and in order"
 	checkPrompt    = "subscribers were told promptly"
@@ -84,7 +89,7 @@ type checker struct {
 }
 
 func (x *examination) checks() []checker {
-	return []checker{
+	checks := []checker{
 		{checkEvents, true, x.each(x.keepsRules)},
 		{checkExclusion, false, x.each(x.excludes)},
 		{checkRevival, false, x.each(x.notRevived)},
@@ -98,6 +103,10 @@ func (x *examination) checks() []checker {
 		{checkPrompt, true, x.prompt},
 		{checkBlocking, true, x.each(x.returned)},
 	}
+	if x.options.WaitersPerLock > 0 {
+		checks = append(checks, checker{checkLimit, false, x.each(x.roomLeft)})
+	}
+	return checks
 }
 
 // skips returns why a check proves nothing about this History, empty if it proves something.

@@ -84,7 +84,7 @@ func ask[T any](c *client, s sending, do func(context.Context, lock.Service) (T,
 		if c.over.Err() != nil {
 			patience = min(patience, lastPatience)
 		}
-		if !isLost(err) || gone && s.verb == history.Acquire || time.Since(began) >= patience {
+		if !isLost(err) || s.verb == history.Acquire && (gone || c.Fickle && s.wait > 0) || time.Since(began) >= patience {
 			return got, err
 		}
 		s.vanish = stays

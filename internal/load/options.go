@@ -52,6 +52,10 @@ type Options struct {
 	// Orderly has clients wait until they are served: none goes away, or keeps a place
 	// at which no call waits, so that nobody may be passed over.
 	Orderly bool
+	// Fickle has clients wait as the orderly do, and never come back to a wait whose answer was
+	// lost, as clients do that end together with their replica. They revoke nothing, which would
+	// take the places of such clients away together with grants that nobody fetched.
+	Fickle bool
 	// Turns is after how many a lock's name is given up for a new one; zero: 500.
 	Turns int
 	// Patience is for how long a call is sent again while nobody knows what became of

@@ -75,6 +75,12 @@ func (o Options) draw(client, number int) plan {
 	if o.Orderly {
 		p.ask, p.vanish = orderly(p.ask), stays
 	}
+	if o.Fickle {
+		p.ask, p.vanish = orderly(p.ask), stays
+		if p.turn == oust {
+			p.turn = look
+		}
+	}
 	switch n := d.IntN(100); {
 	case n < 5:
 		p.ending = desert

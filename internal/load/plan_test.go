@@ -62,3 +62,24 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFickleWaitForLongAndRevokeNothing(t *testing.T) {
+	t.Parallel()
+	o, err := Options{Services: []Replica{{}}, Prefix: "x", Fickle: true}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := 0
+	for turn := range 1000 {
+		p := o.draw(1, turn)
+		if p.ask.Wait > 0 {
+			waits++
+		}
+		if p.turn == oust || p.vanish != stays || p.ask.Keep || p.ask.Wait != 0 && p.ask.Wait != lock.LongestWait {
+			t.Fatalf("turn %d is %+v", turn, p)
+		}
+	}
+	if waits == 0 {
+		t.Error("no client waits")
+	}
+}

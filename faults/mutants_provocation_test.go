@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/history"
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // locksPerTrial is how many locks there are.
@@ -33,6 +35,8 @@ func (p *provocation) all() []func(context.Context) error {
 		return []func(context.Context) error{p.restore}
 	case orderly:
 		return nil
+	case bereft:
+		return []func(context.Context) error{p.bereave}
 	}
 	return []func(context.Context) error{p.block, p.stare, p.cross}
 }
@@ -93,6 +97,24 @@ func (p *provocation) restore(ctx context.Context) error {
 	}
 	p.rec.Mark("PostgreSQL is put back to a snapshot")
 	return p.restorable.restore(context.WithoutCancel(ctx), restoring{(*restorable).crash, true})
+}
+
+const (
+	// fewWaiters is how many may wait for a lock in a trial in which a replica dies.
+	fewWaiters = 2
+	// bereftAfter is when it dies, and bereftFor is how long clients go on: until places count
+	// no more whose replica is dead, and a while longer.
+	bereftAfter = 2 * time.Second
+	bereftFor   = bereftAfter + lock.AliveFor + lock.KeepPlace + 8*time.Second
+)
+
+// bereave kills the newest replica for good.
+func (p *provocation) bereave(ctx context.Context) error {
+	if !passes(ctx, bereftAfter) {
+		return nil
+	}
+	p.rec.Mark("kill -9 of a replica")
+	return p.replicas[len(p.replicas)-1].end(syscall.SIGKILL)
 }
 
 func (p *provocation) anyName() string {

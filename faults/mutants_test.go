@@ -57,6 +57,8 @@ var mutants = []mutant{
 		to:   "(select case when is_called then last_value else 0 end from paddock.event_ids)"},
 	{name: "the epoch check ignores tokens", file: "store/epoch.go", how: restored, from: "case e.lastToken < k.token:", to: "case e.lastToken < 0:"},
 	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.AtOnce || t.untold(l)", to: "case true || t.untold(l)"},
+	{name: "places of the dead count", file: "lock/waiter.go", how: bereft,
+		from: "t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(KeepPlace))", to: "w.Place > 0"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)", to: "return l.ExpiresAt"},
 }
 
@@ -88,6 +90,7 @@ func TestTheCheckerFindsWhatIsBroken(t *testing.T) {
 	for name, how := range map[string]manner{
 		"but not in what is whole": provoked, "nor if PostgreSQL crashes": crashed, "nor if all are orderly": orderly,
 		"nor if PostgreSQL is restored": restored,
+		"nor if a replica dies with its waiters": bereft,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,23 +63,26 @@ const (
 	crashed                // PostgreSQL crashes
 	orderly                // all wait until they are served, so that nobody may be passed over
 	restored               // PostgreSQL is put back to a snapshot, and another application writes to it
+	bereft                 // few may wait for a lock, and a replica dies with those who wait there
 )
 
 // A trial is of one program: two replicas on a database of their own.
 type trial struct {
 	*testing.T
+	program     string
 	how         manner
 	server      *postgres.Server // to crash, if it is to
 	restorable  *restorable      // to restore, if how is restored
 	databaseURL string
 	services    []load.Replica
+	replicas    []*child
 	calls       int   // so far
 	unasked     error // the last answer that nothing asks for
 }
 
 func (a *arena) trial(t *testing.T, program string, how manner) *trial {
 	t.Helper()
-	x := &trial{T: t, how: how}
+	x := &trial{T: t, program: program, how: how}
 	switch how {
 	case crashed:
 		x.server = newServer(t)
@@ -92,16 +95,27 @@ func (a *arena) trial(t *testing.T, program string, how manner) *trial {
 		x.databaseURL = a.database(t)
 	}
 	for range 2 {
-		c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, program, "serve", "--listen", "127.0.0.1:0")
-		x.must(err)
-		atTheEnd(t, func() error { return c.end(syscall.SIGKILL) })
-		address, err := c.await(t.Context(), `"msg":"listening","address":"([^"]+)"`)
-		x.must(err)
-		locks, err := client.New(client.Options{BaseURL: "http://" + address})
-		x.must(err)
-		x.services = append(x.services, load.Replica{Via: address, Locks: locks, Stream: load.StreamOf(locks.Stream)})
+		x.start()
 	}
 	return x
+}
+
+// start starts another replica.
+func (x *trial) start() {
+	x.Helper()
+	args := []string{"serve", "--listen", "127.0.0.1:0"}
+	if x.how == bereft {
+		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", fewWaiters))
+	}
+	c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, x.program, args...)
+	x.must(err)
+	atTheEnd(x.T, func() error { return c.end(syscall.SIGKILL) })
+	address, err := c.await(x.Context(), `"msg":"listening","address":"([^"]+)"`)
+	x.must(err)
+	locks, err := client.New(client.Options{BaseURL: "http://" + address})
+	x.must(err)
+	x.replicas = append(x.replicas, c)
+	x.services = append(x.services, load.Replica{Via: address, Locks: locks, Stream: load.StreamOf(locks.Stream)})
 }
 
 func (x *trial) must(err error) {
@@ -142,6 +156,10 @@ func (x *trial) round(number int) history.Report {
 		x.must(x.restorable.snapshot(x.Context()))
 	}
 	prefix, rec := fmt.Sprintf("trial:%d", number), history.NewRecorder()
+	if x.how == bereft && number > 0 {
+		x.replicas, x.services = x.replicas[:1], x.services[:1] // the other is dead
+		x.start()
+	}
 	p := provocation{trial: x, rec: rec, prefix: prefix, lulls: make(chan time.Time)}
 	ctx, cancel := context.WithCancel(x.Context())
 	defer cancel()
@@ -169,7 +187,11 @@ func (x *trial) round(number int) history.Report {
 	var err error
 	h.Events, err = history.Collect(x.Context(), x.services[0].Locks, prefix+":")
 	x.must(err)
-	return h.Check(history.CheckOptions{Passed: x.how != orderly, Unfinished: true})
+	check := history.CheckOptions{Passed: x.how != orderly, Unfinished: true}
+	if x.how == bereft {
+		check.WaitersPerLock = fewWaiters
+	}
+	return h.Check(check)
 }
 
 // options returns how the clients use the service. Of the orderly all use one replica,
@@ -187,6 +209,9 @@ func (x *trial) options(prefix string, seed uint64) load.Options {
 	case restored:
 		// Leases outlive the restore, and the load goes on when grants are possible again.
 		o.TTL, o.Operations, o.For = load.UsualTTL, 0, restoredRound
+	case bereft: // long leases, so that clients wait, and names that outlive the places of the dead
+		o.Fickle, o.Clients, o.Locks, o.Operations, o.Turns = true, 12, 3, 0, 1_000_000
+		o.TTL, o.For, o.Subscribers = 2*time.Second, bereftFor, false
 	}
 	return o
 }

@@ -60,7 +60,7 @@ func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, 
 	case 2:
 		w.do(lock.Release{Name: name, LeaseID: lease})
 	case 3:
-		w.do(lock.Revoke{Name: name, Token: lock.Token(n / time.Second), Reason: "r"})
+		w.do(lock.Revoke{Name: name, Token: lock.Token(n / time.Second), Reason: "r", AtOnce: with&64 != 0})
 	case 4:
 		w.do(sweep)
 	case 5:

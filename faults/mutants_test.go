@@ -89,7 +89,7 @@ func TestTheCheckerFindsWhatIsBroken(t *testing.T) {
 	}
 	for name, how := range map[string]manner{
 		"but not in what is whole": provoked, "nor if PostgreSQL crashes": crashed, "nor if all are orderly": orderly,
-		"nor if PostgreSQL is restored": restored,
+		"nor if PostgreSQL is restored":          restored,
 		"nor if a replica dies with its waiters": bereft,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,6 +118,8 @@ const (
 	anAnswer    = lock.KeepPlace / 2   // beyond the wait
 	aRelease    = 2 * time.Second      // a try of a release
 	allReleases = 5 * time.Second      // all of them
+
+	aLateRelease = time.Second / 2 // the only try, when the lease is over
 )
 
 // Acquire sends the request. A wait that ends at an instant ends there, however late the
@@ -156,7 +158,7 @@ func (l *line) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 // Release sends the request.
 func (l *line) Release(ctx context.Context, r lock.Release) error {
 	if !l.steady.ended.Swap(true) {
-		l.steady.until = time.Now().Add(allReleases)
+		l.steady.until = time.Now().Add(l.steady.releasing())
 	}
 	c := l.begin(ctx, "release", working, l.steady.release(time.Now()), aRelease)
 	if c.until.After(l.steady.until) {

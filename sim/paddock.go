@@ -19,6 +19,7 @@ func (p paddock) do(a *attempt, work func(hold) error) error {
 	o := guard.Options{Holder: a.holder, TTL: p.plan.TTL, Margin: p.plan.margin(), Wait: a.wait}
 	return a.kind.do(context.Background(), l, o, func(lease *guard.Lease) error {
 		begun := p.now()
+		l.steady.holds = true
 		go func() {
 			<-lease.Done()
 			p.judge.knows(seat{a.holder, lease.Token(), lease.Slot()}, begun)

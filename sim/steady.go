@@ -25,6 +25,7 @@ type steady struct {
 	waits    time.Time     // until when, at the most
 	failures int           // since a place was kept
 	deadline time.Time     // of the lease
+	holds    bool          // the guard has shown the lease to those who work under it
 	ended    atomic.Bool   // the guard gives it back
 
 	until     time.Time // when the guard gives up releasing, at the latest
@@ -102,6 +103,19 @@ func (s *steady) avoid() {
 			s.asked = time.Now()
 		}
 	}
+}
+
+// releasing returns for how long the guard goes on releasing, at the most, when it begins now. The lease that
+// it has shown it gives up for as long as it lasts, and once when it is over.
+func (s *steady) releasing() time.Duration {
+	left := time.Until(s.deadline) + s.plan.margin()
+	switch {
+	case !s.holds:
+		return allReleases
+	case left <= 0:
+		return aLateRelease
+	}
+	return min(left, allReleases)
 }
 
 // over is whether the lease that the guard had is lost or released. A context that has

@@ -171,7 +171,7 @@ func (k *work) whole() bool {
 func (w *world) left(k *work) (time.Duration, bool) {
 	least := k.margin + k.by.unseen(k.lease.Token())
 	for _, h := range w.lock(k.lease.Name()).Leases {
-		if h.Token == k.lease.Token() && h.Slot == k.lease.Slot() {
+		if h.Token == k.lease.Token() && h.Slot == k.lease.Slot() && !h.Revoked {
 			return h.Remaining - least, true
 		}
 	}
@@ -396,5 +396,5 @@ func (m *member) leaves(name, holder string) bool {
 	q, err := m.Queue(context.Background(), name)
 	m.must(err)
 	return slices.ContainsFunc(q.Waiters, func(w lock.Waiting) bool { return w.Holder == holder }) ||
-		slices.ContainsFunc(m.lock(name).Leases, func(h lock.Holding) bool { return h.Holder == holder })
+		slices.ContainsFunc(m.lock(name).Leases, func(h lock.Holding) bool { return h.Holder == holder && !h.Revoked })
 }

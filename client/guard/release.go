@@ -13,8 +13,7 @@ const (
 	releaseWithin = 5 * time.Second
 	// releaseAnswer is how long one try of it may take.
 	releaseAnswer = 2 * time.Second
-	// lateReleaseAnswer is how long the only try may take when the lease is over, or
-	// nearly so.
+	// lateReleaseAnswer is how long the only try may take when the lease is over.
 	lateReleaseAnswer = 500 * time.Millisecond
 )
 
@@ -37,7 +36,12 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	left := l.left()
 	l.mu.Unlock()
-	err := release(ctx, l.locks, l.granted.Name, l.granted.ID, min(left, releaseWithin))
+	var err error
+	if left > 0 {
+		err = release(ctx, l.locks, l.granted.Name, l.granted.ID, min(left, releaseWithin))
+	} else {
+		err = releaseOnce(context.WithoutCancel(ctx), l.locks, lock.Release{Name: l.granted.Name, LeaseID: l.granted.ID}, lateReleaseAnswer)
+	}
 	if first {
 		l.tellOf(Released, err)
 	}
@@ -51,17 +55,13 @@ func (l *Lease) left() time.Duration {
 	return l.deadline.Add(l.opts.Margin + l.opts.Grace).Sub(l.clock.now())
 }
 
-// release sends a release until it is answered, for that long at most; but it sends one in any
-// case, and gives that lateReleaseAnswer at least.
+// release sends a release until it is answered, for that long at most.
 func release(ctx context.Context, locks lock.Service, name string, id lock.LeaseID, within time.Duration) error {
-	ctx = context.WithoutCancel(ctx)
-	retrying, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	until := time.Now().Add(within)
 	for pauses := newPauses(); ; {
-		answer := min(releaseAnswer, max(time.Until(until), lateReleaseAnswer))
-		err := releaseOnce(ctx, locks, lock.Release{Name: name, LeaseID: id}, answer)
-		if !passing(err) || !pauses.sleep(retrying, err) {
+		err := releaseOnce(ctx, locks, lock.Release{Name: name, LeaseID: id}, releaseAnswer)
+		if !passing(err) || !pauses.sleep(ctx, err) {
 			return err
 		}
 	}

@@ -84,7 +84,25 @@ func writeHistory(w io.Writer, h history.History) error {
 	for _, e := range h.Events {
 		fmt.Fprintf(out, "%+v\n", e)
 	}
+	for _, s := range h.Subscriptions {
+		writeSubscription(out, s)
+	}
 	return out.Flush()
+}
+
+// writeSubscription writes what a subscriber asked for, and which events it was told.
+func writeSubscription(out io.Writer, s history.Subscription) {
+	for _, r := range s.Readings {
+		fmt.Fprintf(out, "%s %d, %s: sent %.6f, opened %.6f, over %.6f after %d, failed %v\n",
+			s.Kind, s.Number, r.Via, r.Sent.Seconds(), r.Opened.Seconds(), r.Over.Seconds(), r.Asked, r.Failed)
+		for _, d := range r.Told {
+			fmt.Fprintf(out, "\t%.6f: next %d, gap %v, events", d.At.Seconds(), d.Next, d.Gap)
+			for _, e := range d.Events {
+				fmt.Fprintf(out, " %d", e.ID)
+			}
+			fmt.Fprintln(out)
+		}
+	}
 }
 
 // fill makes a file of what is written.

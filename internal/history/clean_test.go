@@ -70,7 +70,7 @@ func random(t *testing.T, seed uint64) history.History {
 		}
 		working, stop := context.WithCancel(t.Context())
 		var readers sync.WaitGroup
-		readers.Go(func() { follow(t, working, rec, m.Replica(2)) })
+		readers.Go(func() { follow(working, t, rec, m.Replica(2)) })
 		readers.Go(func() { keepWatching(working, rec.Client("replica 1", m.Replica(1))) })
 		all.Wait()
 		time.Sleep(time.Minute)
@@ -86,7 +86,7 @@ func random(t *testing.T, seed uint64) history.History {
 }
 
 // follow reads events, page by page, until the context ends.
-func follow(t *testing.T, ctx context.Context, rec *history.Recorder, s lock.Service) {
+func follow(ctx context.Context, t *testing.T, rec *history.Recorder, s lock.Service) {
 	poller := rec.Subscribe(history.Polling, "random:")
 	for q := (lock.EventQuery{Prefix: "random:", Cursor: lock.CursorNow, Wait: time.Second}); ctx.Err() == nil; {
 		poller.Ask("replica 2", q.Cursor)

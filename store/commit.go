@@ -64,7 +64,7 @@ func (s *Store) committed(conn *pgxpool.Conn, t *tx, calls []*call, outcomes []o
 		}
 		return calls, f, err
 	}
-	s.epochs.note(t.epoch, t.greatest)
+	s.epochs.note(t.epoch, t.greatest, t.events.newest())
 	s.sweep.note(outcomes)
 	s.crowd.note(t)
 	s.seen.note(maps.Keys(t.locks))

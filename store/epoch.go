@@ -24,6 +24,7 @@ type epoch struct {
 	flushed    int64 // how far the server's log is on disk
 	replicates bool  // the server waits for standbys
 	lastToken  int64 // the last that was drawn, before this transaction draws any
+	lastEvent  int64 // the greatest id of an event that is committed
 }
 
 // scanEpoch reads the columns of sql/epoch.sql, behind what else there is.
@@ -31,7 +32,7 @@ func scanEpoch(row pgx.Row, ahead ...any) (epoch, error) {
 	var e epoch
 	var closedUntil *time.Time
 	var longestMS int64
-	err := row.Scan(append(ahead, &e.number, &closedUntil, &longestMS, &e.quorum, &e.here, &e.flushed, &e.replicates, &e.lastToken)...)
+	err := row.Scan(append(ahead, &e.number, &closedUntil, &longestMS, &e.quorum, &e.here, &e.flushed, &e.replicates, &e.lastToken, &e.lastEvent)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, errNoEpoch
 	}
@@ -47,8 +48,8 @@ var (
 	errAnother = errors.New("the database is another: it was failed over, or restored")
 	// errBack says that it is, and at an earlier state than was seen before.
 	errBack = fmt.Errorf("%w: its log ends before where it had been", errAnother)
-	// errTokensBack says the same of tokens. It is the certain sign: the log may be further again, since others write to it.
-	errTokensBack = fmt.Errorf("%w: it would grant fencing tokens again that were granted", errAnother)
+	// errLost says the same of tokens and events, which are certain signs: the log may be further again, since others write to it.
+	errLost = fmt.Errorf("%w: it has lost fencing tokens, or events, that there were", errAnother)
 	// errShort says that it began without knowing how long leases were granted for: the
 	// database has lost that, and this process remembers.
 	errShort = errors.New("the newest epoch does not know of leases as long as were granted")
@@ -66,8 +67,8 @@ func (e epoch) check(k known) error {
 		return errAnother
 	case e.number < k.number, e.number == k.number && e.flushed < k.flushed:
 		return errBack
-	case e.lastToken < k.token:
-		return errTokensBack
+	case e.lastToken < k.token, e.number == k.number && e.lastEvent < k.event:
+		return errLost
 	case e.longest < k.longest:
 		return errShort
 	case e.quorum && !e.replicates:
@@ -109,7 +110,9 @@ type known struct {
 	flushed int64         // in that epoch
 	longest time.Duration // of the leases granted, as far as it was noted
 	token   int64         // the greatest that was granted here, or that was seen to be granted elsewhere
-	event   int64         // the greatest id of an event that was seen
+	// event is the greatest id of an event of that epoch that was seen. It finds what the token does not: after a crash
+	// PostgreSQL goes on up to 32 values above the last that was drawn. The token is known as soon as it is granted.
+	event int64
 }
 
 // covers returns a longerError if a call asks for a lease longer than any before. What
@@ -143,22 +146,15 @@ func (o *epochs) granted(longest time.Duration) {
 	o.seen.longest = max(o.seen.longest, longest)
 }
 
-// saw notes the newest token and the newest event that were seen.
-func (o *epochs) saw(token, event int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.seen.token, o.seen.event = max(o.seen.token, token), max(o.seen.event, event)
-}
-
-// note hears of an epoch in which something was committed, under that token at most.
-func (o *epochs) note(e epoch, token int64) {
+// note hears of an epoch in which something was committed or seen: that token and that event at most.
+func (o *epochs) note(e epoch, token, event int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seen.token, o.seen.longest = max(o.seen.token, token), max(o.seen.longest, e.longest)
 	switch {
 	case e.number > o.seen.number:
-		o.seen.number, o.seen.flushed = e.number, e.flushed
+		o.seen.number, o.seen.flushed, o.seen.event = e.number, e.flushed, max(e.lastEvent, event)
 	case e.number == o.seen.number:
-		o.seen.flushed = max(o.seen.flushed, e.flushed)
+		o.seen.flushed, o.seen.event = max(o.seen.flushed, e.flushed), max(o.seen.event, e.lastEvent, event)
 	}
 }

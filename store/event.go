@@ -52,3 +52,11 @@ func (r *eventRows) add(e lock.Event) {
 func (r *eventRows) args() []any {
 	return []any{r.ids, r.ats, r.names, r.slots, r.revisions, r.kinds, r.modes, r.holders, r.tokens, r.reasons, r.places, r.refs}
 }
+
+// newest returns the greatest id among the rows, zero if there are none. They are in the order of their ids.
+func (r *eventRows) newest() int64 {
+	if len(r.ids) == 0 {
+		return 0
+	}
+	return r.ids[len(r.ids)-1]
+}

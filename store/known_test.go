@@ -23,13 +23,17 @@ func TestADatabaseIsKnownAgainOrNot(t *testing.T) {
 		"another replica has begun an epoch":              {epoch{number: 4, here: true, flushed: 5}, seen, nil},
 		"a standby was promoted":                          {epoch{number: 3, flushed: 2000}, seen, errAnother},
 		"its files were put back":                         {epoch{number: 3, here: true, flushed: 999}, seen, errBack},
-		"its files were put back, and others wrote since": {epoch{number: 3, here: true, flushed: 9000, lastToken: 100}, granted, errTokensBack},
-		"its tokens have gone on":                         {epoch{number: 3, here: true, flushed: 1001, lastToken: 161}, granted, nil},
-		"its tokens are those that were granted":          {epoch{number: 3, here: true, flushed: 1001, lastToken: 160}, granted, nil},
-		"they were put back to before an epoch":           {epoch{number: 2, here: true, flushed: 5000}, seen, errBack},
-		"it has lost how long leases were granted for":    {epoch{number: 4, here: true}, known{number: 3, longest: 1}, errShort},
-		"a quorum is needed, and there are standbys":      {epoch{number: 3, here: true, flushed: 1000, quorum: true, replicates: true}, seen, nil},
-		"a quorum is needed, and there are no standbys":   {epoch{number: 3, here: true, flushed: 1000, quorum: true}, seen, errNoStandby},
+		"its files were put back, and others wrote since": {epoch{number: 3, here: true, flushed: 9000, lastToken: 100}, granted, errLost},
+		"its files were put back, and few tokens were lost": {epoch{number: 3, here: true, flushed: 9000, lastToken: 160, lastEvent: 499},
+			known{number: 3, flushed: 1000, token: 150, event: 500}, errLost},
+		"its events have gone on":                       {epoch{number: 3, here: true, flushed: 9000, lastEvent: 500}, known{number: 3, event: 500}, nil},
+		"an epoch has begun without the last events":    {epoch{number: 4, here: true, lastEvent: 499}, known{number: 3, event: 500}, nil},
+		"its tokens have gone on":                       {epoch{number: 3, here: true, flushed: 1001, lastToken: 161}, granted, nil},
+		"its tokens are those that were granted":        {epoch{number: 3, here: true, flushed: 1001, lastToken: 160}, granted, nil},
+		"they were put back to before an epoch":         {epoch{number: 2, here: true, flushed: 5000}, seen, errBack},
+		"it has lost how long leases were granted for":  {epoch{number: 4, here: true}, known{number: 3, longest: 1}, errShort},
+		"a quorum is needed, and there are standbys":    {epoch{number: 3, here: true, flushed: 1000, quorum: true, replicates: true}, seen, nil},
+		"a quorum is needed, and there are no standbys": {epoch{number: 3, here: true, flushed: 1000, quorum: true}, seen, errNoStandby},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,19 +47,14 @@ func TestADatabaseIsKnownAgainOrNot(t *testing.T) {
 func TestWhatIsKnownOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	var o epochs
-	o.note(epoch{number: 1, flushed: 100, longest: time.Minute}, 7)
-	o.note(epoch{number: 1, flushed: 90, longest: time.Second}, 5) // heard late
-	if got, want := o.known(), (known{number: 1, flushed: 100, longest: time.Minute, token: 7}); got != want {
+	o.note(epoch{number: 1, flushed: 100, longest: time.Minute, lastEvent: 11}, 7, 12)
+	o.note(epoch{number: 1, flushed: 90, longest: time.Second, lastEvent: 9}, 5, 10) // heard late
+	if got, want := o.known(), (known{number: 1, flushed: 100, longest: time.Minute, token: 7, event: 12}); got != want {
 		t.Errorf("known = %+v, want %+v", got, want)
 	}
-	o.saw(9, 20)
-	o.saw(8, 10) // heard late
-	if got, want := o.known(), (known{number: 1, flushed: 100, longest: time.Minute, token: 9, event: 20}); got != want {
-		t.Errorf("known = %+v, want %+v", got, want)
-	}
-	o.note(epoch{number: 2, flushed: 10}, 1<<32)
-	o.note(epoch{number: 1, flushed: 200}, 0) // of the database that was
-	if got, want := o.known(), (known{number: 2, flushed: 10, longest: time.Minute, token: 1 << 32, event: 20}); got != want {
+	o.note(epoch{number: 2, flushed: 10, lastEvent: 8}, 1<<32, 0)
+	o.note(epoch{number: 1, flushed: 200, lastEvent: 20}, 0, 21) // of the database that was
+	if got, want := o.known(), (known{number: 2, flushed: 10, longest: time.Minute, token: 1 << 32, event: 8}); got != want {
 		t.Errorf("known = %+v, want %+v", got, want)
 	}
 }

@@ -193,13 +193,13 @@ func (s *Store) lookAtEpoch() error {
 	defer cancel()
 	k := s.epochs.known()
 	var e epoch
-	var token, event int64
+	var token int64
 	b := &pgx.Batch{}
 	b.Queue(sqlEpoch).QueryRow(func(row pgx.Row) (err error) {
 		e, err = scanEpoch(row)
 		return err
 	})
-	b.Queue(sqlNewest).QueryRow(func(row pgx.Row) error { return row.Scan(&token, &event) })
+	b.Queue(sqlNewest).QueryRow(func(row pgx.Row) error { return row.Scan(&token) })
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
@@ -209,7 +209,6 @@ func (s *Store) lookAtEpoch() error {
 	case errors.Is(err, errShort):
 		return s.extend()
 	}
-	s.epochs.note(e, 0)
-	s.epochs.saw(token, event)
+	s.epochs.note(e, token, 0)
 	return nil
 }

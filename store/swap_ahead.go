@@ -95,7 +95,7 @@ func (s *Store) concluded(w *swap, calls []*call) []*call {
 			done, outcomes = append(done, c), append(outcomes, outcomeOf(c.Req, one.decisions[i], w.began))
 		}
 	}
-	s.epochs.note(w.recents.epoch, w.granted)
+	s.epochs.note(w.recents.epoch, w.granted, 0)
 	s.sweep.note(outcomes)
 	s.crowd.noteSwap(w)
 	s.tell(outcomes)

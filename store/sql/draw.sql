@@ -15,7 +15,8 @@ select clock_timestamp(),
            and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
        current_setting('synchronous_standby_names') <> '' as replicates,
-       mark.last_token
+       mark.last_token,
+       greatest((select max(id) from paddock.events), (select pruned from paddock.horizon), 0) as last_event
 from (
     select 1 as one, (select case when is_called then last_value else 0 end from paddock.fencing_tokens) as last_token
     from (

@@ -1,5 +1,6 @@
 -- The newest epoch, and whether this server is the one that it is about. How far the
--- log is on disk, and the last token that was drawn, show whether the server has been put back to an earlier state.
+-- log is on disk, the last token that was drawn and the newest event show whether the server has been put back to an
+-- earlier state.
 select e.epoch,
        e.closed_until,
        e.longest_ms,
@@ -8,7 +9,8 @@ select e.epoch,
            and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
        current_setting('synchronous_standby_names') <> '' as replicates,
-       (select case when is_called then last_value else 0 end from paddock.fencing_tokens) as last_token
+       (select case when is_called then last_value else 0 end from paddock.fencing_tokens) as last_token,
+       greatest((select max(id) from paddock.events), (select pruned from paddock.horizon), 0) as last_event
 from paddock.epochs e, pg_control_system() s
 order by e.epoch desc
 limit 1

@@ -13,9 +13,10 @@ import (
 const (
 	// joinLinger is how long a call that must wait for its lock anyway may stand here before it joins the queue of the lock.
 	joinLinger = 2 * time.Millisecond
-	// queueBudget bounds the queue calls of one batch: a call at a lock with a queue costs crowdedCost, another call costs one.
-	queueBudget = 256
-	crowdedCost = 4
+	// queueBudget bounds the queue calls of one batch, and crowdedBudget those of them that are about locks with a queue. Each of
+	// these costs more the longer the queue is, and small batches are the quickest way through a long one.
+	queueBudget   = 256
+	crowdedBudget = 16
 	// queueShare is how many queue calls of one lock a batch takes before it turns to the next lock.
 	queueShare = 16
 )
@@ -172,19 +173,33 @@ func (d *dispatcher) release() {
 	d.Add(share...)
 }
 
-// share takes calls out of the backlogs: queueShare of each lock, by turns, until they cost queueBudget. The caller holds mu.
+// share takes calls out of the backlogs: queueShare of each lock, by turns, within queueBudget and crowdedBudget. A lock for
+// which there is no budget keeps its turn. The caller holds mu.
 func (d *dispatcher) share() (share []*call) {
-	for budget := queueBudget; budget > 0 && len(d.turns) > 0; {
-		b := d.turns[0]
-		d.turns = d.turns[1:]
-		cost := 1
-		if b.crowded {
-			cost = crowdedCost
+	room, crowdedRoom := queueBudget, crowdedBudget
+	for before := -1; before != len(share); {
+		before = len(share)
+		var keep, served []*backlog
+		for _, b := range d.turns {
+			most := min(queueShare, room)
+			if b.crowded {
+				most = min(most, crowdedRoom)
+			}
+			calls := b.take(most)
+			share, room = append(share, calls...), room-len(calls)
+			if b.crowded {
+				crowdedRoom -= len(calls)
+			}
+			switch {
+			case b.empty():
+				delete(d.backlogs, b.name)
+			case len(calls) > 0:
+				served = append(served, b)
+			default:
+				keep = append(keep, b)
+			}
 		}
-		calls := b.take(min(queueShare, (budget+cost-1)/cost))
-		budget -= cost * len(calls)
-		share = append(share, calls...)
-		d.keep(b)
+		d.turns = append(keep, served...)
 	}
 	d.settle(len(share))
 	return share
@@ -210,20 +225,11 @@ func (d *dispatcher) extract(calls []*call) (earlier []*call) {
 		b.calls = slices.DeleteFunc(b.calls, same)
 		if b.empty() {
 			d.turns = slices.DeleteFunc(d.turns, func(o *backlog) bool { return o == b })
-			d.keep(b)
+			delete(d.backlogs, b.name)
 		}
 	}
 	d.settle(len(earlier))
 	return earlier
-}
-
-// keep puts the backlog at the end of the turns, or forgets it if it is empty. The caller holds mu.
-func (d *dispatcher) keep(b *backlog) {
-	if b.empty() {
-		delete(d.backlogs, b.name)
-	} else {
-		d.turns = append(d.turns, b)
-	}
 }
 
 // settle notes that calls were taken out of the backlogs. The caller holds mu.

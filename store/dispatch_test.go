@@ -157,7 +157,7 @@ func TestAnUrgentCallWaitsForOneShareOfQueueCalls(t *testing.T) {
 		}
 		done := 0
 		for i, b := range s.batches[1:] {
-			if share := queueBudget / crowdedCost; len(b) > share+1 {
+			if share := crowdedBudget; len(b) > share+1 {
 				t.Errorf("batch %d has %d calls, a share is %d", i, len(b), share)
 			}
 			done += len(b)
@@ -168,7 +168,8 @@ func TestAnUrgentCallWaitsForOneShareOfQueueCalls(t *testing.T) {
 	})
 }
 
-// TestLocksTakeTurns: a lock with one queue call does not wait for the backlog of another lock.
+// TestLocksTakeTurns: a lock with one queue call does not wait for the backlog of another lock, and one that has no queue waits
+// for no turn of locks that have one.
 func TestLocksTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,10 +179,13 @@ func TestLocksTakeTurns(t *testing.T) {
 		for i := range 500 {
 			s.hold(joinOf("crowded", byte(i)), true, false)
 		}
-		s.hold(joinOf("alone", 0), false, false)
+		s.hold(joinOf("crowded too", 0), true, false)
+		s.hold(joinOf("free", 0), false, false)
 		s.run()
-		if !slices.ContainsFunc(s.batches[2], func(c lock.Command) bool { return c.Names()[0] == "alone" }) {
-			t.Errorf("the second batch has nothing of the lock with one call: %v", s.batches[2])
+		for i, name := range []string{"free", "crowded too"} {
+			if b := s.batches[2+i]; !slices.ContainsFunc(b, func(c lock.Command) bool { return c.Names()[0] == name }) {
+				t.Errorf("batch %d has nothing of the lock %q: %v", 2+i, name, b)
+			}
 		}
 	})
 }

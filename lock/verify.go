@@ -51,9 +51,9 @@ func (v Verify) RestsOnTime(s State, now time.Time) bool {
 	return slices.ContainsFunc(s.Leases, v.about) && v.Verdict(s, now).Standing != Current
 }
 
-// about reports whether the token is that of the lease.
+// about reports whether the token is that of the lease, which was not revoked.
 func (v Verify) about(l Lease) bool {
-	return l.Token == v.Token && (v.Slot == nil || *v.Slot == l.Slot)
+	return l.Token == v.Token && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
 }
 
 // Verdict decides on the token that v shows.

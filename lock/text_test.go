@@ -19,7 +19,7 @@ func badTexts() map[string]string {
 		"a joiner": "\u200d", "a variation selector": "\ufe0f", "a grapheme joiner": "\u034f", "a tag": "\U000e0041", "a null notehead": "\U0001d159",
 		"several that show nothing": " \u200d\u3164\u2800\ufe0f ",
 	}
-	for _, control := range []rune("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") {
+	for _, control := range "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" {
 		texts["a bidirectional control at the beginning "+string(control)] = string(control) + "root"
 		texts["a bidirectional control inside "+string(control)] = "root" + string(control) + "nimda"
 	}

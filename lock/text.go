@@ -20,6 +20,10 @@ func checkText(field, text string, min, max int) error {
 	}
 	visible := false
 	for _, r := range text {
+		if r < utf8.RuneSelf { // most texts have no other characters, and each acquire is checked
+			visible = visible || r != ' '
+			continue
+		}
 		if unicode.In(r, unicode.Zl, unicode.Zp) {
 			return Invalid(field, "has a line separator, %U; remove it", r)
 		}
@@ -45,7 +49,7 @@ func checkCharacters(field, text string, min, max int) error {
 		return Invalid(field, "has %d characters; give %d to %d", n, min, max)
 	}
 	for _, r := range text {
-		if unicode.Is(unicode.Cc, r) {
+		if unicode.IsControl(r) {
 			return Invalid(field, "has a control character; remove it")
 		}
 	}

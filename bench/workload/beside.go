@@ -64,7 +64,7 @@ type owner struct {
 }
 
 func (o *owner) acquire(ctx context.Context) (err error) {
-	if o.lease, err = o.client.Acquire(ctx, o.spot.name, false); err != nil {
+	if o.lease, err = o.client.Acquire(ctx, o.name, false); err != nil {
 		return err
 	}
 	return o.worker.granted(o.spot, o.lease)
@@ -74,7 +74,7 @@ func (o *owner) release(ctx context.Context) error {
 	if o.lease == nil {
 		return nil
 	}
-	if err := o.spot.releasing(o.number); err != nil {
+	if err := o.releasing(o.number); err != nil {
 		return err
 	}
 	return o.lease.Release(ctx)

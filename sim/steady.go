@@ -24,7 +24,7 @@ type steady struct {
 	againIn  time.Duration // after that, at the latest, the next acquire
 	waits    time.Time     // until when, at the most
 	failures int           // since a place was kept
-	deadline time.Time     // of the lease
+	deadline instant       // of the lease
 	holds    bool          // the guard has shown the lease to those who work under it
 	ended    atomic.Bool   // the guard gives it back
 
@@ -33,6 +33,19 @@ type steady struct {
 	releaseIn time.Duration
 	tries     int
 	refusal   error // the last
+}
+
+// An instant is a time that the work and the renewals of a lease share.
+type instant struct{ at atomic.Pointer[time.Time] }
+
+func (i *instant) set(t time.Time) { i.at.Store(&t) }
+
+// get returns the time, zero if it was not set.
+func (i *instant) get() time.Time {
+	if t := i.at.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
 }
 
 // The pauses of package guard: the first, and the greatest, before chance has its say.
@@ -84,8 +97,8 @@ func (s *steady) answered(g lock.Grant, err error) {
 	if s.renewIn = min(s.plan.TTL/30, longestPause) + 2; err == nil {
 		s.renewIn = min(s.plan.TTL/3, max(left/2, s.plan.TTL/30)) + 2
 	}
-	if until := s.asked.Add(left); err == nil && until.After(s.deadline) {
-		s.deadline = until
+	if until := s.asked.Add(left); err == nil && until.After(s.deadline.get()) {
+		s.deadline.set(until)
 	}
 	if err != nil || left <= 0 {
 		s.failures++
@@ -108,7 +121,7 @@ func (s *steady) avoid() {
 // releasing returns for how long the guard goes on releasing, at the most, when it begins now. The lease that
 // it has shown it gives up for as long as it lasts, and once when it is over.
 func (s *steady) releasing() time.Duration {
-	left := time.Until(s.deadline) + s.plan.margin()
+	left := time.Until(s.deadline.get()) + s.plan.margin()
 	switch {
 	case !s.holds:
 		return allReleases
@@ -120,7 +133,7 @@ func (s *steady) releasing() time.Duration {
 
 // over is whether the lease that the guard had is lost or released. A context that has
 // ended by its deadline does not say so any more.
-func (s *steady) over() bool { return s.ended.Load() || !time.Now().Before(s.deadline) }
+func (s *steady) over() bool { return s.ended.Load() || !time.Now().Before(s.deadline.get()) }
 
 // letGo notes what the guard is told about a release now.
 func (s *steady) letGo(err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,8 +99,17 @@ func TestACallThatMustWaitJoinsWithTheNextBatch(t *testing.T) {
 // A scripted dispatcher notes its batches, each of which waits for a value from gate.
 type scripted struct {
 	*dispatcher
-	gate    chan struct{}
-	batches [][]lock.Command
+	gate chan struct{}
+
+	seen sync.Mutex // guards batches
+	all  [][]lock.Command
+}
+
+// batches returns those that there were so far.
+func (s *scripted) batches() [][]lock.Command {
+	s.seen.Lock()
+	defer s.seen.Unlock()
+	return slices.Clone(s.all)
 }
 
 func newScripted() *scripted {
@@ -110,7 +120,9 @@ func newScripted() *scripted {
 		for _, c := range calls {
 			commands = append(commands, c.Req)
 		}
-		s.batches = append(s.batches, commands)
+		s.seen.Lock()
+		s.all = append(s.all, commands)
+		s.seen.Unlock()
 		<-s.gate
 		for _, c := range calls {
 			c.Answer(outcome{}, nil)
@@ -152,11 +164,11 @@ func TestAnUrgentCallWaitsForOneShareOfQueueCalls(t *testing.T) {
 		renewal := lock.Renew{Name: "other"}
 		s.offer(callOf(renewal))
 		s.run()
-		if !slices.ContainsFunc(s.batches[1], func(c lock.Command) bool { return reflect.DeepEqual(c, renewal) }) {
+		if !slices.ContainsFunc(s.batches()[1], func(c lock.Command) bool { return reflect.DeepEqual(c, renewal) }) {
 			t.Error("the renewal is not in the next batch")
 		}
 		done := 0
-		for i, b := range s.batches[1:] {
+		for i, b := range s.batches()[1:] {
 			if share := crowdedBudget; len(b) > share+1 {
 				t.Errorf("batch %d has %d calls, a share is %d", i, len(b), share)
 			}
@@ -183,7 +195,7 @@ func TestLocksTakeTurns(t *testing.T) {
 		s.hold(joinOf("free", 0), false, false)
 		s.run()
 		for i, name := range []string{"free", "crowded too"} {
-			if b := s.batches[2+i]; !slices.ContainsFunc(b, func(c lock.Command) bool { return c.Names()[0] == name }) {
+			if b := s.batches()[2+i]; !slices.ContainsFunc(b, func(c lock.Command) bool { return c.Names()[0] == name }) {
 				t.Errorf("batch %d has nothing of the lock %q: %v", 2+i, name, b)
 			}
 		}
@@ -209,7 +221,7 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 		s.hold(callOf(want[0]), false, false)
 		s.run()
 		var got []lock.Command
-		for _, b := range s.batches[2:] {
+		for _, b := range s.batches()[2:] {
 			got = append(got, b...)
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -233,7 +245,7 @@ func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 			}
 			s.offer(callOf(urgent))
 			s.run()
-			if b := s.batches[1]; len(b) != 3 || !reflect.DeepEqual(b[1], joinOf("a", 3).Req) || !reflect.DeepEqual(b[2], urgent) {
+			if b := s.batches()[1]; len(b) != 3 || !reflect.DeepEqual(b[1], joinOf("a", 3).Req) || !reflect.DeepEqual(b[2], urgent) {
 				t.Errorf("%T: the batch is %v, want the acquire and then the call", urgent, b)
 			}
 		})
@@ -246,24 +258,24 @@ func TestLingeringCallsGoInWithTheNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		began := time.Now()
-		for range 2 {
+		for round := range 2 {
 			first, second := joinOf("a", 1), joinOf("a", 2)
 			s.hold(first, true, true)
 			s.hold(second, true, true)
-			if synctest.Wait(); len(s.batches) != 0 {
-				t.Fatalf("batches before they have lingered: %v", s.batches)
+			if synctest.Wait(); len(s.batches()) != round {
+				t.Fatalf("batches before they have lingered: %v", s.batches())
 			}
 			s.gate <- struct{}{}
-			if _, err := second.Wait(t.Context()); err != nil || len(s.batches) != 1 || time.Since(began) != joinLinger {
-				t.Errorf("%v, %v after %v, want one batch after %v", s.batches, err, time.Since(began), joinLinger)
+			if _, err := second.Wait(t.Context()); err != nil || len(s.batches()) != round+1 || time.Since(began) != joinLinger {
+				t.Errorf("%v, %v after %v, want one batch after %v", s.batches(), err, time.Since(began), joinLinger)
 			}
-			s.batches, began = nil, time.Now()
+			began = time.Now()
 		}
 		s.hold(joinOf("a", 3), true, true)
 		s.offer(callOf(lock.Release{Name: "a"}))
 		s.run()
-		if len(s.batches) != 1 || len(s.batches[0]) != 2 {
-			t.Errorf("the batches are %v, want one with both", s.batches)
+		if b := s.batches(); len(b) != 3 || len(b[2]) != 2 {
+			t.Errorf("the batches are %v, want a last one with both", b)
 		}
 	})
 }

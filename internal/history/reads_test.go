@@ -169,3 +169,49 @@ func TestReadsThatAreNotConsistent(t *testing.T) {
 		})
 	}
 }
+
+// TestAVerdictIsNotAboutTheNextLeaseInTheSlot: of two readers with one token the first leaves, and another takes its slot in
+// the same phase. That the slot was verified to be free of the token before says nothing of the lease there is now.
+func TestAVerdictIsNotAboutTheNextLeaseInTheSlot(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	h := history.History{Start: begin}
+	add := func(verb history.Verb, asked, got any, at int) {
+		h.Calls = append(h.Calls, history.Call{
+			ID: len(h.Calls), Client: len(h.Calls), Via: "here", Verb: verb, Name: "read:1", Asked: asked, Got: got, Sent: ms(at - 5), Answered: ms(at + 5),
+		})
+	}
+	event := func(kind lock.Kind, l lock.Lease, at int) {
+		h.Events = append(h.Events, lock.Event{
+			ID: int64(len(h.Events) + 1), Revision: int64(len(h.Events) + 1), At: begin.Add(ms(at)), Name: l.Name, Kind: kind, Mode: l.Mode,
+			Slot: l.Slot, Holder: l.Holder, Token: l.Token,
+		})
+	}
+	reader := func(number byte, holder string, slot, at int) lock.Lease {
+		l := lock.Lease{
+			ID: lock.LeaseID{number}, Name: "read:1", Mode: lock.Shared, Holder: holder, Slot: slot, Token: 7, TTL: time.Second,
+			AcquiredAt: begin.Add(ms(at)), ExpiresAt: begin.Add(ms(at) + time.Second),
+		}
+		add(history.Acquire, lock.Acquire{Name: l.Name, LeaseID: l.ID, Mode: l.Mode, Holder: holder, TTL: l.TTL}, lock.Grant{Lease: l}, at)
+		event(lock.Granted, l, at)
+		return l
+	}
+	release := func(l lock.Lease, at int) {
+		add(history.Release, lock.Release{Name: l.Name, LeaseID: l.ID}, nil, at)
+		event(lock.Released, l, at)
+	}
+	ann, bob, first := reader(1, "ann", 1, 100), reader(2, "bob", 2, 200), 1
+	release(ann, 300)
+	add(history.VerifyToken, lock.Verify{Name: "read:1", Token: 7, Slot: &first},
+		lock.Verdict{Name: "read:1", Token: 7, Standing: lock.Ended, Newest: 7, CheckedAt: begin.Add(ms(400))}, 400)
+	cyd := reader(3, "cyd", 1, 500)
+	renewed := cyd
+	renewed.ExpiresAt = begin.Add(ms(600) + time.Second)
+	add(history.Renew, lock.Renew{Name: cyd.Name, LeaseID: cyd.ID}, lock.Grant{Lease: renewed}, 600)
+	release(bob, 700)
+	release(cyd, 800)
+	if r := h.Check(history.CheckOptions{}); !r.OK() {
+		t.Error(text(t, r))
+	}
+}

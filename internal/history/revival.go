@@ -70,6 +70,9 @@ func (t *tale) renewedAfterVerdict(l *lease, c *Check) {
 		}
 		c.Examined++
 		at := v.Got.(lock.Verdict).CheckedAt
+		if l.granted != nil && l.granted.At.After(at) {
+			continue // it was about another reader of the phase, who sat in the slot before
+		}
 		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
 			continue // it was given up, or taken away, after its renewals
 		}

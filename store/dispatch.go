@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// joinLinger is how long a call that must wait for its lock anyway may stand here before it joins the queue of the lock.
+	// joinLinger is how long an acquire that must wait anyway is held back before it joins the queue of its lock.
 	joinLinger = 2 * time.Millisecond
 	// queueBudget bounds the queue calls of one batch, and crowdedBudget those of them that are about locks with a queue. Each of
 	// these costs more the longer the queue is, and small batches are the quickest way through a long one.
@@ -29,7 +29,8 @@ const (
 // claims go first. All other calls go into the group at once: a renewal waits for one share of queue calls at most,
 // not for all that came before it.
 //
-// A call about a lease_id never overtakes an earlier call with the same lease_id: a client that gives up releases what it has just asked for.
+// A call about a lease_id never overtakes an earlier call with the same lease_id: a client that gives up releases the lease
+// that it has just asked for.
 //
 // An acquire that must wait anyway lingers here for a moment, and goes in with the next batch. So a lock that is contended
 // costs a transaction for each hand-off, and not another one for each return to its queue.
@@ -163,7 +164,7 @@ func (d *dispatcher) took(calls []*call) {
 	}
 }
 
-// release has the backlogs be worked off, and puts a share of them into the group unless one is there. The caller holds mu.
+// release ends the lingering and puts a share of the backlogs into the group, unless one is there. The caller holds mu.
 func (d *dispatcher) release() {
 	if d.due = d.held > 0; d.released > 0 {
 		return

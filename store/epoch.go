@@ -48,8 +48,9 @@ var (
 	errAnother = errors.New("the database is another: it was failed over, or restored")
 	// errBack says that it is, and at an earlier state than was seen before.
 	errBack = fmt.Errorf("%w: its log ends before where it had been", errAnother)
-	// errLost says the same of tokens and events, which are certain signs: the log may be further again, since others write to it.
-	errLost = fmt.Errorf("%w: it has lost fencing tokens, or events, that there were", errAnother)
+	// errLost reports the same from tokens or events. They are certain signs; other applications may have moved the log
+	// forward again.
+	errLost = fmt.Errorf("%w: it has lost fencing tokens or events that this replica has seen", errAnother)
 	// errShort says that it began without knowing how long leases were granted for: the
 	// database has lost that, and this process remembers.
 	errShort = errors.New("the newest epoch does not know of leases as long as were granted")

@@ -63,8 +63,8 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 }
 
 // Next returns what the service sends next: a page with one event, or with none. On a
-// page without an event Gap says that events before the next one are missing, since
-// they are not kept any longer; or else Next has moved on, past events of other locks.
+// page without an event Gap reports that events before the next one are missing, or that some
+// were lost in a fail-over or a restore, see lock.Page; otherwise Next has moved on, past events of other locks.
 // Comments are not returned. An error ends the stream; it is a *lock.Error with the
 // code ErrUnavailable.
 func (s *Stream) Next() (lock.Page[lock.Event], error) {

@@ -63,7 +63,7 @@ const (
 	crashed                // PostgreSQL crashes
 	orderly                // all wait until they are served, so that nobody may be passed over
 	restored               // PostgreSQL is put back to a snapshot, and another application writes to it
-	bereft                 // few may wait for a lock, and a replica dies with those who wait there
+	bereft                 // the limit on waiters is low, and a replica is killed while calls wait there
 )
 
 // A trial is of one program: two replicas on a database of their own.

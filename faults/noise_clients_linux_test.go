@@ -87,8 +87,8 @@ func (n *noise) fillList() {
 	n.t.Logf("%d locks were made in %v", n.size.locks, time.Since(began).Round(time.Millisecond))
 }
 
-// lists lists all locks page by page, and beside that the locks of one holder and those that are
-// held, which the service must look for among all others.
+// lists reads the list of all locks page by page, and at the same time the lists of one holder's locks and of held
+// locks, for which the service must scan all of them.
 func (n *noise) lists(ctx context.Context) error {
 	var all errgroup.Group
 	for _, query := range []url.Values{{}, {"holder": {"a holder without a lock"}}, {"state": {"held"}}} {

@@ -85,8 +85,8 @@ func (p *play) perform(ctx context.Context, faults int) error {
 	return fmt.Errorf("only %d calls were answered under %d faults", p.meter.answered.Load(), injected)
 }
 
-// awaitLull has the clients do nothing but try a held lock, and returns when they have
-// for a moment: long enough for what was committed before to be of no help.
+// awaitLull starts a lull, in which the clients only try a held lock, and returns shortly after it has begun: late enough
+// that no commit from before it flushes the log.
 func (d *deployment) awaitLull(ctx context.Context) {
 	const into = 200 * time.Millisecond
 	select {

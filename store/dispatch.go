@@ -146,7 +146,7 @@ func (d *dispatcher) lingered() {
 	d.release()
 }
 
-// took hears that a batch has taken the calls out of the group, which has room for the next share then.
+// took notes that a batch has taken the calls out of the group, and releases the next share.
 func (d *dispatcher) took(calls []*call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

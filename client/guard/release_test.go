@@ -28,7 +28,7 @@ func TestAReleaseAfterTheEndIsSentOnce(t *testing.T) {
 				time.Sleep(5 * time.Second) // the margin and the grace
 				before, begun := len(s.line.made("release")), time.Now()
 				if err := l.Release(s.Context()); err == nil {
-					s.Error("a release that nobody answers has succeeded")
+					s.Error("an unanswered release has succeeded")
 				}
 				if sent := len(s.line.made("release")) - before; sent != 1 {
 					s.Errorf("it was sent %d times, want once", sent)
@@ -51,7 +51,7 @@ func TestAReleaseIsRetriedUntilTheLeaseIsOver(t *testing.T) {
 				s.line.fail(u.fault)
 				<-l.Done()
 				if err := l.Release(s.Context()); err == nil {
-					s.Error("a release that nobody answers has succeeded")
+					s.Error("an unanswered release has succeeded")
 				}
 				sent := s.line.made("release")
 				if len(sent) < 2 || sent[len(sent)-1].After(over) {

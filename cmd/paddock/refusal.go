@@ -39,7 +39,7 @@ func refused(err error) error {
 	return err
 }
 
-// heldBy says who has the lock, in one sentence.
+// heldBy returns a sentence that names the holder of the lock.
 func heldBy(e *lock.Error) string {
 	text := fmt.Sprintf("not acquired: %s has the lock, for %s more unless it renews", legible(e.Holder), short(e.RetryAfter))
 	if e.Ahead > 0 {

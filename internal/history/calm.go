@@ -49,8 +49,8 @@ func (h History) disturbed() map[string]disturbances {
 }
 
 // serves returns when the first of the calls was answered that was sent after that. The
-// calls are in the order in which they were sent. Those that wait for a lock may be
-// answered late, so the soonest of the next few counts.
+// calls are in the order in which they were sent. A call that waits for a lock may be
+// answered late, so the first answer among the next few counts.
 func serves(calls []stretch, after time.Duration) time.Duration {
 	const few = 50
 	i, _ := slices.BinarySearchFunc(calls, after, func(s stretch, at time.Duration) int { return cmp.Compare(s.from, at) })

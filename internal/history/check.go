@@ -23,7 +23,7 @@ type CheckOptions struct {
 	// lease than it lasts. What they believe is not looked at.
 	Paused []int
 	// WaitersPerLock is how many may wait for one lock; zero: that is not checked. It is for a
-	// load whose connections end visibly: who waits on a connection that hangs may be counted
+	// load whose connections end visibly: a waiter on a connection that hangs may be counted
 	// for longer than its client knows.
 	WaitersPerLock int
 	// Timeout is for how long to look for an order of the operations of one lock; zero:

@@ -26,7 +26,7 @@ func revocations(t *testing.T) history.History {
 	return h
 }
 
-// ousts has an operator revoke the lease of somebody.
+// ousts revokes a lease as an operator does.
 func (c *cast) ousts(holder, reason string, atOnce bool, slot *int) {
 	c.t.Helper()
 	g := c.grants[holder]

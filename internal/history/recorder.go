@@ -22,8 +22,8 @@ type Recorder struct {
 	clients int
 	calls   []Call
 	faults  []Fault
-	// subscribers are those that Subscribe began; heard has the first copy of each event
-	// that any of them was told.
+	// subscribers were started by Subscribe; heard holds the first copy of each event that
+	// any of them received.
 	subscribers []*Subscriber
 	heard       map[int64]*lock.Event
 }

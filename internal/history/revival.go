@@ -141,7 +141,7 @@ func (l *lease) mayBeReleased(before time.Duration) bool {
 	return slices.ContainsFunc(l.of.releases, func(c *Call) bool { return c.Sent < before && mayEnd(c) })
 }
 
-// isIn is whether the lease was seen at the lock. One of which only the grace is left is over.
+// isIn reports whether the lease was seen at the lock. A revoked lease in its grace is over.
 func (l *lease) isIn(look lock.Lock) bool {
 	return slices.ContainsFunc(look.Leases, func(h lock.Holding) bool {
 		return !h.Revoked && h.Token == l.token && h.Slot == l.slot && h.Holder == l.holder

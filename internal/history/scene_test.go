@@ -47,7 +47,7 @@ func newCast(t *testing.T) *cast {
 // via is what the replica is called.
 const via = "the only replica"
 
-// polls has the poller read what happened since it last did.
+// polls reads the events since the poller's last page.
 func (c *cast) polls() {
 	c.t.Helper()
 	c.poller.Ask(via, c.cursor)
@@ -58,8 +58,7 @@ func (c *cast) polls() {
 	c.cursor = page.Next
 }
 
-// watches has somebody read a lock once it is not what it is now, while the others do
-// something.
+// watches starts a blocking read of the lock, runs meanwhile, and waits for the read to return.
 func (c *cast) watches(name string, meanwhile func()) {
 	c.t.Helper()
 	seen := c.looks(name).Version()

@@ -54,7 +54,7 @@ func (s script) told(kind lock.Kind, holder string) *history.Delivery {
 			}
 		}
 	}
-	s.t.Fatalf("nobody was told that %q was %v", holder, kind)
+	s.t.Fatalf("no subscriber was told that %q was %v", holder, kind)
 	return nil
 }
 
@@ -97,8 +97,8 @@ func TestWhatSubscribersAreNotTold(t *testing.T) {
 	})
 }
 
-// lastTold has the poller be told of the events of one page at the end only, as if it
-// had slept, or not.
+// lastTold delays the events of one of the poller's pages, and all that follows, by ten seconds. With readOn the poller was
+// reading meanwhile; otherwise it had paused.
 func lastTold(s script, readOn bool) {
 	d := s.told(lock.Released, "ann")
 	late := *d

@@ -12,9 +12,9 @@ import (
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/locktest"
-	"github.com/paddock-lock/paddock/internal/memlock"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/locktest"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"

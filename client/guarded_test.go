@@ -13,8 +13,8 @@ import (
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/internal/badline"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -24,7 +24,7 @@ const patience = time.Minute
 // A crew is guards that reach the service over a bad line, each of a lock of its own.
 type crew struct {
 	*testing.T
-	line   *badline.Line
+	line   *tcpproxy.Line
 	direct *client.Client // around the line
 	leases []*guard.Lease
 }
@@ -36,7 +36,7 @@ func newCrew(t *testing.T, size int, o guard.Options) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crew{T: t, line: badline.New(t, u.Host), direct: open(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
+	c := &crew{T: t, line: tcpproxy.New(t, u.Host), direct: open(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
 	locks := open(t, client.Options{BaseURL: "http://" + c.line.Address})
 	var all sync.WaitGroup
 	for i := range c.leases {

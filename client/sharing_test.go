@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/locktest"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/locktest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 

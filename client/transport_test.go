@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/badline"
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -71,7 +71,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	line := badline.New(t, s.Listener.Addr().String())
+	line := tcpproxy.New(t, s.Listener.Addr().String())
 	own := transport(nil)
 	own.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 	defer own.CloseIdleConnections()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
-	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )

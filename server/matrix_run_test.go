@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/access"
-	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/web"

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )

@@ -3,8 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/locktest"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/locktest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/batch"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 

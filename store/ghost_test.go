@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 // TestStatementsPrepare has PostgreSQL read every statement against the real

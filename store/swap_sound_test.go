@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/load"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+	"github.com/paddock-lock/paddock/verify/workload"
 )
 
 // TestWhatIsRememberedIsWhatTheTableSays: what a connection remembers of a lock that nobody
@@ -121,25 +121,25 @@ func (x *site) read(name string) (lock.State, uint32) {
 func TestHistoriesWithSwapsAreSound(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
-	rec, prefix := history.NewRecorder(), "sound"
-	o := load.Options{Prefix: prefix, Clients: 6, Locks: 6, Operations: 1500, For: time.Minute, TTL: 300 * time.Millisecond, Seed: 5}
+	rec, prefix := verify.NewRecorder(), "sound"
+	o := workload.Options{Prefix: prefix, Clients: 6, Locks: 6, Operations: 1500, For: time.Minute, TTL: 300 * time.Millisecond, Seed: 5}
 	for i := range 3 {
 		s, err := Open(t.Context(), x.url, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
-		o.Services = append(o.Services, load.Replica{Via: fmt.Sprint(i), Locks: s})
+		o.Services = append(o.Services, workload.Replica{Via: fmt.Sprint(i), Locks: s})
 	}
-	if _, err := load.Run(t.Context(), rec, o); err != nil {
+	if _, err := workload.Run(t.Context(), rec, o); err != nil {
 		t.Fatal(err)
 	}
 	h := rec.History()
 	var err error
-	if h.Events, err = history.Collect(t.Context(), o.Services[0].Locks, prefix+":"); err != nil {
+	if h.Events, err = verify.Collect(t.Context(), o.Services[0].Locks, prefix+":"); err != nil {
 		t.Fatal(err)
 	}
-	if report := h.Check(history.CheckOptions{Passed: true, Unfinished: true}); !report.OK() {
+	if report := h.Check(verify.CheckOptions{Passed: true, Unfinished: true}); !report.OK() {
 		if err := report.WriteText(t.Output()); err != nil {
 			t.Error(err)
 		}

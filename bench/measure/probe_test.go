@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock/bench/measure"
 	"github.com/paddock-lock/paddock/bench/system"
-	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
 // here is a system that is this process, and a database.
@@ -26,7 +26,7 @@ func (h here) DatabaseURL() string { return h.url }
 // database returns the URL of one that nobody else uses.
 func database(t *testing.T) string {
 	t.Helper()
-	server, err := postgres.Start(t.Context(), postgres.Options{})
+	server, err := pgserver.Start(t.Context(), pgserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-lock/paddock/bench/daemon"
 	"github.com/paddock-lock/paddock/bench/system"
-	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
 // Settings are those of the server, for all who use one: what a small one in earnest has, of 4 GB
@@ -31,7 +31,7 @@ func Settings() map[string]string {
 type Database struct {
 	Keep bool // what is in it, and its log, when it is stopped
 
-	server *postgres.Server
+	server *pgserver.Server
 	dir    string
 	log    *os.File
 }
@@ -45,8 +45,8 @@ func (d *Database) Start(ctx context.Context, dir string) (err error) {
 	if d.log, err = os.Create(d.dir + ".log"); err != nil {
 		return err
 	}
-	d.server, err = postgres.Start(ctx, postgres.Options{Dir: d.dir, Database: name, Settings: Settings(), Stderr: d.log})
-	if errors.Is(err, postgres.ErrNotFound) {
+	d.server, err = pgserver.Start(ctx, pgserver.Options{Dir: d.dir, Database: name, Settings: Settings(), Stderr: d.log})
+	if errors.Is(err, pgserver.ErrNotFound) {
 		err = errors.Join(daemon.Missing("PostgreSQL", "postgresql"), err)
 	}
 	return err

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 const (
@@ -113,7 +113,7 @@ func (w *world) prove(name string) {
 		w.must(err)
 		events, q.Cursor, more = append(events, page.Items...), page.Next, len(page.Items) > 0
 	}
-	w.must(history.Rules{Capacity: permits, Passed: true}.Check(events))
+	w.must(verify.Rules{Capacity: permits, Passed: true}.Check(events))
 }
 
 // lock returns the lock as the service sees it.

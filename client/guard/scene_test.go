@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/internal/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
@@ -16,7 +16,7 @@ import (
 // panics for want of a test that could fail.
 func service() (locks *client.Client, stop func()) {
 	ctx := context.Background()
-	db, err := postgres.Start(ctx, postgres.Options{Database: "paddock"})
+	db, err := pgserver.Start(ctx, pgserver.Options{Database: "paddock"})
 	must(err)
 	must(migrations.Up(ctx, db.URL("paddock")))
 	log := slog.New(slog.DiscardHandler)

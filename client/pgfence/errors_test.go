@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/pgfence"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 func TestAnUnusableFenceSaysWhatToDo(t *testing.T) {

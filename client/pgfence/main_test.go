@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-lock/paddock"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 // TestWhatThePageOnAccessSaysWorksWhenPasted runs the blocks of docs/access.md in the order in which they

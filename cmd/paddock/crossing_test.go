@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 // TestAConnectionThatIsCutAtTheMomentOfPromotionHoldsNobodyUp releases the lock and
@@ -44,7 +44,7 @@ func TestAConnectionThatIsCutAtTheMomentOfPromotionHoldsNobodyUp(t *testing.T) {
 		most = max(most, tries)
 	}
 	s.release(s.replicas[0], holder.ID)
-	s.tell(s.proven(history.Rules{}), told, most)
+	s.tell(s.proven(verify.Rules{}), told, most)
 }
 
 // tell logs how often who came first.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
@@ -33,7 +33,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := postgres.Start(ctx, postgres.Options{Dir: dir, Database: "paddock"})
+	db, err := pgserver.Start(ctx, pgserver.Options{Dir: dir, Database: "paddock"})
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
@@ -54,13 +54,13 @@ func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 }
 
 // serve runs the service on db for as long as there is one.
-func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listener, db *postgres.Server) error {
+func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
 	ctx, cancel := whileRunning(ctx, db)
 	defer cancel()
 	return errors.Join(c.begin(ctx, p, listener, db), lostDatabase(ctx))
 }
 
-func (c *devCommand) begin(ctx context.Context, p *program, listener net.Listener, db *postgres.Server) error {
+func (c *devCommand) begin(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
 	url := db.URL("paddock")
 	err := migrations.Up(ctx, url)
 	if err == nil {
@@ -75,7 +75,7 @@ func (c *devCommand) begin(ctx context.Context, p *program, listener net.Listene
 var errDatabaseEnded = errors.New("PostgreSQL has ended on its own")
 
 // whileRunning returns a context that ends with errDatabaseEnded when db does.
-func whileRunning(ctx context.Context, db *postgres.Server) (context.Context, context.CancelFunc) {
+func whileRunning(ctx context.Context, db *pgserver.Server) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
@@ -95,7 +95,7 @@ func lostDatabase(ctx context.Context) error {
 }
 
 // stopDatabase gives PostgreSQL the time for a good end, even though ctx is over.
-func stopDatabase(ctx context.Context, db *postgres.Server) error {
+func stopDatabase(ctx context.Context, db *pgserver.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	return db.Stop(ctx)

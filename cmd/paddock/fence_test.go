@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock"
-	"github.com/paddock-lock/paddock/internal/pgtest"
-	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/internal/pgserver"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 // inDatabase runs SQL on a connection of its own.
@@ -140,7 +140,7 @@ func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
 	t.Helper()
 	program, err := exec.LookPath("psql")
 	if err != nil {
-		dir, err := postgres.Find()
+		dir, err := pgserver.Find()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 // TestServeWarnsOfTooFewFiles runs the service under a lower limit of open files than the usual one.

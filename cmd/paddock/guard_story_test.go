@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/client/pgfence"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 // patience is how long a test waits for what takes milliseconds.

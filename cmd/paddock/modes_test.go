@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 func TestReadersAndWritersNeverMeetAndNobodyStarves(t *testing.T) {
@@ -24,7 +24,7 @@ func TestReadersAndWritersNeverMeetAndNobodyStarves(t *testing.T) {
 	if r.most < 2 {
 		t.Error("readers were never inside together")
 	}
-	s.starved(s.proven(history.Rules{}), len(readers)+len(writers))
+	s.starved(s.proven(verify.Rules{}), len(readers)+len(writers))
 }
 
 func TestASemaphoreHasNoMorePermitsThanItsCapacityAndNobodyStarves(t *testing.T) {
@@ -38,7 +38,7 @@ func TestASemaphoreHasNoMorePermitsThanItsCapacityAndNobodyStarves(t *testing.T)
 	if r.most < 3 {
 		t.Errorf("never were more than %d inside", r.most)
 	}
-	s.starved(s.proven(history.Rules{Capacity: 3}), len(clients))
+	s.starved(s.proven(verify.Rules{Capacity: 3}), len(clients))
 }
 
 // regulars has each of the holders visit the room many times, all at once.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/pgbouncer"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgbouncer"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 // refusesThePooler checks that serve has ended, and has said which flag is missing.

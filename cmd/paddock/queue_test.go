@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 func TestTwoHundredWaitersAreServedInTheOrderInWhichTheyJoined(t *testing.T) {
@@ -26,7 +26,7 @@ func TestTwoHundredWaitersAreServedInTheOrderInWhichTheyJoined(t *testing.T) {
 
 	r.visited(s, holders)
 	r.sound(s, 1)
-	s.wokeOneEach(s.proven(history.Rules{}))
+	s.wokeOneEach(s.proven(verify.Rules{}))
 	f.told(s)
 }
 
@@ -41,7 +41,7 @@ func TestReplicasThatCannotListenServeInOrderToo(t *testing.T) {
 
 	r.visited(s, holders)
 	r.sound(s, 1)
-	s.proven(history.Rules{})
+	s.proven(verify.Rules{})
 }
 
 // line has the holders join the queue one after another, each with a replica at

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 func TestTheWaitersOfAKilledReplicaArePassedOverAndFindTheirPlaces(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTheWaitersOfAKilledReplicaArePassedOverAndFindTheirPlaces(t *testing.T)
 	s.release(other, sixth.LeaseID)
 	s.turns.Wait()
 	r.visited(s, line)
-	s.proven(history.Rules{Passed: true})
+	s.proven(verify.Rules{Passed: true})
 }
 
 // comeBack has the callers, who were not granted the lock, ask again in any order,
@@ -87,7 +87,7 @@ func TestAReplicaThatStopsSendsItsWaitersToAnotherWhereTheirPlacesAre(t *testing
 	s.release(other, holder.ID)
 	s.turns.Wait()
 	r.visited(s, line)
-	s.proven(history.Rules{Passed: true})
+	s.proven(verify.Rules{Passed: true})
 }
 
 func TestWaitersOutliveTheCrashOfTheDatabase(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWaitersOutliveTheCrashOfTheDatabase(t *testing.T) {
 	s.turns.Wait()
 	r.visited(s, line)
 	r.sound(s, 1)
-	s.proven(history.Rules{})
+	s.proven(verify.Rules{})
 }
 
 // An insistent service is for callers who ask again, of another replica each time,

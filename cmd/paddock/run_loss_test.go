@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/badline"
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // onALine has what is run at the desk find the service by a line that can be broken.
-func (d *desk) onALine() *badline.Line {
+func (d *desk) onALine() *tcpproxy.Line {
 	d.Helper()
-	line := badline.New(d.T, strings.TrimPrefix(d.base, "http://"))
+	line := tcpproxy.New(d.T, strings.TrimPrefix(d.base, "http://"))
 	d.env["PADDOCK_URL"] = "http://" + line.Address
 	return line
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/history"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 // A scene is a lock that many want from the replicas of one service, each of them
@@ -157,7 +157,7 @@ func (s *scene) eventually(what string, so func() bool) {
 
 // proven ends the test unless the events of the lock, to which nothing happens any
 // more, prove that its rules were kept. It returns them.
-func (s *scene) proven(rules history.Rules) []lock.Event {
+func (s *scene) proven(rules verify.Rules) []lock.Event {
 	s.Helper()
 	via := s.replicas[len(s.replicas)-1]
 	l, err := via.Lock(s.Context(), s.name)

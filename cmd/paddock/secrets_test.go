@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 )
 
 // A leaseBody is what an acquire over HTTP is answered.
@@ -44,7 +44,7 @@ func TestTheWaiterOfAHolderThatWasKilledHasTheLockWhenTheLeaseEnds(t *testing.T)
 	if left := time.Duration(lease.ExpiresIn) * time.Millisecond; left > p.TTL || left < p.TTL-p.TTL/100 {
 		t.Errorf("%v are left of a TTL of %v that has just begun", left, p.TTL)
 	}
-	s.proven(history.Rules{})
+	s.proven(verify.Rules{})
 }
 
 // TestTheSilentAreFollowedAtTheEndOfTheirLeases has each of a queue be silent once
@@ -71,7 +71,7 @@ func TestTheSilentAreFollowedAtTheEndOfTheirLeases(t *testing.T) {
 		t.Errorf("after the end of a lease the next is to begin soon, and not before: %v", late)
 	}
 	s.heard.kind(lock.Expired, line[len(line)-1].Holder)
-	s.proven(history.Rules{})
+	s.proven(verify.Rules{})
 }
 
 // curl has a process of its own wait for the lock and go on to something else.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/load"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify/workload"
 )
 
 // usualVerification is how long a verification takes that is not told otherwise.
@@ -77,8 +77,8 @@ func (c *verifyCommand) check() error {
 		return usagef("--locks is %d; give 1 or more", c.Locks)
 	case c.Operations < 0:
 		return usagef("--operations is %d; give how many calls, or leave it out", c.Operations)
-	case c.TTL < lock.ShortestTTL || c.TTL > load.LongestTTL:
-		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.ShortestTTL, load.LongestTTL)
+	case c.TTL < lock.ShortestTTL || c.TTL > workload.LongestTTL:
+		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.ShortestTTL, workload.LongestTTL)
 	case lock.CheckName(c.Prefix) != nil || len(c.Prefix) > longestVerified:
 		return usagef("--prefix is %q; give 1 to %d of the characters that names may have", c.Prefix, longestVerified)
 	}
@@ -90,14 +90,14 @@ func (c *verifyCommand) check() error {
 const longestVerified = 100
 
 // replicas returns the ways to the service. It sends nothing.
-func (c *verifyCommand) replicas() ([]load.Replica, error) {
-	var all []load.Replica
+func (c *verifyCommand) replicas() ([]workload.Replica, error) {
+	var all []workload.Replica
 	for _, url := range c.URL {
 		locks, err := serviceFlags{URL: url, callerFlags: c.callerFlags}.open()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, load.Replica{Via: url, Locks: locks, Stream: load.StreamOf(locks.Stream)})
+		all = append(all, workload.Replica{Via: url, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
 	}
 	if len(all) == 0 {
 		return nil, usagef("--url is empty; give the base URL of the service")

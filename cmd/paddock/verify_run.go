@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/history"
-	"github.com/paddock-lock/paddock/internal/load"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+	"github.com/paddock-lock/paddock/verify/workload"
 )
 
 // callsPerRound bounds what is remembered at once: a long verification is a row of
@@ -27,7 +27,7 @@ const lullEvery = 2 * time.Second
 type verification struct {
 	*program
 	*verifyCommand
-	replicas []load.Replica
+	replicas []workload.Replica
 	name     string // begins all names of this run
 	perRound int    // how many calls a round has at most; zero: callsPerRound
 }
@@ -69,10 +69,10 @@ func (v *verification) conclude(calls, rounds int) error {
 // round has the clients make that many calls, or as many as come until ctx ends, and
 // prints a verdict on them. It returns how many there were.
 func (v *verification) round(ctx context.Context, number, operations int) (int, error) {
-	prefix, rec := fmt.Sprintf("%s:%d", v.name, number), history.NewRecorder()
+	prefix, rec := fmt.Sprintf("%s:%d", v.name, number), verify.NewRecorder()
 	lulls := time.NewTicker(lullEvery)
 	defer lulls.Stop()
-	stats, unasked := load.Run(ctx, rec, load.Options{
+	stats, unasked := workload.Run(ctx, rec, workload.Options{
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
 		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: lulls.C,
 	})
@@ -91,7 +91,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		return 0, &failure{exitUnreachable, unsettled}
 	}
 	h.Events = events
-	report := h.Check(history.CheckOptions{Passed: true})
+	report := h.Check(verify.CheckOptions{Passed: true})
 	if err := report.WriteText(v.stdout); err != nil {
 		return 0, err
 	}
@@ -105,13 +105,13 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 // Those it returns also if the locks do not become free, with an error.
 func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
 	settled := v.within(ctx, lock.KeepPlace+4*v.TTL+lookWithin, func(ctx context.Context) error {
-		return load.Settle(ctx, v.replicas[0].Locks, prefix)
+		return workload.Settle(ctx, v.replicas[0].Locks, prefix)
 	})
 	var failed error
 	for _, r := range v.replicas {
 		var events []lock.Event
 		err := v.within(ctx, collectWithin, func(ctx context.Context) (err error) {
-			events, err = history.Collect(ctx, r.Locks, prefix)
+			events, err = verify.Collect(ctx, r.Locks, prefix)
 			return err
 		})
 		if err == nil {
@@ -130,7 +130,7 @@ func (v *verification) within(ctx context.Context, bound time.Duration, do func(
 }
 
 // draw writes the picture of the violation, if that is wanted.
-func (v *verification) draw(r history.Report) (err error) {
+func (v *verification) draw(r verify.Report) (err error) {
 	if v.Report == "" {
 		return nil
 	}

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
-	"github.com/paddock-lock/paddock/internal/load"
-	"github.com/paddock-lock/paddock/internal/memlock"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/verify/workload"
 )
 
 func TestVerifyFindsNothingInTwoReplicas(t *testing.T) {
@@ -219,7 +219,7 @@ func TestTheUsualsOfVerifyAreThoseOfTheLoad(t *testing.T) {
 	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if v := line.Verify; v.Clients != load.UsualClients || v.Locks != load.UsualLocks || v.TTL != load.UsualTTL {
+	if v := line.Verify; v.Clients != workload.UsualClients || v.Locks != workload.UsualLocks || v.TTL != workload.UsualTTL {
 		t.Errorf("parsed %+v", v)
 	}
 }

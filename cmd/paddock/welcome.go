@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/postgres"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
 // The lines that begin with curl work in this order when pasted as they stand,
@@ -30,7 +30,7 @@ What a fencing token is for: paddock demo --url {{.URL}}
 
 // welcome tells people what there is and what to try. Lock and lease_id are new
 // each time, so that the lines work whatever happened before.
-func (c *devCommand) welcome(w io.Writer, address net.Addr, db *postgres.Server) error {
+func (c *devCommand) welcome(w io.Writer, address net.Addr, db *pgserver.Server) error {
 	url, err := urlOf(address.String())
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock"
-	"github.com/paddock-lock/paddock/internal/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 func TestARefusalNamesWhatIsWrong(t *testing.T) {

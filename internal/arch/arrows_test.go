@@ -68,19 +68,19 @@ func TestWhoMayNotKnowWhom(t *testing.T) {
 	const pgx, chi = "github.com/jackc/pgx", "github.com/go-chi/chi"
 	packages := house(t)
 	for folder, banned := range map[string][]string{
-		"server":           append(own("store", "client", "web", "migrations", "internal/batch", "internal/postgres"), pgx),
-		"web":              append(own("store", "client", "server", "migrations", "internal/batch", "internal/postgres"), pgx, chi),
-		"store":            append(own("server", "client", "web", "internal/postgres"), chi, "net/http"),
-		"client":           append(own("server", "store", "web", "migrations", "internal/postgres"), chi, pgx),
-		"client/guard":     append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres", "client"), chi, pgx, "net/http"),
-		"client/pgfence":   append(own("server", "store", "web", "migrations", "internal/batch", "internal/postgres", "client"), chi, "net/http"),
-		"migrations":       own("store", "server", "client", "web", "lock"),
-		"internal/batch":   append(own("lock", "store"), "net/http", pgx),
-		"access":           append(own("store", "server", "client", "web", "migrations", "internal"), "net/http", pgx, chi),
-		"sim":              append(own("store", "server", "web", "migrations", "access", "internal/batch", "internal/postgres"), "net/http", pgx, chi),
-		"internal/history": append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
-		"internal/load":    append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
-		"cmd/paddock": append(own("internal/pgtest", "internal/locktest", "internal/memlock", "internal/badline", "internal/pgbouncer", "internal/arch"),
+		"server":          append(own("store", "client", "web", "migrations", "internal/batch", "internal/pgserver"), pgx),
+		"web":             append(own("store", "client", "server", "migrations", "internal/batch", "internal/pgserver"), pgx, chi),
+		"store":           append(own("server", "client", "web", "internal/pgserver"), chi, "net/http"),
+		"client":          append(own("server", "store", "web", "migrations", "internal/pgserver"), chi, pgx),
+		"client/guard":    append(own("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, pgx, "net/http"),
+		"client/pgfence":  append(own("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, "net/http"),
+		"migrations":      own("store", "server", "client", "web", "lock"),
+		"internal/batch":  append(own("lock", "store"), "net/http", pgx),
+		"access":          append(own("store", "server", "client", "web", "migrations", "internal"), "net/http", pgx, chi),
+		"test/sim":        append(own("store", "server", "web", "migrations", "access", "internal/batch", "internal/pgserver"), "net/http", pgx, chi),
+		"verify":          append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
+		"verify/workload": append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
+		"cmd/paddock": append(own("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/memlock", "internal/testkit/tcpproxy", "internal/testkit/pgbouncer", "internal/arch"),
 			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
 	} {
 		t.Run(folder+" keeps to itself", func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestOnlyTheCommandWires(t *testing.T) {
 
 func TestTestingIsNotLinkedIntoTheHouse(t *testing.T) {
 	t.Parallel()
-	tests := own("internal/pgtest", "internal/locktest", "internal/badline", "internal/pgcluster", "internal/pgbouncer", "sim")
+	tests := own("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/tcpproxy", "internal/testkit/pgcluster", "internal/testkit/pgbouncer", "test/sim")
 	for _, p := range house(t) {
 		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
 			continue

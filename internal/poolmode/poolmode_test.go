@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/paddock-lock/paddock/internal/pgbouncer"
-	"github.com/paddock-lock/paddock/internal/pgtest"
 	"github.com/paddock-lock/paddock/internal/poolmode"
+	"github.com/paddock-lock/paddock/internal/testkit/pgbouncer"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,122 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// An account is the user that the server runs as.
+type account struct {
+	name     string
+	uid, gid uint32
+	switches bool // it is not ourselves: we are root
+}
+
+// accountFor returns the account for a server on the data directory given,
+// which need not exist: ourselves, or for root, as whom PostgreSQL refuses to
+// run, the owner of the data, else postgres, else nobody.
+func accountFor(data string) (account, error) {
+	if uid := os.Geteuid(); uid != 0 {
+		return account{name: "user " + strconv.Itoa(uid), uid: uint32(uid), gid: uint32(os.Getegid())}, nil
+	}
+	info, err := os.Stat(data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return account{}, err
+	}
+	if err == nil {
+		if uid, gid := owner(info); uid != 0 {
+			return account{name: "user " + strconv.Itoa(int(uid)), uid: uid, gid: gid, switches: true}, nil
+		}
+	}
+	return servant()
+}
+
+// servant is the user that a server started by root runs as.
+func servant() (account, error) {
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue // no such user here
+		}
+		uid, errUID := strconv.ParseInt(u.Uid, 10, 64)
+		gid, errGID := strconv.ParseInt(u.Gid, 10, 64)
+		if err := errors.Join(errUID, errGID); err != nil {
+			return account{}, fmt.Errorf("user %s: %w", name, err)
+		}
+		return account{name: "user " + name, uid: uint32(uid), gid: uint32(gid), switches: true}, nil
+	}
+	return account{}, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody to run it as")
+}
+
+func owner(info fs.FileInfo) (uid, gid uint32) {
+	stat := info.Sys().(*syscall.Stat_t)
+	return stat.Uid, stat.Gid
+}
+
+// credential is what a child needs to run as a, nil when it does anyway.
+func (a account) credential() *syscall.Credential {
+	if !a.switches {
+		return nil
+	}
+	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
+}
+
+// mkdir makes a directory that only a can enter, unless it is there already.
+func (a account) mkdir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.own(dir)
+}
+
+// own gives path, which we have just made, to a.
+func (a account) own(path string) error {
+	if !a.switches {
+		return nil
+	}
+	return os.Lchown(path, int(a.uid), int(a.gid))
+}
+
+// reach says which directory on the way to dir, and dir itself, a cannot enter,
+// as far as they exist. It goes by the permission bits alone.
+func (a account) reach(dir string) error {
+	if !a.switches {
+		return nil // then the calls themselves tell
+	}
+	for {
+		info, err := os.Stat(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && !a.enters(info) {
+			return fmt.Errorf("the server runs as %s, who cannot enter %s (%v): choose a directory elsewhere, "+
+				"or let others through with: chmod o+x %s", a.name, dir, info.Mode(), dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func (a account) enters(dir fs.FileInfo) bool {
+	uid, gid := owner(dir)
+	switch mode := dir.Mode(); {
+	case uid == a.uid:
+		return mode&0o100 != 0
+	case gid == a.gid:
+		return mode&0o010 != 0
+	default:
+		return mode&0o001 != 0
+	}
+}

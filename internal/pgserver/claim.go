@@ -1,0 +1,74 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrInUse says that another process, or another Server of this one, has the
+// directory.
+var ErrInUse = errors.New("the directory is in use")
+
+const claimName = "paddock.pid"
+
+// claim takes dir for this process until the file it returns is closed, which
+// the kernel does for a process that dies.
+func claim(dir string) (*os.File, error) {
+	file, err := lock(dir, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// reclaim takes a directory that has been claimed before; one that never was
+// is fs.ErrNotExist.
+func reclaim(dir string) (*os.File, error) {
+	return lock(dir, os.O_RDWR)
+}
+
+func lock(dir string, flag int) (*os.File, error) {
+	path := filepath.Join(dir, claimName)
+	file, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = inUse(dir, path)
+	case err == nil && !stillAt(path, file):
+		err = fmt.Errorf("%w: %s was removed meanwhile", ErrInUse, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func inUse(dir, path string) error {
+	pid, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Join(ErrInUse, err)
+	}
+	return fmt.Errorf("%w: process %s runs a server in %s; stop it, or choose another directory",
+		ErrInUse, strings.TrimSpace(string(pid)), dir)
+}
+
+// stillAt reports whether path is the file that is open.
+func stillAt(path string, file *os.File) bool {
+	there, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	here, err := file.Stat()
+	return err == nil && os.SameFile(there, here)
+}

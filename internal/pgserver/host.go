@@ -1,0 +1,177 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A Host is a temporary directory with room for one server, whose data and
+// arguments are its user's business: package pgcluster makes primaries and
+// standbys of them. The account, the directories and the end with the parent are
+// those of a Server. Its methods must not overlap.
+type Host struct {
+	bin     string
+	home    *home
+	process *process // nil before the first Launch
+}
+
+// NewHost claims a new directory. It holds no data yet. The error wraps
+// ErrNotFound when no server is installed.
+func NewHost(ctx context.Context) (*Host, error) {
+	bin, err := Find()
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	home, err := openTemporary(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return &Host{bin: bin, home: home}, nil
+}
+
+// Path returns the absolute path of a file in the directory. The server's data
+// is in "data".
+func (h *Host) Path(name string) string { return filepath.Join(h.home.dir, name) }
+
+// SocketDir is where the server must keep its socket: nobody else can get there.
+func (h *Host) SocketDir() string { return h.home.socketDir() }
+
+// Initialise makes an empty data directory whose superuser is called paddock.
+func (h *Host) Initialise(ctx context.Context) error { return h.home.initialise(ctx, h.bin) }
+
+// WriteFile writes a file in the directory that is the server account's alone.
+func (h *Host) WriteFile(name, content string) error {
+	if err := os.WriteFile(h.Path(name), []byte(content), 0o600); err != nil {
+		return err
+	}
+	return h.home.account.own(h.Path(name))
+}
+
+// Run runs another of PostgreSQL's programs, such as pg_basebackup, in the
+// directory and as the account of the server. When ctx ends first it is killed.
+func (h *Host) Run(ctx context.Context, program string, args ...string) error {
+	p, err := start(h.home.command(h.bin, program, syscall.SIGKILL, args...), nil)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		<-p.exited
+		return errors.Join(fmt.Errorf("%s: %w", program, context.Cause(ctx)), err)
+	}
+	if p.err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, p.err, p.log)
+	}
+	return nil
+}
+
+// Launch starts the server on the data directory with further arguments, and
+// returns without waiting until it answers. The log, which may be nil, gets what
+// it says.
+func (h *Host) Launch(ctx context.Context, log io.Writer, args ...string) error {
+	if h.Running() {
+		return errors.New("postgres: the host has a server already")
+	}
+	if err := errors.Join(h.home.evict(ctx), h.home.makeSocketDir()); err != nil {
+		return err
+	}
+	args = append([]string{"-D", h.home.data()}, args...)
+	p, err := start(h.home.command(h.bin, "postgres", syscall.SIGQUIT, args...), log)
+	if err != nil {
+		return err
+	}
+	h.process = p
+	return nil
+}
+
+// Running returns whether the server's main process is there, stopped or not.
+func (h *Host) Running() bool { return h.process != nil && h.process.running() }
+
+// Said returns the end of what the server has logged, for errors.
+func (h *Host) Said() string {
+	if h.process == nil {
+		return ""
+	}
+	return h.process.log.String()
+}
+
+// Kill ends the server and all its children at once, as a crash does, and returns
+// when they are gone. Killing what has ended does nothing.
+func (h *Host) Kill() error {
+	if !h.Running() {
+		return nil
+	}
+	err := h.signalAll(syscall.SIGKILL)
+	<-h.process.exited
+	return err
+}
+
+// Pause stops the server and all its children where they stand. The kernel goes
+// on to acknowledge what is sent to them.
+func (h *Host) Pause() error { return h.signalAll(syscall.SIGSTOP) }
+
+// Resume has a paused server go on.
+func (h *Host) Resume() error { return h.signalAll(syscall.SIGCONT) }
+
+// signalAll sends the main process's children, and then itself, a signal. It is stopped
+// before, so that it starts no more of them.
+func (h *Host) signalAll(signal syscall.Signal) error {
+	if !h.Running() {
+		return nil
+	}
+	parent := h.process.cmd.Process
+	err := parent.Signal(syscall.SIGSTOP)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pids, err := children(parent.Pid)
+	for _, pid := range pids {
+		if e := syscall.Kill(pid, signal); e != nil && !errors.Is(e, syscall.ESRCH) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, parent.Signal(signal))
+}
+
+// Shutdown stops the server in good order: clients are cut off, standbys get all
+// that there is. When ctx ends first the server is killed and the error says so.
+func (h *Host) Shutdown(ctx context.Context) error { return h.end(ctx, syscall.SIGINT) }
+
+// StopAtOnce ends the server without a checkpoint: PostgreSQL's immediate shutdown, after
+// which it recovers as after a crash. When ctx ends first the server is killed and the
+// error says so.
+func (h *Host) StopAtOnce(ctx context.Context) error { return h.end(ctx, syscall.SIGQUIT) }
+
+// Close ends the server and removes the directory. It does not care for the data.
+func (h *Host) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return errors.Join(h.end(ctx, syscall.SIGQUIT), h.home.close())
+}
+
+// end sends the server the signal and waits until it has ended, or kills it.
+func (h *Host) end(ctx context.Context, s syscall.Signal) error {
+	if !h.Running() {
+		return nil
+	}
+	if err := errors.Join(h.Resume(), h.process.cmd.Process.Signal(s)); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-h.process.exited:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("postgres: killed, because it did not stop in time: %w", context.Cause(ctx)), h.Kill())
+	}
+}

@@ -1,0 +1,47 @@
+//go:build !linux
+
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// attributes put a child into a process group of its own, out of the way of
+// the terminal's Ctrl-C. There is no signal at the parent's death here.
+func attributes(a account, _ syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true}
+}
+
+// commandLine is the command line of a process, its words set apart by spaces;
+// empty for a process that is gone.
+func commandLine(pid int) (string, error) {
+	out, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return "", nil
+	}
+	return string(out), err
+}
+
+// children are the processes whose parent is pid.
+func children(pid int) ([]int, error) {
+	out, err := exec.Command("ps", "-axo", "pid=,ppid=").Output()
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for line := range strings.Lines(string(out)) {
+		var child, parent int
+		if _, err := fmt.Sscan(line, &child, &parent); err != nil {
+			return nil, err
+		}
+		if parent == pid {
+			found = append(found, child)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,106 @@
+package locktest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// many returns that many items.
+func many(n int, item func(i int) lock.Command) []lock.Command {
+	items := make([]lock.Command, n)
+	for i := range items {
+		items[i] = item(i)
+	}
+	return items
+}
+
+func batchMost(s *scene) {
+	r := s.batch(many(lock.MaxBatch, func(i int) lock.Command {
+		return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, i)})
+	})...)
+	tokens := map[lock.Token]bool{}
+	for i := range r {
+		g := s.had(r[i])
+		if g.Name != fmt.Sprintf("%s:%d", s.name, i) || tokens[g.Token] {
+			s.Fatalf("item %d was granted %+v", i, g)
+		}
+		tokens[g.Token] = true
+	}
+	for i, renewed := range s.batch(many(len(r), func(i int) lock.Command { return renewal(r[i].Grant) })...) {
+		if g := s.had(renewed); g.Token != r[i].Grant.Token {
+			s.Fatalf("%+v was renewed as %+v", r[i].Grant, g)
+		}
+	}
+	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return giveUp(r[i].Grant) })...) {
+		s.had(released)
+	}
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Phase: lock.Held})
+	s.must(err)
+	if len(page.Items) != 0 {
+		s.Errorf("still held: %+v", page.Items)
+	}
+}
+
+func batchTooMany(s *scene) {
+	for _, r := range s.batch(many(lock.MaxBatch+1, func(int) lock.Command { return s.complete(lock.Acquire{}) })...) {
+		s.atFault("an item", r.Err, "items")
+	}
+	if l := s.look(s.name); l.Revision != 0 {
+		s.Errorf("the lock is %+v", l)
+	}
+}
+
+func batchRace(s *scene) {
+	const locks, contenders = 20, 10
+	var granted [locks]atomic.Int32
+	together(contenders, func(i int) {
+		order := rand.Perm(locks)
+		results := s.locks.Batch(s.ctx, many(locks, func(n int) lock.Command {
+			return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)})
+		}))
+		for n, r := range results {
+			if r.Err == nil {
+				granted[order[n]].Add(1)
+			} else if !errors.Is(r.Err, lock.ErrHeld) {
+				s.Error(r.Err)
+			}
+		}
+	})
+	for i := range granted {
+		if n := granted[i].Load(); n != 1 {
+			s.Errorf("lock %d was granted %d times", i, n)
+		}
+	}
+}
+
+// batchCross has batches acquire and release a few locks, in orders of their own.
+func batchCross(s *scene) {
+	const locks, workers, rounds = 3, 6, 5
+	together(workers, func(i int) {
+		for range rounds {
+			var items []lock.Command
+			for _, n := range rand.Perm(locks) {
+				a := s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, n), Holder: fmt.Sprint("worker ", i)})
+				items = append(items, a, lock.Release{Name: a.Name, LeaseID: a.LeaseID})
+			}
+			for _, r := range s.locks.Batch(s.ctx, items) {
+				if r.Err != nil && !errors.Is(r.Err, lock.ErrHeld) && !errors.Is(r.Err, lock.ErrLeaseLost) {
+					s.Error(r.Err)
+				}
+			}
+		}
+	})
+	for n := range locks {
+		events := s.proven(fmt.Sprintf("%s:%d", s.name, n), verify.Rules{})
+		if !slices.IsSortedFunc(events, func(a, b lock.Event) int { return cmp.Compare(a.Token, b.Token) }) {
+			s.Errorf("the tokens do not grow: %+v", events)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+func following() cases {
+	return cases{
+		"who follows a lock is told of its next event":          followNext,
+		"who follows a prefix is told of its locks alone":       followPrefix,
+		"what has happened is told at once":                     followAtOnce,
+		"a wait for events that is over gives an empty page":    followOver,
+		"now is after all that has happened":                    followNow,
+		"the id of an event is a cursor":                        followID,
+		"who follows misses nothing while many write":           followMany,
+		"joining, leaving and being served are told with place": followPlace,
+		"following ends with its context":                       followContext,
+	}
+}
+
+// A follower reads on, and waits for what is to come.
+type follower struct {
+	reader
+	pages chan []lock.Event
+}
+
+// follows has somebody ask for the page after q's cursor, for as long as it is empty.
+func (s *scene) follows(q lock.EventQuery) *follower {
+	f := &follower{reader{s, q}, make(chan []lock.Event, 1)}
+	f.q.Wait = lock.LongestWait
+	go func() {
+		defer close(f.pages)
+		for {
+			page, err := s.locks.Events(s.ctx, f.q)
+			if err != nil {
+				return
+			}
+			f.q.Cursor = page.Next
+			if len(page.Items) > 0 {
+				f.pages <- page.Items
+				return
+			}
+		}
+	}()
+	return f
+}
+
+// hears waits until the page is there.
+func (f *follower) hears() []lock.Event {
+	f.s.Helper()
+	page, ok := <-f.pages
+	if !ok {
+		f.s.Fatal("following failed")
+	}
+	return page
+}
+
+// now returns the cursor after all that has been told of the lock.
+func (s *scene) now() string {
+	s.Helper()
+	page, err := s.locks.Events(s.ctx, lock.EventQuery{Cursor: lock.CursorNow})
+	s.must(err)
+	if len(page.Items) != 0 || page.Next == "" || page.Next == lock.CursorNow {
+		s.Fatalf("the page after now is %+v", page)
+	}
+	return page.Next
+}
+
+func followNext(s *scene) {
+	cursor := s.now()
+	for range 3 {
+		f := s.follows(lock.EventQuery{Name: s.name, Cursor: cursor})
+		s.granted(lock.Acquire{Name: s.name + ":other", Mode: lock.Shared})
+		g := s.granted(lock.Acquire{})
+		page := f.hears()
+		if len(page) != 1 || page[0].Name != s.name || page[0].Token != g.Token || page[0].Kind != lock.Granted {
+			s.Fatalf("after the grant there is told %+v", page)
+		}
+		f = s.follows(f.q)
+		s.must(s.release(g))
+		if page := f.hears(); len(page) != 1 || page[0].Token != g.Token || page[0].Kind != lock.Released {
+			s.Fatalf("after the release there is told %+v", page)
+		}
+		cursor = f.q.Cursor
+	}
+}
+
+func followPrefix(s *scene) {
+	f := s.follows(lock.EventQuery{Prefix: s.name + ":b", Cursor: s.now()})
+	s.granted(lock.Acquire{Name: s.name + ":a"})
+	s.granted(lock.Acquire{Name: s.name + ":c"})
+	s.granted(lock.Acquire{Name: s.name + ":b:1"})
+	if page := f.hears(); len(page) != 1 || page[0].Name != s.name+":b:1" {
+		s.Errorf("there is told %+v", page)
+	}
+}
+
+func followAtOnce(s *scene) {
+	s.released(lock.Acquire{})
+	s.recorded(s.name, 2)
+	for limit := range 3 {
+		page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.LongestWait})
+		s.must(err)
+		if want := 2 - limit%2; len(page.Items) != want || page.Gap {
+			s.Errorf("with the limit %d the page is %+v", limit, page)
+		}
+	}
+}
+
+func followOver(s *scene) {
+	s.granted(lock.Acquire{})
+	r := &reader{s, lock.EventQuery{Name: s.name}}
+	r.want(1)
+	r.q.Wait = 3 * brief
+	began := time.Now()
+	if page := r.read(); len(page) != 0 {
+		s.Errorf("nothing happened, and there is told %+v", page)
+	}
+	if took := time.Since(began); took < 3*brief-lateness {
+		s.Errorf("a wait of %v was over after %v", 3*brief, took)
+	}
+	g := s.granted(lock.Acquire{Name: s.name + ":other"})
+	s.must(s.release(g))
+	s.revoked(lock.Grant{Lease: lock.Lease{Token: s.look(s.name).Token}})
+	r.q.Wait = 0
+	if page := r.want(1); page[0].Kind != lock.Revoked {
+		s.Errorf("there is told %+v", page)
+	}
+}
+
+func followNow(s *scene) {
+	g := s.granted(lock.Acquire{})
+	s.recorded(s.name, 1) // told, so it is not held back by what is still being written
+	r := &reader{s, lock.EventQuery{Name: s.name, Cursor: s.now()}}
+	r.want(0)
+	s.must(s.release(g))
+	if page := r.want(1); page[0].Kind != lock.Released {
+		s.Errorf("after now there is told %+v", page)
+	}
+}
+
+func followID(s *scene) {
+	for range 3 {
+		s.released(lock.Acquire{})
+	}
+	all := s.recorded(s.name, 6)
+	for i, e := range all {
+		r := &reader{s, lock.EventQuery{Name: s.name, Cursor: strconv.FormatInt(e.ID, 10)}}
+		if rest := r.want(5 - i); len(rest) > 0 && rest[0].ID != all[i+1].ID {
+			s.Errorf("after the event %d there is told %+v", e.ID, rest)
+		}
+	}
+}
+
+// followMany has many write under one prefix, and one read all the while.
+func followMany(s *scene) {
+	const writers, rounds = 6, 15
+	cursor := s.now()
+	all := make(chan []lock.Event, 1)
+	failed := make(chan error, 1)
+	go func() {
+		events, err := s.collect(lock.EventQuery{Prefix: s.name, Cursor: cursor, Limit: 7}, 2*writers*rounds)
+		all <- events
+		failed <- err
+	}()
+	s.crowd(writers, func(_ context.Context, i int) error {
+		for v := range rounds {
+			g, err := s.acquire(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, (i+v)%writers), Mode: lock.Shared})
+			if err == nil {
+				err = s.release(g)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	of, last := map[string][]lock.Event{}, int64(0)
+	for _, e := range <-all {
+		if e.ID <= last {
+			s.Errorf("event %d is told after event %d", e.ID, last)
+		}
+		of[e.Name], last = append(of[e.Name], e), e.ID
+	}
+	s.must(<-failed)
+	for name, events := range of {
+		if err := (verify.Rules{}).Check(events); err != nil || len(events) != 2*rounds {
+			s.Errorf("%s has %d events, want %d: %v", name, len(events), 2*rounds, err)
+		}
+	}
+}
+
+// collect follows q until there are n events, or it fails.
+func (s *scene) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
+	var all []lock.Event
+	q.Wait = lock.LongestWait
+	for len(all) < n {
+		page, err := s.locks.Events(s.ctx, q)
+		if err != nil {
+			return all, fmt.Errorf("after %d of %d events: %w", len(all), n, err)
+		}
+		all = append(all, page.Items...)
+		q.Cursor = page.Next
+	}
+	return all, nil
+}
+
+func followPlace(s *scene) {
+	first := s.granted(lock.Acquire{})
+	w := s.line(2)
+	w[0].leaves()
+	s.remain("waiter 2")
+	s.must(s.release(first))
+	g := w[1].has()
+	events := s.recorded(s.name, 6)
+	want := []lock.Kind{lock.Granted, lock.Queued, lock.Queued, lock.Left, lock.Released, lock.Granted}
+	if got := kinds(events); !slices.Equal(got, want) {
+		s.Fatalf("the history is %v, want %v", got, want)
+	}
+	for i, place := range []int64{0, 2, 3, 2, 0, 3} {
+		if events[i].Place != place {
+			s.Errorf("the place of %+v is not %d", events[i], place)
+		}
+	}
+	if events[1].Token != 0 || events[3].Token != 0 || events[3].Reason == "" || events[3].Holder != "waiter 1" || events[5].Token != g.Token {
+		s.Errorf("the history is %+v", events)
+	}
+}
+
+func followContext(s *scene) {
+	cursor := s.now()
+	ctx, cancel := context.WithTimeoutCause(s.ctx, brief, errors.New("enough"))
+	defer cancel()
+	_, err := s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.LongestWait})
+	s.refused(err, lock.ErrUnavailable)
+}

@@ -1,0 +1,28 @@
+package locktest_test
+
+import (
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/locktest"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestTheRulesAloneConform(t *testing.T) {
+	t.Parallel()
+	locks := memlock.New().Replica(1)
+	locktest.Run(t, func(*testing.T) lock.Service { return locks })
+}
+
+func TestTwoReplicasOfTheRulesConform(t *testing.T) {
+	t.Parallel()
+	m := memlock.New()
+	both := locktest.AtRandom(m.Replica(1), m.Replica(2))
+	locktest.Run(t, func(*testing.T) lock.Service { return both })
+}
+
+func TestBatchesOfTheRulesConform(t *testing.T) {
+	t.Parallel()
+	locks := locktest.Batched(memlock.New().Replica(1))
+	locktest.Run(t, func(*testing.T) lock.Service { return locks })
+}

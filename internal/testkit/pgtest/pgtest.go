@@ -1,0 +1,96 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/internal/pgserver"
+	"github.com/paddock-lock/paddock/migrations"
+)
+
+// URL returns the connection string of a fresh database with Paddock's tables.
+func URL(t testing.TB) string {
+	t.Helper()
+	s := shared.server(t)
+	template, err := s.template()
+	if err != nil {
+		t.Fatalf("pgtest: making the template: %v", err)
+	}
+	return s.database(t, template)
+}
+
+// EmptyURL returns the connection string of a fresh database with nothing in
+// it, not even the schema paddock.
+func EmptyURL(t testing.TB) string {
+	t.Helper()
+	return shared.server(t).database(t, "template0")
+}
+
+// Pool returns a pool of connections to a fresh database with Paddock's tables.
+// It is closed after the test, which waits for connections still taken.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), URL(t))
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// Conn returns a connection to a fresh database with Paddock's tables. It is
+// closed after the test.
+func Conn(t testing.TB) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), URL(t))
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(context.Background()); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+	})
+	return conn
+}
+
+// Server returns a server that this test has to itself, to kill and restart,
+// and the connection string of a database with Paddock's tables in it. Its log
+// goes to the test's. It takes about a second, and needs installed programs: the
+// other sources that a server may come from cannot be crashed.
+func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
+	t.Helper()
+	s, err := pgserver.Start(t.Context(), pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()})
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+	})
+	if err := migrations.Up(t.Context(), s.URL("paddock")); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return s, s.URL("paddock")
+}
+
+// settings are those of servers of our own. Durability is left as it is in
+// production.
+func settings() map[string]string {
+	return map[string]string{"max_connections": "200"}
+}
+
+// exec runs one statement on a connection of its own.
+func exec(ctx context.Context, url, sql string, args ...any) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql, args...)
+	return errors.Join(err, conn.Close(ctx))
+}

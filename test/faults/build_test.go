@@ -1,0 +1,105 @@
+package faults_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// builds are the programs that the replicas run.
+type builds struct {
+	usual  string // as it is released
+	skewed string // sees another wall clock than the machine's, see skewVariable
+}
+
+// build builds cmd/paddock, for the race detector's eyes if those are wanted.
+func build(t *testing.T, raced bool) builds {
+	t.Helper()
+	dir := t.TempDir()
+	b := builds{usual: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
+	compile(t, b.usual, raced)
+	compile(t, b.skewed, raced, "-overlay", skewOverlay(t, dir))
+	return b
+}
+
+func compile(t *testing.T, to string, raced bool, flags ...string) {
+	t.Helper()
+	args := append([]string{"build", "-o", to}, flags...)
+	if raced {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "../../cmd/paddock")...)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, said)
+	}
+}
+
+// skewVariable is the variable of the environment that says by how many seconds the
+// wall clock of a skewed build is off.
+const skewVariable = "PADDOCK_FAULTS_SKEW"
+
+// What is done to Go's package time in a skewed build. A program in Go does not ask
+// the C library what time it is, so nothing from outside can lie to it; and the
+// kernel's time namespaces leave the wall clock alone.
+const (
+	skewedFrom = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
+	skewedTo   = skewedFrom + "\tsec += wallSkew\n"
+	skewFile   = `package time
+
+import "syscall"
+
+var wallSkew = readWallSkew()
+
+func readWallSkew() int64 {
+	text, ok := syscall.Getenv("` + skewVariable + `")
+	if !ok {
+		return 0
+	}
+	seconds, err := atoi(text)
+	if err != nil {
+		panic("` + skewVariable + ` is no number")
+	}
+	return int64(seconds)
+}
+`
+)
+
+// skewOverlay writes to dir what go build -overlay takes, and returns its path.
+func skewOverlay(t *testing.T, dir string) string {
+	t.Helper()
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
+	original, err := os.ReadFile(filepath.Join(folder, "time.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(original, []byte(skewedFrom)); n != 1 {
+		t.Fatalf("Go's time.Now is not what it was: what is to be changed in it is there %d times", n)
+	}
+	patched := bytes.Replace(original, []byte(skewedFrom), []byte(skewedTo), 1)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(folder, "time.go"):      written(t, dir, "time.go.txt", patched),
+		filepath.Join(folder, "wall_skew.go"): written(t, dir, "wall_skew.go.txt", []byte(skewFile)),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return written(t, dir, "overlay.json", overlay)
+}
+
+// written writes a file and returns its path.
+func written(t *testing.T, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,271 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+	"github.com/paddock-lock/paddock/verify/workload"
+)
+
+var flagCrashes = flag.Int("faults.crashes", 2, "how many crashes of each kind there are while subscribers read")
+
+const (
+	// watchedLocks is how many blocking reads wait while PostgreSQL crashes.
+	watchedLocks = 6
+	// returnWithin is how soon they must return after PostgreSQL answers again and their lock has changed.
+	returnWithin = time.Second
+	// watchFor is how long they wait for a change.
+	watchFor = 12 * time.Second
+	// intoLull is how long a lull lasts until PostgreSQL crashes.
+	intoLull = 300 * time.Millisecond
+	// unpunished is how long the load goes on after a crash before the next one.
+	unpunished = time.Second
+)
+
+// TestSubscribersBearCrashes crashes PostgreSQL again and again while streams, pollers and
+// blocking reads go on, each time in a lull of the load: there must be no event that is
+// not told, and no blocking read that returns late.
+func TestSubscribersBearCrashes(t *testing.T) {
+	t.Parallel()
+	usual := program(t)
+	for _, kind := range []struct {
+		name  string
+		crash func(*database, context.Context) error
+	}{
+		{serverKilled, (*database).crashKilled},
+		{backendKilled, (*database).crashBackend},
+		{serverStopped, (*database).crashStopped},
+	} {
+		t.Run(kind.name, func(t *testing.T) { crashWithSubscribers(t, usual, kind.crash) })
+	}
+}
+
+// crashKilled kills the server and returns when it answers again.
+func (db *database) crashKilled(ctx context.Context) error {
+	return errors.Join(db.host.Kill(), db.start(ctx))
+}
+
+// crashStopped stops the server at once and returns when it answers again.
+func (db *database) crashStopped(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return errors.Join(db.host.StopAtOnce(bounded), db.start(ctx))
+}
+
+// crashBackend kills one backend and returns when PostgreSQL has ended all connections and
+// answers again.
+func (db *database) crashBackend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	witness, err := db.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.killBackend(ctx, 0), until(ctx, func() error {
+		if witness.Ping(ctx) == nil {
+			return errors.New("the other backends go on")
+		}
+		return nil
+	})); err != nil {
+		return err
+	}
+	_ = witness.Close(ctx) // it was cut
+	return db.answers(ctx)
+}
+
+// A crashSite is two replicas on a PostgreSQL that crashes, and what was seen there.
+type crashSite struct {
+	*testing.T
+	db       *database
+	services []workload.Replica
+	rec      *verify.Recorder
+	lulls    chan time.Time
+	over     chan struct{} // closed when the load has ended
+
+	mu      sync.Mutex
+	returns []time.Duration // how long after it could, each blocking read returned
+}
+
+func newCrashSite(t *testing.T, program string) *crashSite {
+	t.Helper()
+	db, err := newDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	atTheEnd(t, db.host.Close)
+	s := &crashSite{T: t, db: db, rec: verify.NewRecorder(), lulls: make(chan time.Time), over: make(chan struct{})}
+	database := db.url(url.Values{"host": {db.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
+	for range 2 {
+		c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + database}, program, "serve", "--migrate", "--listen", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		atTheEnd(t, func() error { return c.end(syscall.SIGKILL) })
+		address, err := c.await(t.Context(), `"msg":"listening","address":"([^"]+)"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := client.New(client.Options{BaseURL: "http://" + address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.services = append(s.services, workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+	}
+	return s
+}
+
+const crashPrefix = "crashes"
+
+func crashWithSubscribers(t *testing.T, program string, crash func(*database, context.Context) error) {
+	s := newCrashSite(t, program)
+	loading, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stats workload.Stats
+	var failed error
+	var loaded sync.WaitGroup
+	loaded.Go(func() {
+		defer close(s.over)
+		stats, failed = workload.Run(loading, s.rec, workload.Options{
+			Services: s.services, Prefix: crashPrefix, Clients: 8, Locks: 4, Subscribers: true, Lulls: s.lulls,
+		})
+	})
+	began := time.Now()
+	for n := range *flagCrashes {
+		passes(t.Context(), unpunished)
+		s.crash(n, func() error { return crash(s.db, t.Context()) })
+	}
+	stop()
+	loaded.Wait()
+	if failed != nil {
+		t.Error(failed)
+	}
+	s.judge(stats, time.Since(began))
+}
+
+// crash crashes PostgreSQL while blocking reads wait, and changes their locks as soon as it
+// answers again.
+func (s *crashSite) crash(n int, crash func() error) {
+	s.Helper()
+	changed := make(chan struct{})
+	var at [watchedLocks]time.Time // when each lock was known to have changed
+	var reads sync.WaitGroup
+	for i := range watchedLocks {
+		name := fmt.Sprintf("%s:watched:%d", crashPrefix, i)
+		c := s.recorded(i)
+		seen, err := c.Lock(s.Context(), name)
+		if err != nil {
+			s.Fatal(err)
+		}
+		reads.Go(func() { s.watch(c, seen, changed, &at[i]) })
+	}
+	select {
+	case s.lulls <- time.Now():
+		passes(s.Context(), intoLull)
+	case <-s.over:
+		s.Fatal("the load has ended")
+	}
+	over := s.rec.Mark(fmt.Sprint("crash ", n+1))
+	if err := crash(); err != nil {
+		s.Fatal(err)
+	}
+	over()
+	again := time.Now()
+	for i := range watchedLocks {
+		at[i] = s.change(i)
+	}
+	close(changed)
+	reads.Wait()
+	s.Logf("crash %d: PostgreSQL answered, and all locks were changed %v after that", n+1, at[watchedLocks-1].Sub(again).Round(time.Millisecond))
+}
+
+// recorded returns one of the services, as a client of its own uses it.
+func (s *crashSite) recorded(i int) lock.Service {
+	r := s.services[i%len(s.services)]
+	return s.rec.Client(r.Via, r.Locks)
+}
+
+// watch reads the lock until it has changed, again where that fails, and notes how long
+// after the change it returned.
+func (s *crashSite) watch(c lock.Service, seen lock.Lock, changed <-chan struct{}, at *time.Time) {
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	var got lock.Lock
+	err := until(ctx, func() (err error) {
+		got, err = c.Watch(ctx, lock.Watch{Name: seen.Name, Seen: seen.Version(), Wait: watchFor})
+		if err == nil && got.Version() == seen.Version() {
+			err = errors.New("the lock has not changed")
+		}
+		return err
+	})
+	returned := time.Now()
+	if err != nil {
+		s.Errorf("the blocking read of %s: %v", seen.Name, err)
+	}
+	<-changed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.returns = append(s.returns, max(returned.Sub(*at), 0))
+}
+
+// change acquires and releases a watched lock and returns when that was first known to
+// have been done.
+func (s *crashSite) change(i int) (at time.Time) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	a := lock.Acquire{
+		Name: fmt.Sprintf("%s:watched:%d", crashPrefix, i), LeaseID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive, TTL: 2 * time.Second,
+	}
+	a.Holder = "change " + uuid.UUID(a.LeaseID).String()[:8]
+	c := s.recorded(i + 1) // another replica than the one that is read
+	err := until(ctx, func() error { _, err := c.Acquire(ctx, a); return err })
+	at = time.Now()
+	err = errors.Join(err, until(ctx, func() error { return c.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) }))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return at
+}
+
+// judge prints the figures and checks what was recorded.
+func (s *crashSite) judge(stats workload.Stats, took time.Duration) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
+	defer cancel()
+	h := s.rec.History()
+	var err error
+	if h.Events, err = verify.Collect(ctx, s.services[0].Locks, crashPrefix); err != nil {
+		s.Fatal(err)
+	}
+	report := h.Check(verify.CheckOptions{Passed: true, Unfinished: true})
+	missed, late, worst := 0, 0, time.Duration(0)
+	for _, c := range report.Checks {
+		missed += c.Missed
+	}
+	for _, d := range s.returns {
+		if worst = max(worst, d); d > returnWithin {
+			late++
+		}
+	}
+	s.Logf("%d crashes in %v: %d of %d events missed, %d gaps; %d of %d blocking reads later than %v, the latest by %v",
+		*flagCrashes, took.Round(time.Second), missed, stats.Subscribers.Events+missed, stats.Subscribers.Gaps, late, len(s.returns), returnWithin, worst.Round(time.Millisecond))
+	s.Logf("%v", stats.Subscribers)
+	if late > 0 || stats.Subscribers.Gaps > 0 {
+		s.Error("blocking reads were late, or gaps were told, and nothing had been pruned")
+	}
+	if !report.OK() {
+		s.Errorf("%s", findings(report))
+	}
+}

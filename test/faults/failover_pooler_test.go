@@ -1,0 +1,123 @@
+package faults_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgbouncer"
+	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
+)
+
+// A pooler is a PgBouncer in transaction mode.
+type pooler struct {
+	config pgbouncer.Config
+
+	mu    sync.Mutex
+	child *child
+	url   string // of the database, through it
+}
+
+// newPooler starts a PgBouncer that leads to the primary.
+func (s *site) newPooler() *pooler {
+	s.t.Helper()
+	direct := s.cluster.Primary().URL()
+	p := &pooler{config: pgbouncer.New(s.t, "transaction", 50)}
+	p.url = p.config.Through(s.t, direct)
+	s.must(p.config.Write(direct))
+	s.must(p.start())
+	s.supervise(p)
+	_, err := p.now().await(s.t.Context(), `(process up)`)
+	s.must(err)
+	return p
+}
+
+func (p *pooler) start() error {
+	words, err := p.config.Command()
+	if err != nil {
+		return err
+	}
+	c, err := launch(&journal{}, nil, words[0], words[1:]...)
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.child = c
+	}
+	return err
+}
+
+// now is the process that runs, or did last.
+func (p *pooler) now() *child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.child
+}
+
+// maxPoolerEnds is how often a pooler is started again.
+const maxPoolerEnds = 20
+
+// supervise starts the pooler again when it has ended, until the test is over: PgBouncer
+// 1.18 may end with "server in bad state" where a cancel request meets a server that goes
+// away.
+func (s *site) supervise(p *pooler) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range maxPoolerEnds {
+			select {
+			case <-over:
+				return
+			case <-p.now().ended:
+			}
+			s.t.Logf("PgBouncer has ended, and is started again; it said last:\n%s", lastWords(p.now().said.bytes()))
+			if err := p.start(); err != nil {
+				s.t.Error(err)
+				return
+			}
+		}
+		s.t.Error("PgBouncer ends again and again")
+	}()
+	s.t.Cleanup(func() {
+		close(over)
+		<-ended
+		s.ends(p.now(), syscall.SIGKILL)
+	})
+}
+
+// follow has the pooler lead to another server. Its clients stay connected.
+func (p *pooler) follow(n *pgcluster.Node) error {
+	return errors.Join(p.config.Write(n.URL()), p.now().signal(syscall.SIGHUP))
+}
+
+// behindAPooler has a site's replicas know the pooler alone, while what it leads to
+// changes: at first to a server that has become a standby, and refuses to write.
+func behindAPooler(t *testing.T, program string) {
+	s := newGuardedSite(t, program)
+	p := s.newPooler()
+	s.serve(2, p.url, "--no-listen")
+	u := s.underLoad("pooler")
+	gap := u.blow("switchover behind the pooler", func(ctx context.Context) error {
+		if err := s.cluster.Switchover(ctx); err != nil {
+			return err
+		}
+		s.refusesToWrite()
+		return p.follow(s.cluster.Primary())
+	})
+	t.Logf("nothing was granted during a switchover behind the pooler for: %v", gap)
+	gap = u.blow("kill -9 of the primary behind the pooler", func(ctx context.Context) error {
+		return errors.Join(s.failOver(ctx), p.follow(s.cluster.Primary()))
+	})
+	t.Logf("nothing was granted after a kill of the primary behind the pooler for: %v", gap)
+	u.holds()
+}
+
+// refusesToWrite waits until a replica has been told that the server is a standby.
+func (s *site) refusesToWrite() {
+	s.eventually("a replica meets the standby", func() bool {
+		return slices.ContainsFunc(s.replicas, func(c *child) bool { return bytes.Contains(c.said.bytes(), []byte("25006")) })
+	})
+}

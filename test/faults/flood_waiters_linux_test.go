@@ -1,0 +1,198 @@
+package faults_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// The waiters of a round. As many wait for the first lock, and with each key, as may, and as many in all.
+const (
+	floodWaiters  = 10_000
+	waiterLocks   = 19 // the first has waitersEach, the others have the rest
+	waiterKeys    = 10 // each with waitersEach
+	waitersEach   = 1000
+	crowdPatience = 6 * patience // for all of them to come, or to be served: 20 s where nothing else runs
+	leavers       = 4            // one of so many hangs up before it is its turn
+)
+
+func waiterKey(i int) string { return fmt.Sprint("waiters ", i) }
+
+// A crowd is the waiters of one round.
+type crowd struct {
+	*exposed
+	prefix string
+	direct int            // how many have a connection of HTTP/1.1 of their own; the others share some of HTTP/2
+	leases []lock.Release // of those who hold the locks meanwhile
+
+	mu               sync.Mutex
+	leavers, stayers []*waiter // who is to hang up, and who is to be served
+	wires            []*wire   // that they share
+	err              error     // of those who were not told what they ought to be
+
+	over   atomic.Bool  // whether the wires are being closed
+	served atomic.Int64 // who were granted the lock, and have released it
+	again  atomic.Int64 // calls that were sent again since their wait was over
+}
+
+// A waiter is one of them.
+type waiter struct {
+	lock, key, holder string
+	lease             uuid.UUID
+	left              atomic.Bool // whether it has hung up
+	hangUp            func() error
+}
+
+func (c *crowd) lock(i int) string { return fmt.Sprintf("%s:%02d", c.prefix, i) }
+
+// waiter returns the nth waiter.
+func (c *crowd) waiter(n int) *waiter {
+	w := &waiter{lock: c.lock(0), key: waiterKey(n / waitersEach), holder: fmt.Sprint("waiter ", n), lease: uuid.New()}
+	if n >= waitersEach {
+		w.lock = c.lock(1 + n%(waiterLocks-1))
+	}
+	return w
+}
+
+func (w *waiter) acquire() (path, body string) {
+	return "/v1/locks/" + w.lock + "/acquire", fmt.Sprintf(
+		`{"lease_id": "%s", "holder": "%s", "ttl_ms": 60000, "wait_ms": %d, "keep_place": true}`, w.lease, w.holder, lock.LongestWait.Milliseconds())
+}
+
+func (w *waiter) release() (path, body string) {
+	return "/v1/locks/" + w.lock + "/release", fmt.Sprintf(`{"lease_id": "%s"}`, w.lease)
+}
+
+// hold takes all the locks, so that there is something to wait for.
+func (c *crowd) hold() {
+	c.t.Helper()
+	locks := c.late
+	for i := range waiterLocks {
+		r := lock.Release{Name: c.lock(i), LeaseID: lock.LeaseID(uuid.New())}
+		_, err := locks.Acquire(c.t.Context(), lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "the first", TTL: time.Hour})
+		c.must(err)
+		c.leases = append(c.leases, r)
+	}
+}
+
+// come has the waiters from and up to those numbers wait, and returns when they do.
+func (c *crowd) come(from, to int) {
+	c.t.Helper()
+	var arriving errgroup.Group
+	arriving.SetLimit(32)
+	var sharing []*waiter
+	for n := from; n < to; n++ {
+		if n*c.direct/floodWaiters != (n+1)*c.direct/floodWaiters {
+			arriving.Go(func() error { return c.waitAlone(c.waiter(n), n%leavers == 0) })
+			continue
+		}
+		sharing = append(sharing, c.waiter(n))
+	}
+	for some := range slices.Chunk(sharing, perWire) {
+		arriving.Go(func() error { return c.waitTogether(some) })
+	}
+	c.must(arriving.Wait())
+	c.waitingAre(to)
+}
+
+// waitingAre waits until so many wait.
+func (c *crowd) waitingAre(want int) {
+	c.t.Helper()
+	c.comesTo(crowdPatience, func(f figures) error { return errors.Join(c.failed(), differ("waiters", f.waiters, want)) })
+}
+
+// failed returns the first error of those who were not told what they ought to be.
+func (c *crowd) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func differ(what string, got, want int) error {
+	if got != want {
+		return fmt.Errorf("there are %d %s, want %d", got, what, want)
+	}
+	return nil
+}
+
+// came notes how a waiter hangs up.
+func (c *crowd) came(w *waiter, leaves bool, hangUp func() error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.hangUp = hangUp
+	if leaves {
+		c.leavers = append(c.leavers, w)
+	} else {
+		c.stayers = append(c.stayers, w)
+	}
+}
+
+// hangUp has those leave who are to, or everybody, and waits until they have.
+func (c *crowd) hangUp(everybody bool) {
+	c.t.Helper()
+	who := c.leavers
+	if everybody {
+		who = append(who, c.stayers...)
+		c.stayers = nil
+	}
+	for _, w := range who {
+		w.left.Store(true)
+		c.must(w.hangUp())
+	}
+	c.waitingAre(len(c.stayers))
+}
+
+// fail notes that somebody was not served well.
+func (c *crowd) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = cmp.Or(c.err, err)
+}
+
+// serve gives the locks to those who wait, one after the other, and waits until all
+// have had them.
+func (c *crowd) serve() {
+	c.t.Helper()
+	locks := c.late
+	for _, r := range c.leases {
+		c.must(locks.Release(c.t.Context(), r))
+	}
+	c.comesTo(crowdPatience, func(figures) error {
+		return errors.Join(c.failed(), differ("waiters who were served", int(c.served.Load()), len(c.stayers)))
+	})
+	c.over.Store(true)
+	for _, w := range c.wires {
+		_ = w.Close() // nothing depends on how it ends
+	}
+}
+
+// wasOrderly checks that nobody overtook anybody. Whoever had to call again may have
+// been passed over meanwhile, as openapi.yaml says.
+func (c *crowd) wasOrderly() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	events, err := verify.Collect(ctx, c.late, c.prefix+":")
+	c.must(err)
+	of := map[string][]lock.Event{}
+	for _, e := range events {
+		of[e.Name] = append(of[e.Name], e)
+	}
+	c.must(differ("locks with events", len(of), waiterLocks))
+	for name, events := range of {
+		if err := (verify.Rules{Passed: c.again.Load() > 0}).Check(events); err != nil {
+			c.t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// A meter counts the calls that got an answer from which the caller knows what became
+// of them.
+type meter struct{ answered atomic.Int64 }
+
+// floor is how many calls must be answered in a second for the deployment to be under
+// load: what breaks while nobody asks for anything proves nothing.
+const floor = 20
+
+// busy waits until the deployment has been under load for a while, and returns how many
+// calls are answered in a second.
+func (m *meter) busy(ctx context.Context) (rate int64, err error) {
+	const slice, slices = 100 * time.Millisecond, 7
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	next := time.NewTicker(slice)
+	defer next.Stop()
+	var counts [slices + 1]int64 // at the end of each slice, the oldest first
+	for i := 0; ; i++ {
+		copy(counts[:], counts[1:])
+		counts[slices] = m.answered.Load()
+		rate = (counts[slices] - counts[0]) * int64(time.Second/slice) / slices
+		if i >= slices && rate >= floor {
+			return rate, nil
+		}
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return rate, fmt.Errorf("only %d calls a second are answered: %w", rate, context.Cause(ctx))
+		}
+	}
+}
+
+// A metered is a service whose answers are counted.
+type metered struct {
+	lock.Service
+	meter *meter
+}
+
+// counted counts the call if its outcome is known.
+func counted[T any](m metered, got T, err error) (T, error) {
+	switch (verify.Call{Err: err}).Outcome() {
+	case verify.Done, verify.Refused:
+		m.meter.answered.Add(1)
+	}
+	return got, err
+}
+
+func (m metered) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	got, err := m.Service.Acquire(ctx, a)
+	return counted(m, got, err)
+}
+
+func (m metered) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	got, err := m.Service.Renew(ctx, r)
+	return counted(m, got, err)
+}
+
+func (m metered) Release(ctx context.Context, r lock.Release) error {
+	_, err := counted(m, struct{}{}, m.Service.Release(ctx, r))
+	return err
+}
+
+func (m metered) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	got, err := m.Service.Lock(ctx, name)
+	return counted(m, got, err)
+}
+
+func (m metered) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+	got, err := m.Service.VerifyToken(ctx, v)
+	return counted(m, got, err)
+}
+
+func (m metered) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+	got, err := m.Service.WriteFenced(ctx, w)
+	return counted(m, got, err)
+}
+
+func (m metered) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+	got, err := m.Service.ReadFenced(ctx, key)
+	return counted(m, got, err)
+}

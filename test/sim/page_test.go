@@ -1,0 +1,122 @@
+package sim_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paddock-lock/paddock/test/sim"
+)
+
+const (
+	page   = "../../docs/simulation.md"
+	played = 100 // seeds, with each variant
+)
+
+// A tally is what came of all the runs of a variant.
+type tally struct {
+	sim.Variant
+	mu    sync.Mutex
+	held  int
+	runs  map[sim.Kind]int // that had any
+	first map[sim.Kind]uint64
+	wrong []sim.Violation
+}
+
+func (c *tally) count(o sim.Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held += o.Held
+	c.wrong = append(c.wrong, o.Wrong()...)
+	for _, k := range []sim.Kind{sim.TwoHolders, sim.LostUpdate, sim.RefusedRightful} {
+		if !o.Has(k) {
+			continue
+		}
+		if first, ok := c.first[k]; !ok || o.Plan.Seed < first {
+			c.first[k] = o.Plan.Seed
+		}
+		c.runs[k]++
+	}
+}
+
+// TestThePageIsTrue plays the same seeds with all variants. The usual recipes do the harm
+// that docs/simulation.md says they do, Paddock does none, and what stands on the page is
+// what was played.
+func TestThePageIsTrue(t *testing.T) {
+	t.Parallel()
+	var all []*tally
+	for _, v := range sim.Variants() {
+		all = append(all, &tally{Variant: v, runs: map[sim.Kind]int{}, first: map[sim.Kind]uint64{}})
+	}
+	t.Run("play", func(t *testing.T) {
+		each(t, played, func(t *testing.T, seed uint64) {
+			for _, c := range all {
+				c.count(play(t, seed, c.Variant))
+			}
+		})
+	})
+	blocks := map[string]string{"table": table(all)}
+	for _, c := range all {
+		if c.Harm == "" {
+			if len(c.wrong) > 0 {
+				t.Errorf("%s: %v", c.Name, c.wrong)
+			}
+			continue
+		}
+		if c.runs[c.Harm] == 0 {
+			t.Fatalf("%s: no %s in %d seeds", c.Name, c.Harm, played)
+		}
+		t.Logf("%s: %d of %d seeds have a %s, seed %d first", c.Name, c.runs[c.Harm], played, c.Harm, c.first[c.Harm])
+		o := play(t, c.first[c.Harm], c.Variant)
+		v, _ := o.First(c.Harm)
+		blocks[c.Name] = fmt.Sprintf("```\nseed %d, leases of %v\n%s```\n", o.Plan.Seed, o.Plan.TTL, o.Story(v))
+		if c.Harm == sim.LostUpdate {
+			blocks["Paddock"] = "```\n" + lastLine(play(t, o.Plan.Seed, sim.Paddock()).Story(v)) + "```\n"
+		}
+	}
+	expectOnPage(t, blocks)
+}
+
+func lastLine(text string) string {
+	return text[strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1:]
+}
+
+func table(all []*tally) string {
+	var text strings.Builder
+	text.WriteString("| way to lock | seeds | times held | runs with two holders | runs with lost updates | runs with refused rightful writes |\n")
+	text.WriteString("| --- | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, c := range all {
+		fmt.Fprintf(&text, "| %s | %d | %d | %d | %d | %d |\n", c.Name, played, c.held,
+			c.runs[sim.TwoHolders], c.runs[sim.LostUpdate], c.runs[sim.RefusedRightful])
+	}
+	return text.String()
+}
+
+// expectOnPage compares the blocks with those on the page, or writes them there.
+func expectOnPage(t *testing.T, blocks map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := len(blocks)
+	block := regexp.MustCompile(`(?s)(<!-- run: ([^\n]*?) -->\n)(.*?)(<!-- end -->)`)
+	now := block.ReplaceAllStringFunc(string(text), func(was string) string {
+		part := block.FindStringSubmatch(was)
+		if missing--; part[3] != blocks[part[2]] && !*update {
+			t.Errorf("on the page stands for %q\n%s\nand it is\n%s\nIf that is meant: go test ./test/sim -run TestThePageIsTrue -sim.update", part[2], part[3], blocks[part[2]])
+		}
+		return part[1] + blocks[part[2]] + part[4]
+	})
+	if missing != 0 {
+		t.Errorf("the page has not just one block for each of %d things", len(blocks))
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// answering returns the operation of a call that was answered, nil if the answer
+// says nothing of the lock, or if the operation of an event is that of the call.
+func (t *tale) answering(c *Call) *operation {
+	step := t.stepOf(c)
+	if step == nil {
+		return nil
+	}
+	o := &operation{text: c.asked() + ": " + c.answer(), call: c, from: c.Sent, to: c.Answered, before: -1, step: step}
+	if c.Outcome() == Unknown {
+		o.to = t.last + 1
+	}
+	return o
+}
+
+// A step is what an operation makes of a lock, if the rules allow it.
+type step func(lock.State) (lock.State, bool)
+
+func (t *tale) stepOf(c *Call) step {
+	switch a := c.Asked.(type) {
+	case lock.Acquire:
+		if c.Outcome() == Done {
+			return t.confirmed(a, grant(c))
+		}
+		return t.refused(c, a.LeaseID)
+	case lock.Renew:
+		return t.renewing(c, a)
+	case lock.Release:
+		return t.releasing(c, a)
+	case lock.Revoke:
+		return t.revoking(c, a)
+	case string, lock.Watch:
+		if look, ok := c.Got.(lock.Lock); ok {
+			return t.looking(look)
+		}
+	case lock.Verify:
+		if v, ok := c.Got.(lock.Verdict); ok {
+			return verifying(a, v)
+		}
+	case lock.FencedWrite:
+		return t.writing(c, a)
+	}
+	return nil
+}
+
+// confirmed is that an acquire was answered with a lease that there is.
+func (t *tale) confirmed(a lock.Acquire, g lock.Grant) step {
+	shaken := t.grantShaken(a.LeaseID, g)
+	return func(s lock.State) (lock.State, bool) {
+		i, ok := find(s, a.LeaseID)
+		if !ok {
+			return s, false
+		}
+		l := s.Leases[i]
+		told := l.Token == g.Token && l.Slot == g.Slot && !l.Unclaimed()
+		return s, told && (shaken || isOpen(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
+	}
+}
+
+// grantShaken is whether a new epoch may have begun during the lease of the answer.
+func (t *tale) grantShaken(id lock.LeaseID, g lock.Grant) bool {
+	r := t.requests[id]
+	if r == nil {
+		return false
+	}
+	for _, l := range r.leases {
+		if l.is(g.Lease) {
+			return l.shaken(t)
+		}
+	}
+	return false
+}
+
+// renewing is a renewal. The instant of one that was answered is the earliest that
+// leads to the end which was answered. One whose answer was lost leaves the end open.
+func (t *tale) renewing(c *Call, r lock.Renew) step {
+	switch c.Outcome() {
+	case Unknown:
+		return loosening(r.LeaseID)
+	case Done:
+		g := grant(c)
+		shaken := t.grantShaken(r.LeaseID, g)
+		return func(s lock.State) (lock.State, bool) { return t.renewed(s, r, g, shaken) }
+	}
+	return t.refused(c, r.LeaseID)
+}
+
+// loosening is a renewal of which nobody was told: if the lease is there, nobody knows
+// when it ends.
+func loosening(id lock.LeaseID) step {
+	return func(s lock.State) (lock.State, bool) {
+		i, ok := find(s, id)
+		if !ok {
+			return s, true
+		}
+		l := s.Leases[i]
+		l.ExpiresAt, l.ClaimBy = openEnd(), time.Time{}
+		return with(s, i, l), true
+	}
+}
+
+func (t *tale) renewed(s lock.State, r lock.Renew, g lock.Grant, shaken bool) (lock.State, bool) {
+	i, ok := find(s, r.LeaseID)
+	if !ok || s.Leases[i].Token != g.Token || s.Leases[i].Slot != g.Slot {
+		return s, false
+	}
+	l := s.Leases[i]
+	if isOpen(l) {
+		l.TTL = g.TTL
+		if !shaken {
+			l.AcquiredAt, l.ExpiresAt = g.AcquiredAt, g.ExpiresAt
+		}
+		return with(s, i, l), true
+	}
+	at := g.ExpiresAt.Add(-cmp.Or(r.TTL, l.TTL))
+	if at.Before(s.ChangedAt) {
+		at = s.ChangedAt
+	}
+	r.Name, r.Metadata = t.name, nil
+	d := r.Apply(view(s, at))
+	if d.Err != nil || !d.Grant.ExpiresAt.Equal(g.ExpiresAt) || !d.Grant.AcquiredAt.Equal(g.AcquiredAt) {
+		return s, false
+	}
+	return with(s, i, d.Grant), true
+}
+
+// releasing is a release that was answered. The release itself is an operation of
+// its event; this is that the lease is gone.
+func (t *tale) releasing(c *Call, r lock.Release) step {
+	switch c.Outcome() {
+	case Done:
+		return absent(r.LeaseID)
+	case Refused:
+		return t.refused(c, r.LeaseID)
+	}
+	return nil
+}
+
+func absent(id lock.LeaseID) step {
+	return func(s lock.State) (lock.State, bool) {
+		_, ok := find(s, id)
+		return s, !ok
+	}
+}
+
+// refused is a refusal to who showed that lease_id.
+func (t *tale) refused(c *Call, id lock.LeaseID) step {
+	var e *lock.Error
+	if !errors.As(c.Err, &e) || c.Outcome() != Refused {
+		return nil
+	}
+	switch e.Code {
+	case lock.ErrLeaseLost:
+		return func(s lock.State) (lock.State, bool) {
+			i, ok := find(s, id)
+			return s, !ok || e.Ended == lock.Expired && t.cannotBeRenewed(s.Leases[i], e.EndedAt)
+		}
+	case lock.ErrHeld:
+		a, _ := c.Asked.(lock.Acquire)
+		return func(s lock.State) (lock.State, bool) { return s, t.inTheWay(s, a, e) }
+	}
+	return nil
+}
+
+// cannotBeRenewed is whether the lease may have come to its greatest hold at that
+// instant: it is there until its grace is over, and a renewal is refused. Where its end
+// is not known, it may have come at any.
+func (t *tale) cannotBeRenewed(l lock.Lease, end time.Time) bool {
+	if l.MaxHold == 0 {
+		return false
+	}
+	return isOpen(l) || !end.Before(l.ExpiresAt) || t.grantShaken(l.ID, lock.Grant{Lease: l})
+}
+
+// inTheWay is whether somebody was there to be refused for. A refusal names one of
+// those who had the lock. Who only tried, while nobody waited, must not have fitted
+// beside them.
+func (t *tale) inTheWay(s lock.State, a lock.Acquire, e *lock.Error) bool {
+	if e.Holder == "" {
+		return a.Wait > 0 || a.Keep // its place was another call's, and nobody had the lock
+	}
+	if e.Newest != 0 && e.Newest != s.Token {
+		return false
+	}
+	named := false
+	for _, l := range s.Leases {
+		named = named || l.Holder == e.Holder
+	}
+	if !named || a.Wait > 0 || a.Keep || e.Ahead > 0 || t.newEpoch() {
+		return named
+	}
+	if _, mine := find(s, a.LeaseID); mine {
+		return false
+	}
+	a.Name, a.TTL = t.name, cmp.Or(a.TTL, time.Hour)
+	a.Mode = cmp.Or(a.Mode, lock.Exclusive)
+	return errors.Is(a.Apply(view(s, s.ChangedAt)).Err, lock.ErrHeld)
+}
+
+// revoking is a revocation that was answered. What it ended are operations of their
+// events; this is how the lock was then, or that the token did not hold it.
+func (t *tale) revoking(c *Call, r lock.Revoke) step {
+	if l, ok := c.Got.(lock.Lock); ok {
+		return t.looking(l)
+	}
+	if !errors.Is(c.Err, lock.ErrTokenMismatch) || t.newEpoch() {
+		return nil
+	}
+	return func(s lock.State) (lock.State, bool) {
+		r.Name = t.name
+		over := s // when the grace of what was revoked is over
+		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), lock.Lease.Revoked)
+		mismatch := func(s lock.State) bool {
+			return errors.Is(r.Apply(view(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
+		}
+		return s, mismatch(s) || mismatch(over)
+	}
+}

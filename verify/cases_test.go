@@ -1,0 +1,205 @@
+package verify_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+func TestAPlayByTheRulesPasses(t *testing.T) {
+	t.Parallel()
+	h := play(t)
+	r := h.Check(verify.CheckOptions{})
+	if !r.OK() {
+		t.Error(text(t, r))
+	}
+	for _, c := range r.Checks {
+		if c.Examined == 0 {
+			t.Errorf("%s: nothing was examined", c.Name)
+		}
+	}
+	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 3 {
+		t.Errorf("there were %d operations, %d events and %d locks", r.Operations, r.Events, r.Locks)
+	}
+}
+
+func text(t *testing.T, r verify.Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A spoiling is something that must not be, which is put into a play that was right.
+type spoiling struct {
+	check string // which must find it
+	spoil func(script)
+	want  string // to be said
+}
+
+const (
+	byEvents    = "the events of each lock keep its rules"
+	byExclusion = "leases that conflict do not overlap, and tokens grow"
+	byRevival   = "no lease that was over comes back"
+	byAgreement = "answers and events tell the same"
+	byEarly     = "no lease ends before it was said to"
+	byFenced    = "fenced writes follow one another"
+	byOnce      = "nothing is done twice"
+	byOrder     = "all could have happened one after the other, by the rules"
+	byBelief    = "no two clients believed at once that the lock was theirs"
+	byTold      = "every subscriber was told every event, once and in order"
+	byPrompt    = "subscribers were told promptly"
+	byBlocking  = "blocking reads returned when the lock changed"
+)
+
+func expectFound(t *testing.T, base verify.History, c spoiling) {
+	t.Helper()
+	h := copyOf(base)
+	c.spoil(script{t, &h})
+	r := h.Check(verify.CheckOptions{})
+	for _, check := range r.Checks {
+		if check.Name != c.check {
+			continue
+		}
+		for _, v := range check.Violations {
+			if strings.Contains(v.What, c.want) {
+				return
+			}
+		}
+	}
+	t.Errorf("%q does not say %q:\n%s", c.check, c.want, text(t, r))
+}
+
+func expectAllFound(t *testing.T, cases map[string]spoiling) {
+	t.Parallel()
+	base := play(t)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectFound(t, base, c)
+		})
+	}
+}
+
+func is(kind lock.Kind, holder string) func(lock.Event) bool {
+	return func(e lock.Event) bool { return e.Kind == kind && e.Holder == holder }
+}
+
+func of(holder string) func(lock.Event) bool {
+	return func(e lock.Event) bool { return e.Holder == holder }
+}
+
+func TestEventsThatBreakTheRulesAreFound(t *testing.T) {
+	expectAllFound(t, map[string]spoiling{
+		"an event is missing": {byEvents, func(s script) {
+			e := s.event(lock.Expired, "cleo")
+			*e = s.Events[len(s.Events)-1]
+		}, "the revision is not the one after"},
+		"a token does not grow": {byEvents, func(s script) {
+			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
+		}, "not greater than"},
+		"two have the lock": {byEvents, func(s script) { s.forget(is(lock.Released, "ann")) }, "conflicts with"},
+		"a third permit of two is out": {byEvents, func(s script) { s.forget(is(lock.Released, "first")) },
+			"the slot is taken"},
+		"somebody waits for ever": {byEvents, func(s script) { s.forget(func(e lock.Event) bool { return of("fay")(e) && e.Kind != lock.Queued }) },
+			"still wait"},
+	})
+}
+
+func TestLeasesThatOverlapAreFound(t *testing.T) {
+	earlier := func(holder string, d time.Duration) func(script) {
+		return func(s script) {
+			s.grant(verify.Acquire, holder, 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(-d) })
+			e := s.event(lock.Granted, holder)
+			e.At = e.At.Add(-d)
+		}
+	}
+	expectAllFound(t, map[string]spoiling{
+		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond), `while "bob" had it`},
+		"one is granted in the grace of another": {byExclusion, func(s script) {
+			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = 3 * time.Second })
+		}, `while "cleo" had it`},
+		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond), `while "reader 2" had it`},
+		"more permits are out than there are": {byExclusion, func(s script) {
+			s.forget(is(lock.Released, "first"))
+			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
+			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
+			s.event(lock.Granted, "third").Slot, s.event(lock.Released, "third").Slot = 3, 3
+		}, "3 permits were out"},
+		"two sit in one slot": {byExclusion, func(s script) {
+			s.forget(is(lock.Released, "first"))
+			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
+		}, `while "first" had it`},
+		"the later has the lesser token": {byExclusion, func(s script) {
+			swap(s, "ann", "bob")
+		}, "is not greater than"},
+	})
+}
+
+func drop(calls []verify.Call, c *verify.Call) []verify.Call {
+	var left []verify.Call
+	for _, o := range calls {
+		if o.ID != c.ID {
+			left = append(left, o)
+		}
+	}
+	return left
+}
+
+// swap has two leases have each other's tokens, in all that was told of them.
+func swap(s script, a, b string) {
+	x, y := s.event(lock.Granted, a).Token, s.event(lock.Granted, b).Token
+	other := map[lock.Token]lock.Token{x: y, y: x}
+	for i := range s.Events {
+		if t, ok := other[s.Events[i].Token]; ok {
+			s.Events[i].Token = t
+		}
+	}
+	for i := range s.Calls {
+		if g, ok := s.Calls[i].Got.(lock.Grant); ok && other[g.Token] != 0 {
+			g.Token = other[g.Token]
+			s.Calls[i].Got = g
+		}
+	}
+}
+
+func TestLeasesThatComeBackAreFound(t *testing.T) {
+	revived := func(s script, holder string) {
+		c := s.call(verify.Renew, holder, 0)
+		g := s.call(verify.Acquire, holder, 0).Got.(lock.Grant)
+		g.ExpiresAt = g.AcquiredAt.Add(c.Sent - s.call(verify.Acquire, holder, 0).Sent + g.TTL)
+		c.Got, c.Err = g, nil
+	}
+	expectAllFound(t, map[string]spoiling{
+		"a renewal after the end that an event tells": {byRevival, func(s script) { revived(s, "cleo") }, "had ended at"},
+		"a renewal after it was said to be lost": {byRevival, func(s script) {
+			revived(s, "cleo")
+			c := *s.call(verify.Renew, "cleo", 0)
+			c.ID, c.Sent, c.Answered = len(s.Calls), c.Sent-2000, c.Sent-1000
+			refuses(&c, lock.Error{Code: lock.ErrLeaseLost})
+			s.Calls = append(s.Calls, c)
+		}, "was said to be lost"},
+		"a renewal after it was not seen any more": {byRevival, func(s script) {
+			look := s.call(verify.Look, "", 2)
+			renew := s.call(verify.Renew, "cleo", 0)
+			revived(s, "cleo")
+			renew.Sent, renew.Answered = look.Answered+1000, look.Answered+2000
+		}, "was not seen any more"},
+		"a renewal after another had the lock": {byRevival, func(s script) {
+			revived(s, "dan")
+			c := s.call(verify.Renew, "dan", 0)
+			after := s.call(verify.Acquire, "eve", 0).Answered
+			c.Sent, c.Answered = after+1000, after+2000
+		}, "was followed by one that conflicts"},
+		"a look that shows what was released": {byRevival, func(s script) {
+			look := s.call(verify.Look, "", 0)
+			after := s.call(verify.Release, "ann", 0).Answered
+			look.Sent, look.Answered = after+1000, after+2000
+		}, "was released, and came back"},
+	})
+}

@@ -1,0 +1,137 @@
+package verify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+func idText(id lock.LeaseID) string { return uuid.UUID(id).String() }
+
+// worn returns a service at which each of n locks was acquired and released.
+func worn(t *testing.T, n int) lock.Service {
+	t.Helper()
+	s := memlock.New().Replica(1)
+	for i := range n {
+		name, id := fmt.Sprint("worn:", i), lock.LeaseID(uuid.New())
+		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, LeaseID: id, Holder: "somebody"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context(), lock.Release{Name: name, LeaseID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func TestAllEventsAreCollected(t *testing.T) {
+	t.Parallel()
+	s := worn(t, 1200)
+	for prefix, want := range map[string]int{"worn:": 2400, "worn:119": 22, "other:": 0} {
+		events, err := verify.Collect(t.Context(), s, prefix)
+		if err != nil || len(events) != want || events == nil {
+			t.Errorf("%s: %d events were collected, want %d: %v", prefix, len(events), want, err)
+		}
+	}
+}
+
+// late shows events only after a while, as those behind a transaction that is open.
+type late struct {
+	lock.Service
+	from time.Time
+}
+
+func (l late) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	if time.Now().Before(l.from) {
+		time.Sleep(q.Wait)
+		return lock.Page[lock.Event]{Next: "0"}, ctx.Err()
+	}
+	return l.Service.Events(ctx, q)
+}
+
+func TestEventsThatComeToLightLateAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := late{worn(t, 3), time.Now().Add(time.Minute)}
+		if events, err := verify.Collect(t.Context(), s, "worn:"); err != nil || len(events) != 6 {
+			t.Errorf("%d events were collected: %v", len(events), err)
+		}
+		s.from = time.Now().Add(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := verify.Collect(ctx, s, "worn:"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("collecting ended with %v", err)
+		}
+	})
+}
+
+// broken tells of less than there is, or nothing.
+type broken struct {
+	lock.Service
+	locks, events error
+}
+
+func (b broken) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	if b.locks != nil {
+		return lock.Page[lock.Lock]{}, b.locks
+	}
+	return b.Service.Locks(ctx, q)
+}
+
+func (b broken) Events(context.Context, lock.EventQuery) (lock.Page[lock.Event], error) {
+	return lock.Page[lock.Event]{Gap: true}, b.events
+}
+
+func TestWhatCannotBeCollectedIsSaid(t *testing.T) {
+	t.Parallel()
+	s := worn(t, 1)
+	for want, b := range map[string]broken{
+		"list the locks":  {s, lock.ErrUnavailable, nil},
+		"read events":     {s, nil, lock.ErrUnavailable},
+		"collect sooner":  {s, nil, nil},
+		"have the servic": {s, nil, nil},
+	} {
+		if _, err := verify.Collect(t.Context(), b, "worn:"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want it to say %q", err, want)
+		}
+	}
+}
+
+func TestARecorderHearsWhatIsAskedAndAnswered(t *testing.T) {
+	t.Parallel()
+	rec := verify.NewRecorder()
+	s := rec.Client("here", memlock.New().Replica(1))
+	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "somebody"}); err != nil {
+		t.Fatal(err)
+	}
+	rec.Mark("a fault")
+	rec.MarkEpoch("a fail-over")
+	_, missing := s.ReadFenced(t.Context(), "k")
+	if !errors.Is(missing, lock.ErrNotFound) {
+		t.Fatal(missing)
+	}
+	h := rec.History()
+	first, second := h.Calls[0], h.Calls[1]
+	if a := first.Asked.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" || a.LeaseID == (lock.LeaseID{}) || first.Got.(lock.Grant).ID != a.LeaseID {
+		t.Errorf("recorded %+v", first)
+	}
+	if second.ID != 1 || second.Outcome() != verify.Refused || second.Got != nil || !errors.Is(second.Err, lock.ErrNotFound) {
+		t.Errorf("recorded %+v", second)
+	}
+	if f := h.Faults; len(f) != 2 || f[0].Epoch || !f[1].Epoch || f[0].At <= first.Answered || f[0].At >= f[1].At || f[1].At >= second.Sent {
+		t.Errorf("noted %+v", f)
+	}
+	if first.Sent >= first.Answered || first.Answered >= second.Sent || h.Start.IsZero() {
+		t.Errorf("from %v to %v, then from %v", first.Sent, first.Answered, second.Sent)
+	}
+}

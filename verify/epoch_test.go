@@ -1,0 +1,129 @@
+package verify_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// setBack has another clock, an hour behind, answer from an instant on: it returns the
+// history, and when that began for those who recorded it.
+func setBack(t *testing.T) (verify.History, time.Duration) {
+	t.Helper()
+	h := play(t)
+	s := script{t, &h}
+	from := s.event(lock.Granted, "cleo").At
+	move := func(at *time.Time) {
+		if !at.Before(from) {
+			*at = at.Add(-time.Hour)
+		}
+	}
+	for i := range h.Events {
+		move(&h.Events[i].At)
+	}
+	for i := range h.Calls {
+		moveAnswer(&h.Calls[i], move)
+	}
+	s.retell()
+	return h, s.call(verify.Acquire, "cleo", 0).Sent - 1
+}
+
+func moveAnswer(c *verify.Call, move func(*time.Time)) {
+	switch got := c.Got.(type) {
+	case lock.Grant:
+		if from := got.AcquiredAt; true {
+			move(&got.AcquiredAt)
+			got.ExpiresAt = got.ExpiresAt.Add(got.AcquiredAt.Sub(from))
+		}
+		c.Got = got
+	case lock.Lock:
+		got.Leases = slices.Clone(got.Leases)
+		for i := range got.Leases {
+			l := &got.Leases[i]
+			from := l.AcquiredAt
+			move(&l.AcquiredAt)
+			l.ExpiresAt = l.ExpiresAt.Add(l.AcquiredAt.Sub(from))
+		}
+		move(&got.AsOf)
+		move(&got.ChangedAt)
+		c.Got = got
+	case lock.Verdict:
+		move(&got.CheckedAt)
+		c.Got = got
+	case lock.Fenced:
+		move(&got.WrittenAt)
+		c.Got = got
+	}
+	var e *lock.Error
+	if errors.As(c.Err, &e) {
+		moved := *e
+		move(&moved.EndedAt)
+		c.Err = &moved
+	}
+}
+
+func TestAnotherClockIsBorneWhereItIsNoted(t *testing.T) {
+	t.Parallel()
+	h, at := setBack(t)
+	if r := h.Check(verify.CheckOptions{}); r.OK() {
+		t.Errorf("a clock that was set back was not noticed:\n%s", text(t, r))
+	}
+	h.Faults = []verify.Fault{{What: "the clock was set back", At: at, Epoch: true}}
+	if r := h.Check(verify.CheckOptions{}); !r.OK() {
+		t.Error(text(t, r))
+	}
+}
+
+func TestLeasesMayEndOtherwiseAfterAFailOver(t *testing.T) {
+	t.Parallel()
+	h := play(t)
+	s := script{t, &h}
+	s.event(lock.Expired, "cleo").At = s.event(lock.Expired, "cleo").At.Add(-500 * time.Millisecond)
+	s.retell()
+	refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
+	at(s, verify.Look, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
+	if r := h.Check(verify.CheckOptions{}); r.OK() {
+		t.Error("a lease that ended early was not noticed")
+	}
+	h.Faults = []verify.Fault{{What: "fail-over", At: s.call(verify.Acquire, "cleo", 0).Answered, Epoch: true}}
+	if r := h.Check(verify.CheckOptions{}); !r.OK() {
+		t.Error(text(t, r))
+	}
+}
+
+func TestWhatAFailOverLosesIsFound(t *testing.T) {
+	t.Parallel()
+	h := play(t)
+	s := script{t, &h}
+	h.Faults = []verify.Fault{{What: "fail-over", At: s.call(verify.Acquire, "eve", 0).Answered, Epoch: true}}
+	expectFound(t, h, spoiling{byAgreement, func(s script) { s.forget(of("eve")) }, "it was lost"})
+	expectFound(t, h, spoiling{byAgreement, func(s script) { s.forget(is(lock.Released, "eve")) }, "it was lost"})
+	expectFound(t, h, spoiling{byOnce, func(s script) {
+		s.event(lock.Granted, "fay").Token = s.event(lock.Granted, "eve").Token
+	}, "was granted to"})
+}
+
+func TestARestoreLosesWhatIsNotGrantedTwice(t *testing.T) {
+	t.Parallel()
+	h := play(t)
+	s := script{t, &h}
+	s.forget(of("eve"))
+	if r := h.Check(verify.CheckOptions{}); r.OK() {
+		t.Error("a grant was forgotten, and without a restore the check passes")
+	}
+	restored := verify.CheckOptions{Restored: true}
+	if r := h.Check(restored); !r.OK() {
+		t.Error(text(t, r))
+	}
+	again := s.call(verify.Acquire, "fay", 0)
+	g := again.Got.(lock.Grant)
+	g.Token = s.call(verify.Acquire, "eve", 0).Got.(lock.Grant).Token
+	again.Got = g
+	if r := h.Check(restored); r.OK() {
+		t.Error("a token was granted twice after a restore, and the check passes")
+	}
+}

@@ -1,0 +1,59 @@
+package verify_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+const byLimit = "no call is refused to wait while there is room"
+
+// waiting returns the nth call of a history, an acquire that waits.
+func waiting(n int, sent, answered time.Duration, code lock.Code) verify.Call {
+	c := verify.Call{
+		ID: n, Client: n, Verb: verify.Acquire, Name: alone, Sent: sent, Answered: answered,
+		Asked: lock.Acquire{Name: alone, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
+	}
+	if code != "" {
+		c.Err = &lock.Error{Code: code, Detail: "x"}
+	}
+	return c
+}
+
+func TestRefusalsToWaitNeedAsManyWaiters(t *testing.T) {
+	t.Parallel()
+	const limit, cut = 2, 10 * time.Second
+	const kept = lock.AliveFor + lock.KeepPlace
+	for name, c := range map[string]struct {
+		fate    lock.Code     // of the calls that wait from the first second to the tenth
+		refused time.Duration // when another is
+		found   bool
+	}{
+		"while they wait":                           {lock.ErrHeld, 5 * time.Second, false},
+		"before they wait":                          {lock.ErrHeld, 500 * time.Millisecond, true},
+		"after their waits are over":                {lock.ErrHeld, cut + time.Second, true},
+		"soon after their answers were lost":        {lock.ErrUnknownOutcome, cut + kept, false},
+		"long after their answers were lost":        {lock.ErrUnknownOutcome, cut + kept + 3*time.Second, true},
+		"while those before them were refused, too": {lock.ErrTooManyWaiters, 5 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := verify.History{Calls: []verify.Call{
+				waiting(0, time.Second, cut, c.fate), waiting(1, time.Second, cut, c.fate),
+				waiting(2, c.refused, c.refused+time.Millisecond, lock.ErrTooManyWaiters),
+			}}
+			for _, check := range h.Check(verify.CheckOptions{WaitersPerLock: limit}).Checks {
+				if check.Name == byLimit && (len(check.Violations) > 0) != c.found {
+					t.Errorf("%d violations: %+v", len(check.Violations), check.Violations)
+				}
+			}
+			for _, check := range h.Check(verify.CheckOptions{}).Checks {
+				if check.Name == byLimit {
+					t.Error("it is checked although the limit is not known")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package verify
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// looking is that the lock was as it was seen. A plain read may be of before a grant
+// whose instant is earlier than its own, so it moves nobody's time.
+func (t *tale) looking(seen lock.Lock) step {
+	return func(s lock.State) (lock.State, bool) {
+		is, open := s.Lock(seen.AsOf), 0
+		for _, l := range s.Live(seen.AsOf) {
+			if isOpen(l) {
+				open++
+			}
+		}
+		if is.Token != seen.Token || open == 0 && is.Phase != seen.Phase || len(seen.Leases) > len(is.Leases) {
+			return s, false
+		}
+		matched := 0
+		for _, l := range s.Live(seen.AsOf) {
+			h, ok := holding(seen, l.Slot)
+			switch {
+			case !ok && isOpen(l):
+			case !ok || h.Token != l.Token || h.Holder != l.Holder || h.Mode != l.Mode || h.Revoked != l.Revoked():
+				return s, false
+			case !isOpen(l) && !h.AcquiredAt.Equal(l.AcquiredAt), !isOpen(l) && !h.ExpiresAt.Equal(l.ExpiresAt) && !offered(l, h):
+				return s, false
+			default:
+				matched++
+			}
+		}
+		return s, matched == len(seen.Leases)
+	}
+}
+
+// offered is whether the lease was seen before it was fetched, which it was in the
+// instant in which it was granted.
+func offered(l lock.Lease, h lock.Holding) bool {
+	return l.Place != 0 && h.ExpiresAt.Equal(h.AcquiredAt.Add(lock.ClaimWithin))
+}
+
+func holding(l lock.Lock, slot int) (lock.Holding, bool) {
+	for _, h := range l.Leases {
+		if h.Slot == slot {
+			return h, true
+		}
+	}
+	return lock.Holding{}, false
+}
+
+// verifying is that a token stood as was answered. It is exact: what it says to be over
+// stays over.
+func verifying(v lock.Verify, got lock.Verdict) step {
+	return func(s lock.State) (lock.State, bool) {
+		is := v.Verdict(s, got.CheckedAt)
+		for _, l := range s.Live(got.CheckedAt) {
+			if l.Token == v.Token && isOpen(l) {
+				over := got.Standing == lock.Ended && v.Token == s.Token || got.Standing == lock.Stale && v.Token < s.Token
+				return s, is.Newest == got.Newest && (got.Standing == lock.Current || over)
+			}
+		}
+		left := len(s.Leases) != 1 || near(is.Remaining, got.Remaining) ||
+			s.Leases[0].Place != 0 && near(lock.ClaimWithin, got.Remaining) // it was not fetched yet, in the instant of its grant
+		return ended(s, v, got), is.Standing == got.Standing && is.Newest == got.Newest && left
+	}
+}
+
+// ended returns the lock after a verdict. A token that was verified to hold the lock no
+// longer cannot be renewed any more, whatever the instant of the renewal: its lease has
+// reached the longest that it may be held. That moves no clock: grants that follow may
+// have been decided a moment before.
+func ended(s lock.State, v lock.Verify, got lock.Verdict) lock.State {
+	live := s.Live(got.CheckedAt)
+	for i, l := range s.Leases {
+		if l.Token != v.Token || v.Slot != nil && *v.Slot != l.Slot || isOpen(l) ||
+			slices.ContainsFunc(live, func(o lock.Lease) bool { return o.Slot == l.Slot }) {
+			continue
+		}
+		l.MaxHold = max(l.ExpiresAt.Sub(l.AcquiredAt), 1)
+		s = with(s, i, l)
+	}
+	return s
+}
+
+// near is whether two durations are the same, when one has come over the wire in
+// milliseconds.
+func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Millisecond }
+
+// writing is that a fenced write was let in, or not, by its token.
+func (t *tale) writing(c *Call, w lock.FencedWrite) step {
+	passed := c.Outcome() == Done || errors.Is(c.Err, lock.ErrVersionMismatch)
+	if w.Slot != 0 && !passed {
+		return nil // what slots remember is too little to say so
+	}
+	var e *lock.Error
+	errors.As(c.Err, &e)
+	switch {
+	case passed:
+		return func(s lock.State) (lock.State, bool) {
+			newest, err := w.Newest(s, s.ChangedAt)
+			return s, err == nil && lock.CheckFence(w.Token, 0, newest) == nil
+		}
+	case errors.Is(c.Err, lock.ErrStaleToken):
+		return func(s lock.State) (lock.State, bool) { return s, s.Token > w.Token || e.Newest > s.Token }
+	case errors.Is(c.Err, lock.ErrUnknownToken):
+		return func(s lock.State) (lock.State, bool) {
+			return s, w.Token > s.Token && (e.Newest == 0 || e.Newest == s.Token)
+		}
+	}
+	return nil
+}

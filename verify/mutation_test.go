@@ -1,0 +1,176 @@
+package verify_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// mutations are ways to spoil a random history. Each returns false if there is nothing
+// in it that it could spoil.
+var mutations = map[string]func(*verify.History, *rand.Rand) bool{
+	"two grants have each other's tokens": func(h *verify.History, rnd *rand.Rand) bool {
+		a, b := anyCall(h, rnd, toldAlone), anyCall(h, rnd, toldAlone)
+		if a == nil || a.Asked.(lock.Acquire).LeaseID == b.Asked.(lock.Acquire).LeaseID {
+			return false
+		}
+		g, k := a.Got.(lock.Grant), b.Got.(lock.Grant)
+		g.Token, k.Token = k.Token, g.Token
+		a.Got, b.Got = g, k
+		return true
+	},
+	"the event of a release is missing": func(h *verify.History, rnd *rand.Rand) bool {
+		i := anyEvent(h, rnd, func(e lock.Event) bool { return e.Kind == lock.Released })
+		if i < 0 {
+			return false
+		}
+		s, gone := script{nil, h}, h.Events[i]
+		s.forget(func(e lock.Event) bool { return e.ID == gone.ID })
+		return true
+	},
+	"a grant that was told is missing": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, toldAlone)
+		if c == nil {
+			return false
+		}
+		script{nil, h}.forget(of(c.Asked.(lock.Acquire).Holder))
+		return true
+	},
+	"a grant was earlier than it was told": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, toldAlone)
+		if c == nil {
+			return false
+		}
+		g := c.Got.(lock.Grant)
+		g.AcquiredAt = g.AcquiredAt.Add(-time.Millisecond)
+		c.Got = g
+		return true
+	},
+	"a lease was to end later than it did": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, toldAlone)
+		if c == nil {
+			return false
+		}
+		g := c.Got.(lock.Grant)
+		g.ExpiresAt = g.ExpiresAt.Add(time.Hour)
+		c.Got = g
+		return true
+	},
+	"a refusal is a grant": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Acquire && errors.Is(c.Err, lock.ErrHeld) })
+		if c == nil {
+			return false
+		}
+		a := c.Asked.(lock.Acquire)
+		at := h.Events[0].At
+		c.Err, c.Got = nil, lock.Grant{Lease: lock.Lease{Name: a.Name, ID: a.LeaseID, Token: 1 << 40, AcquiredAt: at, ExpiresAt: at.Add(a.TTL)}}
+		return true
+	},
+	"a grant is a refusal": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return toldAlone(c) && attempts(h, c) == 1 })
+		if c == nil {
+			return false
+		}
+		refuses(c, lock.Error{Code: lock.ErrHeld, Holder: c.Asked.(lock.Acquire).Holder})
+		return true
+	},
+	"a lease that was lost is renewed": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Renew && errors.Is(c.Err, lock.ErrLeaseLost) })
+		if c == nil {
+			return false
+		}
+		var e *lock.Error
+		errors.As(c.Err, &e)
+		c.Err, c.Got = nil, lock.Grant{Lease: lock.Lease{Token: e.Token, TTL: time.Second, ExpiresAt: e.EndedAt.Add(time.Minute)}}
+		return true
+	},
+	"a look shows a token that was never granted": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Look && c.Err == nil })
+		l := c.Got.(lock.Lock)
+		l.Token += 1 << 40
+		c.Got = l
+		return true
+	},
+	"a write was done under an older token": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.WriteFenced && c.Err == nil })
+		if c == nil {
+			return false
+		}
+		w := c.Asked.(lock.FencedWrite)
+		w.Token--
+		c.Asked = w
+		return true
+	},
+}
+
+// toldAlone is whether the call was told of an exclusive grant.
+func toldAlone(c verify.Call) bool {
+	g, ok := c.Got.(lock.Grant)
+	return ok && c.Verb == verify.Acquire && g.Mode == lock.Exclusive
+}
+
+// attempts returns how often the lease_id of the acquire was sent.
+func attempts(h *verify.History, c verify.Call) (n int) {
+	for _, o := range h.Calls {
+		if a, ok := o.Asked.(lock.Acquire); ok && a.LeaseID == c.Asked.(lock.Acquire).LeaseID {
+			n++
+		}
+	}
+	return n
+}
+
+func anyCall(h *verify.History, rnd *rand.Rand, is func(verify.Call) bool) *verify.Call {
+	for _, i := range rnd.Perm(len(h.Calls)) {
+		if is(h.Calls[i]) {
+			return &h.Calls[i]
+		}
+	}
+	return nil
+}
+
+func anyEvent(h *verify.History, rnd *rand.Rand, is func(lock.Event) bool) int {
+	for _, i := range rnd.Perm(len(h.Events)) {
+		if is(h.Events[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// fewEnough is how many calls a violation is shown with at most.
+const fewEnough = 6
+
+func TestASpoiltHistoryIsFound(t *testing.T) {
+	t.Parallel()
+	for name, mutate := range mutations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spoilt := 0
+			for seed := range uint64(20) {
+				h := copyOf(random(t, seed))
+				h.Subscriptions = nil // or they would find what the other checks are to find
+				if !mutate(&h, rand.New(rand.NewPCG(seed, 1))) {
+					continue
+				}
+				spoilt++
+				r := h.Check(verify.CheckOptions{Passed: true, Timeout: 5 * time.Second})
+				if r.OK() {
+					t.Errorf("seed %d: nothing was found", seed)
+				}
+				for _, c := range r.Checks {
+					if i := slices.IndexFunc(c.Violations, func(v verify.Violation) bool { return len(v.Calls) > fewEnough }); i >= 0 {
+						t.Errorf("seed %d: %s is shown with %d calls:\n%s", seed, c.Name, len(c.Violations[i].Calls), text(t, r))
+					}
+				}
+			}
+			if spoilt < 10 {
+				t.Errorf("only %d histories had anything to spoil", spoilt)
+			}
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// An over is how it was learned that a lease is over.
+type over struct {
+	how  string
+	by   *Call
+	sure bool // it was decided so; else it was only seen
+	// released is whether its holder may have released it before.
+	released bool
+}
+
+// notRevived checks that nothing was done with a lease after it was known to be over.
+func (x *examination) notRevived(t *tale, c *Check) {
+	later := t.superseded()
+	for _, l := range t.leases {
+		first := l.first()
+		if first == nil || l.of == nil {
+			continue
+		}
+		overs := t.overs(l, first, later[l])
+		if len(overs) > 0 {
+			c.Examined++
+		}
+		for _, o := range overs {
+			if again := t.alive(l, o); again != nil {
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, and came back.", l.holder, l.token, o.how),
+					[]*Call{first, o.by, again}, l.granted, l.ended)
+				break
+			}
+		}
+		t.renewedAfterEnd(l, c)
+		t.renewedAfterVerdict(l, c)
+	}
+}
+
+// looked returns what was seen of a lock, false if the call did not read one.
+func (c *Call) looked() (lock.Lock, bool) {
+	seen, ok := c.Got.(lock.Lock)
+	return seen, ok && (c.Verb == Look || c.Verb == Watch)
+}
+
+// saidOver reports whether the call was answered that the token of the lease does not
+// hold the lock any more.
+func (l *lease) saidOver(c *Call) bool {
+	asked, _ := c.Asked.(lock.Verify)
+	got, ok := c.Got.(lock.Verdict)
+	return ok && got.Token == l.token && (got.Standing == lock.Ended || got.Standing == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
+}
+
+// renewedAfterVerdict checks that no renewal was answered after a verdict that the lease
+// was over at an instant, with an end beyond that instant: the renewal must then have been
+// decided before the verdict, which must have told of it, or must have been refused.
+func (t *tale) renewedAfterVerdict(l *lease, c *Check) {
+	if l.shaken(t) {
+		return
+	}
+	for _, v := range t.calls {
+		if !l.saidOver(v) {
+			continue
+		}
+		c.Examined++
+		at := v.Got.(lock.Verdict).CheckedAt
+		if l.granted != nil && l.granted.At.After(at) {
+			continue // it was about another reader of the phase, who sat in the slot before
+		}
+		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
+			continue // it was given up, or taken away, after its renewals
+		}
+		for _, r := range l.renewed {
+			if g := grant(r); r.Answered > v.Sent && g.ExpiresAt.Add(g.Grace).After(at) {
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to be over at %s, and a renewal that was answered after that has it last until %s.",
+					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.first(), v, r}, l.granted, l.ended)
+				return
+			}
+		}
+	}
+}
+
+// overs returns how it was first learned that the lease is over, each way once.
+func (t *tale) overs(l *lease, first, later *Call) []over {
+	var overs []over
+	var lost, released, unseen, verified *Call
+	sooner := func(a, b *Call) *Call {
+		if a == nil || b.Answered < a.Answered {
+			return b
+		}
+		return a
+	}
+	for _, c := range slices.Concat(l.of.acquires, l.of.renews, l.of.releases) {
+		var e *lock.Error
+		switch {
+		case errors.As(c.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || c.Sent > first.Answered) && !l.atItsLongest(e):
+			lost = sooner(lost, c)
+		case c.Verb == Release && c.Outcome() == Done && c.Sent > first.Answered:
+			released = sooner(released, c)
+		}
+	}
+	for _, c := range t.calls {
+		if look, ok := c.looked(); ok && c.Sent > first.Answered && !l.isIn(look) && !l.renewing(c) && !l.shaken(t) {
+			unseen = sooner(unseen, c)
+		}
+		if c.Sent > first.Answered && l.saidOver(c) && !l.shaken(t) {
+			verified = sooner(verified, c)
+		}
+	}
+	if lost != nil {
+		overs = append(overs, over{"was said to be lost", lost, true, saysReleased(lost)})
+	}
+	if released != nil {
+		overs = append(overs, over{"was released", released, true, true})
+	}
+	if later != nil {
+		overs = append(overs, over{"was followed by one that conflicts with it", later, true, l.mayBeReleased(later.Answered)})
+	}
+	if verified != nil {
+		overs = append(overs, over{"was verified to be over", verified, true, true})
+	}
+	if unseen != nil {
+		overs = append(overs, over{"was not seen any more", unseen, false, true})
+	}
+	return overs
+}
+
+func saysReleased(c *Call) bool {
+	var e *lock.Error
+	return errors.As(c.Err, &e) && (e.Ended == lock.Released || e.Ended == 0)
+}
+
+// mayBeReleased is whether a release of the lease was sent before that.
+func (l *lease) mayBeReleased(before time.Duration) bool {
+	return slices.ContainsFunc(l.of.releases, func(c *Call) bool { return c.Sent < before && mayEnd(c) })
+}
+
+// isIn reports whether the lease was seen at the lock. A revoked lease in its grace is over.
+func (l *lease) isIn(look lock.Lock) bool {
+	return slices.ContainsFunc(look.Leases, func(h lock.Holding) bool {
+		return !h.Revoked && h.Token == l.token && h.Slot == l.slot && h.Holder == l.holder
+	})
+}
+
+// renewing is whether a renewal may have been on its way when the lock was looked
+// at, that was decided before and not yet to be seen.
+func (l *lease) renewing(look *Call) bool {
+	return slices.ContainsFunc(l.of.renews, func(c *Call) bool {
+		return c.Sent < look.Answered && (c.Outcome() == Unknown || c.Outcome() == Done && c.Answered > look.Sent)
+	})
+}
+
+// alive returns a call that was sent after the lease was over and was answered as if
+// it were not, nil if there is none.
+func (t *tale) alive(l *lease, o over) *Call {
+	for _, c := range slices.Concat(l.told, l.renewed) {
+		if c.Sent > o.by.Answered {
+			return c
+		}
+	}
+	for _, c := range l.of.releases {
+		if c.Outcome() == Done && c.Sent > o.by.Answered && !o.released && !l.mayBeReleased(c.Sent) {
+			return c
+		}
+	}
+	if !o.sure {
+		return nil
+	}
+	for _, c := range t.calls {
+		if look, ok := c.looked(); ok && c.Sent > o.by.Answered && l.isIn(look) {
+			return c
+		}
+		if v, ok := c.Got.(lock.Verdict); ok && v.Token == l.token && v.Standing == lock.Current && c.Sent > o.by.Answered && l.mode == lock.Exclusive {
+			return c
+		}
+	}
+	return nil
+}
+
+// superseded returns for each lease the first answer that tells of a later one that
+// conflicts with it.
+func (t *tale) superseded() map[*lease]*Call {
+	leases := slices.Clone(t.leases)
+	slices.SortStableFunc(leases, func(a, b *lease) int { return cmp.Compare(b.token, a.token) })
+	by := map[*lease]*Call{}
+	modes, slots := map[lock.Mode]*Call{}, map[int]*Call{}
+	sooner := func(a, b *Call) *Call {
+		if a == nil || b != nil && b.Answered < a.Answered {
+			return b
+		}
+		return a
+	}
+	for from := 0; from < len(leases); {
+		to := from
+		for to < len(leases) && leases[to].token == leases[from].token {
+			l := leases[to]
+			for mode, c := range modes {
+				if mode != lock.Permit || l.mode != lock.Permit {
+					by[l] = sooner(by[l], c)
+				}
+			}
+			if l.mode == lock.Permit {
+				by[l] = sooner(by[l], slots[l.slot])
+			}
+			to++
+		}
+		for _, l := range leases[from:to] {
+			if first := l.first(); first != nil {
+				modes[l.mode] = sooner(modes[l.mode], first)
+				slots[l.slot] = sooner(slots[l.slot], first)
+			}
+		}
+		from = to
+	}
+	return by
+}
+
+// renewedAfterEnd checks that no renewal was decided after the lease had ended.
+func (t *tale) renewedAfterEnd(l *lease, c *Check) {
+	if l.ended == nil || l.shaken(t) {
+		return
+	}
+	longest := time.Duration(0)
+	for _, call := range slices.Concat(l.told, l.renewed, l.of.renews) {
+		r, _ := call.Asked.(lock.Renew)
+		longest = max(longest, grant(call).TTL, r.TTL)
+	}
+	for _, call := range l.renewed {
+		c.Examined++
+		if at := grant(call).ExpiresAt.Add(-longest); at.After(l.ended.At) {
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, and had ended at %s.",
+				l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.first(), call}, l.granted, l.ended)
+		}
+	}
+}

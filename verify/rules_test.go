@@ -1,0 +1,237 @@
+package verify_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// told reads events, one a line: kind, mode, slot, holder, token, place. They
+// are a second apart, but for grants out of the queue, which come at once.
+func told(t *testing.T, text string) []lock.Event {
+	t.Helper()
+	var events []lock.Event
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		n := int64(len(events) + 1)
+		e := lock.Event{ID: 10 * n, Name: "jobs:nightly", Revision: n}
+		var kind, mode string
+		if _, err := fmt.Sscan(line, &kind, &mode, &e.Slot, &e.Holder, &e.Token, &e.Place); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		e.Kind, e.Mode = lock.KindOf(kind), lock.ModeOf(mode)
+		if e.Kind != lock.Granted || e.Place == 0 {
+			at = at.Add(time.Second)
+		}
+		e.At = at
+		events = append(events, e)
+	}
+	return events
+}
+
+var rightHistories = map[string]struct {
+	rules  verify.Rules
+	events string
+}{
+	"of nothing": {},
+	"of one lease after the other": {events: `
+		granted exclusive 0 a 1 0
+		released exclusive 0 a 1 0
+		granted exclusive 0 b 5 0
+		expired exclusive 0 b 5 0
+		granted exclusive 0 c 6 0
+		revoked exclusive 0 c 6 0`},
+	"of a revocation that leaves a grace": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		revoked exclusive 0 a 1 0
+		queued exclusive 0 c 0 4
+		granted exclusive 0 b 2 2
+		released exclusive 0 b 2 0
+		granted exclusive 0 c 3 4`},
+	"of a revocation whose grace is skipped": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		revoked exclusive 0 a 1 0
+		queued exclusive 0 c 0 4
+		revoked exclusive 0 a 1 0
+		granted exclusive 0 b 2 2
+		released exclusive 0 b 2 0
+		granted exclusive 0 c 3 4`},
+	"of permits, one of them revoked": {rules: verify.Rules{Capacity: 2}, events: `
+		granted permit 1 a 1 0
+		granted permit 2 b 2 0
+		queued permit 0 c 0 3
+		revoked permit 1 a 1 0
+		queued permit 0 d 0 5
+		granted permit 1 c 3 3
+		released permit 2 b 2 0
+		granted permit 2 d 4 5`},
+	"of a queue": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		queued exclusive 0 c 0 3
+		queued exclusive 0 d 0 4
+		left exclusive 0 c 0 3
+		released exclusive 0 a 1 0
+		granted exclusive 0 b 2 2
+		released exclusive 0 b 2 0
+		granted exclusive 0 d 3 4`},
+	"of readers and a writer between them": {events: `
+		granted shared 1 a 1 0
+		granted shared 2 b 1 0
+		queued exclusive 0 w 0 3
+		queued shared 0 c 0 4
+		queued shared 0 d 0 5
+		released shared 1 a 1 0
+		released shared 2 b 1 0
+		granted exclusive 0 w 2 3
+		released exclusive 0 w 2 0
+		granted shared 1 c 3 4
+		granted shared 2 d 3 5`},
+	"of a writer that leaves from before a reader": {events: `
+		granted shared 1 a 1 0
+		queued exclusive 0 w 0 2
+		queued shared 0 b 0 3
+		left exclusive 0 w 0 2
+		granted shared 2 b 1 3`},
+	"of permits": {rules: verify.Rules{Capacity: 2}, events: `
+		granted permit 1 a 1 0
+		granted permit 2 b 2 0
+		queued permit 0 c 0 3
+		released permit 1 a 1 0
+		granted permit 1 c 3 3
+		released permit 2 b 2 0`},
+	"of a grant that was withdrawn and given again": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		queued exclusive 0 c 0 3
+		released exclusive 0 a 1 0
+		granted exclusive 0 b 2 2
+		withdrawn exclusive 0 b 2 0
+		granted exclusive 0 c 3 3
+		released exclusive 0 c 3 0
+		granted exclusive 0 b 4 2`},
+	"of a grant that was withdrawn for good": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		released exclusive 0 a 1 0
+		granted exclusive 0 b 2 2
+		withdrawn exclusive 0 b 2 0
+		left exclusive 0 b 0 2
+		granted exclusive 0 c 3 0`},
+	"of one that is passed over, if that is allowed": {rules: verify.Rules{Passed: true}, events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		queued exclusive 0 c 0 3
+		released exclusive 0 a 1 0
+		granted exclusive 0 c 2 3
+		released exclusive 0 c 2 0
+		left exclusive 0 b 0 2`},
+	"of one that still waits, if that is allowed": {rules: verify.Rules{Unfinished: true}, events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2`},
+}
+
+func TestRightHistoriesPass(t *testing.T) {
+	t.Parallel()
+	for name, c := range rightHistories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := c.rules.Check(told(t, c.events)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+const held = "granted exclusive 0 a 1 0\n"
+
+var wrongHistories = map[string]struct {
+	rules  verify.Rules
+	events string
+	want   string
+}{
+	"two exclusive leases at once": {events: held + "granted exclusive 0 b 2 0", want: "conflicts"},
+	"a reader beside a writer":     {events: held + "granted shared 1 b 2 0", want: "conflicts"},
+	"a permit beside a reader":     {events: "granted shared 1 a 1 0\ngranted permit 2 b 2 0", want: "conflicts"},
+	"one slot for two":             {events: "granted permit 1 a 1 0\ngranted permit 1 b 2 0", want: "the slot is taken"},
+	"an exclusive lease elsewhere": {events: "granted exclusive 1 a 1 0", want: "sit in slot 0"},
+	"a reader in slot 0":           {events: "granted shared 0 a 1 0", want: "sit in slot 0"},
+	"a fourth of three permits": {rules: verify.Rules{Capacity: 1},
+		events: "granted permit 1 a 1 0\nreleased permit 1 a 1 0\ngranted permit 2 b 2 0", want: "beyond the capacity"},
+	"a token that does not grow":    {events: held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 1 0", want: "not greater than 1"},
+	"permits with one token":        {events: "granted permit 1 a 1 0\ngranted permit 2 b 1 0", want: "not greater than 1"},
+	"a phase with two tokens":       {events: "granted shared 1 a 1 0\ngranted shared 2 b 2 0", want: "the phase has the token 1"},
+	"a phase with an old token":     {events: held + "released exclusive 0 a 1 0\ngranted shared 1 b 1 0", want: "not greater than 1"},
+	"an end of nothing":             {events: "released exclusive 0 a 1 0", want: "no such lease"},
+	"two ends of one lease":         {events: held + "released exclusive 0 a 1 0\nexpired exclusive 0 a 1 0", want: "no such lease"},
+	"an end of somebody else's":     {events: held + "released exclusive 0 b 1 0", want: "no such lease"},
+	"a place that is not its own":   {events: held + "queued exclusive 0 b 0 7", want: "is its revision"},
+	"a waiter with a token":         {events: held + "queued exclusive 0 b 2 2", want: "no token"},
+	"one that leaves with a token":  {events: held + "queued exclusive 0 b 0 2\nleft exclusive 0 b 3 2", want: "no token"},
+	"a grant to who never waited":   {events: "granted exclusive 0 a 1 7", want: "nobody waits at that place"},
+	"one that leaves without being": {events: held + "left exclusive 0 b 0 7", want: "nobody waits at that place"},
+	"one that leaves twice": {events: held + "queued exclusive 0 b 0 2\nleft exclusive 0 b 0 2\nleft exclusive 0 b 0 2",
+		want: "nobody waits at that place"},
+	"a place granted to another": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 2",
+		want: "at that place there waited"},
+	"a try that overtakes": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
+		want: "waits on although"},
+	"a reader that overtakes": {events: "granted shared 1 a 1 0\nqueued exclusive 0 b 0 2\ngranted shared 2 c 1 0", want: "overtakes"},
+	"the second before the first": {events: held +
+		"queued exclusive 0 b 0 2\nqueued exclusive 0 c 0 3\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 3", want: "overtakes"},
+	"one place granted twice": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\n" +
+		"granted exclusive 0 b 2 2\nreleased exclusive 0 b 2 0\ngranted exclusive 0 b 3 2", want: "nobody waits at that place"},
+	"one that waits for nothing": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\nqueued exclusive 0 c 0 4", want: "waits on although"},
+	"one that waits although the grace was skipped": {events: held + "queued exclusive 0 b 0 2\n" +
+		"revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nqueued exclusive 0 c 0 5", want: "waits on although"},
+	"three revocations of one lease": {events: held + "revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0",
+		want: "no such lease"},
+	"one that is left behind":  {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
+	"a kind that there is not": {events: "dreamt exclusive 0 a 1 0", want: "no such kind"},
+	"permits beyond, without a slot": {rules: verify.Rules{Capacity: 2},
+		events: "granted permit 1 a 1 0\ngranted permit 2 b 2 0\ngranted permit 3 c 3 0", want: "beyond the capacity"},
+}
+
+func TestWrongHistoriesAreFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range wrongHistories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectWrong(t, c.rules.Check(told(t, c.events)), c.want)
+		})
+	}
+}
+
+func expectWrong(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want it to say %q", err, want)
+	}
+}
+
+func TestEventsOutOfOrderAreFound(t *testing.T) {
+	t.Parallel()
+	const three = held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 2 0"
+	for want, spoil := range map[string]func([]lock.Event) []lock.Event{
+		"not the one after 1": func(e []lock.Event) []lock.Event { return append(e[:1:1], e[2:]...) },
+		"not the one after 0": func(e []lock.Event) []lock.Event { return e[1:] },
+		"not the one after 3": func(e []lock.Event) []lock.Event { return append(e, e[2]) },
+		"is not greater than": func(e []lock.Event) []lock.Event { e[2].ID = e[1].ID; return e },
+		"before it was":       func(e []lock.Event) []lock.Event { e[1].Name = "another"; return e },
+		"it is of":            func(e []lock.Event) []lock.Event { e[2].At = e[0].At; return e },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			expectWrong(t, verify.Rules{}.Check(spoil(told(t, three))), want)
+		})
+	}
+}

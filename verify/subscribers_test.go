@@ -1,0 +1,300 @@
+package verify_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// retell changes what subscribers were told of each event to what the table has.
+func (s script) retell() {
+	s.Subscriptions = slices.Clone(s.Subscriptions)
+	for i := range s.Subscriptions {
+		s.Subscriptions[i].Readings = slices.Clone(s.Subscriptions[i].Readings)
+		for j := range s.Subscriptions[i].Readings {
+			s.reading(i, j, func(d *verify.Delivery) {
+				d.Events = slices.Clone(d.Events)
+				for k, e := range d.Events {
+					if n := slices.IndexFunc(s.Events, func(o lock.Event) bool { return o.ID == e.ID }); n >= 0 {
+						d.Events[k] = &s.Events[n]
+					}
+				}
+			})
+		}
+	}
+}
+
+// reading changes the deliveries of one reading of one subscription.
+func (s script) reading(subscription, reading int, change func(*verify.Delivery)) {
+	r := &s.Subscriptions[subscription].Readings[reading]
+	r.Told = slices.Clone(r.Told)
+	for i := range r.Told {
+		change(&r.Told[i])
+	}
+}
+
+// told returns a copy of the first delivery of the poller that tells of an event, which
+// is put in place of the one that there was.
+func (s script) told(kind lock.Kind, holder string) *verify.Delivery {
+	s.t.Helper()
+	id := s.event(kind, holder).ID
+	s.Subscriptions = slices.Clone(s.Subscriptions)
+	poller := &s.Subscriptions[0]
+	poller.Readings = slices.Clone(poller.Readings)
+	for i := range poller.Readings {
+		r := &poller.Readings[i]
+		for j := range r.Told {
+			if slices.ContainsFunc(r.Told[j].Events, func(e *lock.Event) bool { return e.ID == id }) {
+				r.Told = slices.Clone(r.Told)
+				r.Told[j].Events = slices.Clone(r.Told[j].Events)
+				return &r.Told[j]
+			}
+		}
+	}
+	s.t.Fatalf("no subscriber was told that %q was %v", holder, kind)
+	return nil
+}
+
+// without drops the event from the delivery.
+func without(d *verify.Delivery, e *lock.Event) {
+	d.Events = slices.DeleteFunc(d.Events, func(o *lock.Event) bool { return o.ID == e.ID })
+}
+
+func TestWhatSubscribersAreNotTold(t *testing.T) {
+	expectAllFound(t, map[string]spoiling{
+		"an event in the middle of a page is missing": {byTold, func(s script) {
+			without(s.told(lock.Released, "bob"), s.event(lock.Released, "bob"))
+		}, "it was never told of event 4"},
+		"an event came after its cursor had passed": {byTold, func(s script) {
+			without(s.told(lock.Granted, "ann"), s.event(lock.Granted, "ann"))
+		}, "it was never told of event 1, and of 0 more"},
+		"a page has all events twice": {byTold, func(s script) {
+			d := s.told(lock.Released, "ann")
+			d.Events = append(d.Events, d.Events...)
+		}, "twice, or out of order"},
+		"two events come in the wrong order": {byTold, func(s script) {
+			slices.Reverse(s.told(lock.Granted, "cleo").Events)
+		}, "twice, or out of order"},
+		"an event is told that never was": {byTold, func(s script) {
+			d, e := s.told(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
+			e.ID = 1000
+			d.Events = append(d.Events, &e)
+		}, "which is not in the table"},
+		"an event is told with another token": {byTold, func(s script) {
+			d, e := s.told(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
+			e.Token++
+			d.Events[0] = &e
+		}, "in the table it is"},
+		"an event of another lock is told": {byTold, func(s script) {
+			d, e := s.told(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
+			e.Name = "other:lock"
+			d.Events[0] = &e
+		}, "had asked for locks under play:"},
+		"a cursor goes back": {byTold, func(s script) { s.told(lock.Released, "third").Next = 2 }, "which is before that"},
+	})
+}
+
+// lastTold delays the events of one of the poller's pages, and all that follows, by ten seconds. With readOn the poller was
+// reading meanwhile; otherwise it had paused.
+func lastTold(s script, readOn bool) {
+	d := s.told(lock.Released, "ann")
+	late := *d
+	d.Events, d.Next = nil, s.event(lock.Released, "ann").ID-1
+	poller := &s.Subscriptions[0]
+	i := slices.IndexFunc(poller.Readings, func(r verify.Reading) bool { return len(r.Told) > 0 && r.Told[0].At > d.At })
+	next := &poller.Readings[i]
+	next.Asked, next.Told = d.Next, slices.Clone(next.Told)
+	next.Told[0].Events = append(slices.Clone(late.Events), next.Told[0].Events...)
+	shift := 10 * time.Second
+	for j := range poller.Readings[i:] {
+		r := &poller.Readings[i+j]
+		r.Sent, r.Opened, r.Over = r.Sent+shift, r.Opened+shift, r.Over+shift
+		r.Told = slices.Clone(r.Told)
+		for k := range r.Told {
+			r.Told[k].At += shift
+		}
+	}
+	if readOn {
+		poller.Readings[i].Sent, poller.Readings[i].Opened = d.At, d.At
+	}
+}
+
+// failing returns a call that fails after a while.
+func failing(via string, at, takes time.Duration) verify.Call {
+	return verify.Call{
+		ID: -1, Client: 99, Via: via, Verb: verify.Look, Name: "play:down", Asked: "play:down",
+		Err: &lock.Error{Code: lock.ErrUnavailable}, Sent: at, Answered: at + takes,
+	}
+}
+
+func TestWhatSubscribersAreToldLate(t *testing.T) {
+	expectAllFound(t, map[string]spoiling{
+		"an event is told ten seconds later": {byPrompt, func(s script) { lastTold(s, true) }, "was told at"},
+		"an event is never told while the poller reads on": {byPrompt, func(s script) {
+			all := &s.Subscriptions
+			*all = slices.Clone(*all)
+			poller := &(*all)[0]
+			poller.Readings = slices.Clone(poller.Readings[:2])
+			poller.Readings[1].Over += time.Minute
+		}, "although it read for"},
+	})
+	t.Run("but not while the poller does not read", func(t *testing.T) {
+		t.Parallel()
+		h := copyOf(play(t))
+		lastTold(script{t, &h}, false)
+		if r := h.Check(verify.CheckOptions{}); !r.OK() {
+			t.Error(text(t, r))
+		}
+	})
+	for name, disturb := range map[string]func(*verify.History){
+		"nor while a fault lasts": func(h *verify.History) {
+			h.Faults = []verify.Fault{{What: "a storm", At: 0, Over: time.Hour}}
+		},
+		"nor while calls to the replica fail": func(h *verify.History) {
+			for at := time.Duration(0); at < time.Minute; at += time.Second {
+				h.Calls = append(h.Calls, failing(via, at, 700*time.Millisecond))
+			}
+		},
+		"nor while calls to another replica hang": func(h *verify.History) {
+			h.Calls = append(h.Calls, failing("another", 0, time.Minute))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := copyOf(play(t))
+			lastTold(script{t, &h}, true)
+			disturb(&h)
+			if r := h.Check(verify.CheckOptions{}); !r.OK() {
+				t.Error(text(t, r))
+			}
+		})
+	}
+	t.Run("yet while calls to another replica fail at once", func(t *testing.T) {
+		t.Parallel()
+		expectFound(t, play(t), spoiling{byPrompt, func(s script) {
+			lastTold(s, true)
+			for at := time.Duration(0); at < time.Minute; at += time.Second {
+				s.Calls = append(s.Calls, failing("another", at, 900*time.Millisecond))
+			}
+		}, "was told at"})
+	})
+}
+
+func TestAGapAccountsForWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	h := copyOf(play(t))
+	s := script{t, &h}
+	d := s.told(lock.Granted, "bob")
+	without(d, s.event(lock.Granted, "bob"))
+	d.Gap = true
+	if r := h.Check(verify.CheckOptions{}); !r.OK() {
+		t.Error(text(t, r))
+	}
+}
+
+func TestWhatANewEpochHasLostMustBeFollowedByAGap(t *testing.T) {
+	t.Parallel()
+	lose := func(s script) *verify.Delivery {
+		d := s.told(lock.Granted, "ann")
+		e := *d.Events[0]
+		e.ID, e.Name = 2, "play:lost"
+		d.Events, d.Next = append(d.Events, &e), 2
+		for i := range s.Events {
+			if s.Events[i].ID > 1 {
+				s.Events[i].ID += 1000
+			}
+		}
+		s.Subscriptions[0].Readings[2].Asked = 2
+		for i := range s.Subscriptions[0].Readings[2:] {
+			s.reading(0, 2+i, func(d *verify.Delivery) {
+				d.Next += 1000
+				d.Events = slices.Clone(d.Events)
+				for k, o := range d.Events {
+					e := *o
+					e.ID += 1000
+					d.Events[k] = &e
+				}
+			})
+		}
+		s.Faults = []verify.Fault{{What: "fail-over", At: d.At + 1, Over: d.At + 2, Epoch: true}}
+		return &s.Subscriptions[0].Readings[2].Told[0]
+	}
+	base := play(t)
+	expectFound(t, base, spoiling{byTold, func(s script) { lose(s) }, "which a new epoch has lost"})
+	h := copyOf(base)
+	lose(script{t, &h}).Gap = true
+	for _, c := range h.Check(verify.CheckOptions{}).Checks {
+		if c.Name == byTold && len(c.Violations) > 0 {
+			t.Errorf("%+v", c.Violations)
+		}
+	}
+	expectFound(t, base, spoiling{byTold, func(s script) { lose(s); s.Faults = nil }, "which is not in the table"})
+}
+
+func TestBlockingReadsThatReturnLate(t *testing.T) {
+	watch := func(s script) *verify.Call { return s.call(verify.Watch, "", 0) }
+	expectAllFound(t, map[string]spoiling{
+		"when the wait is over": {byBlocking, func(s script) { watch(s).Answered += 7 * time.Second }, "of calm too late"},
+		"never": {byBlocking, func(s script) {
+			c := watch(s)
+			c.Answered += 7 * time.Second
+			refuses(c, lock.Error{Code: lock.ErrUnavailable})
+			c.Cancelled = true
+		}, "was given up without an answer"},
+		"with what had been seen before": {byBlocking, func(s script) {
+			c := watch(s)
+			l := c.Got.(lock.Lock)
+			l.Revision = 1
+			c.Got = l
+		}, "returned revision 1"},
+		"with what never was": {byAgreement, func(s script) {
+			c := watch(s)
+			l := c.Got.(lock.Lock)
+			l.Revision += 1000
+			c.Got = l
+		}, "no event tells of that"},
+		"with an older state of the lock": {byOrder, func(s script) {
+			c := watch(s)
+			seen := s.call(verify.Look, "", 0).Got.(lock.Lock)
+			seen.AsOf = c.Got.(lock.Lock).AsOf
+			c.Got = seen
+		}, ""},
+	})
+}
+
+func TestSubscribersShareWhatTheyAreTold(t *testing.T) {
+	t.Parallel()
+	rec := verify.NewRecorder()
+	e := lock.Event{ID: 1, Name: "play:1", At: time.Now(), Revision: 1, Kind: lock.Granted}
+	other := e
+	other.Token++
+	for _, told := range []lock.Event{e, e, other} {
+		s := rec.Subscribe(verify.Streaming, "play:")
+		s.Ask("here", lock.CursorNow)
+		s.Open()
+		s.Told(lock.Page[lock.Event]{Items: []lock.Event{told}, Next: "1"})
+		s.Ended(nil)
+	}
+	var all []*lock.Event
+	for _, s := range rec.History().Subscriptions {
+		all = append(all, s.Readings[0].Told[0].Events[0])
+	}
+	if all[0] != all[1] || all[1] == all[2] || all[2].Token != other.Token {
+		t.Errorf("the copies are %p, %p and %p", all[0], all[1], all[2])
+	}
+}
+
+func TestAFaultLastsUntilItIsSaidToBeOver(t *testing.T) {
+	t.Parallel()
+	rec := verify.NewRecorder()
+	over := rec.Mark("a storm")
+	rec.MarkEpoch("a fail-over")
+	over()
+	f := rec.History().Faults
+	if f[0].Over <= f[1].At || f[1].Over != f[1].At || f[0].Epoch || !f[1].Epoch {
+		t.Errorf("the faults are %+v", f)
+	}
+}

@@ -1,0 +1,188 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// windows narrow when operations may have taken effect, by what their answers say of
+// the transitions before and after. An order that there is stays possible; one that
+// there is not is ruled out sooner.
+type windows struct {
+	*tale
+	chain []*operation // the transitions, in order
+	// tokens are those granted, from the least to the greatest; first is by which
+	// transition each was, and later by which the first that is greater.
+	tokens       []lock.Token
+	first, later []int
+	holders      map[string][]*lease // by their holders
+}
+
+// windows returns what narrows operations among those transitions.
+func (t *tale) windows(chain []*operation) windows {
+	w := windows{tale: t, chain: chain, holders: map[string][]*lease{}}
+	first := map[lock.Token]int{}
+	for _, l := range t.leases {
+		if l.granted == nil {
+			continue
+		}
+		w.holders[l.holder] = append(w.holders[l.holder], l)
+		i := w.at(l.granted.Revision)
+		if known, ok := first[l.token]; !ok || i < known {
+			first[l.token] = i
+		}
+	}
+	w.tokens = slices.Sorted(maps.Keys(first))
+	w.first, w.later = make([]int, len(w.tokens)), make([]int, len(w.tokens))
+	later := len(chain)
+	for i := len(w.tokens) - 1; i >= 0; i-- {
+		w.first[i], w.later[i] = first[w.tokens[i]], later
+		later = min(later, w.first[i])
+	}
+	return w
+}
+
+// narrow narrows the operations of calls, and the transitions around them. What is
+// left no time at all stays as it was: no order will be found. It returns those that
+// can do something.
+func (w windows) narrow(ops []*operation) []*operation {
+	first, last := make([]int, len(ops)), make([]int, len(ops))
+	for i, o := range ops {
+		first[i], last[i] = w.window(o)
+		if o.to > w.last {
+			continue // it may never have been done
+		}
+		if i := first[i]; i >= 0 && o.to >= w.chain[i].from {
+			w.chain[i].to = min(w.chain[i].to, o.to)
+		}
+		if i := last[i]; i < len(w.chain) && o.from <= w.chain[i].to {
+			w.chain[i].from = max(w.chain[i].from, o.from)
+		}
+	}
+	tighten(w.chain)
+	var left []*operation
+	for i, o := range ops {
+		if w.within(o, first[i], last[i]) || o.call.Outcome() != Unknown {
+			left = append(left, o)
+		}
+	}
+	return left
+}
+
+// within narrows the operation to be after one transition and before another, false if
+// that cannot be.
+func (w windows) within(o *operation, first, last int) bool {
+	from, to := o.from, o.to
+	if first >= 0 {
+		from = max(from, w.chain[first].from)
+	}
+	if last < len(w.chain) {
+		to = min(to, w.chain[last].to)
+	}
+	if from > to {
+		return false
+	}
+	o.from, o.to = from, to
+	return true
+}
+
+// window returns the transitions after and before which the operation must be.
+func (w windows) window(o *operation) (first, last int) {
+	if seen, ok := o.call.Got.(lock.Lock); ok && seen.Revision > 0 {
+		first = w.at(seen.Revision+1) - 1
+		o.before = 0
+		if first >= 0 {
+			o.before = w.chain[first].revision
+		}
+		return first, first + 1
+	}
+	first, last = -1, len(w.chain)
+	if token, ok := newest(o.call); ok {
+		first, last = w.under(token)
+	} else if r := w.requestOf(o.call); r != nil {
+		first, last = w.during(r, o.call)
+	}
+	if l := w.blamed(o.call); l != nil {
+		first = max(first, w.at(l.granted.Revision))
+		if l.ended != nil && l.ended.Kind != lock.Revoked { // which leaves its grace
+			last = min(last, w.at(l.ended.Revision))
+		}
+	}
+	return first, last
+}
+
+// blamed returns the one lease that must have been there for the answer, nil if none
+// must, or if it may be one of several.
+func (w windows) blamed(c *Call) *lease {
+	var e *lock.Error
+	if !errors.As(c.Err, &e) || e.Code != lock.ErrHeld || e.Holder == "" {
+		return nil
+	}
+	if known := w.holders[e.Holder]; len(known) == 1 {
+		return known[0]
+	}
+	return nil
+}
+
+// at returns the place of the first transition whose revision is not less than r.
+func (w windows) at(r int64) int {
+	i, _ := slices.BinarySearchFunc(w.chain, r, func(o *operation, r int64) int { return cmp.Compare(o.revision, r) })
+	return i
+}
+
+// newest returns the token that the answer says was the newest, false if it does not.
+func newest(c *Call) (lock.Token, bool) {
+	switch got := c.Got.(type) {
+	case lock.Lock:
+		return got.Token, true
+	case lock.Verdict:
+		return got.Newest, true
+	case lock.Fenced:
+		w, ok := c.Asked.(lock.FencedWrite)
+		return w.Token, ok && w.Slot == 0
+	}
+	var e *lock.Error
+	if errors.As(c.Err, &e) && e.Code == lock.ErrHeld {
+		return e.Newest, e.Newest != 0
+	}
+	return 0, false
+}
+
+// under returns the transitions by which the token became the newest, and ceased to be.
+func (w windows) under(token lock.Token) (first, last int) {
+	i, found := slices.BinarySearch(w.tokens, token)
+	if !found {
+		return -1, len(w.chain)
+	}
+	return w.first[i], w.later[i]
+}
+
+// during returns the transitions by which the one lease of the request began and
+// ended, as far as the call must have been between them, or after them.
+func (w windows) during(r *request, c *Call) (first, last int) {
+	first, last = -1, len(w.chain)
+	if len(r.leases) != 1 || r.leases[0].granted == nil {
+		return first, last
+	}
+	l := r.leases[0]
+	has := c.Outcome() == Done && c.Verb != Release
+	if has || c.Outcome() == Unknown { // which does nothing after the end
+		if first = w.at(l.granted.Revision); l.ended != nil {
+			last = w.at(l.ended.Revision)
+		}
+		if !has {
+			first = -1
+		}
+		return first, last
+	}
+	var e *lock.Error
+	refused := errors.As(c.Err, &e)
+	if told := l.first(); l.ended == nil || told == nil || told.Answered >= c.Sent || refused && (e.Code != lock.ErrLeaseLost || l.atItsLongest(e)) {
+		return first, last
+	}
+	return w.at(l.ended.Revision), last
+}

@@ -1,0 +1,98 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// What a run is unless Options say otherwise.
+const (
+	UsualClients  = 32
+	UsualLocks    = 16
+	UsualTTL      = time.Second
+	UsualTurns    = 500
+	UsualPatience = 15 * time.Second
+	UsualAnswer   = 5 * time.Second
+)
+
+// A Replica is one way to the service.
+type Replica struct {
+	Via   string // what to call it
+	Locks lock.Service
+	// Stream opens a stream of events; nil where there are none. See StreamOf.
+	Stream func(context.Context, lock.EventQuery) (Stream, error)
+}
+
+// Options of a run. It needs services and a prefix; the zero value is good for the
+// rest, but goes on until its context ends.
+type Options struct {
+	Services []Replica
+	// Prefix begins all names, those of locks and those of what is written, and the
+	// text of each holder. Every run needs another.
+	Prefix string
+	// Clients is how many there are, zero: 32.
+	Clients int
+	// Locks is how many there are at a time, zero: 16.
+	Locks int
+	// Operations is how many calls to make, about; zero: as many as come. For is how
+	// long to go on; zero: no bound.
+	Operations int
+	For        time.Duration
+	// Seed is what the intentions of the clients are drawn from.
+	Seed uint64
+	// TTL is that of leases, give or take a half. Zero: a second.
+	TTL time.Duration
+	// NoGrace is for a service that allows none.
+	NoGrace bool
+	// Orderly has clients wait until they are served: none goes away, or keeps a place
+	// at which no call waits, so that nobody may be passed over.
+	Orderly bool
+	// Fickle has clients wait as the orderly do, and never come back to a wait whose answer was
+	// lost, as clients do that end together with their replica. They revoke nothing, which would
+	// take the places of such clients away together with grants that nobody fetched.
+	Fickle bool
+	// Turns is after how many a lock's name is given up for a new one; zero: 500.
+	Turns int
+	// Patience is for how long a call is sent again while nobody knows what became of
+	// it; zero: 15 s.
+	Patience time.Duration
+	// Answer is how long a call may take, besides its wait, before its answer is given
+	// up; zero: 5 s.
+	Answer time.Duration
+	// Subscribers adds subscribers to the clients: a stream and a poller for each service,
+	// and blocking reads.
+	Subscribers bool
+	// Lulls, if not nil, begins a lull with each value that it has: for 400 ms all clients
+	// do nothing but try to acquire a lock that is held.
+	Lulls <-chan time.Time
+}
+
+// LongestTTL is the greatest TTL of Options.
+const LongestTTL = lock.LongestTTL / 2
+
+// longestPrefix leaves room for what follows a prefix in names.
+const longestPrefix = lock.MaxNameLength - 50
+
+func (o Options) resolve() (Options, error) {
+	o.Clients, o.Locks = cmp.Or(o.Clients, UsualClients), cmp.Or(o.Locks, UsualLocks)
+	o.TTL, o.Turns = cmp.Or(o.TTL, UsualTTL), cmp.Or(o.Turns, UsualTurns)
+	o.Patience, o.Answer = cmp.Or(o.Patience, UsualPatience), cmp.Or(o.Answer, UsualAnswer)
+	switch {
+	case len(o.Services) == 0:
+		return o, errors.New("load: there is no service")
+	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > longestPrefix:
+		return o, fmt.Errorf("load: the prefix %q cannot begin names; give 1 to %d of the characters that those may have", o.Prefix, longestPrefix)
+	case min(o.Clients, o.Locks, o.Turns) < 1 || o.Operations < 0:
+		return o, errors.New("load: there must be at least one client, one lock and one turn, and no less than no operations")
+	case o.TTL < lock.ShortestTTL || o.TTL > LongestTTL:
+		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.ShortestTTL, LongestTTL)
+	case min(o.For, o.Patience, o.Answer) < 0:
+		return o, errors.New("load: no time can be below zero")
+	}
+	return o, nil
+}

@@ -1,0 +1,85 @@
+package workload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func intentions(t *testing.T, seed uint64) []plan {
+	t.Helper()
+	o, err := Options{Services: make([]Replica, 3), Prefix: "verify", Seed: seed}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans []plan
+	for client := range 4 {
+		for turn := range 20 {
+			plans = append(plans, o.draw(client, turn))
+		}
+	}
+	return plans
+}
+
+func TestTheSameSeedGivesTheSameIntentions(t *testing.T) {
+	t.Parallel()
+	same := func(a, b []plan) string {
+		return cmp.Diff(a, b, cmp.AllowUnexported(plan{}, step{}), cmpopts.IgnoreUnexported(lock.Acquire{}))
+	}
+	if diff := same(intentions(t, 1), intentions(t, 1)); diff != "" {
+		t.Error(diff)
+	}
+	if same(intentions(t, 1), intentions(t, 2)) == "" {
+		t.Error("another seed gives the same intentions")
+	}
+	plans := intentions(t, 3)
+	if same(plans[:20], plans[20:40]) == "" {
+		t.Error("two clients have the same intentions")
+	}
+}
+
+func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
+	t.Parallel()
+	widest, err := lock.Bounds{}.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ttl := range []time.Duration{lock.ShortestTTL, time.Second, time.Minute, lock.LongestTTL / 2} {
+		o, err := Options{Services: make([]Replica, 1), Prefix: "verify", TTL: ttl}.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for turn := range 500 {
+			a := o.draw(0, turn).ask
+			a.Name, a.Holder, a.LeaseID = "n", "h", lock.LeaseID{1}
+			if _, err := a.Resolve(widest); err != nil {
+				t.Fatalf("with the TTL %v: %v", ttl, err)
+			}
+		}
+	}
+}
+
+func TestTheFickleWaitForLongAndRevokeNothing(t *testing.T) {
+	t.Parallel()
+	o, err := Options{Services: []Replica{{}}, Prefix: "x", Fickle: true}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := 0
+	for turn := range 1000 {
+		p := o.draw(1, turn)
+		if p.ask.Wait > 0 {
+			waits++
+		}
+		if p.turn == oust || p.vanish != stays || p.ask.Keep || p.ask.Wait != 0 && p.ask.Wait != lock.LongestWait {
+			t.Fatalf("turn %d is %+v", turn, p)
+		}
+	}
+	if waits == 0 {
+		t.Error("no client waits")
+	}
+}

@@ -1,0 +1,103 @@
+package workload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// Done is the outcome, in Stats, of calls that were not refused.
+const Done = "done"
+
+// Stats say what the calls of a run came to.
+type Stats struct {
+	// Calls counts them by verb, and then by Done or the code of the refusal.
+	Calls map[verify.Verb]map[string]int
+	// Again is how many of them were sent since it was not known what became of the
+	// one before.
+	Again int
+	Took  time.Duration
+	// Subscribers says what subscribers were told.
+	Subscribers SubscriberStats
+}
+
+// Total is how many calls there were.
+func (s Stats) Total() int {
+	n := 0
+	for _, outcomes := range s.Calls {
+		for _, times := range outcomes {
+			n += times
+		}
+	}
+	return n
+}
+
+// Rate is how many calls there were in a second.
+func (s Stats) Rate() float64 {
+	if s.Took <= 0 {
+		return 0
+	}
+	return float64(s.Total()) / s.Took.Seconds()
+}
+
+// WriteText writes a line for each verb, with the commonest outcomes first.
+func (s Stats) WriteText(w io.Writer) error {
+	for _, verb := range slices.Sorted(maps.Keys(s.Calls)) {
+		outcomes := s.Calls[verb]
+		names := slices.SortedFunc(maps.Keys(outcomes), func(a, b string) int {
+			return cmp.Or(outcomes[b]-outcomes[a], strings.Compare(a, b))
+		})
+		total, parts := 0, make([]string, len(names))
+		for i, name := range names {
+			total += outcomes[name]
+			parts[i] = fmt.Sprintf("%d %s", outcomes[name], name)
+		}
+		if _, err := fmt.Fprintf(w, "%-12s %7d  %s\n", verb, total, strings.Join(parts, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count notes how a call went.
+func (s *Stats) count(verb verify.Verb, err error) { s.note(verb, outcome(err), 1) }
+
+// note notes that so many calls had that outcome.
+func (s *Stats) note(verb verify.Verb, outcome string, times int) {
+	if s.Calls == nil {
+		s.Calls = map[verify.Verb]map[string]int{}
+	}
+	if s.Calls[verb] == nil {
+		s.Calls[verb] = map[string]int{}
+	}
+	s.Calls[verb][outcome] += times
+}
+
+func outcome(err error) string {
+	var e *lock.Error
+	switch {
+	case err == nil:
+		return Done
+	case errors.As(err, &e):
+		return string(e.Code)
+	}
+	return "a foreign error"
+}
+
+// add adds what others came to.
+func (s *Stats) add(others Stats) {
+	for verb, outcomes := range others.Calls {
+		for name, times := range outcomes {
+			s.note(verb, name, times)
+		}
+	}
+	s.Again += others.Again
+}

@@ -13,8 +13,8 @@ import (
 
 // The limits of Attempts where they are not given.
 const (
-	UsualAttempts     = 10
-	UsualAttemptsFrom = 10_000
+	DefaultAttempts      = 10
+	DefaultAttemptsInAll = 10_000
 )
 
 // Attempts counts failed attempts to show a key, by the address they come from. An
@@ -39,10 +39,10 @@ type visitor struct {
 // longest ago. Zero stands for UsualAttempts and UsualAttemptsFrom.
 func NewAttempts(perMinute, from int) *Attempts {
 	if perMinute <= 0 {
-		perMinute = UsualAttempts
+		perMinute = DefaultAttempts
 	}
 	if from <= 0 {
-		from = UsualAttemptsFrom
+		from = DefaultAttemptsInAll
 	}
 	return &Attempts{perMinute: perMinute, from: from, known: map[netip.Prefix]*list.Element{}, latest: list.New()}
 }

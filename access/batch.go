@@ -10,7 +10,7 @@ import (
 // the call of its own does, so a batch gets nobody further than single calls would.
 func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if err := lock.CheckBatch(len(items)); err != nil {
-		return lock.RefuseAll(len(items), err)
+		return lock.FailAll(len(items), err)
 	}
 	results := make([]lock.Result, len(items))
 	allowed, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))

@@ -83,7 +83,7 @@ func TestWhatIsNoItemIsPassedOnWithoutALookAtIt(t *testing.T) {
 type refuser struct{ lock.Service }
 
 func (refuser) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.OneByOne(ctx, nil, items)
+	return lock.BatchSequentially(ctx, nil, items)
 }
 
 // TestABatchIsNoWayAroundTheRate: each item is a call, acquires of one kind, renewals

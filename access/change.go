@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoSuchKey says that the auth file has no key with that id.
-var ErrNoSuchKey = errors.New("there is no such key")
+// ErrKeyNotFound says that the auth file has no key with that id.
+var ErrKeyNotFound = errors.New("there is no such key")
 
 // Add writes the key into the auth file, which it makes if there is none: mode 0600.
 // Replicas see the file as it was or as it is, never half of it, and of two changes at once
@@ -43,7 +43,7 @@ func Revoke(path, id string) (revoked Key, err error) {
 		}
 		i := slices.IndexFunc(keys, func(k Key) bool { return k.ID == id })
 		if i < 0 {
-			return nil, ErrNoSuchKey
+			return nil, ErrKeyNotFound
 		}
 		revoked = keys[i]
 		return slices.Delete(keys, i, i+1), nil

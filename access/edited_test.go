@@ -50,7 +50,7 @@ func TestAKeyThatIsEditedIsFoundAsItIsNow(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.reread()
-				before := access.With(r.Context(), r.finds(secret))
+				before := access.WithKey(r.Context(), r.finds(secret))
 				if err := r.edited(want.ID, edit); err != nil {
 					t.Fatal(err)
 				}

@@ -41,7 +41,7 @@ func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.reread()
-				ctx := access.With(r.Context(), r.finds(secret))
+				ctx := access.WithKey(r.Context(), r.finds(secret))
 				guarded := access.Guard(newSpy(), access.Limits{Waiters: 3})
 				told := make(chan error, len(methods))
 				var wg sync.WaitGroup
@@ -90,7 +90,7 @@ func (hasty) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
 // beside a lease that it may have.
 func TestWhoMayHaveBeenGrantedSomethingIsToldSo(t *testing.T) {
 	inBubble(t, func(r *ring, k access.Key, secret string) {
-		ctx := access.With(r.Context(), r.finds(secret))
+		ctx := access.WithKey(r.Context(), r.finds(secret))
 		if _, err := access.Revoke(r.path, k.ID); err != nil {
 			r.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestWhoMayHaveBeenGrantedSomethingIsToldSo(t *testing.T) {
 
 func TestAWaitThatIsOverForAnotherReasonIsNotTheKeys(t *testing.T) {
 	inBubble(t, func(r *ring, _ access.Key, secret string) {
-		ctx, cancel := context.WithCancelCause(access.With(r.Context(), r.finds(secret)))
+		ctx, cancel := context.WithCancelCause(access.WithKey(r.Context(), r.finds(secret)))
 		guarded := access.Guard(newSpy(), access.Limits{})
 		time.AfterFunc(time.Second, func() { cancel(&lock.Error{Code: lock.ErrLeaseLost}) })
 		if _, err := guarded.Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
@@ -116,7 +116,7 @@ func TestWhatIsCountedOfAKeyIsForgottenWithIt(t *testing.T) {
 		for i := range 20 {
 			k, secret := issued(r.T, r.path, access.Read)
 			r.reread()
-			if _, err := guarded.Lock(access.With(r.Context(), r.finds(secret)), "x"); err != nil {
+			if _, err := guarded.Lock(access.WithKey(r.Context(), r.finds(secret)), "x"); err != nil {
 				r.Fatal(err)
 			}
 			if _, err := access.Revoke(r.path, k.ID); err != nil {

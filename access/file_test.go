@@ -137,7 +137,7 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 	if diff := cmp.Diff(want[1], revoked, same); err != nil || diff != "" {
 		t.Errorf("revoke: %v\n%s", err, diff)
 	}
-	if _, err := access.Revoke(path, want[1].ID); !errors.Is(err, access.ErrNoSuchKey) {
+	if _, err := access.Revoke(path, want[1].ID); !errors.Is(err, access.ErrKeyNotFound) {
 		t.Errorf("revoke again: %v", err)
 	}
 	got, err = access.ReadFile(path)

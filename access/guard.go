@@ -80,7 +80,7 @@ func (g *guard) admit(ctx context.Context, n need) (Key, *meter, error) {
 
 // keyOf returns the key of ctx if it is good at all.
 func keyOf(ctx context.Context) (Key, error) {
-	k, ok := From(ctx)
+	k, ok := KeyFrom(ctx)
 	switch {
 	case !ok:
 		return k, &lock.Error{Code: lock.ErrKeyMissing, Detail: "This service asks for an API key, and the call has none. Send Authorization: Bearer KEY."}

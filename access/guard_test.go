@@ -104,7 +104,7 @@ func (s *spy) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if len(items) == 0 {
 		return nil
 	}
-	return lock.RefuseAll(len(items), s.wait(ctx, "Batch", 0))
+	return lock.FailAll(len(items), s.wait(ctx, "Batch", 0))
 }
 func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
@@ -115,8 +115,8 @@ func (s *spy) Lock(ctx context.Context, _ string) (lock.Lock, error) {
 func (s *spy) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Watch", w.Wait)
 }
-func (s *spy) Queue(ctx context.Context, _ string) (lock.Queue, error) {
-	return lock.Queue{}, s.wait(ctx, "Queue", 0)
+func (s *spy) Queue(ctx context.Context, _ string) (lock.QueueInfo, error) {
+	return lock.QueueInfo{}, s.wait(ctx, "Queue", 0)
 }
 func (s *spy) Locks(ctx context.Context, _ lock.LockQuery) (lock.Page[lock.Lock], error) {
 	return lock.Page[lock.Lock]{}, s.wait(ctx, "Locks", 0)
@@ -124,14 +124,14 @@ func (s *spy) Locks(ctx context.Context, _ lock.LockQuery) (lock.Page[lock.Lock]
 func (s *spy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	return lock.Page[lock.Event]{}, s.wait(ctx, "Events", q.Wait)
 }
-func (s *spy) VerifyToken(ctx context.Context, _ lock.Verify) (lock.Verdict, error) {
-	return lock.Verdict{}, s.wait(ctx, "VerifyToken", 0)
+func (s *spy) VerifyToken(ctx context.Context, _ lock.Verify) (lock.Verification, error) {
+	return lock.Verification{}, s.wait(ctx, "VerifyToken", 0)
 }
-func (s *spy) WriteFenced(ctx context.Context, _ lock.FencedWrite) (lock.Fenced, error) {
-	return lock.Fenced{}, s.wait(ctx, "WriteFenced", 0)
+func (s *spy) WriteFenced(ctx context.Context, _ lock.FencedWrite) (lock.FencedValue, error) {
+	return lock.FencedValue{}, s.wait(ctx, "WriteFenced", 0)
 }
-func (s *spy) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
-	return lock.Fenced{Key: key, Lock: cmp.Or(s.guard, key)}, s.wait(ctx, "ReadFenced", 0)
+func (s *spy) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
+	return lock.FencedValue{Key: key, Lock: cmp.Or(s.guard, key)}, s.wait(ctx, "ReadFenced", 0)
 }
 
 // refused checks that err has that code and those words, and that nothing was asked.
@@ -164,7 +164,7 @@ func (s *spy) allowed(t *testing.T, name string, err error) {
 }
 
 func by(t *testing.T, role access.Role, prefixes ...string) context.Context {
-	return access.With(t.Context(), access.Key{ID: "a1", Name: "ci", Role: role, Prefixes: prefixes})
+	return access.WithKey(t.Context(), access.Key{ID: "a1", Name: "ci", Role: role, Prefixes: prefixes})
 }
 
 func TestEveryMethodHasARule(t *testing.T) {

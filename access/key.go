@@ -113,13 +113,13 @@ func isID(id string) bool {
 
 type keyOfContext struct{}
 
-// With returns ctx with the key: what is asked for under it is asked for by that key.
-func With(ctx context.Context, k Key) context.Context {
+// WithKey returns ctx with the key: what is asked for under it is asked for by that key.
+func WithKey(ctx context.Context, k Key) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, k)
 }
 
-// From returns the key of ctx, and whether it has one.
-func From(ctx context.Context) (Key, bool) {
+// KeyFrom returns the key of ctx, and whether it has one.
+func KeyFrom(ctx context.Context) (Key, bool) {
 	k, ok := ctx.Value(keyOfContext{}).(Key)
 	return k, ok
 }

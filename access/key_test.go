@@ -73,7 +73,7 @@ func TestASecretIsLongAndNeverTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, ok := access.IDOf(secret)
+		id, ok := access.KeyID(secret)
 		if !ok || id != k.ID || len(secret) != len("pk__")+len(id)+43 || seen[k.ID] || seen[secret] {
 			t.Fatalf("id %s of %s: %q, %t", k.ID, secret, id, ok)
 		}
@@ -88,7 +88,7 @@ func TestWhatIsNoSecretHasNoID(t *testing.T) {
 		"", "pk_", "pk__" + random, "pk_abc", "pk_abc_", "pk_abc_" + random[1:], "pk_abc_" + random + "x", "pk_ABC_" + random,
 		"sk_abc_" + random, " pk_abc_" + random, "pk_a-c_" + random, "pk_" + strings.Repeat("a", 33) + "_" + random,
 	} {
-		if id, ok := access.IDOf(text); ok {
+		if id, ok := access.KeyID(text); ok {
 			t.Errorf("%q has the id %q", text, id)
 		}
 	}

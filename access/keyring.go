@@ -68,7 +68,7 @@ func (r *Keyring) Close() {
 // whoever shows the right secret of a key that is over.
 func (r *Keyring) Find(secret string) (Key, error) {
 	sum := sha256.Sum256([]byte(secret))
-	id, _ := IDOf(secret)
+	id, _ := KeyID(secret)
 	r.mu.RLock()
 	h, known := r.held[id] // of an unknown id the zero Hash is compared
 	r.mu.RUnlock()

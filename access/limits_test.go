@@ -20,7 +20,7 @@ func TestAKeyMakesAsManyCallsASecondAsItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpy()
 		guarded := access.Guard(s, access.Limits{Rate: 2, Burst: 5})
-		ctx, other := by(t, access.Admin), access.With(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
+		ctx, other := by(t, access.Admin), access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
 		look := func(ctx context.Context) error { return only(guarded.Lock(ctx, "x")) }
 		for range 5 {
 			s.allowed(t, "Lock", look(ctx))
@@ -123,7 +123,7 @@ func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
 			}
 			s.refused(t, name, m.wait(ctx, guarded, "x"), lock.ErrTooManyWaiters, "3 calls", `"ci" (a1)`)
 			s.allowed(t, name, m.call(ctx, guarded, "x"))
-			other := access.With(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Admin})
+			other := access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Admin})
 			s.allowed(t, name, m.wait(other, guarded, "x"))
 			wg.Wait()
 			s.allowed(t, name, m.wait(ctx, guarded, "x"))
@@ -136,7 +136,7 @@ func TestFailuresFromOneAddressAreTenAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts(0, 0)
 		here, there := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		for i := range access.UsualAttempts {
+		for i := range access.DefaultAttempts {
 			if err := errors.Join(a.Allow(here), a.Failed(here)); err != nil {
 				t.Fatalf("the failure %d: %v", i+1, err)
 			}

@@ -32,8 +32,8 @@ func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, s
 	return k, secret, k.check()
 }
 
-// IDOf returns the id that stands in a secret, or false if text is none.
-func IDOf(text string) (id string, ok bool) {
+// KeyID returns the id that stands in a secret, or false if text is none.
+func KeyID(text string) (id string, ok bool) {
 	rest, marked := strings.CutPrefix(text, secretMark)
 	id, random, _ := strings.Cut(rest, "_")
 	return id, marked && isID(id) && len(random) == randomLength

@@ -41,9 +41,9 @@ func (g *guard) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 		func(ctx context.Context) (lock.Lock, error) { return g.inner.Watch(ctx, w) })
 }
 
-func (g *guard) Queue(ctx context.Context, name string) (lock.Queue, error) {
+func (g *guard) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	return through(ctx, g, need{role: Read, names: one("name", name)},
-		func(ctx context.Context) (lock.Queue, error) { return g.inner.Queue(ctx, name) })
+		func(ctx context.Context) (lock.QueueInfo, error) { return g.inner.Queue(ctx, name) })
 }
 
 func (g *guard) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
@@ -60,24 +60,24 @@ func (g *guard) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.E
 		func(ctx context.Context) (lock.Page[lock.Event], error) { return g.inner.Events(ctx, q) })
 }
 
-func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	return through(ctx, g, need{role: Read, names: one("name", v.Name)},
-		func(ctx context.Context) (lock.Verdict, error) { return g.inner.VerifyToken(ctx, v) })
+		func(ctx context.Context) (lock.Verification, error) { return g.inner.VerifyToken(ctx, v) })
 }
 
-func (g *guard) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (g *guard) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	return through(ctx, g, need{role: Lock, names: append(one("key", w.Key), one("lock", w.Lock)...)},
-		func(ctx context.Context) (lock.Fenced, error) { return g.inner.WriteFenced(ctx, w) })
+		func(ctx context.Context) (lock.FencedValue, error) { return g.inner.WriteFenced(ctx, w) })
 }
 
 // ReadFenced does not return what stands under the token of a lock that the key does
 // not cover, since it would name it.
-func (g *guard) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+func (g *guard) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	return through(ctx, g, need{role: Read, names: one("key", key)},
-		func(ctx context.Context) (lock.Fenced, error) {
+		func(ctx context.Context) (lock.FencedValue, error) {
 			f, err := g.inner.ReadFenced(ctx, key)
-			if k, ok := From(ctx); err == nil && (!ok || !k.Covers(f.Lock)) {
-				return lock.Fenced{}, k.errName("covers the resource %s, and not the lock that guards it. Use a key for both", key)
+			if k, ok := KeyFrom(ctx); err == nil && (!ok || !k.Covers(f.Lock)) {
+				return lock.FencedValue{}, k.errName("covers the resource %s, and not the lock that guards it. Use a key for both", key)
 			}
 			return f, err
 		})

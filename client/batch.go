@@ -19,7 +19,7 @@ import (
 // metadata send fewer than lock.MaxBatch at a time.
 func (c *Client) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if err := lock.CheckBatch(len(items)); err != nil {
-		return lock.RefuseAll(len(items), err)
+		return lock.FailAll(len(items), err)
 	}
 	results, places, b := make([]lock.Result, len(items)), make([]int, 0, len(items)), newBundle(len(items))
 	for i, item := range items {
@@ -47,7 +47,7 @@ func (c *Client) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 
 // carried returns the item as it travels, with a LeaseID, or why it cannot.
 func carried(item lock.Command) (lock.Command, error) {
-	if err := lock.CheckItem(item); err != nil {
+	if err := lock.ValidateBatchItem(item); err != nil {
 		return nil, err
 	}
 	switch c := item.(type) {

@@ -92,7 +92,7 @@ func TestWhatWaitsOrIsTooLargeSharesNothing(t *testing.T) {
 		large := []byte(`{"a":"` + strings.Repeat("a", lock.MaxMetadataSize) + `"}`)
 		for want, a := range map[string]lock.Acquire{
 			"ac:waits": {Wait: time.Second},
-			"ac:keeps": {Keep: true},
+			"ac:keeps": {KeepPlace: true},
 			"ac:large": {Metadata: large},
 			"ac:long":  {Holder: strings.Repeat("ä", 4*lock.MaxHolderLength)},
 		} {

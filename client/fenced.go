@@ -11,12 +11,12 @@ import (
 
 // WriteFenced writes the resource, or is refused with lock.ErrStaleToken,
 // lock.ErrUnknownToken or lock.ErrVersionMismatch.
-func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	if err := lock.CheckKey(w.Key); err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	if !isJSON(w.Value) {
-		return lock.Fenced{}, lock.Invalid("value", "must be JSON, in UTF-8")
+		return lock.FencedValue{}, lock.Invalid("value", "must be JSON, in UTF-8")
 	}
 	got, err := call[openapi.Fenced]{
 		changes: true, limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(w.Key),
@@ -28,22 +28,22 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 		},
 	}.do(ctx)
 	if err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	return fencedFrom(got.value), nil
 }
 
 // ReadFenced returns the resource, lock.ErrNotFound if it was never written.
-func (c *Client) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+func (c *Client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	if err := lock.CheckKey(key); err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	got, err := call[openapi.Fenced]{
 		limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(key),
 		send: func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.ReadFenced(ctx, key) },
 	}.do(ctx)
 	if err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	return fencedFrom(got.value), nil
 }

@@ -97,7 +97,7 @@ func (c *crew) next(name string) lock.Grant {
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
 	g, err := c.direct.Acquire(ctx, lock.Acquire{
-		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.LongestWait,
+		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		c.Error(err)

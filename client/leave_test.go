@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-var waiting = lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1", Wait: lock.LongestWait}
+var waiting = lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1", Wait: lock.MaxWait}
 
 // A line is a server at which acquires wait until their clients are gone, and
 // releases are answered so.

@@ -36,7 +36,7 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	if a.Wait != 0 || a.Keep {
+	if a.Wait != 0 || a.KeepPlace {
 		return c.acquire(ctx, a)
 	}
 	return c.share(ctx, a)
@@ -52,7 +52,7 @@ func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		},
 	}.do(ctx)
 	if err != nil {
-		kept := a.Keep && errors.Is(ctx.Err(), context.DeadlineExceeded) // for the next call
+		kept := a.KeepPlace && errors.Is(ctx.Err(), context.DeadlineExceeded) // for the next call
 		if a.Wait > 0 && ctx.Err() != nil && !kept && errors.Is(err, lock.ErrUnknownOutcome) {
 			err = c.giveUp(ctx, a, err)
 		}
@@ -144,7 +144,7 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	}
 	got, err := call[openapi.Lock]{
 		changes: true, body: openapi.RevokeRequest{
-			FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason, AtOnce: ifGiven(r.AtOnce),
+			FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason, AtOnce: ifGiven(r.SkipGrace),
 		},
 		limit: maxMany, success: []int{http.StatusOK}, answers: isLock(r.Name),
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {

@@ -29,7 +29,7 @@ func (c *Client) Lock(ctx context.Context, name string) (lock.Lock, error) {
 // lock.ErrUnavailable; ask for fewer at a time.
 func (c *Client) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	params := &openapi.ListLocksParams{
-		Prefix: ifGiven(q.Prefix), State: ifGiven(openapi.State(q.Phase)), Holder: ifGiven(q.Holder),
+		Prefix: ifGiven(q.Prefix), State: ifGiven(openapi.State(q.State)), Holder: ifGiven(q.Holder),
 		Limit: ifGiven(q.Limit), Cursor: ifGiven(q.Cursor),
 	}
 	got, err := call[openapi.LockPage]{
@@ -64,9 +64,9 @@ func (c *Client) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.
 }
 
 // VerifyToken says how a token stands as of an instant.
-func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	if err := lock.CheckName(v.Name); err != nil {
-		return lock.Verdict{}, err
+		return lock.Verification{}, err
 	}
 	got, err := call[openapi.Verdict]{
 		body:  openapi.VerifyRequest{Name: v.Name, FencingToken: int64(v.Token), Slot: v.Slot},
@@ -79,7 +79,7 @@ func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, 
 		},
 	}.do(ctx)
 	if err != nil {
-		return lock.Verdict{}, err
+		return lock.Verification{}, err
 	}
 	return verdictFrom(got.value), nil
 }

@@ -32,7 +32,7 @@ func TestTheLongestWaitIsNotCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		l, err := c.Watch(t.Context(), lock.Watch{Name: "a", Seen: "1.1.free", Wait: lock.LongestWait})
+		l, err := c.Watch(t.Context(), lock.Watch{Name: "a", Seen: "1.1.free", Wait: lock.MaxWait})
 		if err != nil || l.Revision != 2 {
 			t.Errorf("after %v the lock is %+v, %v", time.Since(start), l, err)
 		}
@@ -43,7 +43,7 @@ func answerLate(t *testing.T, conn net.Conn) {
 	if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
 		t.Error(err)
 	}
-	<-time.After(lock.LongestWait + 20*time.Second)
+	<-time.After(lock.MaxWait + 20*time.Second)
 	const body = `{"name":"a","state":"free","revision":2,"fencing_token":1,"as_of":"2026-01-02T03:04:07Z","waiters":0,"leases":[]}`
 	_, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body))
 	if err != nil {

@@ -53,16 +53,16 @@ func isVersion(seen string) bool {
 
 // Queue returns who waits for a lock, and for what. An answer of more than 16 MiB
 // is cut off with lock.ErrUnavailable.
-func (c *Client) Queue(ctx context.Context, name string) (lock.Queue, error) {
+func (c *Client) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	if err := lock.CheckName(name); err != nil {
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
 	got, err := call[openapi.Queue]{
 		limit: maxMany, success: []int{http.StatusOK}, answers: isQueue(name),
 		send: func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.GetQueue(ctx, name) },
 	}.do(ctx)
 	if err != nil {
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
 	return queueFrom(got.value), nil
 }

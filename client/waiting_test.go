@@ -35,12 +35,12 @@ func TestAQueueFromTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lock.Queue{Name: "jobs:nightly", Revision: 7, AsOf: second(6), Waiters: []lock.Waiting{
+	want := lock.QueueInfo{Name: "jobs:nightly", Revision: 7, AsOf: second(6), Waiters: []lock.WaiterInfo{
 		{Position: 1, Place: 5, Mode: lock.Permit, Capacity: 3, Holder: "w1", JoinedAt: second(5), Waited: time.Second,
-			Attached: true, Reason: lock.WaitsForLeases, For: []lock.Holding{{Slot: 1, Mode: lock.Shared, Holder: "r", Token: 41,
+			Attached: true, BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{{Slot: 1, Mode: lock.Shared, Holder: "r", Token: 41,
 				AcquiredAt: second(0), ExpiresAt: second(30), Remaining: 24 * time.Second, Grace: 500 * time.Millisecond}}},
 		{Position: 2, Place: 6, Mode: lock.Exclusive, Holder: "w2", JoinedAt: second(5), Waited: 900 * time.Millisecond,
-			KeptFor: 9500 * time.Millisecond, Reason: lock.WaitsForCall, For: []lock.Holding{}, Behind: 1},
+			KeptFor: 9500 * time.Millisecond, BlockedBy: lock.BlockedByDisconnect, Leases: []lock.LeaseInfo{}, Ahead: 1},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the queue differs (-want +got):\n%s", diff)
@@ -53,8 +53,8 @@ func TestALockThatSeveralHaveFromTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lock.Lock{Name: "jobs:nightly", Phase: lock.Held, Revision: 7, Token: 42, ChangedAt: second(5), AsOf: second(6),
-		Capacity: 3, Waiters: 2, Leases: []lock.Holding{{Slot: 2, Mode: lock.Permit, Holder: "p", Token: 42,
+	want := lock.Lock{Name: "jobs:nightly", State: lock.Held, Revision: 7, Token: 42, ChangedAt: second(5), AsOf: second(6),
+		Capacity: 3, Waiters: 2, Leases: []lock.LeaseInfo{{Slot: 2, Mode: lock.Permit, Holder: "p", Token: 42,
 			AcquiredAt: second(5), ExpiresAt: second(35), Remaining: 29 * time.Second}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the lock differs (-want +got):\n%s", diff)

@@ -42,7 +42,7 @@ func TestAWatchOnTheWire(t *testing.T) {
 			if r.uri != c.uri || r.header.Get("If-None-Match") != c.tag {
 				t.Errorf("asked for %s with the tag %q, want %s with %q", r.uri, r.header.Get("If-None-Match"), c.uri, c.tag)
 			}
-			if got.Revision != 2 || got.Token != 41 || got.Phase != lock.Free {
+			if got.Revision != 2 || got.Token != 41 || got.State != lock.Free {
 				t.Errorf("the lock is %+v", got)
 			}
 		})
@@ -66,7 +66,7 @@ func TestAWatchThatIsOverAsksForTheLockAsItIs(t *testing.T) {
 	if len(asked) != 2 || asked[1] != " /v1/locks/jobs:nightly" {
 		t.Errorf("asked for %q", asked)
 	}
-	if got.Revision != 2 || got.Token != 41 || got.Phase != lock.Free || got.AsOf.IsZero() {
+	if got.Revision != 2 || got.Token != 41 || got.State != lock.Free || got.AsOf.IsZero() {
 		t.Errorf("the lock is %+v", got)
 	}
 }

@@ -13,7 +13,7 @@ func acquireTo(a lock.Acquire) openapi.AcquireRequest {
 	w := openapi.AcquireRequest{
 		LeaseID: new(uuid.UUID(a.LeaseID)), Holder: a.Holder, Metadata: a.Metadata,
 		TTLMs: toMs(a.TTL), GraceMs: toMs(a.Grace), MaxHoldMs: toMs(a.MaxHold),
-		Capacity: ifGiven(a.Capacity), WaitMs: toMs(a.Wait), KeepPlace: ifGiven(a.Keep),
+		Capacity: ifGiven(a.Capacity), WaitMs: toMs(a.Wait), KeepPlace: ifGiven(a.KeepPlace),
 	}
 	if a.Mode != 0 {
 		w.Mode = new(openapi.Mode(a.Mode.String()))
@@ -45,7 +45,7 @@ func isLease(name string, id lock.LeaseID) func(openapi.Lease) bool {
 
 func lockFrom(l openapi.Lock) lock.Lock {
 	return lock.Lock{
-		Name: l.Name, Phase: lock.Phase(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
+		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
 		ChangedAt: given(l.ChangedAt), AsOf: l.AsOf, Capacity: given(l.Capacity), Waiters: l.Waiters,
 		Leases: each(l.Leases, holdingFrom),
 	}
@@ -56,16 +56,16 @@ func isLock(name string) func(openapi.Lock) bool {
 	return func(l openapi.Lock) bool { return l.Name == name && l.State != "" }
 }
 
-func holdingFrom(h openapi.Holding) lock.Holding {
-	return lock.Holding{
+func holdingFrom(h openapi.Holding) lock.LeaseInfo {
+	return lock.LeaseInfo{
 		Slot: h.Slot, Mode: modeFrom(h.Mode), Holder: h.Holder, Token: lock.Token(h.FencingToken),
 		AcquiredAt: h.AcquiredAt, ExpiresAt: h.ExpiresAt, Remaining: fromMs(h.ExpiresInMs),
 		Grace: fromMs(h.GraceMs), Metadata: h.Metadata, Revoked: given(h.Revoked),
 	}
 }
 
-func queueFrom(q openapi.Queue) lock.Queue {
-	return lock.Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: each(q.Waiters, waitingFrom)}
+func queueFrom(q openapi.Queue) lock.QueueInfo {
+	return lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: each(q.Waiters, waitingFrom)}
 }
 
 // isQueue returns whether an answer tells of the queue of the lock of that name.
@@ -73,11 +73,11 @@ func isQueue(name string) func(openapi.Queue) bool {
 	return func(q openapi.Queue) bool { return q.Name == name && q.Waiters != nil }
 }
 
-func waitingFrom(w openapi.Waiter) lock.Waiting {
-	return lock.Waiting{
+func waitingFrom(w openapi.Waiter) lock.WaiterInfo {
+	return lock.WaiterInfo{
 		Position: w.Position, Place: w.Place, Mode: modeFrom(w.Mode), Capacity: given(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt, Waited: fromMs(w.WaitedMs), Attached: w.Attached, KeptFor: fromMs(given(w.PlaceKeptMs)),
-		Reason: lock.WaitReason(w.WaitsFor), For: each(w.Leases, holdingFrom), Behind: w.Behind,
+		BlockedBy: lock.Blocker(w.WaitsFor), Leases: each(w.Leases, holdingFrom), Ahead: w.Behind,
 	}
 }
 
@@ -89,19 +89,19 @@ func eventFrom(e openapi.Event) lock.Event {
 	}
 }
 
-func verdictFrom(v openapi.Verdict) lock.Verdict {
-	return lock.Verdict{
-		Name: v.Name, Token: lock.Token(v.FencingToken), Standing: lock.Standing(v.Standing),
+func verdictFrom(v openapi.Verdict) lock.Verification {
+	return lock.Verification{
+		Name: v.Name, Token: lock.Token(v.FencingToken), Status: lock.TokenStatus(v.Standing),
 		Newest: lock.Token(v.NewestToken), CheckedAt: v.CheckedAt, Remaining: fromMs(given(v.ExpiresInMs)),
 	}
 }
 
-func fencedFrom(f openapi.Fenced) lock.Fenced {
+func fencedFrom(f openapi.Fenced) lock.FencedValue {
 	value := json.RawMessage("null") // which the decoder shows as if there were no value
 	if f.Value != nil {
 		value = *f.Value
 	}
-	return lock.Fenced{
+	return lock.FencedValue{
 		Key: f.Key, Lock: f.Lock, Token: lock.Token(f.FencingToken), Version: f.Version,
 		Value: value, WrittenAt: f.WrittenAt,
 	}

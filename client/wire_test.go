@@ -33,7 +33,7 @@ var acquires = map[string]struct {
 	"leaves metadata as long as it is": {
 		lock.Acquire{Holder: "<&>", Metadata: json.RawMessage(`{"a":"<&>"}`)}, `{"holder":"<&>","metadata":{"a":"<&>"}}`},
 	"says for how long to wait, and that the place is to be kept": {
-		lock.Acquire{Holder: "h", Mode: lock.Shared, Wait: 30 * time.Second, Keep: true},
+		lock.Acquire{Holder: "h", Mode: lock.Shared, Wait: 30 * time.Second, KeepPlace: true},
 		`{"holder":"h","keep_place":true,"mode":"shared","wait_ms":30000}`},
 	"says how many permits there are": {
 		lock.Acquire{Holder: "h", Mode: lock.Permit, Capacity: 3}, `{"capacity":3,"holder":"h","mode":"permit"}`},
@@ -139,7 +139,7 @@ func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 		},
 		"/v1/locks?prefix=a%3A&state=held&holder=me+%26+you%2C+%C3%A9&limit=7&cursor=x%2By": func(s lock.Service) error {
 			_, err := s.Locks(t.Context(), lock.LockQuery{
-				Prefix: "a:", Phase: lock.Held, Holder: "me & you, é", Limit: 7, Cursor: "x+y"})
+				Prefix: "a:", State: lock.Held, Holder: "me & you, é", Limit: 7, Cursor: "x+y"})
 			return err
 		},
 		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s lock.Service) error {
@@ -147,7 +147,7 @@ func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 			return err
 		},
 		"/v1/events?cursor=now&wait_ms=50000": func(s lock.Service) error {
-			_, err := s.Events(t.Context(), lock.EventQuery{Cursor: lock.CursorNow, Wait: lock.LongestWait})
+			_, err := s.Events(t.Context(), lock.EventQuery{Cursor: lock.CursorNow, Wait: lock.MaxWait})
 			return err
 		},
 	} {

@@ -26,9 +26,9 @@ type Acquire struct {
 
 	// Wait is for how long to wait; zero to try only.
 	Wait time.Duration
-	// Keep has the place be kept for KeepPlace when the wait is over, so that the
+	// KeepPlace has the place be kept for KeepPlace when the wait is over, so that the
 	// next call with the LeaseID finds it.
-	Keep bool
+	KeepPlace bool
 
 	// For those who store locks: the call that waits, who serves it, whether as many wait
 	// in all as may, and whether the LeaseID was drawn for this call, so that there has
@@ -54,7 +54,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 		a.checkKeep(),
 		checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL),
 		checkDuration("grace_ms", a.Grace, 0, b.MaxGrace),
-		checkDuration("wait_ms", a.Wait, 0, LongestWait),
+		checkDuration("wait_ms", a.Wait, 0, MaxWait),
 		checkMaxHold(a.MaxHold, b.MinTTL),
 		checkMetadata(a.Metadata),
 	)
@@ -66,14 +66,14 @@ func checkMode(m Mode, capacity int) error {
 		return Invalid("mode", "is not one that exists; use exclusive, shared or permit")
 	case m != Permit && capacity != 0:
 		return Invalid("capacity", "goes with the mode permit only; leave it out")
-	case m == Permit && (capacity < 1 || capacity > MaxTogether):
-		return Invalid("capacity", "is %d; give 1 to %d, how many permits there are", capacity, MaxTogether)
+	case m == Permit && (capacity < 1 || capacity > MaxHolders):
+		return Invalid("capacity", "is %d; give 1 to %d, how many permits there are", capacity, MaxHolders)
 	}
 	return nil
 }
 
 func (a Acquire) checkKeep() error {
-	if a.Keep && a.LeaseID == (LeaseID{}) {
+	if a.KeepPlace && a.LeaseID == (LeaseID{}) {
 		return Invalid("keep_place", "needs a lease_id of your own, by which the next call finds the place")
 	}
 	return nil
@@ -83,7 +83,7 @@ func checkMaxHold(d, least time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	return checkDuration("max_hold_ms", d, least, LongestHold)
+	return checkDuration("max_hold_ms", d, least, MaxHold)
 }
 
 // Names returns the lock's name.
@@ -113,7 +113,7 @@ func (a Acquire) Apply(v View) Decision {
 		return t.granted(t.claim(l, a.Attachment), !first)
 	}
 	if w, ok := t.waiter(a.LeaseID); ok {
-		if !a.wants(w.Want) || a.Capacity != w.Capacity {
+		if !a.wants(w.Lease) || a.Capacity != w.Capacity {
 			return t.decided(inUse())
 		}
 		return t.waitOn(a, w)
@@ -151,12 +151,12 @@ func inUse() error {
 
 // capacityInUse returns the capacity of the permits that are out, or waited for;
 // zero if there are none.
-func (s State) capacityInUse() int {
+func (s Record) capacityInUse() int {
 	if s.Capacity != 0 {
 		return s.Capacity
 	}
 	for _, w := range s.Queue {
-		if w.Want.Mode == Permit {
+		if w.Lease.Mode == Permit {
 			return w.Capacity
 		}
 	}

@@ -107,7 +107,7 @@ func TestAcquireAfterTheEnd(t *testing.T) {
 	t.Run("in the grace nobody else may have it", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
-		if p := w.state.Lock(w.now).Phase; p != lock.InGrace {
+		if p := w.state.Lock(w.now).State; p != lock.InGrace {
 			t.Errorf("phase %q", p)
 		}
 		w.refused(acquire(2), lock.ErrHeld)

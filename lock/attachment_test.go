@@ -56,7 +56,7 @@ func (m *model) leaves(t *rapid.T, gone bool) {
 	m.on(a.Replica)
 	sat, swept := m.sits(a), m.peek(m.seen(), m.now)
 	cmd := timeout(a)
-	cmd.Gone = gone
+	cmd.Disconnected = gone
 	d := m.do(t, cmd, a.Replica)
 	switch l, w, _ := m.lookUp(a.LeaseID); {
 	case !sat:
@@ -65,7 +65,7 @@ func (m *model) leaves(t *rapid.T, gone bool) {
 		t.Fatalf("left, and there is still %+v or %+v", l, w)
 	case d.Err == nil && !gone && (l == nil || l.Unclaimed() || l.Token != d.Grant.Token || w != nil):
 		t.Fatalf("left with %+v, there is %+v", d.Grant, l)
-	case w != nil && !a.Keep:
+	case w != nil && !a.KeepPlace:
 		t.Fatalf("left, and has a place that nobody asked for: %+v", w)
 	}
 }

@@ -12,10 +12,10 @@ type Result struct {
 	Err   error
 }
 
-// CheckItem returns an ErrInvalid error unless the command may be an item of a
+// ValidateBatchItem returns an ErrInvalid error unless the command may be an item of a
 // batch: an Acquire that only tries, a Renew or a Release. Their own bounds are
 // for Resolve to check.
-func CheckItem(item Command) error {
+func ValidateBatchItem(item Command) error {
 	switch c := item.(type) {
 	case Acquire:
 		return c.checkTries()
@@ -29,7 +29,7 @@ func (a Acquire) checkTries() error {
 	switch {
 	case a.Wait != 0:
 		return Invalid("wait_ms", "does not go in a batch, which waits for nobody; wait in a call of its own")
-	case a.Keep:
+	case a.KeepPlace:
 		return Invalid("keep_place", "does not go in a batch, which waits for nobody; wait in a call of its own")
 	}
 	return nil
@@ -43,9 +43,9 @@ func CheckBatch(items int) error {
 	return nil
 }
 
-// RefuseAll returns the results of a batch of that many items none of which was
+// FailAll returns the results of a batch of that many items none of which was
 // begun, for the same reason.
-func RefuseAll(items int, err error) []Result {
+func FailAll(items int, err error) []Result {
 	results := make([]Result, items)
 	for i := range results {
 		results[i].Err = err
@@ -53,11 +53,11 @@ func RefuseAll(items int, err error) []Result {
 	return results
 }
 
-// OneByOne does the items of a batch as calls to s, one after another: what a Service
+// BatchSequentially does the items of a batch as calls to s, one after another: what a Service
 // does that has no better way.
-func OneByOne(ctx context.Context, s Service, items []Command) []Result {
+func BatchSequentially(ctx context.Context, s Service, items []Command) []Result {
 	if err := CheckBatch(len(items)); err != nil {
-		return RefuseAll(len(items), err)
+		return FailAll(len(items), err)
 	}
 	results := make([]Result, len(items))
 	for i, item := range items {
@@ -67,7 +67,7 @@ func OneByOne(ctx context.Context, s Service, items []Command) []Result {
 }
 
 func alone(ctx context.Context, s Service, item Command) (r Result) {
-	if r.Err = CheckItem(item); r.Err != nil {
+	if r.Err = ValidateBatchItem(item); r.Err != nil {
 		return r
 	}
 	switch c := item.(type) {

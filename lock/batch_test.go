@@ -10,12 +10,12 @@ import (
 func TestWhatMayBeAnItemOfABatch(t *testing.T) {
 	t.Parallel()
 	for _, b := range []bound{
-		{"an acquire", lock.CheckItem(lock.Acquire{}), ""},
-		{"a renewal", lock.CheckItem(lock.Renew{}), ""},
-		{"a release", lock.CheckItem(lock.Release{}), ""},
-		{"an acquire that waits", lock.CheckItem(lock.Acquire{Wait: time.Millisecond}), "wait_ms"},
-		{"an acquire that waits less than nothing", lock.CheckItem(lock.Acquire{Wait: -1}), "wait_ms"},
-		{"an acquire that keeps its place", lock.CheckItem(lock.Acquire{Keep: true}), "keep_place"},
+		{"an acquire", lock.ValidateBatchItem(lock.Acquire{}), ""},
+		{"a renewal", lock.ValidateBatchItem(lock.Renew{}), ""},
+		{"a release", lock.ValidateBatchItem(lock.Release{}), ""},
+		{"an acquire that waits", lock.ValidateBatchItem(lock.Acquire{Wait: time.Millisecond}), "wait_ms"},
+		{"an acquire that waits less than nothing", lock.ValidateBatchItem(lock.Acquire{Wait: -1}), "wait_ms"},
+		{"an acquire that keeps its place", lock.ValidateBatchItem(lock.Acquire{KeepPlace: true}), "keep_place"},
 		{"as many items as may be", lock.CheckBatch(lock.MaxBatch), ""},
 		{"one more", lock.CheckBatch(lock.MaxBatch + 1), "items"},
 	} {
@@ -24,7 +24,7 @@ func TestWhatMayBeAnItemOfABatch(t *testing.T) {
 	for name, item := range map[string]lock.Command{
 		"nothing": nil, "a revocation": lock.Revoke{}, "a sweep": lock.Sweep{}, "a claim": lock.Claim{}, "a leaving": lock.Leave{}, "a pointer": &lock.Renew{},
 	} {
-		if err := lock.CheckItem(item); err == nil {
+		if err := lock.ValidateBatchItem(item); err == nil {
 			t.Errorf("%s may be an item", name)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 // The widest bounds there are. A deployment may narrow those of the TTL and the
 // grace, see Bounds.
 const (
-	ShortestTTL  = 100 * time.Millisecond
-	LongestTTL   = 24 * time.Hour
-	LongestGrace = time.Minute
-	LongestHold  = 366 * 24 * time.Hour
-	// UsualTTL is the TTL of an acquire that asks for none.
-	UsualTTL = 30 * time.Second
+	MinTTL   = 100 * time.Millisecond
+	MaxTTL   = 24 * time.Hour
+	MaxGrace = time.Minute
+	MaxHold  = 366 * 24 * time.Hour
+	// DefaultTTL is the TTL of an acquire that asks for none.
+	DefaultTTL = 30 * time.Second
 )
 
 // Bounds are what a deployment allows. The zero value allows the widest.
@@ -31,18 +31,18 @@ type Bounds struct {
 // Resolve returns b with its zero fields filled in, or an error that says which
 // fields do not go together.
 func (b Bounds) Resolve() (Bounds, error) {
-	b.MinTTL = cmp.Or(b.MinTTL, ShortestTTL)
-	b.MaxTTL = cmp.Or(b.MaxTTL, LongestTTL)
-	b.DefaultTTL = cmp.Or(b.DefaultTTL, min(max(UsualTTL, b.MinTTL), b.MaxTTL))
-	b.MaxGrace = max(cmp.Or(b.MaxGrace, LongestGrace), 0)
-	b.MaxWaiters = cmp.Or(b.MaxWaiters, UsualMaxWaiters)
+	b.MinTTL = cmp.Or(b.MinTTL, MinTTL)
+	b.MaxTTL = cmp.Or(b.MaxTTL, MaxTTL)
+	b.DefaultTTL = cmp.Or(b.DefaultTTL, min(max(DefaultTTL, b.MinTTL), b.MaxTTL))
+	b.MaxGrace = max(cmp.Or(b.MaxGrace, MaxGrace), 0)
+	b.MaxWaiters = cmp.Or(b.MaxWaiters, DefaultMaxWaiters)
 	switch {
-	case b.MinTTL < ShortestTTL:
-		return b, fmt.Errorf("the least TTL, %v, is below %v", b.MinTTL, ShortestTTL)
-	case b.MaxTTL > LongestTTL:
-		return b, fmt.Errorf("the greatest TTL, %v, is above %v", b.MaxTTL, LongestTTL)
-	case b.MaxGrace > LongestGrace:
-		return b, fmt.Errorf("the greatest grace, %v, is above %v", b.MaxGrace, LongestGrace)
+	case b.MinTTL < MinTTL:
+		return b, fmt.Errorf("the least TTL, %v, is below %v", b.MinTTL, MinTTL)
+	case b.MaxTTL > MaxTTL:
+		return b, fmt.Errorf("the greatest TTL, %v, is above %v", b.MaxTTL, MaxTTL)
+	case b.MaxGrace > MaxGrace:
+		return b, fmt.Errorf("the greatest grace, %v, is above %v", b.MaxGrace, MaxGrace)
 	case b.MaxWaiters < 0:
 		return b, fmt.Errorf("the greatest number of waiters for a lock, %d, is below zero", b.MaxWaiters)
 	case b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL:

@@ -53,13 +53,13 @@ func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
 		t.Parallel()
 		w := closedWorld(t)
 		w.must(release(1))
-		a := w.call(acquire(2, func(a *lock.Acquire) { a.Wait = lock.LongestWait }))
-		w.closed = w.now.Add(lock.LongestWait / 2)
+		a := w.call(acquire(2, func(a *lock.Acquire) { a.Wait = lock.MaxWait }))
+		w.closed = w.now.Add(lock.MaxWait / 2)
 		d := w.must(a)
 		if !d.Queued || !d.Due.Equal(w.closed) {
 			t.Fatalf("decided %+v, want to wait until %v", d, w.closed)
 		}
-		w.pass(lock.LongestWait / 2)
+		w.pass(lock.MaxWait / 2)
 		if d := w.must(lock.Sweep{Name: name}); len(d.Promoted) != 1 {
 			t.Errorf("decided %+v", d)
 		}

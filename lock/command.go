@@ -19,18 +19,18 @@ type Command interface {
 type View struct {
 	Now   time.Time          // the database's clock, read while nobody else could decide on these locks
 	Self  Replica            // who decides; it serves those that wait with it
-	Locks []State            // those of Names, in that order
+	Locks []Record           // those of Names, in that order
 	Ended map[LeaseRef]Event // how the leases of Refs ended, those that did
-	// ClosedUntil: before that nothing may be granted, since there may be leases that
+	// GrantsPausedUntil: before that nothing may be granted, since there may be leases that
 	// nobody here knows of. Renewals, releases and what was granted before go on.
-	ClosedUntil time.Time
-	Tokens      func() Token // draws the next token, greater than all before
+	GrantsPausedUntil time.Time
+	Tokens            func() Token // draws the next token, greater than all before
 }
 
 // A Decision is what a command made of what it saw.
 type Decision struct {
 	Now     time.Time // the instant of the decision: the View's, but never before the lock's last transition
-	Locks   []State   // those of the View, as they are from now on
+	Locks   []Record  // those of the View, as they are from now on
 	Changed bool      // whether Locks differ from those of the View
 	Events  []Event   // what happened, in order
 	Err     error     // the refusal. Locks may have changed all the same: a lease found to be over is ended

@@ -14,7 +14,7 @@ func TestRelease(t *testing.T) {
 		w := newWorld(t)
 		w.must(acquire(1))
 		w.must(release(1))
-		if d := w.must(release(1)); d.Changed || w.state.Lock(w.now).Phase != lock.Free {
+		if d := w.must(release(1)); d.Changed || w.state.Lock(w.now).State != lock.Free {
 			t.Errorf("decided %+v", d)
 		}
 	})

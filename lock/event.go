@@ -15,18 +15,18 @@ const (
 	Revoked
 	// Queued: a call has begun to wait; Place is where.
 	Queued
-	// Left: a waiter has left the queue without a grant; Reason says why.
-	Left
+	// Dequeued: a waiter has left the queue without a grant; Reason says why.
+	Dequeued
 	// Withdrawn: a grant to a call that waited was taken back before anybody was
 	// told of it; Reason says why. Its lease_id may be granted again.
 	Withdrawn
-	// Proclaimed: a renewal has put other metadata on the lease.
-	Proclaimed
+	// MetadataUpdated: a renewal has put other metadata on the lease.
+	MetadataUpdated
 )
 
 var kindNames = [...]string{
 	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
-	Queued: "queued", Left: "left", Withdrawn: "withdrawn", Proclaimed: "proclaimed",
+	Queued: "queued", Dequeued: "left", Withdrawn: "withdrawn", MetadataUpdated: "proclaimed",
 }
 
 // String returns the kind's name on the wire, "unknown" for what is none.

@@ -62,11 +62,11 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 // lock, or, of a write that names a slot, the one that sits there. Permits have
 // tokens of their own, so a resource that they guard is one a slot, and nothing is
 // known of a slot once its permit is over: then it refuses with ErrStaleToken.
-func (w FencedWrite) Newest(s State, now time.Time) (Token, error) {
+func (w FencedWrite) Newest(s Record, now time.Time) (Token, error) {
 	if w.Slot == 0 {
 		return s.Token, nil
 	}
-	for _, l := range s.Live(now) {
+	for _, l := range s.ActiveLeases(now) {
 		if l.Slot == w.Slot && !l.Revoked() {
 			return l.Token, nil
 		}
@@ -75,8 +75,8 @@ func (w FencedWrite) Newest(s State, now time.Time) (Token, error) {
 		Detail: fmt.Sprintf("No lease sits in slot %d. Your permit is over; stop the work.", w.Slot)}
 }
 
-// A Fenced is the example resource: a value that only the newest token may change.
-type Fenced struct {
+// A FencedValue is the example resource: a value that only the newest token may change.
+type FencedValue struct {
 	Key       string
 	Lock      string
 	Token     Token // the greatest it has seen
@@ -88,7 +88,7 @@ type Fenced struct {
 // Apply returns f after the write at now, given the newest token granted for
 // the write's lock. The same write sent again, with the same IfVersion, succeeds
 // and changes nothing.
-func (w FencedWrite) Apply(f Fenced, newest Token, now time.Time) (Fenced, error) {
+func (w FencedWrite) Apply(f FencedValue, newest Token, now time.Time) (FencedValue, error) {
 	if err := CheckFence(w.Token, f.Token, newest); err != nil {
 		return f, err
 	}
@@ -99,9 +99,9 @@ func (w FencedWrite) Apply(f Fenced, newest Token, now time.Time) (Fenced, error
 		return f, &Error{Code: ErrVersionMismatch, Version: f.Version,
 			Detail: fmt.Sprintf("The resource is at version %d, not %d. Read it again and decide anew.", f.Version, *w.IfVersion)}
 	}
-	return Fenced{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: f.Version + 1, Value: w.Value, WrittenAt: now}, nil
+	return FencedValue{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: f.Version + 1, Value: w.Value, WrittenAt: now}, nil
 }
 
-func (w FencedWrite) repeats(f Fenced) bool {
+func (w FencedWrite) repeats(f FencedValue) bool {
 	return f.Version == *w.IfVersion+1 && f.Token == w.Token && f.Lock == w.Lock && bytes.Equal(f.Value, w.Value)
 }

@@ -43,7 +43,7 @@ func TestCheckFence(t *testing.T) {
 func TestFencedWriteVersions(t *testing.T) {
 	t.Parallel()
 	at := func(v int64) *int64 { return &v }
-	stored := lock.Fenced{Key: "k", Lock: "l", Token: 5, Version: 3, Value: json.RawMessage(`{"a":1}`)}
+	stored := lock.FencedValue{Key: "k", Lock: "l", Token: 5, Version: 3, Value: json.RawMessage(`{"a":1}`)}
 	cases := []struct {
 		name    string
 		value   string
@@ -79,7 +79,7 @@ func TestVerdict(t *testing.T) {
 		name  string
 		token lock.Token
 		after time.Duration
-		want  lock.Standing
+		want  lock.TokenStatus
 	}{
 		{"the holder's token", 2, 0, lock.Current},
 		{"an older token", 1, 0, lock.Stale},
@@ -89,8 +89,8 @@ func TestVerdict(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := lock.Verify{Name: name, Token: c.token}.Verdict(w.state, w.now.Add(c.after))
-			if v.Standing != c.want || v.Newest != 2 || (v.Remaining > 0) != (c.want == lock.Current) {
+			v := lock.Verify{Name: name, Token: c.token}.Check(w.state, w.now.Add(c.after))
+			if v.Status != c.want || v.Newest != 2 || (v.Remaining > 0) != (c.want == lock.Current) {
 				t.Errorf("verdict %+v", v)
 			}
 		})

@@ -120,7 +120,7 @@ func (f *fleet) decides(r lock.Replica, cmd lock.Command) lock.Decision {
 
 // visit has a new call come in at any replica.
 func (f *fleet) visit(a lock.Acquire) *visit {
-	a.Wait = lock.LongestWait
+	a.Wait = lock.MaxWait
 	v := &visit{Acquire: f.on(f.anybody()).call(a)}
 	f.visits = append(f.visits, v)
 	f.waiting[v.Attachment] = v

@@ -60,14 +60,14 @@ func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, 
 	case 2:
 		w.do(lock.Release{Name: name, LeaseID: lease})
 	case 3:
-		w.do(lock.Revoke{Name: name, Token: lock.Token(n / time.Second), Reason: "r", AtOnce: with&64 != 0})
+		w.do(lock.Revoke{Name: name, Token: lock.Token(n / time.Second), Reason: "r", SkipGrace: with&64 != 0})
 	case 4:
 		w.do(sweep)
 	case 5:
 		w.on(call.Replica).do(claim(call))
 	case 6:
 		leave := timeout(call)
-		leave.Keep, leave.Gone = with&64 != 0, with&128 != 0
+		leave.KeepPlace, leave.Disconnected = with&64 != 0, with&128 != 0
 		w.on(call.Replica).do(leave)
 	case 7:
 		w.pass(n)
@@ -87,7 +87,7 @@ func proclaimed(with byte) json.RawMessage {
 
 func (w *world) readAcquire(lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
 	a := lock.Acquire{
-		Name: name, LeaseID: lease, Holder: "h", Mode: lock.Mode(with%4) + 1, TTL: n, Grace: n / 7, MaxHold: n * 3, Keep: with&64 != 0,
+		Name: name, LeaseID: lease, Holder: "h", Mode: lock.Mode(with%4) + 1, TTL: n, Grace: n / 7, MaxHold: n * 3, KeepPlace: with&64 != 0,
 	}
 	if a.Mode == lock.Permit {
 		a.Capacity = 2

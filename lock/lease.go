@@ -88,9 +88,9 @@ type Lease struct {
 	// Attachment is the call that waited for the lease; zero if none did, or if
 	// another has asked for it since.
 	Attachment Attachment
-	// ClaimBy is when the grant is withdrawn, unless the replica that serves the
+	// ClaimDeadline is when the grant is withdrawn, unless the replica that serves the
 	// call has fetched it. Zero once somebody has, and for grants that are told at once.
-	ClaimBy time.Time
+	ClaimDeadline time.Time
 }
 
 // wanted returns what the lease was to be when it was asked for.
@@ -102,7 +102,7 @@ func (l Lease) wanted() Lease {
 
 // Unclaimed is whether the grant has not been fetched by the replica that is to
 // tell of it: nobody knows of the lease yet.
-func (l Lease) Unclaimed() bool { return !l.ClaimBy.IsZero() }
+func (l Lease) Unclaimed() bool { return !l.ClaimDeadline.IsZero() }
 
 // revokedTTL is the TTL of a revoked lease in its grace. No other lease has it: the
 // least TTL is ShortestTTL.
@@ -122,10 +122,10 @@ func (l Lease) revokedAt(now time.Time) Lease {
 	return l
 }
 
-// OverAt returns the instant from which the lock may be somebody else's.
-func (l Lease) OverAt() time.Time {
+// EndsAt returns the instant from which the lock may be somebody else's.
+func (l Lease) EndsAt() time.Time {
 	if l.Unclaimed() {
-		return l.ClaimBy
+		return l.ClaimDeadline
 	}
 	return l.ExpiresAt.Add(l.Grace)
 }

@@ -100,7 +100,7 @@ func TestAClientThatIsGone(t *testing.T) {
 		w.must(release(1))
 		w.must(hangup(calls[2]))
 		w.looks("|")
-		if w.state.End != lock.Withdrawn || w.state.Lock(w.now).Phase != lock.Free {
+		if w.state.LastEnd != lock.Withdrawn || w.state.Lock(w.now).State != lock.Free {
 			t.Errorf("the lock is %+v", w.state)
 		}
 	})

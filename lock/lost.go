@@ -6,14 +6,14 @@ import "slices"
 // turn, or before it. To have given up a place is not to have had a lease.
 func (t *turn) ending(id LeaseID) (Event, bool) {
 	e, ok := t.last(id)
-	return e, ok && e.Kind != Left
+	return e, ok && e.Kind != Dequeued
 }
 
 // gaveUp is whether the last that is known of the lease id is that its place in
 // the queue was given up.
 func (t *turn) gaveUp(id LeaseID) bool {
 	e, ok := t.last(id)
-	return ok && e.Kind == Left
+	return ok && e.Kind == Dequeued
 }
 
 // last returns the last event that refers to the lease.

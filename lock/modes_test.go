@@ -66,13 +66,13 @@ func TestSharedLeasesAreSeveral(t *testing.T) {
 	})
 	t.Run("are a thousand at most", func(t *testing.T) {
 		t.Parallel()
-		full := lock.State{Name: name, Token: 1}
-		for slot := 1; slot < lock.MaxTogether; slot++ {
+		full := lock.Record{Name: name, Token: 1}
+		for slot := 1; slot < lock.MaxHolders; slot++ {
 			reader := lock.LeaseID{1: byte(slot / 256), 2: byte(slot)}
 			full.Leases = append(full.Leases, lock.Lease{ID: reader, Mode: lock.Shared, Slot: slot, Token: 1, TTL: time.Hour, ExpiresAt: t0.Add(time.Hour)})
 		}
-		d := acquire(1, shared).Apply(lock.View{Now: t0, Locks: []lock.State{full}})
-		if d.Err != nil || d.Grant.Slot != lock.MaxTogether || d.Grant.Token != 1 {
+		d := acquire(1, shared).Apply(lock.View{Now: t0, Locks: []lock.Record{full}})
+		if d.Err != nil || d.Grant.Slot != lock.MaxHolders || d.Grant.Token != 1 {
 			t.Errorf("decided %+v, %v", d.Grant, d.Err)
 		}
 		if d = acquire(2, shared).Apply(lock.View{Now: t0, Locks: d.Locks}); !errors.Is(d.Err, lock.ErrHeld) {

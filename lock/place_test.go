@@ -97,7 +97,7 @@ func left(t *testing.T) *world {
 	call := w.waits(2, keep)
 	w.waits(3)
 	w.pass(time.Second)
-	if e := w.refused(timeout(call), lock.ErrHeld); e.KeptFor != lock.KeepPlace || e.Ahead != 1 {
+	if e := w.refused(timeout(call), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || e.Ahead != 1 {
 		t.Errorf("refused with %+v", e)
 	}
 	w.looks("1 | (2) 3")
@@ -110,7 +110,7 @@ func TestAPlaceThatIsKept(t *testing.T) {
 		t.Parallel()
 		w := left(t)
 		w.must(renew(1))
-		w.pass(lock.KeepPlace - 1)
+		w.pass(lock.PlaceRetention - 1)
 		w.waits(2)
 		w.looks("1 | 2 3")
 		w.must(release(1))
@@ -157,7 +157,7 @@ func TestAPlaceIsKeptForAWhile(t *testing.T) {
 		r := renew(1)
 		r.TTL = time.Hour
 		w.must(r)
-		w.pass(lock.KeepPlace - 1)
+		w.pass(lock.PlaceRetention - 1)
 		if d := w.must(sweep); d.Changed || !d.Due.Equal(w.now.Add(1)) {
 			t.Errorf("decided %+v", d)
 		}
@@ -171,7 +171,7 @@ func TestAPlaceIsKeptForAWhile(t *testing.T) {
 	t.Run("is kept by a try, too", func(t *testing.T) {
 		t.Parallel()
 		w, _ := line(t, 2)
-		if e := w.refused(acquire(3, keep), lock.ErrHeld); e.KeptFor != lock.KeepPlace || w.events[len(w.events)-1].Kind != lock.Queued {
+		if e := w.refused(acquire(3, keep), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || w.events[len(w.events)-1].Kind != lock.Queued {
 			t.Errorf("refused with %+v", e)
 		}
 		w.looks("1 | 2 (3)")
@@ -185,7 +185,7 @@ func TestAPlaceIsKeptForAWhile(t *testing.T) {
 		call := w.waits(2)
 		w.waits(3, shared)
 		away := hangup(call)
-		away.Keep = true
+		away.KeepPlace = true
 		if d := w.must(away); kinds(d) != "granted " {
 			t.Errorf("decided %v", kinds(d))
 		}

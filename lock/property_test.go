@@ -121,7 +121,7 @@ func (m *model) acquire(t *rapid.T) {
 		Name: name, LeaseID: m.leaseID(t), Mode: rapid.SampledFrom(m.modes).Draw(t, "mode"),
 		Holder: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "holder"),
 		TTL:    seconds(t, "ttl", 1, 20), Grace: seconds(t, "grace", 0, 3), MaxHold: seconds(t, "max hold", 0, 30),
-		Wait: seconds(t, "wait", 0, 20), Keep: rapid.Bool().Draw(t, "keep"),
+		Wait: seconds(t, "wait", 0, 20), KeepPlace: rapid.Bool().Draw(t, "keep"),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "again") > 0 {
 		m.used++
@@ -142,7 +142,7 @@ func (m *model) acquire(t *rapid.T) {
 			t.Fatalf("waits without a place: %+v", place)
 		}
 	case errors.Is(d.Err, lock.ErrHeld):
-		if len(m.state.Leases) == 0 || (place != nil) != a.Keep {
+		if len(m.state.Leases) == 0 || (place != nil) != a.KeepPlace {
 			t.Fatalf("refused although nobody has the lock, or with a place that nobody asked for: %+v", place)
 		}
 	case d.Err == nil:
@@ -163,7 +163,7 @@ func (m *model) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over boo
 		}
 	}
 	for i := range m.state.Queue {
-		if m.state.Queue[i].Want.ID == id {
+		if m.state.Queue[i].Lease.ID == id {
 			w = m.state.Queue[i]
 		}
 	}
@@ -212,11 +212,11 @@ func (m *model) revoke(t *rapid.T) {
 	if slot := rapid.IntRange(-1, 3).Draw(t, "slot"); slot >= 0 {
 		r.Slot = &slot
 	}
-	r.AtOnce = rapid.Bool().Draw(t, "at once")
+	r.SkipGrace = rapid.Bool().Draw(t, "at once")
 	meant := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
 	before := slices.Clone(m.state.Leases)
 	for _, l := range before {
-		if r.AtOnce && meant(l) {
+		if r.SkipGrace && meant(l) {
 			delete(m.graces, hold{l.Slot, l.Token})
 		}
 	}
@@ -225,12 +225,12 @@ func (m *model) revoke(t *rapid.T) {
 		return
 	}
 	for _, l := range m.state.Leases {
-		if meant(l) && (!l.Revoked() || r.AtOnce) {
+		if meant(l) && (!l.Revoked() || r.SkipGrace) {
 			t.Fatalf("revoked, and there is still %+v", l)
 		}
 	}
 	for _, l := range before {
-		if !meant(l) || l.Revoked() || l.Unclaimed() || r.AtOnce || !d.Now.Before(l.OverAt()) {
+		if !meant(l) || l.Revoked() || l.Unclaimed() || r.SkipGrace || !d.Now.Before(l.EndsAt()) {
 			continue
 		}
 		end := l.ExpiresAt

@@ -7,8 +7,8 @@ import (
 
 // Bounds of a page.
 const (
-	// UsualLimit is the length of a page when none is asked for.
-	UsualLimit = 100
+	// DefaultLimit is the length of a page when none is asked for.
+	DefaultLimit = 100
 	// MaxLimit is the greatest length of a page.
 	MaxLimit = 1000
 )
@@ -16,7 +16,7 @@ const (
 // A LockQuery selects locks. Zero fields select all.
 type LockQuery struct {
 	Prefix string
-	Phase  Phase
+	State  State
 	Holder string // exactly this one
 	Limit  int    // zero: UsualLimit
 	Cursor string // a Page's Next
@@ -25,7 +25,7 @@ type LockQuery struct {
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that
 // names the field that breaks a bound.
 func (q LockQuery) Resolve() (LockQuery, error) {
-	switch q.Phase {
+	switch q.State {
 	case "", Free, Held, InGrace:
 	default:
 		return q, Invalid("state", "is none that a lock can be in; use free, held or grace")
@@ -65,7 +65,7 @@ func (q EventQuery) Resolve() (EventQuery, error) {
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(checkPrefix(q.Prefix), checkDuration("wait_ms", q.Wait, 0, LongestWait))
+	return q, cmp.Or(checkPrefix(q.Prefix), checkDuration("wait_ms", q.Wait, 0, MaxWait))
 }
 
 // A Watch asks for a lock once it is not what was seen any more.
@@ -77,12 +77,12 @@ type Watch struct {
 
 // Resolve returns w, or an ErrInvalid error that names the field that breaks a bound.
 func (w Watch) Resolve() (Watch, error) {
-	return w, cmp.Or(CheckName(w.Name), checkDuration("wait_ms", w.Wait, 0, LongestWait))
+	return w, cmp.Or(CheckName(w.Name), checkDuration("wait_ms", w.Wait, 0, MaxWait))
 }
 
 func resolveLimit(n int) (int, error) {
 	if n == 0 {
-		n = UsualLimit
+		n = DefaultLimit
 	}
 	if n < 1 || n > MaxLimit {
 		return n, Invalid("limit", "is %d; give 1 to %d", n, MaxLimit)

@@ -17,7 +17,7 @@ const (
 )
 
 // fits is whether a lease of the mode can be had beside those that there are.
-func (s State) fits(m Mode, capacity int) bool {
+func (s Record) fits(m Mode, capacity int) bool {
 	if len(s.Leases) == 0 {
 		return true
 	}
@@ -27,7 +27,7 @@ func (s State) fits(m Mode, capacity int) bool {
 	case m == Permit:
 		return capacity == s.Capacity && len(s.Leases) < capacity
 	}
-	return len(s.Leases) < MaxTogether
+	return len(s.Leases) < MaxHolders
 }
 
 // promote grants the lock to the longest prefix of the queue that fits, of those
@@ -59,14 +59,14 @@ func (t *turn) promote() {
 // it is then, and whether it stays in the queue.
 func (t *turn) serve(w *Waiter, blocked *bool) (*Waiter, bool) {
 	switch {
-	case w.Offered:
+	case w.GrantedUnclaimed:
 		return w, true
 	case t.lapsed(w):
 		t.left(*w, notKept)
 		return w, false
 	case *blocked, !t.attached(w):
 		return w, true
-	case t.closed(), !t.state.fits(w.Want.Mode, w.Capacity):
+	case t.closed(), !t.state.fits(w.Lease.Mode, w.Capacity):
 		*blocked = true
 		return w, true
 	}
@@ -76,15 +76,15 @@ func (t *turn) serve(w *Waiter, blocked *bool) (*Waiter, bool) {
 // give grants the lock to the waiter. One of another replica stays in the queue
 // until it has fetched the grant, should that replica be gone.
 func (t *turn) give(w Waiter) (*Waiter, bool) {
-	w.Offered = w.Replica != t.view.Self
-	want := w.Want
+	w.GrantedUnclaimed = w.Replica != t.view.Self
+	want := w.Lease
 	want.Attachment = w.Attachment
-	if w.Offered {
-		want.ClaimBy = t.now.Add(ClaimWithin)
+	if w.GrantedUnclaimed {
+		want.ClaimDeadline = t.now.Add(ClaimTimeout)
 	}
 	t.grant(want, w.Capacity, w.Place)
 	t.promoted = append(t.promoted, w)
-	return &w, w.Offered
+	return &w, w.GrantedUnclaimed
 }
 
 // attached is whether somebody is there to get the lock.
@@ -98,7 +98,7 @@ func (t *turn) lapsed(w *Waiter) bool { return !t.now.Before(w.KeptUntil) && !t.
 func (t *turn) waiting() int {
 	n := 0
 	for _, w := range t.state.Queue {
-		if !w.Offered && t.attached(w) {
+		if !w.GrantedUnclaimed && t.attached(w) {
 			n++
 		}
 	}
@@ -107,7 +107,7 @@ func (t *turn) waiting() int {
 
 // isWaitedFor reports whether any waiter is there to get the lock.
 func (t *turn) isWaitedFor() bool {
-	return slices.ContainsFunc(t.state.Queue, func(w *Waiter) bool { return !w.Offered && t.attached(w) })
+	return slices.ContainsFunc(t.state.Queue, func(w *Waiter) bool { return !w.GrantedUnclaimed && t.attached(w) })
 }
 
 // claim has the call have the lease, whose TTL and greatest hold begin now if
@@ -117,7 +117,7 @@ func (t *turn) isWaitedFor() bool {
 func (t *turn) claim(l Lease, by Attachment) Lease {
 	switch {
 	case l.Unclaimed():
-		l.ClaimBy, l.AcquiredAt, l.ExpiresAt = time.Time{}, t.now, time.Time{}
+		l.ClaimDeadline, l.AcquiredAt, l.ExpiresAt = time.Time{}, t.now, time.Time{}
 		l.ExpiresAt = l.endFrom(t.now)
 		l.Attachment = by
 		t.forget(l.ID)
@@ -134,12 +134,12 @@ func (t *turn) claim(l Lease, by Attachment) Lease {
 
 // untold is whether nobody can know of the lease yet.
 func (t *turn) untold(l Lease) bool {
-	return l.Unclaimed() || slices.ContainsFunc(t.promoted, func(w Waiter) bool { return w.Want.ID == l.ID })
+	return l.Unclaimed() || slices.ContainsFunc(t.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
 }
 
 // waiter returns the place of the lease id.
 func (t *turn) waiter(id LeaseID) (Waiter, bool) {
-	i := slices.IndexFunc(t.state.Queue, func(w *Waiter) bool { return w.Want.ID == id })
+	i := slices.IndexFunc(t.state.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
 	if i < 0 {
 		return Waiter{}, false
 	}
@@ -149,18 +149,18 @@ func (t *turn) waiter(id LeaseID) (Waiter, bool) {
 // forget removes the place of the lease id, if there is one. It is no transition.
 func (t *turn) forget(id LeaseID) {
 	if _, ok := t.waiter(id); ok {
-		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w *Waiter) bool { return w.Want.ID == id })
+		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w *Waiter) bool { return w.Lease.ID == id })
 		t.changed = true
 	}
 }
 
 // left notes that the waiter has left the queue.
 func (t *turn) left(w Waiter, reason string) {
-	e := Event{Kind: Left, Place: w.Place, Reason: reason}
+	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
 	if reason == givenUp {
-		e.Ref = RefOf(t.state.Name, w.Want.ID) // so that it can be given up again
+		e.Ref = RefOf(t.state.Name, w.Lease.ID) // so that it can be given up again
 	}
-	t.record(e, w.Want)
+	t.record(e, w.Lease)
 }
 
 // held returns the refusal of who wants the lock and may not have it now.
@@ -177,10 +177,10 @@ func (t *turn) held() *Error {
 	if !held {
 		first = t.state.Leases[0]
 	}
-	over := first.OverAt()
+	over := first.EndsAt()
 	for _, l := range t.state.Leases {
-		if l.OverAt().Before(over) {
-			over = l.OverAt()
+		if l.EndsAt().Before(over) {
+			over = l.EndsAt()
 		}
 	}
 	e.Holder, e.Newest, e.RetryAfter = first.Holder, t.state.Token, over.Sub(t.now)

@@ -199,14 +199,14 @@ func TestAsManyWaitAsMay(t *testing.T) {
 func TestPlacesOfADeadReplicaCountForKeepPlaceOnly(t *testing.T) {
 	t.Parallel()
 	few := func(w *world, n byte) lock.Acquire {
-		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, func(a *lock.Acquire) { a.Wait = lock.LongestWait })))
+		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, func(a *lock.Acquire) { a.Wait = lock.MaxWait })))
 	}
 	w := newWorld(t)
 	w.must(acquire(1, func(a *lock.Acquire) { a.TTL = time.Hour }))
 	w.on(2).must(few(w, 2))
 	w.must(few(w, 3))
 	w.dies(2)
-	w.on(1).pass(lock.AliveFor + lock.KeepPlace - 1)
+	w.on(1).pass(lock.ReplicaTTL + lock.PlaceRetention - 1)
 	w.refused(few(w, 4), lock.ErrTooManyWaiters)
 	w.pass(1)
 	w.must(few(w, 4))

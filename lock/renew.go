@@ -65,7 +65,7 @@ func (r Renew) Apply(v View) Decision {
 	}
 	t.replace(l)
 	if proclaims {
-		t.record(Event{Kind: Proclaimed}, l)
+		t.record(Event{Kind: MetadataUpdated}, l)
 	}
 	return t.granted(l, false)
 }

@@ -26,10 +26,10 @@ func TestAGrantToAnotherReplicasWaiter(t *testing.T) {
 	t.Run("waits to be fetched, and its TTL begins then", func(t *testing.T) {
 		t.Parallel()
 		w, call := offered(t)
-		if l := w.state.Leases[0]; !l.ClaimBy.Equal(w.now.Add(lock.ClaimWithin)) || !l.OverAt().Equal(l.ClaimBy) || !l.ExpiresAt.Equal(l.ClaimBy) {
+		if l := w.state.Leases[0]; !l.ClaimDeadline.Equal(w.now.Add(lock.ClaimTimeout)) || !l.EndsAt().Equal(l.ClaimDeadline) || !l.ExpiresAt.Equal(l.ClaimDeadline) {
 			t.Errorf("granted %+v", l)
 		}
-		w.pass(lock.ClaimWithin - time.Millisecond)
+		w.pass(lock.ClaimTimeout - time.Millisecond)
 		d := w.on(2).must(claim(call))
 		if l := d.Grant; l.Token != 2 || l.Unclaimed() || !l.AcquiredAt.Equal(w.now) || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) {
 			t.Errorf("granted %+v", l)
@@ -45,7 +45,7 @@ func TestAGrantToAnotherReplicasWaiter(t *testing.T) {
 	t.Run("is in the way of all others", func(t *testing.T) {
 		t.Parallel()
 		w, _ := offered(t)
-		if e := w.refused(acquire(9), lock.ErrHeld); e.RetryAfter != lock.ClaimWithin || e.Ahead != 1 {
+		if e := w.refused(acquire(9), lock.ErrHeld); e.RetryAfter != lock.ClaimTimeout || e.Ahead != 1 {
 			t.Errorf("refused with %+v", e)
 		}
 	})
@@ -111,7 +111,7 @@ func TestAGrantThatNobodyFetches(t *testing.T) {
 	t.Run("is withdrawn, and the next is served at once", func(t *testing.T) {
 		t.Parallel()
 		w, _ := dead(t)
-		w.pass(lock.ClaimWithin - 1)
+		w.pass(lock.ClaimTimeout - 1)
 		if d := w.must(sweep); d.Changed || !d.Due.Equal(w.now.Add(1)) {
 			t.Errorf("decided %+v", d)
 		}
@@ -125,7 +125,7 @@ func TestAGrantThatNobodyFetches(t *testing.T) {
 	t.Run("is not offered again while nothing is heard of the replica", func(t *testing.T) {
 		t.Parallel()
 		w, _ := dead(t)
-		w.pass(lock.ClaimWithin)
+		w.pass(lock.ClaimTimeout)
 		w.must(release(3))
 		w.looks("| (2)")
 		w.must(acquire(4))
@@ -143,7 +143,7 @@ func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
 	t.Run("loses its place only when that is not kept any longer", func(t *testing.T) {
 		t.Parallel()
 		w, call := dead(t)
-		w.pass(lock.ClaimWithin)
+		w.pass(lock.ClaimTimeout)
 		w.must(sweep)
 		w.looks("3 | (2)")
 		w.waits(4)
@@ -160,7 +160,7 @@ func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
 	t.Run("is offered again to a replica that lives, at its place", func(t *testing.T) {
 		t.Parallel()
 		w, call := offered(t)
-		w.pass(lock.ClaimWithin)
+		w.pass(lock.ClaimTimeout)
 		if d := w.must(sweep); kinds(d) != "withdrawn granted " || d.Events[1].Place != 2 || d.Events[1].Token != 3 {
 			t.Errorf("decided %+v", d)
 		}
@@ -176,7 +176,7 @@ func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
 		w.on(1).waits(3, shared)
 		w.must(release(1))
 		w.looks("2? 3 | 2")
-		w.pass(lock.ClaimWithin)
+		w.pass(lock.ClaimTimeout)
 		w.must(sweep)
 		w.looks("3 | (2)")
 		if l := w.must(acquire(4, shared)).Grant; l.Token != 2 || l.Slot != 1 {
@@ -194,7 +194,7 @@ func TestAReplicaThatIsGone(t *testing.T) {
 		call := w.on(2).waits(2)
 		w.on(1).waits(3)
 		w.dies(2)
-		w.pass(lock.AliveFor - 1)
+		w.pass(lock.ReplicaTTL - 1)
 		w.looks("1 | 2 3")
 		w.pass(1)
 		w.looks("1 | (2) 3")
@@ -221,7 +221,7 @@ func TestAReplicaIsTakenToBeGone(t *testing.T) {
 		}
 		call := w.call(acquire(3, shared))
 		d := w.must(call)
-		if !d.Due.Equal(t0.Add(lock.AliveFor)) {
+		if !d.Due.Equal(t0.Add(lock.ReplicaTTL)) {
 			t.Errorf("due at %v", d.Due)
 		}
 		w.pass(d.Due.Sub(w.now))
@@ -236,7 +236,7 @@ func TestAReplicaIsTakenToBeGone(t *testing.T) {
 		w.must(acquire(1, func(a *lock.Acquire) { a.TTL = time.Hour }))
 		w.on(2).waits(2)
 		w.dies(2)
-		w.on(1).pass(20*time.Second + lock.KeepPlace - 1)
+		w.on(1).pass(20*time.Second + lock.PlaceRetention - 1)
 		w.must(sweep)
 		w.looks("1 | (2)")
 		w.pass(1)

@@ -23,7 +23,7 @@ type Revoke struct {
 	Slot       *int      // nil: whichever the token sits in
 	AcquiredAt time.Time // of the one lease that is meant, as the lock shows it; zero: whenever that was
 	Reason     string
-	AtOnce     bool // do not wait for the grace
+	SkipGrace  bool // do not wait for the grace
 }
 
 // Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
@@ -44,8 +44,8 @@ func checkToken(t Token) error {
 }
 
 func checkSlot(slot *int) error {
-	if slot != nil && (*slot < 0 || *slot > MaxTogether) {
-		return Invalid("slot", "is %d; give 0 to %d", *slot, MaxTogether)
+	if slot != nil && (*slot < 0 || *slot > MaxHolders) {
+		return Invalid("slot", "is %d; give 0 to %d", *slot, MaxHolders)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (r Revoke) Apply(v View) Decision {
 		t.promote()
 		return t.decided(nil)
 	}
-	if t.state.Token == r.Token && t.state.End == Revoked {
+	if t.state.Token == r.Token && t.state.LastEnd == Revoked {
 		return t.decided(nil)
 	}
 	return t.decided(t.mismatch(r))
@@ -82,11 +82,11 @@ func (r Revoke) Apply(v View) Decision {
 func (t *turn) revoke(l Lease, r Revoke) {
 	left := l.revokedAt(t.now)
 	switch {
-	case l.Revoked() && r.AtOnce:
+	case l.Revoked() && r.SkipGrace:
 		t.drop(l)
 		t.record(Event{Kind: Revoked, Reason: r.Reason}, l)
 	case l.Revoked():
-	case r.AtOnce || t.untold(l) || !t.now.Before(left.OverAt()):
+	case r.SkipGrace || t.untold(l) || !t.now.Before(left.EndsAt()):
 		t.end(l, Revoked, r.Reason)
 	default:
 		t.replace(left)

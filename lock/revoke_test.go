@@ -14,7 +14,7 @@ func graceful(a *lock.Acquire) { a.Grace = theGrace }
 
 func atOnce(token lock.Token) lock.Revoke {
 	r := revoke(token, nil)
-	r.AtOnce = true
+	r.SkipGrace = true
 	return r
 }
 
@@ -40,11 +40,11 @@ func TestARevocationLetsTheGraceRunOut(t *testing.T) {
 			w.pass(c.before)
 			d := w.must(c.cmd)
 			l := w.state.Lock(w.now)
-			if kinds(d) != "revoked " || l.Turns().IsZero() != (c.left == 0) {
-				t.Errorf("decided %v and turns at %v", kinds(d), l.Turns())
+			if kinds(d) != "revoked " || l.NextChangeAt().IsZero() != (c.left == 0) {
+				t.Errorf("decided %v and turns at %v", kinds(d), l.NextChangeAt())
 			}
 			if c.left > 0 {
-				if l.Phase != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked || l.Leases[0].Remaining != 0 || !d.Due.Equal(w.now.Add(c.left)) {
+				if l.State != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked || l.Leases[0].Remaining != 0 || !d.Due.Equal(w.now.Add(c.left)) {
 					t.Errorf("the lock is %+v, due %v", l, d.Due)
 				}
 				w.pass(c.left - 1)
@@ -53,7 +53,7 @@ func TestARevocationLetsTheGraceRunOut(t *testing.T) {
 				}
 				w.pass(1)
 			}
-			if l := w.state.Lock(w.now); l.Phase != lock.Free || len(l.Leases) != 0 {
+			if l := w.state.Lock(w.now); l.State != lock.Free || len(l.Leases) != 0 {
 				t.Errorf("after the grace the lock is %+v", l)
 			}
 			if d := w.must(acquire(2)); kinds(d) != "granted " || d.Grant.Token != 2 {
@@ -94,7 +94,7 @@ func TestTheTokenOfARevokedLeaseHasEnded(t *testing.T) {
 	w.must(acquire(1, graceful))
 	w.must(revoke(1, nil))
 	verify := lock.Verify{Name: name, Token: 1}
-	if v := verify.Verdict(w.state, w.now); v.Standing != lock.Ended || v.Remaining != 0 {
+	if v := verify.Check(w.state, w.now); v.Status != lock.Ended || v.Remaining != 0 {
 		t.Errorf("the verdict is %+v", v)
 	}
 	if newest, err := (lock.FencedWrite{Lock: name, Token: 1}).Newest(w.state, w.now); newest != 1 || err != nil {
@@ -196,7 +196,7 @@ func TestARevokedReaderBlocksWritersOnly(t *testing.T) {
 			t.Errorf("granted %+v", l)
 		}
 		w.must(renew(2))
-		if v := (lock.Verify{Name: name, Token: 1}).Verdict(w.state, w.now); v.Standing != lock.Current {
+		if v := (lock.Verify{Name: name, Token: 1}).Check(w.state, w.now); v.Status != lock.Current {
 			t.Errorf("the verdict is %+v", v)
 		}
 		w.waits(4)

@@ -40,18 +40,18 @@ type Service interface {
 	// as it is when the Wait is over.
 	Watch(context.Context, Watch) (Lock, error)
 	// Queue returns who waits for a lock, and for what.
-	Queue(ctx context.Context, name string) (Queue, error)
+	Queue(ctx context.Context, name string) (QueueInfo, error)
 	// Locks returns a page of the locks known, in the order of their names.
 	Locks(context.Context, LockQuery) (Page[Lock], error)
 	// Events returns a page of what happened, oldest first. It waits, if it is to,
 	// while there is nothing to tell.
 	Events(context.Context, EventQuery) (Page[Event], error)
 	// VerifyToken says how a token stands as of an instant.
-	VerifyToken(context.Context, Verify) (Verdict, error)
+	VerifyToken(context.Context, Verify) (Verification, error)
 
 	// WriteFenced writes the resource, or refuses with ErrStaleToken,
 	// ErrUnknownToken or ErrVersionMismatch.
-	WriteFenced(context.Context, FencedWrite) (Fenced, error)
+	WriteFenced(context.Context, FencedWrite) (FencedValue, error)
 	// ReadFenced returns the resource, ErrNotFound if it was never written.
-	ReadFenced(ctx context.Context, key string) (Fenced, error)
+	ReadFenced(ctx context.Context, key string) (FencedValue, error)
 }

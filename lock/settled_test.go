@@ -13,9 +13,9 @@ import (
 )
 
 // peek is a sweep of s by the replica that decides, which nobody remembers.
-func (m *model) peek(s lock.State, now time.Time) lock.Decision {
+func (m *model) peek(s lock.Record, now time.Time) lock.Decision {
 	token := m.token
-	return sweep.Apply(lock.View{Now: now, Self: m.self, Locks: []lock.State{s}, Ended: m.ended, Tokens: func() lock.Token {
+	return sweep.Apply(lock.View{Now: now, Self: m.self, Locks: []lock.Record{s}, Ended: m.ended, Tokens: func() lock.Token {
 		token++
 		return token
 	}})
@@ -32,8 +32,8 @@ func (m *model) settled(d lock.Decision) error {
 	if m.now.Before(d.Now) {
 		return nil
 	}
-	for _, w := range s.Waiting(d.Now, m.self).Waiters {
-		if w.Reason == lock.WaitsForLeases && (len(w.For) == 0 || w.Behind > 0) {
+	for _, w := range s.QueueInfo(d.Now, m.self).Waiters {
+		if w.BlockedBy == lock.BlockedByHolders && (len(w.Leases) == 0 || w.Ahead > 0) {
 			return fmt.Errorf("nothing is in the way of %+v", w)
 		}
 	}
@@ -52,7 +52,7 @@ func (m *model) settled(d lock.Decision) error {
 // undisturbed checks that nothing happens to s between two instants, but what
 // does not concern the replica that decides: others may be taken to be gone while
 // none of its own waits behind them.
-func (m *model) undisturbed(s lock.State, from, to time.Time) error {
+func (m *model) undisturbed(s lock.Record, from, to time.Time) error {
 	d := m.peek(s, to)
 	passedOver := false
 	for _, w := range s.Queue {
@@ -74,7 +74,7 @@ func (m *model) undisturbed(s lock.State, from, to time.Time) error {
 
 // drains checks that sweeps at the instants at which they are due do something,
 // or are due later, and in the end leave nobody there.
-func (m *model) drains(s lock.State, due time.Time) error {
+func (m *model) drains(s lock.Record, due time.Time) error {
 	most := 10 * (len(s.Leases) + len(s.Queue))
 	for range most {
 		d := m.peek(s, due)
@@ -103,10 +103,10 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	for _, w := range m.state.Queue {
-		if m.over(w.Want.ID) {
+		if m.over(w.Lease.ID) {
 			t.Fatalf("an ended lease is waited for: %+v", w)
 		}
-		if w.Want.Mode == lock.Permit {
+		if w.Lease.Mode == lock.Permit {
 			capacities[w.Capacity] = true
 		}
 	}

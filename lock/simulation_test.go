@@ -23,7 +23,7 @@ func TestNobodysWakeUpIsLost(t *testing.T) {
 		{"from the poll alone, if every NOTIFY is lost", 0, false, poll},
 		{"if every other NOTIFY is lost", 0.5, false, poll},
 		{"at once, if none is lost", 1, false, notified},
-		{"although replicas fall silent", 0.5, true, lock.ClaimWithin + lock.AliveFor + poll},
+		{"although replicas fall silent", 0.5, true, lock.ClaimTimeout + lock.ReplicaTTL + poll},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func (f *fleet) end() {
 		}
 		last = e.Place
 	}
-	f.pass(lock.LongestWait + lock.KeepPlace) // for who crashed when nobody was there to see it
+	f.pass(lock.MaxWait + lock.PlaceRetention) // for who crashed when nobody was there to see it
 	if f.on(f.replicas[0]).do(sweep); len(f.state.Leases)+len(f.state.Queue) > 0 {
 		f.t.Fatalf("somebody is left: %+v", f.state)
 	}
@@ -103,7 +103,7 @@ func (g *watchman) reports(f *fleet) {
 // looks finds out who could have the lock.
 func (g *watchman) looks(f *fleet) {
 	var told []lock.Lease
-	for _, l := range f.state.Live(f.now) {
+	for _, l := range f.state.ActiveLeases(f.now) {
 		if !l.Unclaimed() {
 			told = append(told, l)
 		}
@@ -111,7 +111,7 @@ func (g *watchman) looks(f *fleet) {
 	var first *visit
 	for _, w := range f.state.Queue {
 		if v := f.waiting[w.Attachment]; v != nil && !v.served && !v.left && f.lives(v.Replica) {
-			if together(told, f.state.Capacity, w.Want.Mode, w.Capacity) {
+			if together(told, f.state.Capacity, w.Lease.Mode, w.Capacity) {
 				first = v
 			}
 			break

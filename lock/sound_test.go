@@ -14,11 +14,11 @@ import (
 type deed struct {
 	cmd    lock.Command
 	self   lock.Replica
-	clock  time.Time  // the database's, which the lock's time may be ahead of
-	before lock.State // what was to be decided on
-	given  lock.State // the same, as Apply was given it
-	drawn  int        // tokens
-	closed bool       // nothing is granted
+	clock  time.Time   // the database's, which the lock's time may be ahead of
+	before lock.Record // what was to be decided on
+	given  lock.Record // the same, as Apply was given it
+	drawn  int         // tokens
+	closed bool        // nothing is granted
 	lock.Decision
 	quickly bool // to be checked without comparing whole locks
 }
@@ -41,7 +41,7 @@ func (x deed) check() error {
 }
 
 // roomy returns s with slices into which somebody could append in place, and with waiters of its own.
-func roomy(s lock.State) lock.State {
+func roomy(s lock.Record) lock.Record {
 	s.Leases, s.Queue = slices.Grow(slices.Clone(s.Leases), 2), slices.Grow(slices.Clone(s.Queue), 2)
 	for i, w := range s.Queue {
 		own := *w
@@ -59,7 +59,7 @@ func (x deed) keepsItsInput() error {
 	return nil
 }
 
-func same(a, b lock.State) bool {
+func same(a, b lock.Record) bool {
 	leases := slices.EqualFunc(a.Leases, b.Leases, func(a, b lock.Lease) bool { return reflect.DeepEqual(a, b) })
 	queue := slices.EqualFunc(a.Queue, b.Queue, func(a, b *lock.Waiter) bool { return reflect.DeepEqual(a, b) })
 	a.Leases, a.Queue, b.Leases, b.Queue = nil, nil, nil, nil
@@ -97,7 +97,7 @@ func (x deed) excludes() error {
 				return fmt.Errorf("leases have a lease_id, a slot or a token that they may not: %+v", s.Leases)
 			}
 		}
-		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxTogether || l.Mode == lock.Permit && l.Slot > s.Capacity {
+		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxHolders || l.Mode == lock.Permit && l.Slot > s.Capacity {
 			return fmt.Errorf("a lease sits in slot %d: %+v", l.Slot, l)
 		}
 		if l.Token > s.Token {
@@ -124,7 +124,7 @@ func together(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
 	case mode == lock.Permit:
 		return asked == capacity && len(held) < capacity
 	}
-	return len(held) < lock.MaxTogether
+	return len(held) < lock.MaxHolders
 }
 
 // seatsEachOnce: places are in order; a lease_id has one place at most, and
@@ -133,10 +133,10 @@ func (x deed) seatsEachOnce() error {
 	s := x.Locks[0]
 	seats := map[lock.LeaseID]bool{}
 	for i, w := range s.Queue {
-		if seats[w.Want.ID] || i > 0 && w.Place <= s.Queue[i-1].Place {
+		if seats[w.Lease.ID] || i > 0 && w.Place <= s.Queue[i-1].Place {
 			return fmt.Errorf("the queue is in disorder: %+v", s.Queue)
 		}
-		seats[w.Want.ID] = true
+		seats[w.Lease.ID] = true
 	}
 	for _, l := range s.Leases {
 		if l.Unclaimed() != seats[l.ID] {
@@ -147,9 +147,9 @@ func (x deed) seatsEachOnce() error {
 }
 
 // waiting returns those of s who are there, and have not been granted the lock.
-func (x deed) waiting(s lock.State) []*lock.Waiter {
+func (x deed) waiting(s lock.Record) []*lock.Waiter {
 	return slices.DeleteFunc(slices.Clone(s.Queue), func(w *lock.Waiter) bool {
-		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Want.ID })
+		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Lease.ID })
 	})
 }
 
@@ -173,7 +173,7 @@ func (x deed) servesThePrefix() error {
 		}
 		return nil
 	}
-	if w := x.waiting(s); len(w) > 0 && together(s.Leases, s.Capacity, w[0].Want.Mode, w[0].Capacity) {
+	if w := x.waiting(s); len(w) > 0 && together(s.Leases, s.Capacity, w[0].Lease.Mode, w[0].Capacity) {
 		return fmt.Errorf("the first waiter could have the lock: %+v", w[0])
 	}
 	return nil
@@ -215,7 +215,7 @@ func (x deed) numbersItsEvents() error {
 func (x deed) tellsThePromoted() error {
 	for _, w := range x.Promoted {
 		if !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
-			return l.ID == w.Want.ID && l.Attachment == w.Attachment && l.Unclaimed() == (w.Replica != x.self)
+			return l.ID == w.Lease.ID && l.Attachment == w.Attachment && l.Unclaimed() == (w.Replica != x.self)
 		}) {
 			return fmt.Errorf("promoted without a lease: %+v", w)
 		}

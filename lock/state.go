@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A State is all that a decision about one lock may rest on. The zero State with
+// A Record is all that a decision about one lock may rest on. The zero Record with
 // a name is a lock that was never used.
-type State struct {
+type Record struct {
 	Name      string
 	Revision  int64     // how many transitions there were
 	Token     Token     // the newest granted; zero if there was none
-	End       Kind      // how the newest grant ended; zero while it has not
+	LastEnd   Kind      // how the newest grant ended; zero while it has not
 	ChangedAt time.Time // when the last transition was
 	// Leases are those that nobody has written the end of: at most one exclusive
 	// lease, or shared ones, or as many permits as Capacity. One may be past its
@@ -25,13 +25,13 @@ type State struct {
 	Queue []*Waiter
 }
 
-// Live returns the leases that are not over at now.
-func (s State) Live(now time.Time) []Lease {
-	return slices.DeleteFunc(slices.Clone(s.Leases), func(l Lease) bool { return !now.Before(l.OverAt()) })
+// ActiveLeases returns the leases that are not over at now.
+func (s Record) ActiveLeases(now time.Time) []Lease {
+	return slices.DeleteFunc(slices.Clone(s.Leases), func(l Lease) bool { return !now.Before(l.EndsAt()) })
 }
 
 // holding returns the first lease that was not revoked, false if there is none.
-func (s State) holding() (Lease, bool) {
+func (s Record) holding() (Lease, bool) {
 	for i := range s.Leases {
 		if !s.Leases[i].Revoked() {
 			return s.Leases[i], true
@@ -40,33 +40,33 @@ func (s State) holding() (Lease, bool) {
 	return Lease{}, false
 }
 
-// A Phase says in a word how things stand with a lock.
-type Phase string
+// A State says in a word how things stand with a lock.
+type State string
 
 // The phases of a lock.
 const (
-	Free Phase = "free"
-	Held Phase = "held"
+	Free State = "free"
+	Held State = "held"
 	// InGrace: every lease is past its end, and the grace of one still blocks others. Its
 	// holder may renew it, unless it was revoked.
-	InGrace Phase = "grace"
+	InGrace State = "grace"
 )
 
 // A Lock is what anybody may know of a lock, as of an instant. It holds no secret.
 type Lock struct {
 	Name      string
-	Phase     Phase
+	State     State
 	Revision  int64
 	Token     Token // the newest granted; zero if there was none
 	ChangedAt time.Time
 	AsOf      time.Time // on the database's clock
 	Capacity  int       // of the permits that are out; zero if none is
 	Waiters   int       // how many places there are in the queue
-	Leases    []Holding
+	Leases    []LeaseInfo
 }
 
-// A Holding is what anybody may know of a lease.
-type Holding struct {
+// A LeaseInfo is what anybody may know of a lease.
+type LeaseInfo struct {
 	Slot       int
 	Mode       Mode
 	Holder     string
@@ -80,16 +80,16 @@ type Holding struct {
 }
 
 // Lock returns what anybody may know of s at now.
-func (s State) Lock(now time.Time) Lock {
+func (s Record) Lock(now time.Time) Lock {
 	l := Lock{
-		Name: s.Name, Phase: Free, Revision: s.Revision, Token: s.Token, ChangedAt: s.ChangedAt, AsOf: now,
+		Name: s.Name, State: Free, Revision: s.Revision, Token: s.Token, ChangedAt: s.ChangedAt, AsOf: now,
 		Waiters: len(s.Queue),
 	}
-	for _, lease := range s.Live(now) {
+	for _, lease := range s.ActiveLeases(now) {
 		if now.Before(lease.ExpiresAt) {
-			l.Phase = Held
-		} else if l.Phase == Free {
-			l.Phase = InGrace
+			l.State = Held
+		} else if l.State == Free {
+			l.State = InGrace
 		}
 		l.Capacity = s.Capacity
 		if lease.Unclaimed() {
@@ -101,8 +101,8 @@ func (s State) Lock(now time.Time) Lock {
 }
 
 // holding returns what anybody may know of l at now.
-func (l Lease) holding(now time.Time) Holding {
-	return Holding{
+func (l Lease) holding(now time.Time) LeaseInfo {
+	return LeaseInfo{
 		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Revoked: l.Revoked(),
@@ -112,11 +112,11 @@ func (l Lease) holding(now time.Time) Holding {
 // Version changes whenever l does in more than how much time is left: it is what
 // a Watch has seen. It is never empty.
 func (l Lock) Version() string {
-	return fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.Phase, len(l.Leases), l.Waiters)
+	return fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
 }
 
-// Turns returns when time alone changes l's Version, at the earliest; zero if never.
-func (l Lock) Turns() time.Time {
+// NextChangeAt returns when time alone changes l's Version, at the earliest; zero if never.
+func (l Lock) NextChangeAt() time.Time {
 	var first time.Time
 	for _, h := range l.Leases {
 		for _, at := range []time.Time{h.ExpiresAt, h.ExpiresAt.Add(h.Grace)} {

@@ -27,7 +27,7 @@ type hold struct {
 func newStory() *story { return &story{holds: map[hold]lock.Event{}, revoked: map[hold]lock.Event{}} }
 
 // goOn hears the events and compares what they told so far with the lock as it is.
-func (s *story) goOn(events []lock.Event, now lock.State) error {
+func (s *story) goOn(events []lock.Event, now lock.Record) error {
 	for _, e := range events {
 		if e.Revision != s.revision+1 || e.At.Before(s.at) {
 			return fmt.Errorf("event %d at %v follows %d at %v", e.Revision, e.At, s.revision, s.at)
@@ -49,7 +49,7 @@ func (s *story) hear(e lock.Event) error {
 			return fmt.Errorf("the place is not its revision, %d", e.Revision)
 		}
 		s.queue = append(s.queue, e.Place)
-	case lock.Left:
+	case lock.Dequeued:
 		return s.served(e.Place)
 	case lock.Granted:
 		return s.granted(seat, e)
@@ -65,7 +65,7 @@ func (s *story) hear(e lock.Event) error {
 		if !held || begun.Holder != e.Holder || begun.Mode != e.Mode {
 			return fmt.Errorf("no such lease among %v", s.holds)
 		}
-		if e.Kind == lock.Proclaimed {
+		if e.Kind == lock.MetadataUpdated {
 			return nil
 		}
 		delete(s.holds, seat)
@@ -113,7 +113,7 @@ func (s *story) granted(seat hold, e lock.Event) error {
 }
 
 // is compares what was told with the lock as it is.
-func (s *story) is(now lock.State) error {
+func (s *story) is(now lock.Record) error {
 	revoked := 0
 	offered := map[lock.LeaseID]bool{}
 	for _, l := range now.Leases {
@@ -132,7 +132,7 @@ func (s *story) is(now lock.State) error {
 	}
 	var queue []int64
 	for _, w := range now.Queue {
-		if !offered[w.Want.ID] {
+		if !offered[w.Lease.ID] {
 			queue = append(queue, w.Place)
 		}
 	}

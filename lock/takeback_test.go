@@ -11,7 +11,7 @@ import (
 // told to come back.
 func cutOff(a lock.Acquire) lock.Leave {
 	l := hangup(a)
-	l.Keep = true
+	l.KeepPlace = true
 	return l
 }
 
@@ -51,7 +51,7 @@ func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
 		w.must(release(1))
 		w.must(cutOff(call))
 		w.looks("3 | (2)")
-		if got := w.state.Queue[0]; got.Capacity != 2 || got.Want.Mode != lock.Permit || got.Want.TTL == 0 || got.Want.Token != 0 || got.Want.Slot != 0 {
+		if got := w.state.Queue[0]; got.Capacity != 2 || got.Lease.Mode != lock.Permit || got.Lease.TTL == 0 || got.Lease.Token != 0 || got.Lease.Slot != 0 {
 			t.Errorf("the place is %+v", got)
 		}
 	})
@@ -74,7 +74,7 @@ func TestACallThatWasLostAndItsPlace(t *testing.T) {
 		w, calls := line(t, 3)
 		w.must(release(1))
 		w.must(cutOff(calls[2]))
-		w.pass(lock.KeepPlace - time.Millisecond)
+		w.pass(lock.PlaceRetention - time.Millisecond)
 		w.must(sweep)
 		w.looks("3 | (2)")
 		w.pass(time.Millisecond)

@@ -9,7 +9,7 @@ import (
 type turn struct {
 	view     View
 	now      time.Time
-	state    State
+	state    Record
 	changed  bool
 	events   []Event
 	promoted []Waiter
@@ -23,7 +23,7 @@ func begin(v View) *turn {
 		t.now = t.state.ChangedAt
 	}
 	for _, l := range t.state.Leases {
-		if t.now.Before(l.OverAt()) {
+		if t.now.Before(l.EndsAt()) {
 			continue
 		}
 		switch {
@@ -42,7 +42,7 @@ func begin(v View) *turn {
 // decided returns the turn's outcome: a refusal unless err is nil.
 func (t *turn) decided(err error) Decision {
 	return Decision{
-		Now: t.now, Locks: []State{t.state}, Changed: t.changed, Events: t.events, Err: err,
+		Now: t.now, Locks: []Record{t.state}, Changed: t.changed, Events: t.events, Err: err,
 		Promoted: t.promoted, Due: t.due(),
 	}
 }
@@ -57,7 +57,7 @@ func (t *turn) granted(l Lease, replay bool) Decision {
 
 // told strikes the lease from those whose waiters are to be told.
 func (t *turn) told(id LeaseID) {
-	t.promoted = slices.DeleteFunc(t.promoted, func(w Waiter) bool { return w.Want.ID == id })
+	t.promoted = slices.DeleteFunc(t.promoted, func(w Waiter) bool { return w.Lease.ID == id })
 }
 
 // lease returns the lease that id proves. A revoked lease is none: it has ended.
@@ -76,7 +76,7 @@ func (t *turn) grant(want Lease, capacity int, place int64) Lease {
 	l.Place, l.AcquiredAt, l.ExpiresAt = place, t.now, time.Time{}
 	l.ExpiresAt = l.endFrom(t.now)
 	if l.Unclaimed() {
-		l.ExpiresAt = l.ClaimBy
+		l.ExpiresAt = l.ClaimDeadline
 	}
 	l.Slot = t.freeSlot(l.Mode)
 	if first, ok := t.state.holding(); ok && l.Mode == Shared {
@@ -88,7 +88,7 @@ func (t *turn) grant(want Lease, capacity int, place int64) Lease {
 		t.state.Capacity = capacity
 	}
 	t.state.Leases = append(slices.Clone(t.state.Leases), l)
-	t.state.Token, t.state.End = l.Token, 0
+	t.state.Token, t.state.LastEnd = l.Token, 0
 	t.record(Event{Kind: Granted, Place: place}, l)
 	return l
 }
@@ -128,7 +128,7 @@ func (t *turn) end(l Lease, how Kind, reason string) {
 func (t *turn) withdraw(l Lease, reason string, place int64) {
 	t.takeAway(l, Withdrawn)
 	if w, ok := t.waiter(l.ID); ok {
-		w.Offered = false
+		w.GrantedUnclaimed = false
 		t.reseat(w)
 	}
 	t.record(Event{Kind: Withdrawn, Reason: reason, Place: place}, l)
@@ -154,7 +154,7 @@ func (t *turn) drop(l Lease) {
 // noteEnd sets how the newest grant ended, if l, which has ended, was the last of it.
 func (t *turn) noteEnd(l Lease, how Kind) {
 	if l.Token == t.state.Token && !slices.ContainsFunc(t.state.Leases, func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }) {
-		t.state.End = how
+		t.state.LastEnd = how
 	}
 }
 

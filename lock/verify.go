@@ -19,27 +19,27 @@ func (v Verify) Resolve() (Verify, error) {
 	return v, cmp.Or(CheckName(v.Name), checkToken(v.Token), checkSlot(v.Slot))
 }
 
-// A Standing says how a token stands to its lock.
-type Standing string
+// A TokenStatus says how a token stands to its lock.
+type TokenStatus string
 
 // How a token can stand.
 const (
 	// Current: the token's lease is not over.
-	Current Standing = "current"
+	Current TokenStatus = "current"
 	// Ended: no token is newer, yet the token's lease is over.
-	Ended Standing = "ended"
+	Ended TokenStatus = "ended"
 	// Stale: a greater token has been granted.
-	Stale Standing = "stale"
+	Stale TokenStatus = "stale"
 	// Unknown: the token was never granted for this lock.
-	Unknown Standing = "unknown"
+	Unknown TokenStatus = "unknown"
 )
 
-// A Verdict is the answer to Verify. It is true of the instant CheckedAt and is
+// A Verification is the answer to Verify. It is true of the instant CheckedAt and is
 // advice from then on: only a check where the write lands is more.
-type Verdict struct {
+type Verification struct {
 	Name      string
 	Token     Token
-	Standing  Standing
+	Status    TokenStatus
 	Newest    Token // the newest granted; zero if there was none
 	CheckedAt time.Time
 	Remaining time.Duration // until the lease's end; zero unless Current
@@ -47,8 +47,8 @@ type Verdict struct {
 
 // RestsOnTime reports whether the verdict rests on nothing but time: no one has written that the token's lease is over, but
 // it is past its end. A renewal that was decided before may still be on its way into the state.
-func (v Verify) RestsOnTime(s State, now time.Time) bool {
-	return slices.ContainsFunc(s.Leases, v.about) && v.Verdict(s, now).Standing != Current
+func (v Verify) RestsOnTime(s Record, now time.Time) bool {
+	return slices.ContainsFunc(s.Leases, v.about) && v.Check(s, now).Status != Current
 }
 
 // about reports whether the token is that of the lease, which was not revoked.
@@ -56,22 +56,22 @@ func (v Verify) about(l Lease) bool {
 	return l.Token == v.Token && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
 }
 
-// Verdict decides on the token that v shows.
-func (v Verify) Verdict(s State, now time.Time) Verdict {
-	d := Verdict{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
-	for _, l := range s.Live(now) {
+// Check decides on the token that v shows.
+func (v Verify) Check(s Record, now time.Time) Verification {
+	d := Verification{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
+	for _, l := range s.ActiveLeases(now) {
 		if v.about(l) {
-			d.Standing, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
+			d.Status, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
 			return d
 		}
 	}
 	switch {
 	case v.Token > s.Token:
-		d.Standing = Unknown
+		d.Status = Unknown
 	case v.Token == s.Token:
-		d.Standing = Ended
+		d.Status = Ended
 	default:
-		d.Standing = Stale
+		d.Status = Stale
 	}
 	return d
 }

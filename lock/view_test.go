@@ -15,15 +15,15 @@ import (
 type seen struct {
 	Place    int64
 	Attached bool
-	Reason   lock.WaitReason
+	Reason   lock.Blocker
 	Behind   int
 	For      int // how many leases
 }
 
-func look(q lock.Queue) []seen {
+func look(q lock.QueueInfo) []seen {
 	var all []seen
 	for _, v := range q.Waiters {
-		all = append(all, seen{v.Place, v.Attached, v.Reason, v.Behind, len(v.For)})
+		all = append(all, seen{v.Place, v.Attached, v.BlockedBy, v.Ahead, len(v.Leases)})
 	}
 	return all
 }
@@ -39,23 +39,23 @@ func TestTheQueueTellsWhatEachWaitsFor(t *testing.T) {
 	w.pass(time.Second)
 	w.refused(timeout(kept), lock.ErrHeld)
 	w.pass(2 * time.Second)
-	q := w.state.Waiting(w.now, 1)
+	q := w.state.QueueInfo(w.now, 1)
 	want := []seen{
-		{3, false, lock.WaitsForCall, 0, 0},
-		{4, true, lock.WaitsForLeases, 0, 2},
-		{5, true, lock.WaitsForTurn, 1, 0},
+		{3, false, lock.BlockedByDisconnect, 0, 0},
+		{4, true, lock.BlockedByHolders, 0, 2},
+		{5, true, lock.BlockedByQueue, 1, 0},
 	}
 	if diff := cmp.Diff(want, look(q)); diff != "" {
 		t.Error(diff)
 	}
-	first := lock.Waiting{
+	first := lock.WaiterInfo{
 		Position: 1, Place: 3, Mode: lock.Exclusive, Holder: "worker", JoinedAt: t0, Waited: 3 * time.Second,
-		KeptFor: lock.KeepPlace - 2*time.Second, Reason: lock.WaitsForCall,
+		KeptFor: lock.PlaceRetention - 2*time.Second, BlockedBy: lock.BlockedByDisconnect,
 	}
-	if diff := cmp.Diff(first, q.Waiters[0], cmpopts.IgnoreFields(lock.Waiting{}, "For")); diff != "" {
+	if diff := cmp.Diff(first, q.Waiters[0], cmpopts.IgnoreFields(lock.WaiterInfo{}, "For")); diff != "" {
 		t.Error(diff)
 	}
-	if q.Waiters[1].Position != 2 || q.Waiters[1].For[1].Slot != 2 || q.Revision != 5 || !q.AsOf.Equal(w.now) {
+	if q.Waiters[1].Position != 2 || q.Waiters[1].Leases[1].Slot != 2 || q.Revision != 5 || !q.AsOf.Equal(w.now) {
 		t.Errorf("the queue is %+v", q)
 	}
 }
@@ -65,15 +65,15 @@ func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
 	t.Run("since the lock was granted to them", func(t *testing.T) {
 		t.Parallel()
 		w, _ := offered(t)
-		want := []seen{{3, true, lock.WaitsForLeases, 0, 1}}
-		if diff := cmp.Diff(want, look(w.state.Waiting(w.now, 1))); diff != "" {
+		want := []seen{{3, true, lock.BlockedByHolders, 0, 1}}
+		if diff := cmp.Diff(want, look(w.state.QueueInfo(w.now, 1))); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("since their place is not kept any longer", func(t *testing.T) {
 		t.Parallel()
 		w, _ := line(t, 2)
-		if q := w.state.Waiting(w.now.Add(20*time.Second+lock.KeepPlace), 1); len(q.Waiters) != 0 {
+		if q := w.state.QueueInfo(w.now.Add(20*time.Second+lock.PlaceRetention), 1); len(q.Waiters) != 0 {
 			t.Errorf("the queue is %+v", q)
 		}
 	})
@@ -83,8 +83,8 @@ func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
 		w.must(acquire(1, permit(2)))
 		w.must(acquire(2, permit(2), func(a *lock.Acquire) { a.TTL = time.Minute }))
 		w.waits(3, permit(2))
-		want := []seen{{3, true, lock.WaitsForLeases, 0, 0}}
-		if diff := cmp.Diff(want, look(w.state.Waiting(w.now.Add(10*time.Second), 1))); diff != "" {
+		want := []seen{{3, true, lock.BlockedByHolders, 0, 0}}
+		if diff := cmp.Diff(want, look(w.state.QueueInfo(w.now.Add(10*time.Second), 1))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -127,15 +127,15 @@ func TestAVersionStandsForTheLock(t *testing.T) {
 func TestAVersionChangesWithTimeAloneAtItsTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if at := w.state.Lock(w.now).Turns(); !at.IsZero() {
+	if at := w.state.Lock(w.now).NextChangeAt(); !at.IsZero() {
 		t.Errorf("a free lock turns at %v", at)
 	}
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, permit(3), func(a *lock.Acquire) { a.TTL, a.Grace = time.Duration(n)*time.Second, 1500*time.Millisecond }))
 	}
 	var turns []time.Duration
-	for l := w.state.Lock(w.now); !l.Turns().IsZero(); {
-		at := l.Turns()
+	for l := w.state.Lock(w.now); !l.NextChangeAt().IsZero(); {
+		at := l.NextChangeAt()
 		turns = append(turns, at.Sub(t0))
 		if v := w.state.Lock(at.Add(-1)).Version(); v != l.Version() {
 			t.Errorf("version %q turned to %q before its time", l.Version(), v)
@@ -165,7 +165,7 @@ func TestSlotsAreVerified(t *testing.T) {
 		name  string
 		token lock.Token
 		slot  *int
-		want  lock.Standing
+		want  lock.TokenStatus
 	}{
 		{"a permit that is not the newest", 1, nil, lock.Current},
 		{"a permit in its slot", 1, slot(1), lock.Current},
@@ -177,8 +177,8 @@ func TestSlotsAreVerified(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := lock.Verify{Name: name, Token: c.token, Slot: c.slot}.Verdict(w.state, w.now)
-			if v.Standing != c.want || v.Newest != 3 || (v.Remaining > 0) != (c.want == lock.Current) {
+			v := lock.Verify{Name: name, Token: c.token, Slot: c.slot}.Check(w.state, w.now)
+			if v.Status != c.want || v.Newest != 3 || (v.Remaining > 0) != (c.want == lock.Current) {
 				t.Errorf("verdict %+v", v)
 			}
 		})
@@ -212,7 +212,7 @@ func TestAFencedWriteBySlot(t *testing.T) {
 			f := lock.FencedWrite{Key: "k", Lock: name, Token: c.token, Slot: c.slot}
 			newest, err := f.Newest(w.state, w.now.Add(c.after))
 			if err == nil {
-				_, err = f.Apply(lock.Fenced{}, newest, w.now)
+				_, err = f.Apply(lock.FencedValue{}, newest, w.now)
 			}
 			if !errors.Is(err, c.want) {
 				t.Errorf("err = %v, want %v", err, c.want)

@@ -8,7 +8,7 @@ import (
 
 // join gives a the last place in the queue, if it waits or wants one kept.
 func (t *turn) join(a Acquire) Decision {
-	if a.Wait == 0 && !a.Keep {
+	if a.Wait == 0 && !a.KeepPlace {
 		return t.decided(t.held())
 	}
 	if a.Full {
@@ -21,7 +21,7 @@ func (t *turn) join(a Acquire) Decision {
 			"%d wait for this lock, and no more may. Try again later.", n)})
 	}
 	t.record(Event{Kind: Queued, Place: t.state.Revision + 1}, a.want())
-	w := Waiter{Place: t.state.Revision, Want: a.want(), Capacity: a.Capacity, JoinedAt: t.now}
+	w := Waiter{Place: t.state.Revision, Lease: a.want(), Capacity: a.Capacity, JoinedAt: t.now}
 	if a.Wait > 0 {
 		w = w.attach(a, t.now)
 	}
@@ -45,7 +45,7 @@ func (t *turn) tryFor(w Waiter) (Lease, bool) {
 	w.Attachment, w.Replica, w.Until = cmp.Or(w.Attachment, justNow), t.view.Self, t.now.Add(1)
 	t.reseat(w)
 	t.promote()
-	return t.lease(w.Want.ID)
+	return t.lease(w.Lease.ID)
 }
 
 // justNow is the attachment of a call that does not wait, for its own turn.
@@ -63,7 +63,7 @@ func (t *turn) seat(a Acquire, w Waiter) Decision {
 // there, or leaves it.
 func (t *turn) seated(a Acquire, w Waiter) Decision {
 	if a.Wait == 0 {
-		return t.decided(t.quit(w, a.Keep))
+		return t.decided(t.quit(w, a.KeepPlace))
 	}
 	d := t.decided(nil)
 	d.Queued = true
@@ -87,15 +87,15 @@ func (t *turn) quit(w Waiter, keep bool) error {
 	}
 	e := t.held()
 	if keep {
-		e.KeptFor = KeepPlace
-		e.Detail += fmt.Sprintf(" Your place is kept for %d ms: send the same lease_id again.", KeepPlace.Milliseconds())
+		e.KeptFor = PlaceRetention
+		e.Detail += fmt.Sprintf(" Your place is kept for %d ms: send the same lease_id again.", PlaceRetention.Milliseconds())
 	}
 	return e
 }
 
 // leave removes w from the queue, which may make way for those behind.
 func (t *turn) leave(w Waiter, reason string) {
-	t.forget(w.Want.ID)
+	t.forget(w.Lease.ID)
 	t.left(w, reason)
 	t.promote()
 }
@@ -148,11 +148,11 @@ type Leave struct {
 	Name       string
 	LeaseID    LeaseID
 	Attachment Attachment
-	Keep       bool // keep the place for a while
-	// Gone has a grant that crossed the leaving be taken back, to the place that it
+	KeepPlace  bool // keep the place for a while
+	// Disconnected has a grant that crossed the leaving be taken back, to the place that it
 	// came from if that is to be kept, since there is nobody to tell of it. Else
 	// the grant is what Leave returns.
-	Gone bool
+	Disconnected bool
 }
 
 // Names returns the lock's name.
@@ -169,33 +169,33 @@ func (l Leave) Draws() (tokens, events int) { return 0, 2 }
 func (l Leave) Apply(v View) Decision {
 	t := begin(v)
 	if lease, ok := t.lease(l.LeaseID); ok && lease.Attachment == l.Attachment {
-		if !l.Gone {
+		if !l.Disconnected {
 			return t.granted(t.claim(lease, l.Attachment), false)
 		}
-		t.takeBack(lease, l.Keep)
+		t.takeBack(lease, l.KeepPlace)
 		return t.decided(nil)
 	}
 	w, ok := t.waiter(l.LeaseID)
 	switch {
 	case !ok || w.Attachment != l.Attachment:
 		return t.decided(t.gone(l.LeaseID))
-	case l.Gone && l.Keep:
+	case l.Disconnected && l.KeepPlace:
 		t.reseat(w.detach(t.now))
 		t.promote()
 		return t.decided(nil)
-	case l.Gone:
+	case l.Disconnected:
 		t.leave(w, clientGone)
 		return t.decided(nil)
 	}
 	if lease, ok := t.tryFor(w); ok { // its time was over before its turn to say so
 		return t.granted(t.claim(lease, l.Attachment), false)
 	}
-	return t.decided(t.quit(w, l.Keep))
+	return t.decided(t.quit(w, l.KeepPlace))
 }
 
 // takeBack withdraws a grant that crossed the leaving of its call.
 func (t *turn) takeBack(l Lease, keep bool) {
-	w := Waiter{Place: l.Place, Want: l.wanted(), JoinedAt: l.AcquiredAt}
+	w := Waiter{Place: l.Place, Lease: l.wanted(), JoinedAt: l.AcquiredAt}
 	if l.Mode == Permit {
 		w.Capacity = t.state.Capacity
 	}

@@ -8,21 +8,21 @@ import (
 
 // What waiting rests on.
 const (
-	// LongestWait is how long a call may wait at most. Balancers cut at a minute.
-	LongestWait = 50 * time.Second
-	// KeepPlace is for how long a place is kept that nobody waits at: one that was
+	// MaxWait is how long a call may wait at most. Balancers cut at a minute.
+	MaxWait = 50 * time.Second
+	// PlaceRetention is for how long a place is kept that nobody waits at: one that was
 	// asked to be kept, or whose replica is gone.
-	KeepPlace = 10 * time.Second
-	// AliveFor is for how long a replica is taken to live since it was last heard of.
-	AliveFor = 2 * time.Second
-	// ClaimWithin is how long a grant waits for the replica that serves its waiter
+	PlaceRetention = 10 * time.Second
+	// ReplicaTTL is for how long a replica is taken to live since it was last heard of.
+	ReplicaTTL = 2 * time.Second
+	// ClaimTimeout is how long a grant waits for the replica that serves its waiter
 	// to fetch it. No TTL runs until then.
-	ClaimWithin = 2 * time.Second
-	// MaxTogether is how many leases a lock has at most.
-	MaxTogether = 1000
-	// UsualMaxWaiters is how many may wait for one lock at most, unless the Bounds
+	ClaimTimeout = 2 * time.Second
+	// MaxHolders is how many leases a lock has at most.
+	MaxHolders = 1000
+	// DefaultMaxWaiters is how many may wait for one lock at most, unless the Bounds
 	// say otherwise. A place at which no call waits counts for KeepPlace only.
-	UsualMaxWaiters = 1000
+	DefaultMaxWaiters = 1000
 )
 
 // A Replica is one process of the service, by a random number. The zero Replica
@@ -38,7 +38,7 @@ type Attachment int64
 // A Waiter is a place in the queue of a lock.
 type Waiter struct {
 	Place    int64 // the lock's revision when it was taken: the order of the queue
-	Want     Lease // what it is to get: no slot, token or instants yet
+	Lease    Lease // what it is to get: no slot, token or instants yet
 	Capacity int   // of a permit
 	JoinedAt time.Time
 
@@ -50,9 +50,9 @@ type Waiter struct {
 	AliveUntil time.Time  // until when that replica is known to live
 	KeptUntil  time.Time  // when the place is given up
 
-	// Offered is whether the waiter was granted the lock, and its replica has not
+	// GrantedUnclaimed is whether the waiter was granted the lock, and its replica has not
 	// fetched the grant yet.
-	Offered bool
+	GrantedUnclaimed bool
 }
 
 // Attached is whether somebody is there to get the lock, as the replica self can
@@ -73,16 +73,16 @@ func (w Waiter) gone(now time.Time, self Replica) bool {
 // attach seats the call of a.
 func (w Waiter) attach(a Acquire, now time.Time) Waiter {
 	w.Attachment, w.Replica = a.Attachment, a.Replica
-	w.Until, w.AliveUntil = now.Add(a.Wait), now.Add(AliveFor)
-	w.KeptUntil = w.Until.Add(KeepPlace)
+	w.Until, w.AliveUntil = now.Add(a.Wait), now.Add(ReplicaTTL)
+	w.KeptUntil = w.Until.Add(PlaceRetention)
 	return w
 }
 
 // detach has nobody sit there, and keeps the place for a while.
 func (w Waiter) detach(now time.Time) Waiter {
 	w.Attachment, w.Replica, w.Until, w.AliveUntil = 0, 0, now, now
-	w.KeptUntil = now.Add(KeepPlace)
-	w.Offered = false
+	w.KeptUntil = now.Add(PlaceRetention)
+	w.GrantedUnclaimed = false
 	return w
 }
 
@@ -94,7 +94,7 @@ func (t *turn) full(most int) (n int, full bool) {
 		return len(t.state.Queue), false
 	}
 	for _, w := range t.state.Queue {
-		if t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(KeepPlace)) {
+		if t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(PlaceRetention)) {
 			n++
 		}
 	}
@@ -110,10 +110,10 @@ func (t *turn) due() time.Time {
 		}
 	}
 	for i := range t.state.Leases {
-		sooner(t.state.Leases[i].OverAt())
+		sooner(t.state.Leases[i].EndsAt())
 	}
 	if t.closed() && len(t.state.Queue) > 0 {
-		sooner(t.now.Add(t.view.ClosedUntil.Sub(t.view.Now)))
+		sooner(t.now.Add(t.view.GrantsPausedUntil.Sub(t.view.Now)))
 	}
 	lastMine := int64(math.MinInt64)
 	for _, w := range slices.Backward(t.state.Queue) {
@@ -123,7 +123,7 @@ func (t *turn) due() time.Time {
 		}
 	}
 	for _, w := range t.state.Queue {
-		if !w.Offered {
+		if !w.GrantedUnclaimed {
 			sooner(t.waiterDue(w, w.Place < lastMine))
 		}
 	}

@@ -28,7 +28,7 @@ type tester interface {
 // A world is one lock, its clock, its memory and its replicas, without a store.
 type world struct {
 	t      tester
-	state  lock.State
+	state  lock.Record
 	now    time.Time
 	self   lock.Replica               // who decides
 	silent map[lock.Replica]time.Time // those that nothing was heard of since
@@ -44,7 +44,7 @@ type world struct {
 
 func newWorld(t tester) *world {
 	return &world{
-		t: t, state: lock.State{Name: name}, now: t0, self: 1, silent: map[lock.Replica]time.Time{},
+		t: t, state: lock.Record{Name: name}, now: t0, self: 1, silent: map[lock.Replica]time.Time{},
 		ended: map[lock.LeaseRef]lock.Event{}, story: newStory(),
 	}
 }
@@ -54,7 +54,7 @@ func (w *world) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	x := deed{cmd: cmd, self: w.self, clock: w.now, before: w.seen(), closed: w.now.Before(w.closed), quickly: w.quickly}
 	x.given = roomy(x.before)
-	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.State{x.given}, Ended: w.ended, ClosedUntil: w.closed, Tokens: func() lock.Token {
+	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.Record{x.given}, Ended: w.ended, GrantsPausedUntil: w.closed, Tokens: func() lock.Token {
 		x.drawn++
 		w.token++
 		return w.token
@@ -73,7 +73,7 @@ func (w *world) do(cmd lock.Command) lock.Decision {
 }
 
 // seen is the lock as a store reads it: with what is known of the replicas.
-func (w *world) seen() lock.State {
+func (w *world) seen() lock.Record {
 	s := w.state
 	s.Leases, s.Queue = slices.Clone(s.Leases), slices.Clone(s.Queue)
 	for i, o := range s.Queue {
@@ -81,7 +81,7 @@ func (w *world) seen() lock.State {
 		if !silent {
 			heard = w.now
 		}
-		if alive := heard.Add(lock.AliveFor); o.Replica != 0 && alive.After(o.AliveUntil) {
+		if alive := heard.Add(lock.ReplicaTTL); o.Replica != 0 && alive.After(o.AliveUntil) {
 			heard := *o
 			heard.AliveUntil = alive
 			s.Queue[i] = &heard
@@ -149,7 +149,7 @@ func (w *world) call(a lock.Acquire) lock.Acquire {
 // over is whether the lease has ended, for all that is known.
 func (w *world) over(id lock.LeaseID) bool {
 	e, known := w.ended[lock.RefOf(name, id)]
-	return known && e.Kind != lock.Left
+	return known && e.Kind != lock.Dequeued
 }
 
 // looks checks who has the lock and who waits, by the last byte of their
@@ -174,7 +174,7 @@ func (w *world) looks(want string) {
 		if !o.Attached(w.now, w.self) {
 			form = "(%d)"
 		}
-		queue = append(queue, fmt.Sprintf(form, o.Want.ID[15]))
+		queue = append(queue, fmt.Sprintf(form, o.Lease.ID[15]))
 	}
 	if got := strings.TrimSpace(strings.Join(held, " ") + " | " + strings.Join(queue, " ")); got != want {
 		w.t.Fatalf("the lock looks like %q, want %q", got, want)
@@ -203,7 +203,7 @@ func within(b lock.Bounds, a lock.Acquire) lock.Acquire {
 
 func shared(a *lock.Acquire) { a.Mode = lock.Shared }
 
-func keep(a *lock.Acquire) { a.Keep = true }
+func keep(a *lock.Acquire) { a.KeepPlace = true }
 
 func permit(capacity int) func(*lock.Acquire) {
 	return func(a *lock.Acquire) { a.Mode, a.Capacity = lock.Permit, capacity }
@@ -218,12 +218,12 @@ func claim(a lock.Acquire) lock.Claim {
 
 // timeout is the call of a at the end of its wait.
 func timeout(a lock.Acquire) lock.Leave {
-	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Keep: a.Keep}
+	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 }
 
 // hangup is the call of a when its client is gone.
 func hangup(a lock.Acquire) lock.Leave {
-	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Gone: true}
+	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
 }
 
 var sweep = lock.Sweep{Name: name}

@@ -60,16 +60,16 @@ func TestWhatIsLeftNeverExceedsTheLease(t *testing.T) {
 
 func TestEveryCallAnswers(t *testing.T) {
 	t.Parallel()
-	held := lock.State{Name: "a", Revision: 1, Token: 41, ChangedAt: instant, Leases: []lock.Lease{{
+	held := lock.Record{Name: "a", Revision: 1, Token: 41, ChangedAt: instant, Leases: []lock.Lease{{
 		Name: "a", Mode: lock.Exclusive, Holder: "w", Token: 41, TTL: time.Second, AcquiredAt: instant, ExpiresAt: instant.Add(time.Second), Grace: time.Second,
 	}}}
 	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc"}, Locks: &fake{
 		lock: func(name string) (lock.Lock, error) { return held.Lock(instant), nil },
-		verify: func(v lock.Verify) (lock.Verdict, error) {
-			return v.Verdict(held, instant), nil
+		verify: func(v lock.Verify) (lock.Verification, error) {
+			return v.Check(held, instant), nil
 		},
-		read: func(key string) (lock.Fenced, error) {
-			return lock.Fenced{Key: key, Lock: "a", Token: 41, Version: 1, WrittenAt: instant}, nil
+		read: func(key string) (lock.FencedValue, error) {
+			return lock.FencedValue{Key: key, Lock: "a", Token: 41, Version: 1, WrittenAt: instant}, nil
 		},
 	}})
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestPagesLeadOn(t *testing.T) {
 	s := serve(t, server.Options{Locks: &fake{
 		locks: func(q lock.LockQuery) (lock.Page[lock.Lock], error) {
 			locks = q
-			return lock.Page[lock.Lock]{Items: []lock.Lock{lock.State{Name: "a:b"}.Lock(instant)}, Next: "YT/i+"}, nil
+			return lock.Page[lock.Lock]{Items: []lock.Lock{lock.Record{Name: "a:b"}.Lock(instant)}, Next: "YT/i+"}, nil
 		},
 		events: func(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 			events = q
@@ -110,7 +110,7 @@ func TestPagesLeadOn(t *testing.T) {
 		},
 	}})
 	got := s.get("/v1/locks?prefix=a:&state=free&holder=h%20h&limit=7&cursor=c")
-	if want := (lock.LockQuery{Prefix: "a:", Phase: lock.Free, Holder: "h h", Limit: 7, Cursor: "c"}); locks != want {
+	if want := (lock.LockQuery{Prefix: "a:", State: lock.Free, Holder: "h h", Limit: 7, Cursor: "c"}); locks != want {
 		t.Errorf("asked for %+v", locks)
 	}
 	if link := got.Header.Get("Link"); link != `</v1/locks?cursor=YT%2Fi%2B&holder=h+h&limit=7&prefix=a%3A&state=free>; rel="next"` {
@@ -143,7 +143,7 @@ func TestANameIsItsPercentEncodedSelf(t *testing.T) {
 	var names []string
 	s := serve(t, server.Options{Locks: &fake{lock: func(name string) (lock.Lock, error) {
 		names = append(names, name)
-		return lock.State{Name: name}.Lock(instant), nil
+		return lock.Record{Name: name}.Lock(instant), nil
 	}}})
 	for _, path := range []string{"a:b@c", "a%3Ab%40c", "a%3ab@c", "%61:b@c"} {
 		r := s.request(http.MethodGet, "/v1/locks/"+path, "")

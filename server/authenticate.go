@@ -46,7 +46,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		note(w, key)
 		q := requestOf(r)
-		q.Context = access.With(q.Context, key)
+		q.Context = access.WithKey(q.Context, key)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -38,7 +38,7 @@ func TestABatchIsPassedOnWholeAndInOrder(t *testing.T) {
 	var got []lock.Command
 	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
 		got = items
-		return lock.OneByOne(t.Context(), &fake{}, items)
+		return lock.BatchSequentially(t.Context(), &fake{}, items)
 	}}})
 	s.batch(
 		`{"op": "acquire", "name": "jobs:nightly", "lease_id": "`+leaseID+`", "holder": "<é>", "mode": "permit", "capacity": 3, "ttl_ms": 20000,
@@ -105,7 +105,7 @@ func TestABatchWaitsNoLongerThanACall(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{RequestTimeout: time.Millisecond, Locks: &fake{batch: func(ctx context.Context, items []lock.Command) []lock.Result {
 		<-ctx.Done()
-		return lock.RefuseAll(len(items), lock.ErrUnknownOutcome)
+		return lock.FailAll(len(items), lock.ErrUnknownOutcome)
 	}}})
 	for _, r := range s.batch(acquireItem, releaseItem) {
 		if r.Status != http.StatusServiceUnavailable || r.Problem["code"] != "unknown_outcome" {
@@ -118,7 +118,7 @@ func TestABatchWaitsNoLongerThanACall(t *testing.T) {
 func TestABatchIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
-		results := lock.RefuseAll(len(items), &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("the disk is full")})
+		results := lock.FailAll(len(items), &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("the disk is full")})
 		results[1].Err = fmt.Errorf("a fault")
 		return results
 	}}})

@@ -16,7 +16,7 @@ import (
 )
 
 // at returns a lock at a revision.
-func at(revision int64) lock.Lock { return lock.State{Name: "a", Revision: revision}.Lock(instant) }
+func at(revision int64) lock.Lock { return lock.Record{Name: "a", Revision: revision}.Lock(instant) }
 
 // tags returns the text with the version of the lock at revision 7 in place of
 // <7>, and so on.
@@ -145,13 +145,13 @@ func TestAQueueIsTold(t *testing.T) {
 	t.Parallel()
 	lease := lock.Lease{Name: "a", Slot: 1, Mode: lock.Permit, Holder: "h", Token: 41, TTL: time.Minute, AcquiredAt: instant, ExpiresAt: instant.Add(time.Minute)}
 	waiter := lock.Waiter{Place: 2, Capacity: 1, JoinedAt: instant.Add(-time.Second), Attachment: 5, Replica: 6, Until: instant.Add(time.Minute),
-		Want: lock.Lease{Mode: lock.Permit, Holder: "w"}, KeptUntil: instant.Add(9 * time.Second)}
+		Lease: lock.Lease{Mode: lock.Permit, Holder: "w"}, KeptUntil: instant.Add(9 * time.Second)}
 	left := waiter
-	waiter.Want.ID, left.Want.ID = lock.LeaseID{1}, lock.LeaseID{2}
-	left.Place, left.Attachment, left.Want.Mode, left.Capacity = 3, 0, lock.Exclusive, 0
-	state := lock.State{Name: "a", Revision: 3, Token: 41, Capacity: 1, Leases: []lock.Lease{lease}, Queue: []*lock.Waiter{&waiter, &left}}
+	waiter.Lease.ID, left.Lease.ID = lock.LeaseID{1}, lock.LeaseID{2}
+	left.Place, left.Attachment, left.Lease.Mode, left.Capacity = 3, 0, lock.Exclusive, 0
+	state := lock.Record{Name: "a", Revision: 3, Token: 41, Capacity: 1, Leases: []lock.Lease{lease}, Queue: []*lock.Waiter{&waiter, &left}}
 	s := serve(t, server.Options{Locks: &fake{
-		queue: func(string) (lock.Queue, error) { return state.Waiting(instant, 6), nil },
+		queue: func(string) (lock.QueueInfo, error) { return state.QueueInfo(instant, 6), nil },
 		lock:  func(string) (lock.Lock, error) { return state.Lock(instant), nil },
 	}})
 	got := s.get("/v1/locks/a/queue")

@@ -18,12 +18,12 @@ type fake struct {
 	revoke  func(lock.Revoke) (lock.Lock, error)
 	lock    func(name string) (lock.Lock, error)
 	watch   func(context.Context, lock.Watch) (lock.Lock, error)
-	queue   func(name string) (lock.Queue, error)
+	queue   func(name string) (lock.QueueInfo, error)
 	locks   func(lock.LockQuery) (lock.Page[lock.Lock], error)
 	events  func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error)
-	verify  func(lock.Verify) (lock.Verdict, error)
-	write   func(lock.FencedWrite) (lock.Fenced, error)
-	read    func(key string) (lock.Fenced, error)
+	verify  func(lock.Verify) (lock.Verification, error)
+	write   func(lock.FencedWrite) (lock.FencedValue, error)
+	read    func(key string) (lock.FencedValue, error)
 }
 
 func bounds() lock.Bounds {
@@ -67,7 +67,7 @@ func (f *fake) Release(_ context.Context, r lock.Release) error {
 
 func (f *fake) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if f.batch == nil {
-		return lock.OneByOne(ctx, f, items)
+		return lock.BatchSequentially(ctx, f, items)
 	}
 	return f.batch(ctx, items)
 }
@@ -75,14 +75,14 @@ func (f *fake) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 func (f *fake) Revoke(_ context.Context, r lock.Revoke) (lock.Lock, error) {
 	r, err := r.Resolve()
 	if err != nil || f.revoke == nil {
-		return lock.State{Name: r.Name}.Lock(instant), err
+		return lock.Record{Name: r.Name}.Lock(instant), err
 	}
 	return f.revoke(r)
 }
 
 func (f *fake) Lock(_ context.Context, name string) (lock.Lock, error) {
 	if f.lock == nil {
-		return lock.State{Name: name}.Lock(instant), nil
+		return lock.Record{Name: name}.Lock(instant), nil
 	}
 	return f.lock(name)
 }
@@ -90,14 +90,14 @@ func (f *fake) Lock(_ context.Context, name string) (lock.Lock, error) {
 func (f *fake) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	w, err := w.Resolve()
 	if err != nil || f.watch == nil {
-		return lock.State{Name: w.Name}.Lock(instant), err
+		return lock.Record{Name: w.Name}.Lock(instant), err
 	}
 	return f.watch(ctx, w)
 }
 
-func (f *fake) Queue(_ context.Context, name string) (lock.Queue, error) {
+func (f *fake) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
 	if f.queue == nil {
-		return lock.Queue{Name: name, AsOf: instant}, nil
+		return lock.QueueInfo{Name: name, AsOf: instant}, nil
 	}
 	return f.queue(name)
 }
@@ -118,20 +118,22 @@ func (f *fake) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Ev
 	return f.events(ctx, q)
 }
 
-func (f *fake) VerifyToken(_ context.Context, v lock.Verify) (lock.Verdict, error) {
+func (f *fake) VerifyToken(_ context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
 	if err != nil || f.verify == nil {
-		return lock.Verdict{Name: v.Name, Token: v.Token, Standing: lock.Unknown, CheckedAt: instant}, err
+		return lock.Verification{Name: v.Name, Token: v.Token, Status: lock.Unknown, CheckedAt: instant}, err
 	}
 	return f.verify(v)
 }
 
-func (f *fake) WriteFenced(_ context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (f *fake) WriteFenced(_ context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	w, err := w.Resolve()
 	if err != nil || f.write == nil {
-		return lock.Fenced{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: 1, Value: w.Value, WrittenAt: instant}, err
+		return lock.FencedValue{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: 1, Value: w.Value, WrittenAt: instant}, err
 	}
 	return f.write(w)
 }
 
-func (f *fake) ReadFenced(_ context.Context, key string) (lock.Fenced, error) { return f.read(key) }
+func (f *fake) ReadFenced(_ context.Context, key string) (lock.FencedValue, error) {
+	return f.read(key)
+}

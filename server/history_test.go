@@ -89,7 +89,7 @@ func (h *history) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{
 func happening(id int64) lock.Event {
 	e := lock.Event{ID: id, At: instant, Name: "a", Slot: 1, Revision: id, Mode: lock.Permit, Holder: "<h>\n"}
 	switch e.Kind = lock.Granted + lock.Kind((id-1)%7); e.Kind {
-	case lock.Queued, lock.Left:
+	case lock.Queued, lock.Dequeued:
 		e.Place, e.Reason = id, "r"
 	default:
 		e.Token = lock.Token(id)

@@ -95,9 +95,9 @@ type kind struct {
 func (k kind) hasNo(name string) error {
 	switch name {
 	case "wait_ms":
-		return lock.CheckItem(lock.Acquire{Wait: lock.LongestWait})
+		return lock.ValidateBatchItem(lock.Acquire{Wait: lock.MaxWait})
 	case "keep_place":
-		return lock.CheckItem(lock.Acquire{Keep: true})
+		return lock.ValidateBatchItem(lock.Acquire{KeepPlace: true})
 	}
 	return lock.Invalid(name, "is not a member of such an item, which may have %s", strings.Join(k.may.names(), ", "))
 }

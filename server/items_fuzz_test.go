@@ -58,7 +58,7 @@ func checkCommand(t *testing.T, text []byte, command lock.Command) {
 		t.Fatalf("accepted %q: %v", text, err)
 	}
 	want := required[op]
-	if fmt.Sprintf("%T", command) != want.command || command.Names()[0] != name || lock.CheckItem(command) != nil {
+	if fmt.Sprintf("%T", command) != want.command || command.Names()[0] != name || lock.ValidateBatchItem(command) != nil {
 		t.Errorf("%q became %T for %q", text, command, command.Names())
 	}
 	if members[want.member] == nil {

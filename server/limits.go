@@ -11,13 +11,13 @@ import (
 
 // What a client and the Service may take.
 const (
-	// UsualRequestTimeout is how long the Service may take for a request where
+	// DefaultRequestTimeout is how long the Service may take for a request where
 	// Options say nothing else.
-	UsualRequestTimeout = 10 * time.Second
-	// UsualMaxStreams is how many streams may be open at once, and UsualStreamsPerKey
+	DefaultRequestTimeout = 10 * time.Second
+	// DefaultMaxStreams is how many streams may be open at once, and UsualStreamsPerKey
 	// how many with one API key, where Options say nothing else.
-	UsualMaxStreams    = 2000
-	UsualStreamsPerKey = 200
+	DefaultMaxStreams    = 2000
+	DefaultStreamsPerKey = 200
 	// MaxBodySize is the greatest size of a request's body, in bytes.
 	MaxBodySize = 16 << 10
 	// MaxBatchBodySize is that of a batch, in bytes; none of its items is greater than
@@ -77,7 +77,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 // its time after that. It returns the context to ask the Service with, which ends
 // when the client is gone.
 func (s *Server) patient(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
-	limit := s.timeout + min(max(wait, 0), lock.LongestWait)
+	limit := s.timeout + min(max(wait, 0), lock.MaxWait)
 	if wait > 0 { // else it has its time already, see timed
 		s.allow(w, r, limit+writeTimeout)
 	}

@@ -21,7 +21,7 @@ func FuzzPath(f *testing.F) {
 	var seen []string
 	h := server.New(server.Options{Locks: &fake{lock: func(name string) (lock.Lock, error) {
 		seen = append(seen, name)
-		return lock.State{Name: name}.Lock(instant), nil
+		return lock.Record{Name: name}.Lock(instant), nil
 	}}})
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, segment := range []string{text, url.PathEscape(text)} {

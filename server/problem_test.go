@@ -115,13 +115,13 @@ func TestZerosThatSaySomethingAreSaid(t *testing.T) {
 		revoke: func(r lock.Revoke) (lock.Lock, error) {
 			return lock.Lock{}, &lock.Error{Code: lock.ErrTokenMismatch, Token: r.Token}
 		},
-		write: func(w lock.FencedWrite) (lock.Fenced, error) {
+		write: func(w lock.FencedWrite) (lock.FencedValue, error) {
 			if w.IfVersion != nil {
-				return lock.Fenced{}, &lock.Error{Code: lock.ErrVersionMismatch}
+				return lock.FencedValue{}, &lock.Error{Code: lock.ErrVersionMismatch}
 			}
-			return lock.Fenced{}, lock.CheckFence(w.Token, 0, 0)
+			return lock.FencedValue{}, lock.CheckFence(w.Token, 0, 0)
 		},
-		read: func(string) (lock.Fenced, error) { return lock.Fenced{}, lock.ErrNotFound },
+		read: func(string) (lock.FencedValue, error) { return lock.FencedValue{}, lock.ErrNotFound },
 	}})
 	s.post("/v1/locks/a/revoke", `{"fencing_token": 7, "reason": "r"}`).
 		want(t, 409, map[string]any{"code": "token_mismatch", "fencing_token": 7.0, "newest_token": 0.0})

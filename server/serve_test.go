@@ -155,7 +155,7 @@ func TestTheServiceHasTheRequestsTime(t *testing.T) {
 		s, _, end := piped(t, server.Options{Locks: &fake{acquire: w.acquire}})
 		got := s.post(acquirePath, `{"holder": "a"}`)
 		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unknown_outcome"})
-		if took := time.Since(start); took != server.UsualRequestTimeout {
+		if took := time.Since(start); took != server.DefaultRequestTimeout {
 			t.Errorf("answered after %v", took)
 		}
 		if err := end(); err != nil {

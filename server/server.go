@@ -101,7 +101,7 @@ func New(o Options) *Server {
 		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
 		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, always: usualHeaders(),
 		room:    make(chan struct{}, maxLargeBatches),
-		streams: newGate(cmp.Or(o.MaxStreams, UsualMaxStreams), cmp.Or(o.StreamsPerKey, UsualStreamsPerKey)),
+		streams: newGate(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
 		events:  &eventCache{encode: toldEvent}}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	s.readers.New = func() any { return new(reader) }
@@ -125,7 +125,7 @@ func New(o Options) *Server {
 		s.attempts = access.NewAttempts(0, 0)
 	}
 	if s.timeout == 0 {
-		s.timeout = UsualRequestTimeout
+		s.timeout = DefaultRequestTimeout
 	}
 	s.ready.limit = s.timeout
 	s.router = s.routes(o.UI)

@@ -14,7 +14,7 @@ import (
 // StreamEvents tells what happens for as long as the client reads, the Service
 // answers and the Server runs.
 func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openapi.StreamEventsParams) {
-	key, _ := access.From(r.Context())
+	key, _ := access.KeyFrom(r.Context())
 	if err := a.streams.enter(key.ID); err != nil {
 		a.refuse(w, r, err)
 		return

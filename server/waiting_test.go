@@ -54,11 +54,11 @@ func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
 	t.Parallel()
 	mine := `, "lease_id": "` + leaseID + `"`
 	for body, want := range map[string]lock.Acquire{
-		`"wait_ms": 30000, "keep_place": true` + mine:    {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Wait: 30 * time.Second, Keep: true},
+		`"wait_ms": 30000, "keep_place": true` + mine:    {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Wait: 30 * time.Second, KeepPlace: true},
 		`"wait_ms": 0, "keep_place": false`:              {Mode: lock.Exclusive},
-		`"mode": "shared", "wait_ms": 50000`:             {Mode: lock.Shared, Wait: lock.LongestWait},
+		`"mode": "shared", "wait_ms": 50000`:             {Mode: lock.Shared, Wait: lock.MaxWait},
 		`"mode": "permit", "capacity": 1000`:             {Mode: lock.Permit, Capacity: 1000},
-		`"mode": "exclusive", "keep_place": true` + mine: {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Keep: true},
+		`"mode": "exclusive", "keep_place": true` + mine: {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), KeepPlace: true},
 		`"mode": "permit", "capacity": 1, "wait_ms": 1`:  {Mode: lock.Permit, Capacity: 1, Wait: time.Millisecond},
 	} {
 		t.Run(body, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
 				return g, nil
 			}}})
 			s.post(acquirePath, `{"holder": "a", `+body+`}`).want(t, http.StatusCreated, map[string]any{"mode": want.Mode.String(), "slot": 3.0})
-			want.Name, want.Holder, want.TTL = "jobs:nightly", "a", lock.UsualTTL
+			want.Name, want.Holder, want.TTL = "jobs:nightly", "a", lock.DefaultTTL
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(lock.Acquire{})); diff != "" {
 				t.Error(diff)
 			}
@@ -92,12 +92,15 @@ func TestSlotsArePassedOn(t *testing.T) {
 	s := serve(t, server.Options{Locks: &fake{
 		revoke: func(r lock.Revoke) (lock.Lock, error) {
 			note(r.Slot)
-			return lock.State{Name: r.Name}.Lock(instant), nil
+			return lock.Record{Name: r.Name}.Lock(instant), nil
 		},
-		verify: func(v lock.Verify) (lock.Verdict, error) { note(v.Slot); return v.Verdict(lock.State{}, instant), nil },
-		write: func(w lock.FencedWrite) (lock.Fenced, error) {
+		verify: func(v lock.Verify) (lock.Verification, error) {
+			note(v.Slot)
+			return v.Check(lock.Record{}, instant), nil
+		},
+		write: func(w lock.FencedWrite) (lock.FencedValue, error) {
 			note(&w.Slot)
-			return lock.Fenced{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: 1, Value: w.Value, WrittenAt: instant}, nil
+			return lock.FencedValue{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: 1, Value: w.Value, WrittenAt: instant}, nil
 		},
 	}})
 	for _, slot := range []string{"", `, "slot": 0`, `, "slot": 1000`} {
@@ -116,14 +119,14 @@ func TestTheServiceHasItsTimeBeyondTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _, end := piped(t, server.Options{Locks: endless(func(wait time.Duration, err error) {
-			if wait != lock.LongestWait || !errors.Is(err, context.DeadlineExceeded) {
+			if wait != lock.MaxWait || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("waiting for %v ended with %v", wait, err)
 			}
 		})})
 		for _, r := range s.waits() {
 			start := time.Now()
 			s.do(r).want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
-			if took := time.Since(start); took != lock.LongestWait+server.UsualRequestTimeout {
+			if took := time.Since(start); took != lock.MaxWait+server.DefaultRequestTimeout {
 				t.Errorf("%s %s was answered after %v", r.Method, r.URL, took)
 			}
 		}
@@ -149,7 +152,7 @@ func TestALongWaitIsNoLostClient(t *testing.T) {
 		s, _, end := piped(t, server.Options{Locks: &fake{
 			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), wait(ctx, a.Wait) },
 			watch: func(ctx context.Context, w lock.Watch) (lock.Lock, error) {
-				return lock.State{Name: w.Name}.Lock(instant), wait(ctx, w.Wait)
+				return lock.Record{Name: w.Name}.Lock(instant), wait(ctx, w.Wait)
 			},
 			events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 				return lock.Page[lock.Event]{Next: "7"}, wait(ctx, q.Wait)
@@ -158,7 +161,7 @@ func TestALongWaitIsNoLostClient(t *testing.T) {
 		for i, r := range s.waits() {
 			start := time.Now()
 			s.do(r).want(t, []int{http.StatusCreated, http.StatusNotModified, http.StatusOK}[i], nil)
-			if took := time.Since(start); took != lock.LongestWait {
+			if took := time.Since(start); took != lock.MaxWait {
 				t.Errorf("%s %s was answered after %v", r.Method, r.URL, took)
 			}
 		}
@@ -182,7 +185,7 @@ func TestEventsAreWaitedFor(t *testing.T) {
 	}
 	answered := make(chan answer, 1)
 	go func() { answered <- s.get("/v1/events?cursor=5&wait_ms=50000") }()
-	if q := <-asked; q.Wait != lock.LongestWait {
+	if q := <-asked; q.Wait != lock.MaxWait {
 		t.Errorf("asked for %+v", q)
 	}
 	h.goOn(1)

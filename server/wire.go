@@ -19,14 +19,14 @@ func acquireFrom(name string, in openapi.AcquireRequest) (lock.Acquire, error) {
 	a := lock.Acquire{
 		Name: name, Holder: in.Holder, Mode: modeFrom(in.Mode), Capacity: value(in.Capacity), Metadata: in.Metadata,
 		TTL: duration(in.TTLMs), Grace: duration(in.GraceMs), MaxHold: duration(in.MaxHoldMs),
-		Wait: duration(in.WaitMs), Keep: value(in.KeepPlace),
+		Wait: duration(in.WaitMs), KeepPlace: value(in.KeepPlace),
 	}
 	if in.LeaseID != nil {
 		a.LeaseID = lock.LeaseID(*in.LeaseID)
 	}
 	return a, cmp.Or(
 		checkChosen(in.LeaseID), checkPositive("ttl_ms", in.TTLMs), checkPositive("max_hold_ms", in.MaxHoldMs),
-		checkCounted("capacity", in.Capacity, lock.MaxTogether),
+		checkCounted("capacity", in.Capacity, lock.MaxHolders),
 	)
 }
 
@@ -41,7 +41,7 @@ func releaseFrom(name string, in openapi.ReleaseRequest) (lock.Release, error) {
 func revokeFrom(name string, in openapi.RevokeRequest) (lock.Revoke, error) {
 	return lock.Revoke{
 		Name: name, Token: lock.Token(in.FencingToken), Slot: in.Slot, AcquiredAt: value(in.AcquiredAt), Reason: in.Reason,
-		AtOnce: value(in.AtOnce),
+		SkipGrace: value(in.AtOnce),
 	}, nil
 }
 
@@ -52,7 +52,7 @@ func verifyFrom(_ string, in openapi.VerifyRequest) (lock.Verify, error) {
 func writeFrom(key string, in openapi.FencedWrite) (lock.FencedWrite, error) {
 	return lock.FencedWrite{
 		Key: key, Lock: in.Lock, Token: lock.Token(in.FencingToken), Slot: value(in.Slot), Value: *in.Value, IfVersion: in.IfVersion,
-	}, checkCounted("slot", in.Slot, lock.MaxTogether)
+	}, checkCounted("slot", in.Slot, lock.MaxHolders)
 }
 
 // watchFrom checks its bounds at once, since a call that has seen nothing need
@@ -63,7 +63,7 @@ func watchFrom(name string, in openapi.GetLockParams) (lock.Watch, error) {
 
 func lockQueryFrom(in openapi.ListLocksParams) (lock.LockQuery, error) {
 	q := lock.LockQuery{
-		Prefix: value(in.Prefix), Phase: lock.Phase(value(in.State)), Holder: value(in.Holder),
+		Prefix: value(in.Prefix), State: lock.State(value(in.State)), Holder: value(in.Holder),
 		Limit: value(in.Limit), Cursor: value(in.Cursor),
 	}
 	return q, cmp.Or(checkGiven("state", in.State), checkGiven("holder", in.Holder), checkCounted("limit", in.Limit, lock.MaxLimit))
@@ -104,7 +104,7 @@ func duration(ms *int64) time.Duration {
 
 func checkPositive(field string, ms *int64) error {
 	if ms != nil && *ms <= 0 {
-		return lock.Invalid(field, "is %d; give %d or more (milliseconds), or leave it out", *ms, lock.ShortestTTL.Milliseconds())
+		return lock.Invalid(field, "is %d; give %d or more (milliseconds), or leave it out", *ms, lock.MinTTL.Milliseconds())
 	}
 	return nil
 }

@@ -22,21 +22,21 @@ func leaseOf(g lock.Grant) openapi.Lease {
 
 func lockOf(l lock.Lock) openapi.Lock {
 	return openapi.Lock{
-		Name: l.Name, State: openapi.State(l.Phase), Revision: l.Revision, FencingToken: int64(l.Token),
+		Name: l.Name, State: openapi.State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
 		AsOf: l.AsOf.UTC(), ChangedAt: instant(l.ChangedAt), Capacity: unlessZero(l.Capacity), Waiters: l.Waiters,
 		Leases: each(l.Leases, holdingOf),
 	}
 }
 
-func queueOf(q lock.Queue) openapi.Queue {
+func queueOf(q lock.QueueInfo) openapi.Queue {
 	return openapi.Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: each(q.Waiters, waiterOf)}
 }
 
-func waiterOf(w lock.Waiting) openapi.Waiter {
+func waiterOf(w lock.WaiterInfo) openapi.Waiter {
 	out := openapi.Waiter{
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: unlessZero(w.Capacity), Holder: w.Holder,
-		JoinedAt: w.JoinedAt.UTC(), WaitedMs: left(w.Waited), Attached: w.Attached, Behind: w.Behind,
-		WaitsFor: openapi.WaiterWaitsFor(w.Reason), Leases: each(w.For, holdingOf),
+		JoinedAt: w.JoinedAt.UTC(), WaitedMs: left(w.Waited), Attached: w.Attached, Behind: w.Ahead,
+		WaitsFor: openapi.WaiterWaitsFor(w.BlockedBy), Leases: each(w.Leases, holdingOf),
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(left(w.KeptFor))
@@ -44,7 +44,7 @@ func waiterOf(w lock.Waiting) openapi.Waiter {
 	return out
 }
 
-func holdingOf(h lock.Holding) openapi.Holding {
+func holdingOf(h lock.LeaseInfo) openapi.Holding {
 	return openapi.Holding{
 		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		AcquiredAt: h.AcquiredAt.UTC(), ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: left(h.Remaining),
@@ -68,10 +68,10 @@ func eventOf(e lock.Event) openapi.Event {
 	}
 }
 
-func verdictOf(v lock.Verdict) openapi.Verdict {
+func verdictOf(v lock.Verification) openapi.Verdict {
 	out := openapi.Verdict{
-		Name: v.Name, FencingToken: int64(v.Token), Standing: openapi.VerdictStanding(v.Standing),
-		Current: v.Standing == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
+		Name: v.Name, FencingToken: int64(v.Token), Standing: openapi.VerdictStanding(v.Status),
+		Current: v.Status == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
 	}
 	if out.Current {
 		out.ExpiresInMs = new(left(v.Remaining))
@@ -79,7 +79,7 @@ func verdictOf(v lock.Verdict) openapi.Verdict {
 	return out
 }
 
-func fencedOf(f lock.Fenced) openapi.Fenced {
+func fencedOf(f lock.FencedValue) openapi.Fenced {
 	return openapi.Fenced{
 		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value, WrittenAt: f.WrittenAt.UTC(),
 	}

@@ -10,7 +10,7 @@ import (
 
 // leaveFor is for how long a call that was lost may be tried to be undone. Its
 // place is not kept for longer than that, whatever comes.
-const leaveFor = lock.LongestWait + lock.KeepPlace
+const leaveFor = lock.MaxWait + lock.PlaceRetention
 
 // acquireWaiting acquires and waits. The call joins the queue, if it must, in a
 // batch like any other, and then sleeps until it is told that it has the lock.
@@ -27,7 +27,7 @@ func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (g lock.Gran
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	for err == nil && out.Queued {
 		s.seats.joined(t, out.place)
-		out, err = s.await(ctx, t, over.C, a.Keep)
+		out, err = s.await(ctx, t, over.C, a.KeepPlace)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = departed(context.Cause(ctx)) // it crossed the client's leaving
@@ -58,7 +58,7 @@ func (s *Store) await(ctx context.Context, t *seat, over <-chan time.Time, keep 
 		case <-t.again:
 		case <-lost:
 		case <-over:
-			return s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Keep: keep})
+			return s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, KeepPlace: keep})
 		case <-s.seats.drained:
 			return s.leaveInTime(ctx, t)
 		case <-ctx.Done():
@@ -75,7 +75,7 @@ func (s *Store) await(ctx context.Context, t *seat, over <-chan time.Time, keep 
 // leaveInTime has the call leave its place to be found by the next, since this
 // replica is about to stop.
 func (s *Store) leaveInTime(ctx context.Context, t *seat) (outcome, error) {
-	out, err := s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Keep: true})
+	out, err := s.do(ctx, lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, KeepPlace: true})
 	if errors.Is(err, lock.ErrHeld) {
 		err = stopping()
 	}
@@ -89,7 +89,7 @@ func (s *Store) leaveInTime(ctx context.Context, t *seat) (outcome, error) {
 func (s *Store) abandon(ctx context.Context, t *seat) {
 	keep := !errors.Is(context.Cause(ctx), context.Canceled)
 	s.work.Go(func() {
-		s.giveBack(lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Gone: true, Keep: keep})
+		s.giveBack(lock.Leave{Name: t.name, LeaseID: t.lease, Attachment: t.attachment, Disconnected: true, KeepPlace: keep})
 	})
 }
 
@@ -115,7 +115,7 @@ func (s *Store) tell(outcomes []outcome) {
 	for _, o := range outcomes {
 		events = events || len(o.Events) > 0
 		for _, w := range o.Promoted {
-			s.log.Debug("promoted", "lock", w.Want.Name, "place", w.Place, "holder", w.Want.Holder, "here", w.Replica == s.self)
+			s.log.Debug("promoted", "lock", w.Lease.Name, "place", w.Place, "holder", w.Lease.Holder, "here", w.Replica == s.self)
 			s.tellOne(o, w)
 		}
 	}
@@ -135,13 +135,13 @@ func (s *Store) tellOne(o outcome, w lock.Waiter) {
 	}
 	told := false
 	for _, l := range o.Locks[0].Leases {
-		if l.ID == w.Want.ID {
+		if l.ID == w.Lease.ID {
 			told = s.seats.grant(w.Attachment, outcome{Decision: lock.Decision{Now: o.Now, Grant: l}, began: o.began})
 		}
 	}
 	if !told {
 		s.work.Go(func() {
-			s.giveBack(lock.Leave{Name: w.Want.Name, LeaseID: w.Want.ID, Attachment: w.Attachment, Gone: true, Keep: true})
+			s.giveBack(lock.Leave{Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, Disconnected: true, KeepPlace: true})
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // items in one group either all find room or none.
 func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if err := lock.CheckBatch(len(items)); err != nil {
-		return lock.RefuseAll(len(items), err)
+		return lock.FailAll(len(items), err)
 	}
 	results := make([]lock.Result, len(items))
 	calls, places := make([]*call, 0, len(items)), make([]int, 0, len(items))
@@ -40,7 +40,7 @@ func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 
 // resolve returns the item as it is decided on, or what is wrong with it.
 func (s *Store) resolve(item lock.Command) (lock.Command, error) {
-	if err := lock.CheckItem(item); err != nil {
+	if err := lock.ValidateBatchItem(item); err != nil {
 		return nil, err
 	}
 	switch c := item.(type) {

@@ -16,7 +16,7 @@ func TestABatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	for _, groups := range []int{1, 4} {
 		url := pgtest.URL(t)
-		s := openWith(t, url, store.Options{Groups: groups})
+		s := openWith(t, url, store.Options{BatchWorkers: groups})
 		items := make([]lock.Command, lock.MaxBatch)
 		for i := range items {
 			items[i] = acquire(fmt.Sprintf("jobs:%d", i))

@@ -35,7 +35,7 @@ func (s *Store) beats() {
 			s.outage.note()
 			continue
 		}
-		if time.Since(last) > lock.AliveFor/2 {
+		if time.Since(last) > lock.ReplicaTTL/2 {
 			s.seats.askAll() // others may have passed over those who wait here
 		}
 		last = began
@@ -49,7 +49,7 @@ func (s *Store) beatOnce() error {
 	watching := s.tail.watched()
 	err := s.relaxed(func(b *pgx.Batch) {
 		if waiting > 0 || watching {
-			b.Queue(sqlBeat, int64(s.self), waiting, watching, lock.AliveFor)
+			b.Queue(sqlBeat, int64(s.self), waiting, watching, lock.ReplicaTTL)
 		}
 		b.Queue(sqlOthers, int64(s.self)).QueryRow(s.scanOthers)
 	})

@@ -32,7 +32,7 @@ func TestAWaiterWhoseClaimIsLostClaimsAgain(t *testing.T) {
 	answers := make(chan answer, 2)
 	for i := range 2 {
 		a := wants("a")
-		a.Wait, a.Holder = lock.LongestWait, strconv.Itoa(i)
+		a.Wait, a.Holder = lock.MaxWait, strconv.Itoa(i)
 		go func() {
 			g, err := s.Acquire(t.Context(), a)
 			answers <- answer{g, err}

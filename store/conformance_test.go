@@ -17,6 +17,6 @@ func TestConformance(t *testing.T) {
 
 func TestBatchesConform(t *testing.T) {
 	t.Parallel()
-	s := locktest.Batched(openWith(t, pgtest.URL(t), store.Options{Groups: 4}))
+	s := locktest.Batched(openWith(t, pgtest.URL(t), store.Options{BatchWorkers: 4}))
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }

@@ -42,7 +42,7 @@ func TestWhatWasAnsweredSurvivesACrash(t *testing.T) {
 		if !again.Replayed || again.Token != g.Token || !again.ExpiresAt.Equal(g.ExpiresAt) {
 			t.Errorf("after the crash the lease is %+v, was %+v", again, g)
 		}
-		if l, err := s.Lock(t.Context(), gone.Name); err != nil || l.Phase != lock.Free || l.Token != gone.Token {
+		if l, err := s.Lock(t.Context(), gone.Name); err != nil || l.State != lock.Free || l.Token != gone.Token {
 			t.Errorf("after the crash the released lock is %+v, %v", l, err)
 		}
 		if f, err := s.ReadFenced(t.Context(), "k"); err != nil || f.Token != gone.Token {
@@ -183,7 +183,7 @@ func TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed(t *testing.T) {
 		until(t, "the lease is past its old end", func() bool {
 			return number(t, outside, "select count(*) from paddock.locks where name = $1 and token = $2 and expires_at < clock_timestamp()", name, int64(g.Token)) == 1
 		})
-		if l, err := s.Lock(t.Context(), name); err != nil || mode == lock.Exclusive && l.Phase != lock.Free {
+		if l, err := s.Lock(t.Context(), name); err != nil || mode == lock.Exclusive && l.State != lock.Free {
 			t.Errorf("%s: a plain read shows %+v, %v", name, l, err)
 		}
 		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); !errors.Is(err, lock.ErrUnavailable) {
@@ -194,7 +194,7 @@ func TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed(t *testing.T) {
 		if err := <-renewal; err != nil {
 			t.Fatalf("%s: the renewal gave %v", name, err)
 		}
-		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); err != nil || v.Standing != lock.Current {
+		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); err != nil || v.Status != lock.Current {
 			t.Errorf("%s: verifying gave %+v, %v after the renewal; want current", name, v, err)
 		}
 	}

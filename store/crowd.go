@@ -24,7 +24,7 @@ type crowd struct {
 
 // A memory is a crowded lock as a transaction left it.
 type memory struct {
-	state   lock.State
+	state   lock.Record
 	version uint32 // of the anchor: the xid of who wrote it
 	epoch   int64  // of the database, whose beginning rewrites what is beside anchors
 	mine    bool   // all that is to be read is in state; else that is empty
@@ -88,7 +88,7 @@ func (c *crowd) noteSwap(w *swap) {
 }
 
 // put hears how a lock was left. The caller holds mu.
-func (c *crowd) put(s lock.State, version uint32, epoch int64, self lock.Replica) {
+func (c *crowd) put(s lock.Record, version uint32, epoch int64, self lock.Replica) {
 	if !crowded(s) {
 		delete(c.names, s.Name)
 		return

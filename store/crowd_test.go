@@ -8,8 +8,8 @@ import (
 )
 
 // waitedFor is a lock for which somebody waits with the replica.
-func waitedFor(name string, with lock.Replica) lock.State {
-	return lock.State{Name: name, Queue: []*lock.Waiter{{Place: 1, Replica: with}}}
+func waitedFor(name string, with lock.Replica) lock.Record {
+	return lock.Record{Name: name, Queue: []*lock.Waiter{{Place: 1, Replica: with}}}
 }
 
 // TestACrowdIsBounded: whatever other replicas have emptied, and this one never hears of.
@@ -54,7 +54,7 @@ func TestACrowdRemembersWhatItServesAlone(t *testing.T) {
 			t.Errorf("%s: crowded %t, waited for here alone %t; want %v", name, crowded, here, want)
 		}
 	}
-	c.put(lock.State{Name: "mine"}, 2, 1, here)
+	c.put(lock.Record{Name: "mine"}, 2, 1, here)
 	if c.has("mine") {
 		t.Error("a lock that is crowded no longer is known")
 	}

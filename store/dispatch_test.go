@@ -54,7 +54,7 @@ func TestACallThatMustWaitJoinsWithTheNextBatch(t *testing.T) {
 	served := make(chan string, 3)
 	wait := func(holder string) {
 		go func() {
-			if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: holder, Wait: lock.LongestWait, TTL: 300 * time.Millisecond}); err != nil {
+			if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: holder, Wait: lock.MaxWait, TTL: 300 * time.Millisecond}); err != nil {
 				t.Error(err)
 			}
 			served <- holder

@@ -98,7 +98,7 @@ func (e epoch) covers(length time.Duration) error {
 func longestOf(d lock.Decision) time.Duration {
 	longest := d.Grant.TTL + d.Grant.Grace
 	for i := range d.Promoted {
-		longest = max(longest, d.Promoted[i].Want.TTL+d.Promoted[i].Want.Grace)
+		longest = max(longest, d.Promoted[i].Lease.TTL+d.Promoted[i].Lease.Grace)
 	}
 	return longest
 }

@@ -202,7 +202,7 @@ func TestAnOperatorBeginsAnEpochAndOpensIt(t *testing.T) {
 		t.Errorf("closed for %v only", e.RetryAfter)
 	}
 	all, now, err := store.Epochs(t.Context(), url)
-	if err != nil || len(all) != 2 || all[1].Reason != "put back to yesterday" || !all[1].ClosedUntil.After(now) || all[1].Longest != time.Minute {
+	if err != nil || len(all) != 2 || all[1].Reason != "put back to yesterday" || !all[1].GrantsPausedUntil.After(now) || all[1].MaxLease != time.Minute {
 		t.Fatalf("the epochs are %+v, %v", all, err)
 	}
 	if opened, err := store.OpenEpoch(t.Context(), url, "all holders are stopped"); err != nil || !opened {
@@ -287,7 +287,7 @@ func TestReadersAreToldThatEventsWereLost(t *testing.T) {
 	following := make(chan error, 1)
 	go func() {
 		var err error
-		waited, err = s.Events(t.Context(), lock.EventQuery{Cursor: lost, Wait: lock.LongestWait})
+		waited, err = s.Events(t.Context(), lock.EventQuery{Cursor: lost, Wait: lock.MaxWait})
 		following <- err
 	}()
 	tx, err := outside.Begin(t.Context())
@@ -350,7 +350,7 @@ func TestTheLastTokenIsReadBeforeAnyIsDrawn(t *testing.T) {
 func TestTokensThatGoBackBeginAnEpoch(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, outside := openWith(t, url, store.Options{NoListen: true}), connect(t, url) // each batch is a transaction
+	s, outside := openWith(t, url, store.Options{TransactionPooling: true}), connect(t, url) // each batch is a transaction
 	var newest lock.Token
 	for i := range 60 {
 		a := acquire(fmt.Sprintf("lost:%d", i))

@@ -13,14 +13,14 @@ import (
 // An Epoch is a stretch of the history of the locks on one database server, as
 // operators see it.
 type Epoch struct {
-	Number      int64
-	BeganAt     time.Time // on that server's clock
-	System      int64     // the server's system identifier
-	Timeline    string    // of its log, eight hexadecimal digits
-	Reason      string    // why it began
-	ClosedUntil time.Time // nothing was granted before; zero: no such time
-	Quorum      bool      // nothing is decided without a standby
-	Longest     time.Duration
+	Number            int64
+	BeganAt           time.Time // on that server's clock
+	System            int64     // the server's system identifier
+	Timeline          string    // of its log, eight hexadecimal digits
+	Reason            string    // why it began
+	GrantsPausedUntil time.Time // nothing was granted before; zero: no such time
+	Quorum            bool      // nothing is decided without a standby
+	MaxLease          time.Duration
 }
 
 // Epochs returns all epochs, oldest first, and the database's clock.
@@ -36,9 +36,9 @@ func Epochs(ctx context.Context, databaseURL string) (all []Epoch, now time.Time
 			var longestMS int64
 			err := row.Scan(&e.Number, &e.BeganAt, &e.System, &e.Timeline, &e.Reason, &closed, &e.Quorum, &longestMS, &now)
 			if closed != nil {
-				e.ClosedUntil = *closed
+				e.GrantsPausedUntil = *closed
 			}
-			e.Longest = fromMS(longestMS)
+			e.MaxLease = fromMS(longestMS)
 			return e, err
 		})
 		return err

@@ -12,23 +12,23 @@ import (
 )
 
 // fencedCall is a fenced write on its way.
-type fencedCall = batch.Call[lock.FencedWrite, lock.Fenced]
+type fencedCall = batch.Call[lock.FencedWrite, lock.FencedValue]
 
 // WriteFenced writes the resource, see lock.Service. It holds the lock's row, so
 // that no grant comes between the check of the token and the write: when a lease
 // has been granted, nothing lands any more under an older token.
-func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	w, err := w.Resolve()
 	if err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	if ctx.Err() != nil || s.ctx.Err() != nil {
-		return lock.Fenced{}, unavailable(context.Cause(ctx))
+		return lock.FencedValue{}, unavailable(context.Cause(ctx))
 	}
 	select {
 	case s.fencers <- struct{}{}:
 	case <-ctx.Done():
-		return lock.Fenced{}, unavailable(context.Cause(ctx))
+		return lock.FencedValue{}, unavailable(context.Cause(ctx))
 	}
 	// A group of one, so that a caller who leaves cancels no commit and is told
 	// whether the write may have been done.
@@ -54,16 +54,16 @@ func (s *Store) runFenced(c *fencedCall) {
 		return err
 	})
 	if err != nil && c.Begin() {
-		c.Answer(lock.Fenced{}, err)
+		c.Answer(lock.FencedValue{}, err)
 	}
 }
 
 // attemptFenced runs the write in one transaction of two round trips. An error
 // that is no lock.Error says that nothing was done.
-func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	defer conn.Release()
 	known := s.epochs.known()
@@ -73,24 +73,24 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 	}
 	if err != nil {
 		rollback(conn.Conn())
-		return lock.Fenced{}, s.mendedFenced(err)
+		return lock.FencedValue{}, s.mendedFenced(err)
 	}
 	after, err := applyFenced(w, before, guard, now)
 	if err != nil {
 		rollback(conn.Conn())
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	if err := saveFenced(context.WithoutCancel(ctx), conn.Conn(), after); err != nil {
 		if fateOfCommit(err) == unknown {
-			return lock.Fenced{}, unknownOutcome(err)
+			return lock.FencedValue{}, unknownOutcome(err)
 		}
 		rollback(conn.Conn())
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	return after, nil
 }
 
-func applyFenced(w lock.FencedWrite, before lock.Fenced, guard lock.State, now time.Time) (lock.Fenced, error) {
+func applyFenced(w lock.FencedWrite, before lock.FencedValue, guard lock.Record, now time.Time) (lock.FencedValue, error) {
 	newest, err := w.Newest(guard, now)
 	if err != nil {
 		return before, err
@@ -99,7 +99,7 @@ func applyFenced(w lock.FencedWrite, before lock.Fenced, guard lock.State, now t
 }
 
 // loadFenced returns the resource, and of the lock what the write rests on.
-func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.Fenced, guard lock.State, now time.Time, e epoch, err error) {
+func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.FencedValue, guard lock.Record, now time.Time, e epoch, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
 	queueSettings(b, rowTimeout)
@@ -132,7 +132,7 @@ func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock
 	return f, guard, now.UTC(), e, err
 }
 
-func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.Fenced) error {
+func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.FencedValue) error {
 	forget(conn)
 	b := &pgx.Batch{}
 	b.Queue(sqlSaveFenced, f.Key, f.Lock, f.Token, f.Version, []byte(f.Value), f.WrittenAt)
@@ -144,8 +144,8 @@ func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.Fenced) error {
 }
 
 // ReadFenced returns the resource, see lock.Service.
-func (s *Store) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
-	var f lock.Fenced
+func (s *Store) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
+	var f lock.FencedValue
 	if err := lock.CheckKey(key); err != nil {
 		return f, err
 	}
@@ -164,7 +164,7 @@ func (s *Store) ReadFenced(ctx context.Context, key string) (lock.Fenced, error)
 	return f, err
 }
 
-func scanFenced(row pgx.Row, f *lock.Fenced) error {
+func scanFenced(row pgx.Row, f *lock.FencedValue) error {
 	var value []byte
 	err := row.Scan(&f.Key, &f.Lock, &f.Token, &f.Version, &value, &f.WrittenAt)
 	f.Value, f.WrittenAt = value, f.WrittenAt.UTC()

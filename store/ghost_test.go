@@ -44,7 +44,7 @@ func TestNobodyIsGrantedTheLockForAGhost(t *testing.T) {
 func TestPlacesOfADeadReplicaDoNotKeepNewWaitersOut(t *testing.T) {
 	t.Parallel()
 	for silent, full := range map[time.Duration]bool{
-		-lock.AliveFor: true, lock.KeepPlace / 2: true, lock.KeepPlace: false, 4 * lock.KeepPlace: false,
+		-lock.ReplicaTTL: true, lock.PlaceRetention / 2: true, lock.PlaceRetention: false, 4 * lock.PlaceRetention: false,
 	} {
 		t.Run(silent.String(), func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ func TestPlacesOfADeadReplicaDoNotKeepNewWaitersOut(t *testing.T) {
 				from generate_series(1, 2) n`, silent)
 			exec(t, outside, "update paddock.locks set queued = 2, revision = 3 where name = 'a'")
 			next := waitingAs("a", "next")
-			next.Wait, next.Keep = lock.ShortestTTL, true
+			next.Wait, next.KeepPlace = lock.MinTTL, true
 			want := lock.ErrHeld
 			if full {
 				want = lock.ErrTooManyWaiters
@@ -114,9 +114,9 @@ func TestWhoIsLetInByARepeatedAcquireIsNoReplay(t *testing.T) {
 	mine := permit("mine", time.Hour)
 	mustAcquire(t, s, mine)
 	for range 5 {
-		mustAcquire(t, s, permit("ends soon", lock.ShortestTTL))
+		mustAcquire(t, s, permit("ends soon", lock.MinTTL))
 		next := permit("next", time.Hour)
-		next.Wait = lock.LongestWait
+		next.Wait = lock.MaxWait
 		w := start(s, t.Context(), next)
 		for !w.isOver() {
 			mustAcquire(t, s, mine)
@@ -140,7 +140,7 @@ func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
 	mustAcquire(t, s, permit)
 	kept := acquire("waited")
 	held := mustAcquire(t, s, kept)
-	kept.LeaseID, kept.Keep = newID(), true
+	kept.LeaseID, kept.KeepPlace = newID(), true
 	if _, err := s.Acquire(t.Context(), kept); !errors.Is(err, lock.ErrHeld) {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestALockThatNobodyHasIsNotWaitedForLong(t *testing.T) {
 	exec(t, outside, "update paddock.locks set lease_id = null, token = null, expires_at = null where name = 'a'")
 	freed := time.Now()
 	w.granted(t)
-	if late := time.Since(freed); late > lock.LongestWait/2 {
+	if late := time.Since(freed); late > lock.MaxWait/2 {
 		t.Errorf("the lock was free for %v: the call had it only because its wait was over", late)
 	}
 }

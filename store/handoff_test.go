@@ -19,7 +19,7 @@ import (
 // take acquires, asking again with the same lease_id whenever it is told to.
 func take(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
 	t.Helper()
-	a.Keep = true
+	a.KeepPlace = true
 	for {
 		g, err := s.Acquire(t.Context(), a)
 		switch {

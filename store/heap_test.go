@@ -12,7 +12,7 @@ import (
 // decided is the outcome of a decision made now that leaves the name due in d, or
 // never if d is zero.
 func decided(name string, now time.Time, d time.Duration) outcome {
-	o := outcome{Decision: lock.Decision{Now: now, Locks: []lock.State{{Name: name}}}, began: now}
+	o := outcome{Decision: lock.Decision{Now: now, Locks: []lock.Record{{Name: name}}}, began: now}
 	if d > 0 {
 		o.Due = now.Add(d)
 	}

@@ -38,7 +38,7 @@ func benchmarkJoins(b *testing.B, ahead, burst int) {
 		join := func(n int) {
 			for range n {
 				calls.Go(func() {
-					_, _ = s.Acquire(ctx, lock.Acquire{Name: name, Holder: "w", TTL: time.Hour, Wait: lock.LongestWait}) // it ends with ctx
+					_, _ = s.Acquire(ctx, lock.Acquire{Name: name, Holder: "w", TTL: time.Hour, Wait: lock.MaxWait}) // it ends with ctx
 				})
 			}
 		}

@@ -27,7 +27,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // beside the anchors of those expected to be crowded; a further trip does for
 // those that nobody expected.
 func (t *tx) load(ctx context.Context, w *wanted) error {
-	crowd := make(map[string]lock.State)
+	crowd := make(map[string]lock.Record)
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
 	if w.settings {
@@ -101,7 +101,7 @@ func leaseOf(cmd lock.Command) (lock.LeaseID, bool) {
 func (t *tx) has(name string, id lock.LeaseID) bool {
 	s := t.locks[name]
 	return slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() }) ||
-		slices.ContainsFunc(s.Queue, func(w *lock.Waiter) bool { return w.Want.ID == id })
+		slices.ContainsFunc(s.Queue, func(w *lock.Waiter) bool { return w.Lease.ID == id })
 }
 
 // scanAnchors notes in before, for now, the locks that have more than an anchor.
@@ -114,14 +114,14 @@ func (t *tx) scanAnchors(rows pgx.Rows) error {
 		}
 		t.locks[r.name], t.anchors[r.name] = r.state(), a
 		if r.queued > 0 || r.sitting > 0 {
-			t.before[r.name] = lock.State{}
+			t.before[r.name] = lock.Record{}
 		}
 	}
 	return rows.Err()
 }
 
 // queueCrowd queues the reading of what is beside the anchors of the names.
-func queueCrowd(b *pgx.Batch, names []string, lenience time.Duration, crowd map[string]lock.State) {
+func queueCrowd(b *pgx.Batch, names []string, lenience time.Duration, crowd map[string]lock.Record) {
 	b.Queue(sqlReadSlots, names).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var r row
@@ -139,20 +139,20 @@ func queueCrowd(b *pgx.Batch, names []string, lenience time.Duration, crowd map[
 
 // queueWaiters queues the reading of who waits for the names. For as long as the
 // lenience the replicas of waiters are taken to live.
-func queueWaiters(b *pgx.Batch, names []string, lenience time.Duration, crowd map[string]lock.State) {
+func queueWaiters(b *pgx.Batch, names []string, lenience time.Duration, crowd map[string]lock.Record) {
 	b.Queue(sqlReadQueue, names, lenience).Query(func(rows pgx.Rows) error {
 		waiters, err := pgx.CollectRows(rows, scanWaiter)
 		for _, w := range waiters {
-			s := crowd[w.Want.Name]
+			s := crowd[w.Lease.Name]
 			s.Queue = append(s.Queue, w)
-			crowd[w.Want.Name] = s
+			crowd[w.Lease.Name] = s
 		}
 		return err
 	})
 }
 
 // seat completes the locks of the names with what was read beside their anchors.
-func (t *tx) seat(names []string, crowd map[string]lock.State) {
+func (t *tx) seat(names []string, crowd map[string]lock.Record) {
 	for _, name := range names {
 		s, more := t.locks[name], crowd[name]
 		s.Leases, s.Queue = append(s.Leases, more.Leases...), more.Queue
@@ -184,7 +184,7 @@ func (t *tx) loadRest(ctx context.Context, lenience time.Duration) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	crowd := make(map[string]lock.State)
+	crowd := make(map[string]lock.Record)
 	b := &pgx.Batch{}
 	queueCrowd(b, rest, lenience, crowd)
 	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
@@ -195,7 +195,7 @@ func (t *tx) loadRest(ctx context.Context, lenience time.Duration) error {
 }
 
 // crowded is whether there is more to the lock than its anchor.
-func crowded(s lock.State) bool {
+func crowded(s lock.Record) bool {
 	return len(s.Queue) > 0 || len(s.Leases) > 1 || len(s.Leases) == 1 && s.Leases[0].Slot > 0
 }
 

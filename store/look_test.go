@@ -85,7 +85,7 @@ func TestWhatIsBesideAnAnchorIsNotLookedAt(t *testing.T) {
 	s.seen.note(slices.Values([]string{"shared", "permits", "waited:for", "alone", "never:seen"}))
 	x.acquires(s, wants("b")) // remembers from now on
 	a := wants("waited:for")
-	a.Wait = lock.LongestWait
+	a.Wait = lock.MaxWait
 	go other.Acquire(t.Context(), a) //nolint:errcheck // it is never granted
 	x.until("select queued = 1 from paddock.locks where name = 'waited:for'")
 	for name, want := range map[string]bool{"shared": false, "permits": false, "waited:for": false, "alone": true, "never:seen": false} {
@@ -237,7 +237,7 @@ func TestALeaseThatIsOverIsNotSwapped(t *testing.T) {
 	for over, swaps := range map[time.Duration]bool{time.Hour: true, 0: false, -time.Hour: false} {
 		l := lock.Lease{ID: id, Name: "a", Mode: lock.Exclusive, Token: 1, TTL: time.Hour, ExpiresAt: now.Truncate(time.Microsecond).Add(over)}
 		r := &recents{clock: reading{shown: now, before: now}, young: map[string]recent{
-			"a": {state: lock.State{Name: "a", Token: 1, Leases: []lock.Lease{l}}},
+			"a": {state: lock.Record{Name: "a", Token: 1, Leases: []lock.Lease{l}}},
 		}}
 		if got := newSwap(r, here, calls, now) != nil; got != swaps {
 			t.Errorf("one whose lease is over in %v is swapped: %t", over, got)

@@ -11,11 +11,11 @@ import (
 
 // Queue returns who waits for a lock, see lock.Service. The statements see one
 // moment of the database.
-func (s *Store) Queue(ctx context.Context, name string) (lock.Queue, error) {
+func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	if err := lock.CheckName(name); err != nil {
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
-	var q lock.Queue
+	var q lock.QueueInfo
 	err := s.read(ctx, func(ctx context.Context) (err error) {
 		q, err = s.queue(ctx, name)
 		return err
@@ -23,10 +23,10 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.Queue, error) {
 	return q, err
 }
 
-func (s *Store) queue(ctx context.Context, name string) (lock.Queue, error) {
+func (s *Store) queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	var now time.Time
-	var state lock.State
-	crowd := make(map[string]lock.State)
+	var state lock.Record
+	crowd := make(map[string]lock.Record)
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level repeatable read read only")
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
@@ -38,13 +38,13 @@ func (s *Store) queue(ctx context.Context, name string) (lock.Queue, error) {
 	b.Queue("commit")
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
 	defer conn.Release()
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		rollback(conn.Conn())
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
 	state.Queue = crowd[name].Queue
-	return state.Waiting(now.UTC(), s.self), nil
+	return state.QueueInfo(now.UTC(), s.self), nil
 }

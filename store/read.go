@@ -64,23 +64,23 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 // A lease that is in the table and past its end may have been renewed in time by a transaction whose commit is not
 // visible yet, as one that waits for a standby. So the lock is read again then with its row locked: that waits for the
 // transaction, and no renewal can come after that was decided before.
-func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
 	if err != nil {
-		return lock.Verdict{}, err
+		return lock.Verification{}, err
 	}
 	l, state, err := s.readLock(ctx, v.Name)
 	if err == nil && v.RestsOnTime(state, l.AsOf) {
 		l, state, err = s.readLockedLock(ctx, v.Name)
 	}
 	if err != nil {
-		return lock.Verdict{}, err
+		return lock.Verification{}, err
 	}
-	return v.Verdict(state, l.AsOf), nil
+	return v.Check(state, l.AsOf), nil
 }
 
 // readLock reads a lock, but for its queue, without locking it.
-func (s *Store) readLock(ctx context.Context, name string) (l lock.Lock, state lock.State, err error) {
+func (s *Store) readLock(ctx context.Context, name string) (l lock.Lock, state lock.Record, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, sqlReadLock, name)
 		if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) readLock(ctx context.Context, name string) (l lock.Lock, state l
 
 // readLockedLock reads a lock as readLock does, with its row locked, so that no transaction that changes it is open.
 // It waits for one no longer than a batch does, a few times.
-func (s *Store) readLockedLock(ctx context.Context, name string) (l lock.Lock, state lock.State, err error) {
+func (s *Store) readLockedLock(ctx context.Context, name string) (l lock.Lock, state lock.Record, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
 		conn, err := s.pool.Acquire(ctx)
 		if err != nil {
@@ -117,10 +117,10 @@ func (s *Store) readLockedLock(ctx context.Context, name string) (l lock.Lock, s
 }
 
 // lockOf returns the one lock that the rows of sql/read_lock.sql are about.
-func lockOf(rows pgx.Rows) (lock.Lock, lock.State, error) {
+func lockOf(rows pgx.Rows) (lock.Lock, lock.Record, error) {
 	locks, states, err := lockRows(rows)
 	if err != nil {
-		return lock.Lock{}, lock.State{}, err
+		return lock.Lock{}, lock.Record{}, err
 	}
 	return locks[0], states[0], nil
 }
@@ -136,10 +136,10 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
 		return page, badCursor()
 	}
-	all := q.Phase == ""
+	all := q.State == ""
 	err = s.read(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, sqlListLocks, string(after), q.Prefix, beyond(q.Prefix), q.Holder,
-			all || q.Phase == lock.Free, all || q.Phase == lock.Held, all || q.Phase == lock.InGrace, q.Limit+1)
+			all || q.State == lock.Free, all || q.State == lock.Held, all || q.State == lock.InGrace, q.Limit+1)
 		if err != nil {
 			return err
 		}

@@ -39,13 +39,13 @@ type recents struct {
 
 // A recent is a lock, and its anchor as a transaction left it.
 type recent struct {
-	state lock.State
+	state lock.Record
 	anchor
 }
 
 // over is whether it has a lease that is.
 func (r recent) over(now time.Time) bool {
-	return slices.ContainsFunc(r.state.Leases, func(l lock.Lease) bool { return !l.OverAt().After(now) })
+	return slices.ContainsFunc(r.state.Leases, func(l lock.Lease) bool { return !l.EndsAt().After(now) })
 }
 
 // recentsKey is where a connection has its recents.
@@ -97,7 +97,7 @@ func (r *recents) get(name string) (recent, bool) {
 }
 
 // put remembers the lock, if that makes sense.
-func (r *recents) put(s lock.State, a anchor, self lock.Replica) {
+func (r *recents) put(s lock.Record, a anchor, self lock.Replica) {
 	if !memorable(s, self) {
 		r.drop(s.Name)
 		return
@@ -129,7 +129,7 @@ func (r *recents) note(t *tx) {
 // memorable is whether the lock can be decided on from memory: it has an exclusive lease of
 // which its holder knows, or none, and nobody waits for it with another replica. How a revoked
 // lease ended is in its event, which a swap does not read.
-func memorable(s lock.State, self lock.Replica) bool {
+func memorable(s lock.Record, self lock.Replica) bool {
 	if len(s.Leases) > 1 || s.Capacity != 0 {
 		return false
 	}
@@ -145,7 +145,7 @@ func memorable(s lock.State, self lock.Replica) bool {
 // tables say.
 func waitsHere(queue []*lock.Waiter, self lock.Replica) bool {
 	for _, w := range queue {
-		if w.Offered || w.Replica != 0 && w.Replica != self || !exact(&w.Want) || len(w.Want.Metadata) > maxRecentMetadata {
+		if w.GrantedUnclaimed || w.Replica != 0 && w.Replica != self || !exact(&w.Lease) || len(w.Lease.Metadata) > maxRecentMetadata {
 			return false
 		}
 	}
@@ -153,7 +153,7 @@ func waitsHere(queue []*lock.Waiter, self lock.Replica) bool {
 }
 
 // plain is whether there is no more to a memorable lock than its anchor.
-func plain(s lock.State) bool { return len(s.Queue) == 0 }
+func plain(s lock.Record) bool { return len(s.Queue) == 0 }
 
 // exact is whether the table has the lease as it is: it counts in milliseconds and tells
 // instants in microseconds.

@@ -15,11 +15,11 @@ const here lock.Replica = 7
 func TestRecentsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := &recents{young: make(map[string]recent)}
-	r.put(lock.State{Name: "often"}, anchor{version: 1}, here)
+	r.put(lock.Record{Name: "often"}, anchor{version: 1}, here)
 	for i := range 2 * maxRecent {
-		r.put(lock.State{Name: fmt.Sprint(i)}, anchor{version: uint32(i)}, here)
+		r.put(lock.Record{Name: fmt.Sprint(i)}, anchor{version: uint32(i)}, here)
 		if i%1000 == 0 {
-			r.put(lock.State{Name: "often"}, anchor{version: uint32(i)}, here)
+			r.put(lock.Record{Name: "often"}, anchor{version: uint32(i)}, here)
 		}
 		if n := len(r.young) + len(r.old); n > maxRecent {
 			t.Fatalf("%d locks are remembered", n)
@@ -35,18 +35,18 @@ func TestRecentsAreBounded(t *testing.T) {
 func TestRecentsGoByTheNewest(t *testing.T) {
 	t.Parallel()
 	r := &recents{young: make(map[string]recent)}
-	r.put(lock.State{Name: "a"}, anchor{version: 1}, here)
+	r.put(lock.Record{Name: "a"}, anchor{version: 1}, here)
 	r.young, r.old = make(map[string]recent), r.young
-	r.put(lock.State{Name: "a"}, anchor{version: 2}, here)
+	r.put(lock.Record{Name: "a"}, anchor{version: 2}, here)
 	if l, ok := r.get("a"); !ok || l.version != 2 {
 		t.Errorf("remembered as of %d", l.version)
 	}
-	r.put(lock.State{Name: "a", Capacity: 2}, anchor{version: 3}, here)
+	r.put(lock.Record{Name: "a", Capacity: 2}, anchor{version: 3}, here)
 	if _, ok := r.get("a"); ok {
 		t.Error("what was before permits were out is remembered")
 	}
 	r.end()
-	r.note(&tx{locks: map[string]lock.State{"a": {Name: "a"}}})
+	r.note(&tx{locks: map[string]lock.Record{"a": {Name: "a"}}})
 	if _, ok := r.get("a"); ok || recentsHave(r) > 0 {
 		t.Error("something is remembered after the end")
 	}
@@ -58,31 +58,31 @@ func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	exclusive := lock.Lease{Mode: lock.Exclusive, Token: 3, TTL: time.Second}
 	shared, permit, unclaimed, older, fine := exclusive, exclusive, exclusive, exclusive, exclusive
-	shared.Mode, permit.Mode, unclaimed.ClaimBy, older.Token = lock.Shared, lock.Permit, time.Now(), 2
+	shared.Mode, permit.Mode, unclaimed.ClaimDeadline, older.Token = lock.Shared, lock.Permit, time.Now(), 2
 	fine.MaxHold = time.Second + 1
 	long, short, revoked := exclusive, exclusive, exclusive
 	revoked.TTL = 0
 	long.Metadata, short.Metadata = make([]byte, maxRecentMetadata+1), make([]byte, maxRecentMetadata)
 	for name, c := range map[string]struct {
-		state lock.State
+		state lock.Record
 		want  bool
 	}{
-		"free":                      {lock.State{}, true},
-		"held":                      {lock.State{Token: 3, Leases: []lock.Lease{exclusive}}, true},
-		"revoked, in its grace":     {lock.State{Token: 3, Leases: []lock.Lease{revoked}}, false},
-		"shared":                    {lock.State{Token: 3, Leases: []lock.Lease{shared}}, false},
-		"a permit is out":           {lock.State{Token: 3, Capacity: 2, Leases: []lock.Lease{permit}}, false},
-		"two leases":                {lock.State{Token: 3, Leases: []lock.Lease{exclusive, exclusive}}, false},
-		"waited for here":           {lock.State{Queue: []*lock.Waiter{{Replica: here}, {}}}, true},
-		"waited for elsewhere":      {lock.State{Queue: []*lock.Waiter{{Replica: here}, {Replica: 8}}}, false},
-		"a waiter has an offer":     {lock.State{Queue: []*lock.Waiter{{Replica: here, Offered: true}}}, false},
-		"much metadata":             {lock.State{Token: 3, Leases: []lock.Lease{long}}, false},
-		"as much as may be":         {lock.State{Token: 3, Leases: []lock.Lease{short}}, true},
-		"waits with much metadata":  {lock.State{Queue: []*lock.Waiter{{Replica: here, Want: long}}}, false},
-		"finer than the table":      {lock.State{Token: 3, Leases: []lock.Lease{fine}}, false},
-		"waits for what is finer":   {lock.State{Queue: []*lock.Waiter{{Replica: here, Want: fine}}}, false},
-		"nobody knows of the lease": {lock.State{Token: 3, Leases: []lock.Lease{unclaimed}}, false},
-		"not by the newest token":   {lock.State{Token: 3, Leases: []lock.Lease{older}}, false},
+		"free":                      {lock.Record{}, true},
+		"held":                      {lock.Record{Token: 3, Leases: []lock.Lease{exclusive}}, true},
+		"revoked, in its grace":     {lock.Record{Token: 3, Leases: []lock.Lease{revoked}}, false},
+		"shared":                    {lock.Record{Token: 3, Leases: []lock.Lease{shared}}, false},
+		"a permit is out":           {lock.Record{Token: 3, Capacity: 2, Leases: []lock.Lease{permit}}, false},
+		"two leases":                {lock.Record{Token: 3, Leases: []lock.Lease{exclusive, exclusive}}, false},
+		"waited for here":           {lock.Record{Queue: []*lock.Waiter{{Replica: here}, {}}}, true},
+		"waited for elsewhere":      {lock.Record{Queue: []*lock.Waiter{{Replica: here}, {Replica: 8}}}, false},
+		"a waiter has an offer":     {lock.Record{Queue: []*lock.Waiter{{Replica: here, GrantedUnclaimed: true}}}, false},
+		"much metadata":             {lock.Record{Token: 3, Leases: []lock.Lease{long}}, false},
+		"as much as may be":         {lock.Record{Token: 3, Leases: []lock.Lease{short}}, true},
+		"waits with much metadata":  {lock.Record{Queue: []*lock.Waiter{{Replica: here, Lease: long}}}, false},
+		"finer than the table":      {lock.Record{Token: 3, Leases: []lock.Lease{fine}}, false},
+		"waits for what is finer":   {lock.Record{Queue: []*lock.Waiter{{Replica: here, Lease: fine}}}, false},
+		"nobody knows of the lease": {lock.Record{Token: 3, Leases: []lock.Lease{unclaimed}}, false},
+		"not by the newest token":   {lock.Record{Token: 3, Leases: []lock.Lease{older}}, false},
 	} {
 		if got := memorable(c.state, here); got != c.want {
 			t.Errorf("%s: %t", name, got)

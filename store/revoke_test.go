@@ -25,7 +25,7 @@ func TestARevokedLeaseIsOneForEveryReplica(t *testing.T) {
 	url := pgtest.URL(t)
 	s, other := open(t, url), open(t, url)
 	a := acquire("a")
-	a.Grace = lock.LongestGrace
+	a.Grace = lock.MaxGrace
 	g := mustAcquire(t, s, a)
 	renew := lock.Renew{Name: "a", LeaseID: g.ID}
 	revoke := lock.Revoke{Name: "a", Token: g.Token, Reason: "maintenance"}
@@ -48,7 +48,7 @@ func TestARevokedLeaseIsOneForEveryReplica(t *testing.T) {
 			}
 		}
 	}
-	revoke.AtOnce = true
+	revoke.SkipGrace = true
 	if _, err := later.Revoke(t.Context(), revoke); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAnEpochKeepsTheGraceOfARevokedLease(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	a := acquire("a")
-	a.Grace = lock.LongestGrace
+	a.Grace = lock.MaxGrace
 	g := mustAcquire(t, s, a)
 	if _, err := s.Revoke(t.Context(), lock.Revoke{Name: "a", Token: g.Token, Reason: "maintenance"}); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestAnEpochKeepsTheGraceOfARevokedLease(t *testing.T) {
 	exec(t, outside, failOver)
 	until(t, "there is a second epoch", func() bool { return epochs(t, outside) == 2 })
 	l, err := s.Lock(t.Context(), "a")
-	if err != nil || l.Phase != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked {
+	if err != nil || l.State != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked {
 		t.Errorf("the lock is %+v, %v", l, err)
 	}
 	_, err = s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID})

@@ -49,9 +49,9 @@ func (r *row) targets() []any {
 }
 
 // state returns the lock that the row is the anchor of, with its inline lease.
-func (r *row) state() lock.State {
-	s := lock.State{
-		Name: r.name, Revision: r.revision, Token: lock.Token(r.lastToken), End: lock.Kind(r.lastEnd), Capacity: r.capacity,
+func (r *row) state() lock.Record {
+	s := lock.Record{
+		Name: r.name, Revision: r.revision, Token: lock.Token(r.lastToken), LastEnd: lock.Kind(r.lastEnd), Capacity: r.capacity,
 	}
 	if s.Revision > 0 {
 		s.ChangedAt = r.changedAt.UTC()
@@ -72,7 +72,7 @@ func (r *row) lease() lock.Lease {
 		Place: r.place, Attachment: lock.Attachment(r.attachment),
 	}
 	if r.claimBy.Valid {
-		l.ClaimBy = r.claimBy.Time.UTC()
+		l.ClaimDeadline = r.claimBy.Time.UTC()
 	}
 	return l
 }
@@ -81,10 +81,10 @@ func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecon
 
 // lockRows reads whole locks from rows that begin with an instant and have each
 // anchor before what sits beside it.
-func lockRows(rows pgx.Rows) ([]lock.Lock, []lock.State, error) {
+func lockRows(rows pgx.Rows) ([]lock.Lock, []lock.Record, error) {
 	var now time.Time
 	var r row
-	var states []lock.State
+	var states []lock.Record
 	var queued []int
 	_, err := pgx.ForEachRow(rows, append([]any{&now}, r.targets()...), func() error {
 		if r.slot == 0 {

@@ -34,7 +34,7 @@ func (r *leases) add(l lock.Lease) {
 	r.metadatas = append(r.metadatas, pgtype.Text{String: string(l.Metadata), Valid: l.Metadata != nil})
 	r.places = append(r.places, l.Place)
 	r.attachments = append(r.attachments, int64(l.Attachment))
-	r.claimBys = append(r.claimBys, pgtype.Timestamptz{Time: l.ClaimBy, Valid: l.Unclaimed()})
+	r.claimBys = append(r.claimBys, pgtype.Timestamptz{Time: l.ClaimDeadline, Valid: l.Unclaimed()})
 }
 
 func (r *leases) args() []any {
@@ -54,11 +54,11 @@ type bareAnchors struct {
 	changedAts                 []time.Time
 }
 
-func (r *bareAnchors) add(at pgtype.TID, s lock.State) {
+func (r *bareAnchors) add(at pgtype.TID, s lock.Record) {
 	r.at = append(r.at, at)
 	r.revisions = append(r.revisions, s.Revision)
 	r.lastTokens = append(r.lastTokens, int64(s.Token))
-	r.lastEnds = append(r.lastEnds, int16(s.End))
+	r.lastEnds = append(r.lastEnds, int16(s.LastEnd))
 	r.capacities = append(r.capacities, int32(s.Capacity))
 	r.queued = append(r.queued, int32(len(s.Queue)))
 	r.others = append(r.others, int32(len(s.Leases)))
@@ -77,14 +77,14 @@ type anchors struct {
 }
 
 // inlineLease returns the lease on the lock's anchor, if there is one.
-func inlineLease(s lock.State) (lock.Lease, bool) {
+func inlineLease(s lock.Record) (lock.Lease, bool) {
 	if len(s.Leases) != 1 || s.Leases[0].Slot != 0 {
 		return lock.Lease{}, false
 	}
 	return s.Leases[0], true
 }
 
-func (r *anchors) add(at pgtype.TID, s lock.State, inline lock.Lease) {
+func (r *anchors) add(at pgtype.TID, s lock.Record, inline lock.Lease) {
 	r.bareAnchors.add(at, s)
 	r.leases.add(inline)
 }
@@ -126,7 +126,7 @@ func (r *slots) add(name string, before, now []lock.Lease) {
 // sameLease is whether nothing has changed of what a decision can change.
 func sameLease(a, b lock.Lease) bool {
 	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token &&
-		a.Attachment == b.Attachment && a.ClaimBy.Equal(b.ClaimBy) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
+		a.Attachment == b.Attachment && a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
 }
 
 // args are the columns in the order of sql/save_slots.sql.

@@ -24,7 +24,7 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := lock.Acquire{Name: "a", Holder: "second", LeaseID: lock.LeaseID(uuid.New()), Wait: lock.LongestWait, Replica: s.self}.Resolve(s.bounds)
+		a, err := lock.Acquire{Name: "a", Holder: "second", LeaseID: lock.LeaseID(uuid.New()), Wait: lock.MaxWait, Replica: s.self}.Resolve(s.bounds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,11 +44,11 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 
 		s.tell([]outcome{promotion})
 
-		for l := look(t, s); !told && l.Phase != lock.Free; l = look(t, s) {
+		for l := look(t, s); !told && l.State != lock.Free; l = look(t, s) {
 		}
 		s.group("a").Wait()
-		if l := look(t, s); told != (l.Phase == lock.Held) {
-			t.Errorf("somebody was told of the lease: %t; the lock is %s", told, l.Phase)
+		if l := look(t, s); told != (l.State == lock.Held) {
+			t.Errorf("somebody was told of the lease: %t; the lock is %s", told, l.State)
 		}
 		if err := s.Release(t.Context(), lock.Release{Name: "a", LeaseID: a.LeaseID}); told && err != nil {
 			t.Error(err)

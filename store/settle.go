@@ -138,8 +138,8 @@ func beginEpoch(ctx context.Context, conn *pgx.Conn, reason string, k known, dou
 	batch.Queue(sqlJump, k.token, int64(jump), k.event)
 	batch.Queue(sqlRebaseLeases, b.at)
 	batch.Queue(sqlRebaseLocks, b.at)
-	batch.Queue(sqlRebaseWaiters, b.at, lock.LongestWait, lock.AliveFor, lock.KeepPlace)
-	batch.Queue(sqlRebaseReplicas, b.at, lock.AliveFor)
+	batch.Queue(sqlRebaseWaiters, b.at, lock.MaxWait, lock.ReplicaTTL, lock.PlaceRetention)
+	batch.Queue(sqlRebaseReplicas, b.at, lock.ReplicaTTL)
 	return b, conn.SendBatch(ctx, batch).Close()
 }
 

@@ -40,23 +40,23 @@ const (
 type Options struct {
 	Bounds lock.Bounds
 	Log    *slog.Logger // nil: nothing is logged
-	// Groups is how many batches may run at once; a name is always in the same
+	// BatchWorkers is how many batches may run at once; a name is always in the same
 	// group. Zero: 1, which made the most of two cores.
-	Groups int
+	BatchWorkers int
 	// MaxWaiters is how many calls may wait in queues at once, with all replicas
 	// together as far as they have heard of each other; places that are kept without
 	// a call do not count. Zero: 10,000.
 	MaxWaiters int
-	// NoListen is for a database that is behind a pooler in transaction mode,
+	// TransactionPooling is for a database that is behind a pooler in transaction mode,
 	// through which nothing can be heard of other replicas. Those who wait are then
 	// served by asking again and again, up to a second late. Nothing is prepared then,
 	// unless the URL has a default_query_exec_mode of its own.
-	NoListen bool
-	// KeepEvents is for how long events are kept, at least. It is also how long a
+	TransactionPooling bool
+	// EventRetention is for how long events are kept, at least. It is also how long a
 	// call may be repeated after its lease has ended. Zero: a week.
-	KeepEvents time.Duration
-	// KeepIdle is for how long a lock that is free is remembered, at least. Zero: a week.
-	KeepIdle time.Duration
+	EventRetention time.Duration
+	// IdleLockRetention is for how long a lock that is free is remembered, at least. Zero: a week.
+	IdleLockRetention time.Duration
 }
 
 const week = 7 * 24 * time.Hour
@@ -72,8 +72,8 @@ func (o Options) Check() error {
 
 func (o Options) resolve() (Options, error) {
 	var err error
-	if o.Groups < 0 || o.Groups > maxGroups {
-		return o, fmt.Errorf("%d groups; give 1 to %d, or none", o.Groups, maxGroups)
+	if o.BatchWorkers < 0 || o.BatchWorkers > maxGroups {
+		return o, fmt.Errorf("%d groups; give 1 to %d, or none", o.BatchWorkers, maxGroups)
 	}
 	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
 		return o, err
@@ -84,22 +84,22 @@ func (o Options) resolve() (Options, error) {
 	if o.MaxWaiters < 0 {
 		return o, fmt.Errorf("at most %d waiters; give 1 or more, or none", o.MaxWaiters)
 	}
-	o.Groups, o.MaxWaiters = max(o.Groups, 1), cmp.Or(o.MaxWaiters, usualMaxWaiters)
-	if o.KeepEvents == 0 {
-		o.KeepEvents = week
+	o.BatchWorkers, o.MaxWaiters = max(o.BatchWorkers, 1), cmp.Or(o.MaxWaiters, usualMaxWaiters)
+	if o.EventRetention == 0 {
+		o.EventRetention = week
 	}
-	if o.KeepIdle == 0 {
-		o.KeepIdle = week
+	if o.IdleLockRetention == 0 {
+		o.IdleLockRetention = week
 	}
-	if o.KeepEvents < time.Minute || o.KeepIdle < time.Minute {
-		return o, fmt.Errorf("events are kept %v and idle locks %v; keep both for a minute or more", o.KeepEvents, o.KeepIdle)
+	if o.EventRetention < time.Minute || o.IdleLockRetention < time.Minute {
+		return o, fmt.Errorf("events are kept %v and idle locks %v; keep both for a minute or more", o.EventRetention, o.IdleLockRetention)
 	}
 	return o, nil
 }
 
 // explain returns err, or an error that names NoListen if err shows that it is missing.
 func (o Options) explain(err error) error {
-	if o.NoListen {
+	if o.TransactionPooling {
 		return err
 	}
 	return poolmode.Explain(err, poolmode.ToServe)
@@ -168,12 +168,12 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		return nil, o.explain(fmt.Errorf("which database this is: %w", err))
 	}
 	s.work.Go(s.sweepEnds)
-	s.work.Go(func() { s.takeCensus(o.KeepIdle) })
-	s.work.Go(func() { s.pruneEvents(o.KeepEvents) })
+	s.work.Go(func() { s.takeCensus(o.IdleLockRetention) })
+	s.work.Go(func() { s.pruneEvents(o.EventRetention) })
 	s.work.Go(s.beats)
 	s.work.Go(s.sendNotices)
 	s.work.Go(s.follow)
-	if !o.NoListen {
+	if !o.TransactionPooling {
 		s.work.Go(s.listen)
 	}
 	return s, nil
@@ -181,18 +181,18 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 
 // connect returns a Store that decides, and does nothing unasked.
 func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
-	deciding, pool, err := openPools(ctx, databaseURL, o.NoListen)
+	deciding, pool, err := openPools(ctx, databaseURL, o.TransactionPooling)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, deciding: deciding, pooled: o.NoListen, crew: batch.NewCrew(), bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
+	s := &Store{pool: pool, deciding: deciding, pooled: o.TransactionPooling, crew: batch.NewCrew(), bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.self = lock.Replica(1 + rand.Int64N(1<<62))
 	s.sweep, s.seats, s.notices, s.tail = newSweep(), newSeats(o.MaxWaiters), newNotices(), newTail()
 	quarter := pool.Config().MaxConns - choreConns
 	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
 	s.fencers = make(chan struct{}, max(quarter-1, 1))
-	for range o.Groups {
+	for range o.BatchWorkers {
 		s.groups = append(s.groups, s.newDispatcher())
 	}
 	return s, nil

@@ -33,7 +33,7 @@ type swapping struct {
 	draws  bool // whether a token is drawn, one at most
 
 	decisions []lock.Decision // of the calls; until it is drawn, with no true token
-	after     lock.State
+	after     lock.Record
 	told      *lock.Event   // the one event of a lock that is not crowded, if there is one
 	unused    lock.LeaseRef // of the lease that nobody may have had; zero: nobody can
 	done      bool
@@ -143,7 +143,7 @@ func (one *swapping) apply(s *swap, token lock.Token) (draws int, ok bool) {
 	var ended ends // by the calls before: the statement sees no event that it writes itself
 	for _, c := range one.calls {
 		d := c.Req.Apply(lock.View{
-			Now: s.now, Self: s.self, Locks: []lock.State{one.after}, Ended: ended, ClosedUntil: s.recents.epoch.closedUntil,
+			Now: s.now, Self: s.self, Locks: []lock.Record{one.after}, Ended: ended, GrantsPausedUntil: s.recents.epoch.closedUntil,
 			Tokens: func() lock.Token { draws++; return token },
 		})
 		if d.Err != nil || d.Replay || s.recents.epoch.covers(longestOf(d)) != nil {

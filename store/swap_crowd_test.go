@@ -105,9 +105,9 @@ func TestCrowdsAreSwappedInFewLocksOnly(t *testing.T) {
 		for i := range c.locks {
 			a := wants(fmt.Sprintf("n:%02d", i))
 			a.Mode = lock.Exclusive
-			s := lock.State{Name: a.Name}
+			s := lock.Record{Name: a.Name}
 			if i == 0 {
-				s.Queue = []*lock.Waiter{{Place: 1, Want: lock.Lease{Holder: "w"}, KeptUntil: now.Add(time.Hour)}}
+				s.Queue = []*lock.Waiter{{Place: 1, Lease: lock.Lease{Holder: "w"}, KeptUntil: now.Add(time.Hour)}}
 			}
 			r.put(s, anchor{}, here)
 			calls = append(calls, batch.NewCall[lock.Command, outcome](a))

@@ -48,7 +48,7 @@ func (a *swapArray) add(w *swapping) {
 	a.boolean(w.draws)
 	a.long(w.after.Revision)
 	a.long(int64(w.after.Token))
-	a.short(int16(w.after.End))
+	a.short(int16(w.after.LastEnd))
 	a.integer(int32(len(w.after.Queue)))
 	a.instant(w.after.ChangedAt)
 	a.lease(w.after.Leases)
@@ -102,7 +102,7 @@ func (a *swapArray) version(xid uint32) {
 func (a *swapArray) until(w *swapping) {
 	var first time.Time
 	for _, l := range w.before.state.Leases {
-		first = l.OverAt()
+		first = l.EndsAt()
 	}
 	for _, l := range w.after.Leases {
 		if first.IsZero() || l.ExpiresAt.Before(first) {

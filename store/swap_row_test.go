@@ -57,7 +57,7 @@ func asMeant(ord int, one *swapping) map[string]any {
 	now := one.after
 	m := map[string]any{
 		"ord": number(ord), "name": now.Name, "version": strconv.FormatUint(uint64(one.before.version), 10), "until": "infinity",
-		"draws": one.draws, "revision": number(now.Revision), "last_token": number(now.Token), "last_end": number(now.End),
+		"draws": one.draws, "revision": number(now.Revision), "last_token": number(now.Token), "last_end": number(now.LastEnd),
 		"changed_at": instant(now.ChangedAt), "place": number(0), "attachment": number(0), "queued": number(len(now.Queue)),
 		"at": fmt.Sprintf("(%d,%d)", one.before.at.BlockNumber, one.before.at.OffsetNumber),
 	}
@@ -130,22 +130,22 @@ func TestASwapIsReadAsItIsMeant(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)
 	full := lock.Lease{
 		ID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive, Holder: "Ωμέγα 🦄 \"\\{},()", Token: 7, TTL: 24 * time.Hour, Grace: time.Minute,
-		MaxHold: lock.LongestHold, AcquiredAt: at, ExpiresAt: at.Add(24 * time.Hour), Metadata: json.RawMessage(`{"a": "ü", "b":null}`),
+		MaxHold: lock.MaxHold, AcquiredAt: at, ExpiresAt: at.Add(24 * time.Hour), Metadata: json.RawMessage(`{"a": "ü", "b":null}`),
 		Place: 1<<62 + 3, Attachment: -5,
 	}
 	bare := lock.Lease{ID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive, Holder: "h", TTL: time.Second, AcquiredAt: at, ExpiresAt: at.Add(1)}
 	ended := lock.Event{Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "h", Place: 4, Reason: "it's, (over)", Ref: 1<<63 - 1}
 	compare(t, utc(t),
-		decidedSwap(1<<32-1, lock.State{Name: strings.Repeat("n", lock.MaxNameLength), Revision: 1<<62 + 1, Token: lock.MaxToken, ChangedAt: at, Leases: []lock.Lease{full}}),
-		decidedSwap(3, lock.State{Name: "free", End: lock.Revoked, ChangedAt: at}, ended),
-		decidedSwap(4, lock.State{Name: "granted", ChangedAt: time.Date(1999, 12, 31, 23, 59, 59, 1000, time.UTC), Leases: []lock.Lease{bare}},
+		decidedSwap(1<<32-1, lock.Record{Name: strings.Repeat("n", lock.MaxNameLength), Revision: 1<<62 + 1, Token: lock.MaxToken, ChangedAt: at, Leases: []lock.Lease{full}}),
+		decidedSwap(3, lock.Record{Name: "free", LastEnd: lock.Revoked, ChangedAt: at}, ended),
+		decidedSwap(4, lock.Record{Name: "granted", ChangedAt: time.Date(1999, 12, 31, 23, 59, 59, 1000, time.UTC), Leases: []lock.Lease{bare}},
 			lock.Event{Kind: lock.Granted, Mode: lock.Exclusive, Holder: "h"}),
-		&swapping{unused: 9, draws: true, after: lock.State{Name: "first", ChangedAt: at, Queue: make([]*lock.Waiter, 3)}},
+		&swapping{unused: 9, draws: true, after: lock.Record{Name: "first", ChangedAt: at, Queue: make([]*lock.Waiter, 3)}},
 	)
 	compare(t, utc(t))
 }
 
-func decidedSwap(version uint32, s lock.State, told ...lock.Event) *swapping {
+func decidedSwap(version uint32, s lock.Record, told ...lock.Event) *swapping {
 	one := &swapping{after: s}
 	one.before.version, one.before.at = version, pgtype.TID{BlockNumber: version, OffsetNumber: uint16(version), Valid: true}
 	if len(told) > 0 {
@@ -162,9 +162,9 @@ func TestAnySwapIsReadAsItIsMeant(t *testing.T) {
 		micro := rapid.Map(rapid.Int64Range(-1e15, 4e15), func(n int64) time.Time { return time.UnixMicro(n).UTC() })
 		whole := rapid.Map(rapid.Int64Range(0, 1e10), fromMS)
 		swaps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *swapping {
-			s := lock.State{
+			s := lock.Record{
 				Name: text.Draw(t, "name"), Revision: rapid.Int64().Draw(t, "revision"), Token: lock.Token(rapid.Int64().Draw(t, "token")),
-				End: lock.Kind(rapid.Int16().Draw(t, "end")), ChangedAt: micro.Draw(t, "changed"),
+				LastEnd: lock.Kind(rapid.Int16().Draw(t, "end")), ChangedAt: micro.Draw(t, "changed"),
 			}
 			if rapid.Bool().Draw(t, "held") {
 				s.Leases = []lock.Lease{{
@@ -201,7 +201,7 @@ func TestADecisionHoldsUntil(t *testing.T) {
 		"a grant is not over when it is made": {nil, gives(at.Add(time.Minute)), "2026-01-01 00:01:00+00"},
 		"nothing ends":                        {nil, nil, "infinity"},
 	} {
-		one := &swapping{after: lock.State{Name: "a", Leases: c.after}}
+		one := &swapping{after: lock.Record{Name: "a", Leases: c.after}}
 		one.before.state.Leases = c.before
 		if got := asRead(t, conn, []*swapping{one})[0]["until"]; got != c.want {
 			t.Errorf("%s: until %v, want %s", name, got, c.want)

@@ -102,7 +102,7 @@ func fine(r *rand.Rand) time.Duration {
 }
 
 // read returns the lock as a transaction reads it, and the xid of who wrote it.
-func (x *site) read(name string) (lock.State, uint32) {
+func (x *site) read(name string) (lock.Record, uint32) {
 	x.Helper()
 	var r row
 	var a anchor

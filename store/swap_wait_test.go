@@ -162,7 +162,7 @@ func TestAGrantThatTookLongerThanItsLeaseIsMadeAgain(t *testing.T) {
 	x.patient(s)
 	free := x.holding("a")
 	a := wants("a")
-	a.TTL = lock.ShortestTTL
+	a.TTL = lock.MinTTL
 	granted := make(chan error, 1)
 	go func() {
 		_, err := s.Acquire(t.Context(), a)

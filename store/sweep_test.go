@@ -12,7 +12,7 @@ import (
 
 func short(name string) lock.Acquire {
 	a := acquire(name)
-	a.TTL = lock.ShortestTTL
+	a.TTL = lock.MinTTL
 	return a
 }
 
@@ -74,7 +74,7 @@ func TestARenewalElsewhereIsSeen(t *testing.T) {
 func TestLongFreeLocksAreForgottenAndTokensGrowOn(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, outside := openWith(t, url, store.Options{KeepIdle: time.Hour}), connect(t, url)
+	s, outside := openWith(t, url, store.Options{IdleLockRetention: time.Hour}), connect(t, url)
 	old := mustAcquire(t, s, acquire("old"))
 	mustRelease(t, s, old)
 	mustRelease(t, s, mustAcquire(t, s, acquire("new")))

@@ -61,10 +61,10 @@ type tx struct {
 	now     time.Time
 	tokens  []int64
 	ids     []int64
-	locks   map[string]lock.State
+	locks   map[string]lock.Record
 	anchors map[string]anchor
 	moved   map[pgtype.TID]pgtype.TID // where anchors are that were written, by where they were
-	before  map[string]lock.State     // the locks that were crowded, as they were loaded
+	before  map[string]lock.Record    // the locks that were crowded, as they were loaded
 	ended   ends
 	epoch   epoch
 	xid     uint32 // of the transaction
@@ -80,15 +80,15 @@ type tx struct {
 
 func newTx(conn *pgx.Conn, self lock.Replica) *tx {
 	return &tx{
-		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.State), anchors: make(map[string]anchor),
-		before: make(map[string]lock.State), ended: make(ends), moved: make(map[pgtype.TID]pgtype.TID), changed: make(map[string]bool),
+		conn: conn, self: self, began: time.Now(), locks: make(map[string]lock.Record), anchors: make(map[string]anchor),
+		before: make(map[string]lock.Record), ended: make(ends), moved: make(map[pgtype.TID]pgtype.TID), changed: make(map[string]bool),
 	}
 }
 
 // apply has the command decide, on the locks as the commands before left them.
 func (t *tx) apply(ctx context.Context, cmd lock.Command) (outcome, error) {
 	v := lock.View{
-		Now: t.now, Self: t.self, Ended: t.ended, ClosedUntil: t.epoch.closedUntil,
+		Now: t.now, Self: t.self, Ended: t.ended, GrantsPausedUntil: t.epoch.closedUntil,
 		Tokens: func() lock.Token { return t.token(ctx) },
 	}
 	for _, name := range cmd.Names() {
@@ -129,7 +129,7 @@ func outcomeOf(cmd lock.Command, d lock.Decision, began time.Time) outcome {
 	case lock.Claim:
 		o.place = placeOf(d, c.LeaseID)
 	}
-	if slices.ContainsFunc(d.Locks, func(s lock.State) bool { return s.Queue != nil }) {
+	if slices.ContainsFunc(d.Locks, func(s lock.Record) bool { return s.Queue != nil }) {
 		o.Locks = slices.Clone(d.Locks)
 		for i := range o.Locks {
 			o.Locks[i].Queue = nil
@@ -145,7 +145,7 @@ func placeOf(d lock.Decision, id lock.LeaseID) int64 {
 		return 0
 	}
 	for _, w := range slices.Backward(d.Locks[0].Queue) {
-		if w.Want.ID == id {
+		if w.Lease.ID == id {
 			return w.Place
 		}
 	}

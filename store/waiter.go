@@ -16,10 +16,10 @@ func scanWaiter(r pgx.CollectableRow) (*lock.Waiter, error) {
 	var id pgtype.UUID
 	var ttl, grace, maxHold int64
 	var metadata []byte
-	err := r.Scan(&w.Want.Name, &w.Place, &id, &w.Want.Mode, &w.Capacity, &w.Want.Holder, &ttl, &grace, &maxHold, &metadata,
-		&w.JoinedAt, &w.Attachment, &w.Replica, &w.Until, &w.AliveUntil, &w.KeptUntil, &w.Offered)
-	w.Want.ID, w.Want.Metadata = id.Bytes, metadata
-	w.Want.TTL, w.Want.Grace, w.Want.MaxHold = fromMS(ttl), fromMS(grace), fromMS(maxHold)
+	err := r.Scan(&w.Lease.Name, &w.Place, &id, &w.Lease.Mode, &w.Capacity, &w.Lease.Holder, &ttl, &grace, &maxHold, &metadata,
+		&w.JoinedAt, &w.Attachment, &w.Replica, &w.Until, &w.AliveUntil, &w.KeptUntil, &w.GrantedUnclaimed)
+	w.Lease.ID, w.Lease.Metadata = id.Bytes, metadata
+	w.Lease.TTL, w.Lease.Grace, w.Lease.MaxHold = fromMS(ttl), fromMS(grace), fromMS(maxHold)
 	for _, at := range []*time.Time{&w.JoinedAt, &w.Until, &w.AliveUntil, &w.KeptUntil} {
 		*at = at.UTC()
 	}
@@ -68,27 +68,27 @@ func (r *waiters) add(name string, before, now []*lock.Waiter) {
 // sameSeat is whether nothing has changed of what a decision can change.
 func sameSeat(a, b *lock.Waiter) bool {
 	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.Until.Equal(b.Until) && a.KeptUntil.Equal(b.KeptUntil) &&
-		a.Offered == b.Offered
+		a.GrantedUnclaimed == b.GrantedUnclaimed
 }
 
 func (r *waiters) save(name string, w *lock.Waiter) {
 	r.names = append(r.names, name)
 	r.places = append(r.places, w.Place)
-	r.ids = append(r.ids, pgtype.UUID{Bytes: w.Want.ID, Valid: true})
-	r.modes = append(r.modes, int16(w.Want.Mode))
+	r.ids = append(r.ids, pgtype.UUID{Bytes: w.Lease.ID, Valid: true})
+	r.modes = append(r.modes, int16(w.Lease.Mode))
 	r.capacities = append(r.capacities, int32(w.Capacity))
-	r.holders = append(r.holders, w.Want.Holder)
-	r.ttls = append(r.ttls, w.Want.TTL.Milliseconds())
-	r.graces = append(r.graces, w.Want.Grace.Milliseconds())
-	r.maxHolds = append(r.maxHolds, w.Want.MaxHold.Milliseconds())
-	r.metadatas = append(r.metadatas, pgtype.Text{String: string(w.Want.Metadata), Valid: w.Want.Metadata != nil})
+	r.holders = append(r.holders, w.Lease.Holder)
+	r.ttls = append(r.ttls, w.Lease.TTL.Milliseconds())
+	r.graces = append(r.graces, w.Lease.Grace.Milliseconds())
+	r.maxHolds = append(r.maxHolds, w.Lease.MaxHold.Milliseconds())
+	r.metadatas = append(r.metadatas, pgtype.Text{String: string(w.Lease.Metadata), Valid: w.Lease.Metadata != nil})
 	r.joinedAts = append(r.joinedAts, w.JoinedAt)
 	r.attachments = append(r.attachments, int64(w.Attachment))
 	r.replicas = append(r.replicas, int64(w.Replica))
 	r.untils = append(r.untils, w.Until)
 	r.aliveUntils = append(r.aliveUntils, w.AliveUntil)
 	r.keptUntils = append(r.keptUntils, w.KeptUntil)
-	r.offered = append(r.offered, w.Offered)
+	r.offered = append(r.offered, w.GrantedUnclaimed)
 }
 
 // args are the columns in the order of sql/save_waiters.sql.

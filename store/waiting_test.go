@@ -66,7 +66,7 @@ func (w *wait) isOver() bool {
 	}
 }
 
-func queueOf(t *testing.T, s *store.Store, name string) []lock.Waiting {
+func queueOf(t *testing.T, s *store.Store, name string) []lock.WaiterInfo {
 	t.Helper()
 	q, err := s.Queue(t.Context(), name)
 	if err != nil {
@@ -78,7 +78,7 @@ func queueOf(t *testing.T, s *store.Store, name string) []lock.Waiting {
 // waiting is an acquire that waits as long as may be.
 func waitingAs(name, holder string) lock.Acquire {
 	a := acquire(name)
-	a.Holder, a.Wait = holder, lock.LongestWait
+	a.Holder, a.Wait = holder, lock.MaxWait
 	return a
 }
 
@@ -87,7 +87,7 @@ func waitingAs(name, holder string) lock.Acquire {
 func TestReplicasServeWaitersInOrder(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]store.Options{
-		"told by notifications": {}, "by asking alone": {NoListen: true}, "in several groups": {Groups: 4},
+		"told by notifications": {}, "by asking alone": {TransactionPooling: true}, "in several groups": {BatchWorkers: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

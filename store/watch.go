@@ -89,7 +89,7 @@ func (s *Store) Watch(ctx context.Context, q lock.Watch) (lock.Lock, error) {
 // untilChanged sleeps until the lock may not be what was read, or the time is over.
 func (w *watcher) untilChanged(ctx context.Context, l lock.Lock, at int64, more <-chan struct{}) error {
 	var turn <-chan time.Time
-	if turns := l.Turns(); !turns.IsZero() {
+	if turns := l.NextChangeAt(); !turns.IsZero() {
 		turn = time.After(turns.Sub(l.AsOf))
 	}
 	for {

@@ -60,7 +60,7 @@ func mayGrant(call *Call) bool {
 	case Done, Unknown:
 		return true
 	case NotDone:
-		return a.Wait > 0 || a.Keep
+		return a.Wait > 0 || a.KeepPlace
 	}
 	return errors.Is(call.Err, lock.ErrLeaseLost) // it had the lock, and lost it
 }
@@ -69,7 +69,7 @@ func mayGrant(call *Call) bool {
 // A grant out of the queue may begin when it is fetched, a while after the event.
 func (t *tale) instantAgrees(l *lease, told *Call, c *Check) {
 	at, event := grant(told).AcquiredAt, l.granted.At
-	ok := at.Equal(event) || l.granted.Place != 0 && at.After(event) && !at.After(event.Add(lock.ClaimWithin))
+	ok := at.Equal(event) || l.granted.Place != 0 && at.After(event) && !at.After(event.Add(lock.ClaimTimeout))
 	if !ok && !l.shaken(t) {
 		c.violated(t, fmt.Sprintf("%q was told that token %d was granted at %s, and the event is of %s.", l.holder, l.token, clock(at), clock(event)),
 			[]*Call{told}, l.granted)
@@ -97,7 +97,7 @@ func (t *tale) endAgrees(l *lease, c *Check) {
 		}
 		if s := l.skipped; s != nil && !slices.ContainsFunc(t.calls, func(call *Call) bool {
 			r, ok := call.Asked.(lock.Revoke)
-			return ok && mayEnd(call) && r.AtOnce && r.Token == l.token && r.Reason == s.Reason
+			return ok && mayEnd(call) && r.SkipGrace && r.Token == l.token && r.Reason == s.Reason
 		}) {
 			c.violated(t, fmt.Sprintf("The grace of %q with token %d was skipped, and no call asked for that.", l.holder, l.token), nil, l.ended, s)
 		}
@@ -155,7 +155,7 @@ func (t *tale) releaseAgrees(call *Call, a lock.Release, c *Check) {
 		}
 	}
 	for i := range t.events {
-		if e := &t.events[i]; e.Kind == lock.Left && e.Holder == r.holder() {
+		if e := &t.events[i]; e.Kind == lock.Dequeued && e.Holder == r.holder() {
 			return
 		}
 	}
@@ -216,7 +216,7 @@ func (l *lease) atItsLongest(e *lock.Error) bool {
 func (t *tale) queueAgrees(c *Check) {
 	waits := map[string]bool{}
 	for _, call := range t.calls {
-		if a, ok := call.Asked.(lock.Acquire); ok && (a.Wait > 0 || a.Keep) {
+		if a, ok := call.Asked.(lock.Acquire); ok && (a.Wait > 0 || a.KeepPlace) {
 			waits[a.Holder] = true
 		}
 	}

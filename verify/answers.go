@@ -24,7 +24,7 @@ func (t *tale) answering(c *Call) *operation {
 }
 
 // A step is what an operation makes of a lock, if the rules allow it.
-type step func(lock.State) (lock.State, bool)
+type step func(lock.Record) (lock.Record, bool)
 
 func (t *tale) stepOf(c *Call) step {
 	switch a := c.Asked.(type) {
@@ -44,7 +44,7 @@ func (t *tale) stepOf(c *Call) step {
 			return t.looking(look)
 		}
 	case lock.Verify:
-		if v, ok := c.Got.(lock.Verdict); ok {
+		if v, ok := c.Got.(lock.Verification); ok {
 			return verifying(a, v)
 		}
 	case lock.FencedWrite:
@@ -56,7 +56,7 @@ func (t *tale) stepOf(c *Call) step {
 // confirmed is that an acquire was answered with a lease that there is.
 func (t *tale) confirmed(a lock.Acquire, g lock.Grant) step {
 	shaken := t.grantShaken(a.LeaseID, g)
-	return func(s lock.State) (lock.State, bool) {
+	return func(s lock.Record) (lock.Record, bool) {
 		i, ok := find(s, a.LeaseID)
 		if !ok {
 			return s, false
@@ -90,7 +90,7 @@ func (t *tale) renewing(c *Call, r lock.Renew) step {
 	case Done:
 		g := grant(c)
 		shaken := t.grantShaken(r.LeaseID, g)
-		return func(s lock.State) (lock.State, bool) { return t.renewed(s, r, g, shaken) }
+		return func(s lock.Record) (lock.Record, bool) { return t.renewed(s, r, g, shaken) }
 	}
 	return t.refused(c, r.LeaseID)
 }
@@ -98,18 +98,18 @@ func (t *tale) renewing(c *Call, r lock.Renew) step {
 // loosening is a renewal of which nobody was told: if the lease is there, nobody knows
 // when it ends.
 func loosening(id lock.LeaseID) step {
-	return func(s lock.State) (lock.State, bool) {
+	return func(s lock.Record) (lock.Record, bool) {
 		i, ok := find(s, id)
 		if !ok {
 			return s, true
 		}
 		l := s.Leases[i]
-		l.ExpiresAt, l.ClaimBy = openEnd(), time.Time{}
+		l.ExpiresAt, l.ClaimDeadline = openEnd(), time.Time{}
 		return with(s, i, l), true
 	}
 }
 
-func (t *tale) renewed(s lock.State, r lock.Renew, g lock.Grant, shaken bool) (lock.State, bool) {
+func (t *tale) renewed(s lock.Record, r lock.Renew, g lock.Grant, shaken bool) (lock.Record, bool) {
 	i, ok := find(s, r.LeaseID)
 	if !ok || s.Leases[i].Token != g.Token || s.Leases[i].Slot != g.Slot {
 		return s, false
@@ -147,7 +147,7 @@ func (t *tale) releasing(c *Call, r lock.Release) step {
 }
 
 func absent(id lock.LeaseID) step {
-	return func(s lock.State) (lock.State, bool) {
+	return func(s lock.Record) (lock.Record, bool) {
 		_, ok := find(s, id)
 		return s, !ok
 	}
@@ -161,13 +161,13 @@ func (t *tale) refused(c *Call, id lock.LeaseID) step {
 	}
 	switch e.Code {
 	case lock.ErrLeaseLost:
-		return func(s lock.State) (lock.State, bool) {
+		return func(s lock.Record) (lock.Record, bool) {
 			i, ok := find(s, id)
 			return s, !ok || e.Ended == lock.Expired && t.cannotBeRenewed(s.Leases[i], e.EndedAt)
 		}
 	case lock.ErrHeld:
 		a, _ := c.Asked.(lock.Acquire)
-		return func(s lock.State) (lock.State, bool) { return s, t.inTheWay(s, a, e) }
+		return func(s lock.Record) (lock.Record, bool) { return s, t.inTheWay(s, a, e) }
 	}
 	return nil
 }
@@ -185,9 +185,9 @@ func (t *tale) cannotBeRenewed(l lock.Lease, end time.Time) bool {
 // inTheWay is whether somebody was there to be refused for. A refusal names one of
 // those who had the lock. Who only tried, while nobody waited, must not have fitted
 // beside them.
-func (t *tale) inTheWay(s lock.State, a lock.Acquire, e *lock.Error) bool {
+func (t *tale) inTheWay(s lock.Record, a lock.Acquire, e *lock.Error) bool {
 	if e.Holder == "" {
-		return a.Wait > 0 || a.Keep // its place was another call's, and nobody had the lock
+		return a.Wait > 0 || a.KeepPlace // its place was another call's, and nobody had the lock
 	}
 	if e.Newest != 0 && e.Newest != s.Token {
 		return false
@@ -196,7 +196,7 @@ func (t *tale) inTheWay(s lock.State, a lock.Acquire, e *lock.Error) bool {
 	for _, l := range s.Leases {
 		named = named || l.Holder == e.Holder
 	}
-	if !named || a.Wait > 0 || a.Keep || e.Ahead > 0 || t.newEpoch() {
+	if !named || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.newEpoch() {
 		return named
 	}
 	if _, mine := find(s, a.LeaseID); mine {
@@ -216,11 +216,11 @@ func (t *tale) revoking(c *Call, r lock.Revoke) step {
 	if !errors.Is(c.Err, lock.ErrTokenMismatch) || t.newEpoch() {
 		return nil
 	}
-	return func(s lock.State) (lock.State, bool) {
+	return func(s lock.Record) (lock.Record, bool) {
 		r.Name = t.name
 		over := s // when the grace of what was revoked is over
 		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), lock.Lease.Revoked)
-		mismatch := func(s lock.State) bool {
+		mismatch := func(s lock.Record) bool {
 			return errors.Is(r.Apply(view(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
 		}
 		return s, mismatch(s) || mismatch(over)

@@ -149,7 +149,7 @@ func (l *lossy) Revoke(ctx context.Context, r lock.Revoke) (k lock.Lock, err err
 	return k, err
 }
 
-func (l *lossy) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.Fenced, err error) {
+func (l *lossy) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.FencedValue, err error) {
 	err = l.lose(func() (err error) { f, err = l.Service.WriteFenced(ctx, w); return err })
 	return f, err
 }
@@ -172,7 +172,7 @@ func (w *worker) turn(ctx context.Context, n int) {
 	a := lock.Acquire{
 		Name: fmt.Sprint("random:", lockNumber), LeaseID: lock.LeaseID(uuid.New()), Holder: fmt.Sprintf("worker %s, turn %d", w.name, n),
 		Mode: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[lockNumber], TTL: time.Second,
-		Wait: time.Duration(w.rnd.IntN(3)) * time.Second, Keep: w.chance(4), Grace: time.Duration(w.rnd.IntN(2)) * 300 * time.Millisecond,
+		Wait: time.Duration(w.rnd.IntN(3)) * time.Second, KeepPlace: w.chance(4), Grace: time.Duration(w.rnd.IntN(2)) * 300 * time.Millisecond,
 	}
 	switch {
 	case a.Mode == lock.Permit:
@@ -223,7 +223,7 @@ func (w *worker) use(ctx context.Context, a lock.Acquire, g lock.Grant) error {
 func (w *worker) look(ctx context.Context, name string) {
 	l, err := w.Lock(ctx, name)
 	for err == nil && l.Token != 0 && w.chance(6) {
-		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()), AtOnce: w.chance(3)}
+		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()), SkipGrace: w.chance(3)}
 		_, err = w.Revoke(ctx, r)
 		w.rest(400 * time.Millisecond)
 	}

@@ -9,7 +9,7 @@ import (
 
 // catchUp is for how long a page of events is waited for while it is known that
 // there must be more.
-const catchUp = lock.LongestWait / 10
+const catchUp = lock.MaxWait / 10
 
 // Collect returns all events of the locks whose names begin with prefix, oldest
 // first. A transaction that is still open hides what was committed after it began,

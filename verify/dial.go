@@ -35,7 +35,7 @@ func (c Call) instant() (time.Time, bool) {
 	switch got := c.Got.(type) {
 	case lock.Lock:
 		return got.AsOf, true
-	case lock.Verdict:
+	case lock.Verification:
 		return got.CheckedAt, true
 	case lock.Grant:
 		a, ok := c.Asked.(lock.Acquire)

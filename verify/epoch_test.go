@@ -51,10 +51,10 @@ func moveAnswer(c *verify.Call, move func(*time.Time)) {
 		move(&got.AsOf)
 		move(&got.ChangedAt)
 		c.Got = got
-	case lock.Verdict:
+	case lock.Verification:
 		move(&got.CheckedAt)
 		c.Got = got
-	case lock.Fenced:
+	case lock.FencedValue:
 		move(&got.WrittenAt)
 		c.Got = got
 	}

@@ -63,7 +63,7 @@ func (r *resource) wrote(call *Call) {
 	}
 }
 
-func written(c *Call) lock.Fenced { f, _ := c.Got.(lock.Fenced); return f }
+func written(c *Call) lock.FencedValue { f, _ := c.Got.(lock.FencedValue); return f }
 
 // versions checks that each write has its own version, but for one that was sent
 // again; that none is missing; and that tokens do not fall.

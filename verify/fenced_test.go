@@ -9,10 +9,10 @@ import (
 )
 
 // wrote changes what the nth write of somebody, or read, was answered.
-func (s script) wrote(verb verify.Verb, holder string, nth int, change func(*lock.Fenced)) {
+func (s script) wrote(verb verify.Verb, holder string, nth int, change func(*lock.FencedValue)) {
 	s.t.Helper()
 	c := s.call(verb, holder, nth)
-	f := c.Got.(lock.Fenced)
+	f := c.Got.(lock.FencedValue)
 	change(&f)
 	c.Got = f
 }
@@ -20,31 +20,31 @@ func (s script) wrote(verb verify.Verb, holder string, nth int, change func(*loc
 func TestFencedWritesThatDoNotFollowOneAnotherAreFound(t *testing.T) {
 	expectAllFound(t, map[string]spoiling{
 		"two writes with one version": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.Fenced) { f.Version = 2 })
+			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
 		}, "Two writes were answered with version 2"},
 		"a version that is missing": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.Fenced) { f.Version = 4 })
+			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 4 })
 		}, "1 versions were written by nobody"},
 		"a token that falls": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.Fenced) { f.Token = 0 })
+			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Token = 0 })
 		}, "was written under token 0, after"},
 		"a version that goes back": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.Fenced) { f.Version = 1 })
+			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 1 })
 		}, "and version 1 was answered after that"},
 		"a write that repeats nothing": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.Fenced) { f.Version = 2 })
+			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
 		}, "was written again after that"},
 		"a read of less than was written": {byFenced, func(s script) {
-			s.wrote(verify.ReadFenced, "", 1, func(f *lock.Fenced) { f.Version = 1 })
+			s.wrote(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 1 })
 		}, "and version 1 was answered after that"},
 		"a read that finds nothing": {byFenced, func(s script) {
 			refuses(s.call(verify.ReadFenced, "", 1), lock.Error{Code: lock.ErrNotFound})
 		}, "nothing was found after that"},
 		"a read of what nobody wrote": {byFenced, func(s script) {
-			s.wrote(verify.ReadFenced, "", 1, func(f *lock.Fenced) { f.Version = 9 })
+			s.wrote(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 9 })
 		}, "nobody wrote it"},
 		"a read of something else": {byFenced, func(s script) {
-			s.wrote(verify.ReadFenced, "", 1, func(f *lock.Fenced) { f.Value = json.RawMessage("1") })
+			s.wrote(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Value = json.RawMessage("1") })
 		}, "not what had been written"},
 		"a read from before the write": {byFenced, func(s script) {
 			c, w := s.call(verify.ReadFenced, "", 1), s.call(verify.WriteFenced, "bob", 0)
@@ -52,7 +52,7 @@ func TestFencedWritesThatDoNotFollowOneAnotherAreFound(t *testing.T) {
 		}, "was read before it was written"},
 		"a write under an old token": {byFenced, func(s script) {
 			c := s.call(verify.WriteFenced, "ann", 3)
-			c.Err, c.Got = nil, lock.Fenced{Key: account, Lock: alone, Token: 1, Version: 4}
+			c.Err, c.Got = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
 		}, "when token 2 was known to be granted"},
 	})
 }

@@ -30,7 +30,7 @@ func revocations(t *testing.T) verify.History {
 func (c *cast) ousts(holder, reason string, atOnce bool, slot *int) {
 	c.t.Helper()
 	g := c.grants[holder]
-	_, err := c.who("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, AtOnce: atOnce})
+	_, err := c.who("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: atOnce})
 	c.want(nil, err)
 }
 
@@ -121,7 +121,7 @@ func TestRevocationsThatSkipTheGraceAreFound(t *testing.T) {
 			a.Asked = asked
 		}
 	}
-	leave := func(r *lock.Revoke) { r.AtOnce = false }
+	leave := func(r *lock.Revoke) { r.SkipGrace = false }
 	for name, c := range map[string]spoiling{
 		"of a lease that is waited for":    {byEarly, graceOf("left", 2100*time.Millisecond), "and the grace of \"left\""},
 		"of one that nobody asked to skip": {byEarly, func(s script) { s.asks("no grace", leave) }, "and the grace of \"skipped\""},

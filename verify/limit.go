@@ -54,15 +54,15 @@ func keepsPlace(err error, asked bool) bool {
 func (r *request) counts() (from, to time.Duration, waits bool) {
 	for _, c := range r.acquires {
 		a := c.Asked.(lock.Acquire)
-		if a.Wait == 0 && !a.Keep || errors.Is(c.Err, lock.ErrTooManyWaiters) {
+		if a.Wait == 0 && !a.KeepPlace || errors.Is(c.Err, lock.ErrTooManyWaiters) {
 			continue
 		}
 		end := c.Answered
 		switch {
 		case c.Outcome() == Unknown:
-			end += lock.AliveFor + lock.KeepPlace + limitSlack
-		case keepsPlace(c.Err, a.Keep):
-			end += lock.KeepPlace + limitSlack
+			end += lock.ReplicaTTL + lock.PlaceRetention + limitSlack
+		case keepsPlace(c.Err, a.KeepPlace):
+			end += lock.PlaceRetention + limitSlack
 		}
 		if !waits || c.Sent < from {
 			from = c.Sent

@@ -25,7 +25,7 @@ func waiting(n int, sent, answered time.Duration, code lock.Code) verify.Call {
 func TestRefusalsToWaitNeedAsManyWaiters(t *testing.T) {
 	t.Parallel()
 	const limit, cut = 2, 10 * time.Second
-	const kept = lock.AliveFor + lock.KeepPlace
+	const kept = lock.ReplicaTTL + lock.PlaceRetention
 	for name, c := range map[string]struct {
 		fate    lock.Code     // of the calls that wait from the first second to the tenth
 		refused time.Duration // when another is

@@ -11,18 +11,18 @@ import (
 // looking is that the lock was as it was seen. A plain read may be of before a grant
 // whose instant is earlier than its own, so it moves nobody's time.
 func (t *tale) looking(seen lock.Lock) step {
-	return func(s lock.State) (lock.State, bool) {
+	return func(s lock.Record) (lock.Record, bool) {
 		is, open := s.Lock(seen.AsOf), 0
-		for _, l := range s.Live(seen.AsOf) {
+		for _, l := range s.ActiveLeases(seen.AsOf) {
 			if isOpen(l) {
 				open++
 			}
 		}
-		if is.Token != seen.Token || open == 0 && is.Phase != seen.Phase || len(seen.Leases) > len(is.Leases) {
+		if is.Token != seen.Token || open == 0 && is.State != seen.State || len(seen.Leases) > len(is.Leases) {
 			return s, false
 		}
 		matched := 0
-		for _, l := range s.Live(seen.AsOf) {
+		for _, l := range s.ActiveLeases(seen.AsOf) {
 			h, ok := holding(seen, l.Slot)
 			switch {
 			case !ok && isOpen(l):
@@ -40,33 +40,33 @@ func (t *tale) looking(seen lock.Lock) step {
 
 // offered is whether the lease was seen before it was fetched, which it was in the
 // instant in which it was granted.
-func offered(l lock.Lease, h lock.Holding) bool {
-	return l.Place != 0 && h.ExpiresAt.Equal(h.AcquiredAt.Add(lock.ClaimWithin))
+func offered(l lock.Lease, h lock.LeaseInfo) bool {
+	return l.Place != 0 && h.ExpiresAt.Equal(h.AcquiredAt.Add(lock.ClaimTimeout))
 }
 
-func holding(l lock.Lock, slot int) (lock.Holding, bool) {
+func holding(l lock.Lock, slot int) (lock.LeaseInfo, bool) {
 	for _, h := range l.Leases {
 		if h.Slot == slot {
 			return h, true
 		}
 	}
-	return lock.Holding{}, false
+	return lock.LeaseInfo{}, false
 }
 
 // verifying is that a token stood as was answered. It is exact: what it says to be over
 // stays over.
-func verifying(v lock.Verify, got lock.Verdict) step {
-	return func(s lock.State) (lock.State, bool) {
-		is := v.Verdict(s, got.CheckedAt)
-		for _, l := range s.Live(got.CheckedAt) {
+func verifying(v lock.Verify, got lock.Verification) step {
+	return func(s lock.Record) (lock.Record, bool) {
+		is := v.Check(s, got.CheckedAt)
+		for _, l := range s.ActiveLeases(got.CheckedAt) {
 			if l.Token == v.Token && isOpen(l) {
-				over := got.Standing == lock.Ended && v.Token == s.Token || got.Standing == lock.Stale && v.Token < s.Token
-				return s, is.Newest == got.Newest && (got.Standing == lock.Current || over)
+				over := got.Status == lock.Ended && v.Token == s.Token || got.Status == lock.Stale && v.Token < s.Token
+				return s, is.Newest == got.Newest && (got.Status == lock.Current || over)
 			}
 		}
 		left := len(s.Leases) != 1 || near(is.Remaining, got.Remaining) ||
-			s.Leases[0].Place != 0 && near(lock.ClaimWithin, got.Remaining) // it was not fetched yet, in the instant of its grant
-		return ended(s, v, got), is.Standing == got.Standing && is.Newest == got.Newest && left
+			s.Leases[0].Place != 0 && near(lock.ClaimTimeout, got.Remaining) // it was not fetched yet, in the instant of its grant
+		return ended(s, v, got), is.Status == got.Status && is.Newest == got.Newest && left
 	}
 }
 
@@ -74,8 +74,8 @@ func verifying(v lock.Verify, got lock.Verdict) step {
 // longer cannot be renewed any more, whatever the instant of the renewal: its lease has
 // reached the longest that it may be held. That moves no clock: grants that follow may
 // have been decided a moment before.
-func ended(s lock.State, v lock.Verify, got lock.Verdict) lock.State {
-	live := s.Live(got.CheckedAt)
+func ended(s lock.Record, v lock.Verify, got lock.Verification) lock.Record {
+	live := s.ActiveLeases(got.CheckedAt)
 	for i, l := range s.Leases {
 		if l.Token != v.Token || v.Slot != nil && *v.Slot != l.Slot || isOpen(l) ||
 			slices.ContainsFunc(live, func(o lock.Lease) bool { return o.Slot == l.Slot }) {
@@ -101,14 +101,14 @@ func (t *tale) writing(c *Call, w lock.FencedWrite) step {
 	errors.As(c.Err, &e)
 	switch {
 	case passed:
-		return func(s lock.State) (lock.State, bool) {
+		return func(s lock.Record) (lock.Record, bool) {
 			newest, err := w.Newest(s, s.ChangedAt)
 			return s, err == nil && lock.CheckFence(w.Token, 0, newest) == nil
 		}
 	case errors.Is(c.Err, lock.ErrStaleToken):
-		return func(s lock.State) (lock.State, bool) { return s, s.Token > w.Token || e.Newest > s.Token }
+		return func(s lock.Record) (lock.Record, bool) { return s, s.Token > w.Token || e.Newest > s.Token }
 	case errors.Is(c.Err, lock.ErrUnknownToken):
-		return func(s lock.State) (lock.State, bool) {
+		return func(s lock.Record) (lock.Record, bool) {
 			return s, w.Token > s.Token && (e.Newest == 0 || e.Newest == s.Token)
 		}
 	}

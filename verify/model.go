@@ -12,7 +12,7 @@ import (
 // A state is a lock as an order of operations would have left it. Its queue is
 // empty: a wait is one operation, that of its grant.
 type state struct {
-	lock lock.State
+	lock lock.Record
 	// graces are revoked leases of which it is not known when their grace is over, or was.
 	// Each may keep others out, or not.
 	graces []lock.Lease
@@ -37,7 +37,7 @@ type operation struct {
 	// operation is no transition, and before is negative if any will do.
 	before, revision int64
 	// step returns the state after the operation, false if the rules do not allow it.
-	step func(lock.State) (lock.State, bool)
+	step func(lock.Record) (lock.Record, bool)
 	// after reports whether the operation happens only when the grace of a lease is over; nil if
 	// it is after none.
 	after func(grace lock.Lease) bool
@@ -106,13 +106,13 @@ func model(first state) porcupine.Model {
 }
 
 func same(a, b state) bool {
-	return a.revision == b.revision && a.lock.Token == b.lock.Token && a.lock.End == b.lock.End &&
+	return a.revision == b.revision && a.lock.Token == b.lock.Token && a.lock.LastEnd == b.lock.LastEnd &&
 		a.lock.ChangedAt.Equal(b.lock.ChangedAt) && slices.EqualFunc(a.lock.Leases, b.lock.Leases, sameLease) &&
 		slices.EqualFunc(a.graces, b.graces, sameLease)
 }
 
 func sameLease(a, b lock.Lease) bool {
-	return a.ID == b.ID && a.Slot == b.Slot && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold && a.ClaimBy.Equal(b.ClaimBy) &&
+	return a.ID == b.ID && a.Slot == b.Slot && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold && a.ClaimDeadline.Equal(b.ClaimDeadline) &&
 		a.AcquiredAt.Equal(b.AcquiredAt) && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
@@ -126,7 +126,7 @@ func (s state) String() string {
 		if i > 0 {
 			text += ", "
 		}
-		until := clock(l.OverAt())
+		until := clock(l.EndsAt())
 		if isOpen(l) {
 			until = "nobody knows when"
 		}
@@ -136,8 +136,8 @@ func (s state) String() string {
 }
 
 // view is what a command sees of s at that instant.
-func view(s lock.State, now time.Time) lock.View {
-	return lock.View{Now: now, Self: here, Locks: []lock.State{s}, Tokens: func() lock.Token { return 0 }}
+func view(s lock.Record, now time.Time) lock.View {
+	return lock.View{Now: now, Self: here, Locks: []lock.Record{s}, Tokens: func() lock.Token { return 0 }}
 }
 
 // The replicas of the model: the one that decides, and the one that serves who
@@ -149,13 +149,13 @@ const (
 
 // find returns the place of the lease with that lease_id among those of s that were not
 // revoked.
-func find(s lock.State, id lock.LeaseID) (int, bool) {
+func find(s lock.Record, id lock.LeaseID) (int, bool) {
 	i := slices.IndexFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() })
 	return i, i >= 0
 }
 
 // with returns s with that lease in place of the one at i.
-func with(s lock.State, i int, l lock.Lease) lock.State {
+func with(s lock.Record, i int, l lock.Lease) lock.Record {
 	s.Leases = slices.Clone(s.Leases)
 	s.Leases[i] = l
 	return s

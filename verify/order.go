@@ -19,7 +19,7 @@ func (x *examination) inOrder(t *tale, c *Check) {
 	if len(ops) == 0 {
 		return
 	}
-	p := puzzle{first: state{lock: lock.State{Name: t.name}}, ops: ops}
+	p := puzzle{first: state{lock: lock.Record{Name: t.name}}, ops: ops}
 	if found := p.solve(x.options.Timeout); found != porcupine.Ok {
 		t.disorder(c, p, found, x.options.Timeout)
 	}
@@ -79,7 +79,7 @@ func (t *tale) operations() []*operation {
 
 // timeless lets the time of a lock run backwards.
 func timeless(do step) step {
-	return func(s lock.State) (lock.State, bool) {
+	return func(s lock.Record) (lock.Record, bool) {
 		s.ChangedAt = time.Time{}
 		return do(s)
 	}

@@ -50,20 +50,20 @@ func TestLooksAndWritesThatFitNowhereAreFound(t *testing.T) {
 			at(s, verify.Look, 1, func(l *lock.Lock) { l.Leases[0].ExpiresAt = l.Leases[0].ExpiresAt.Add(1) })
 		}, "look"},
 		"a look that shows nobody": {byOrder, func(s script) {
-			at(s, verify.Look, 1, func(l *lock.Lock) { l.Leases, l.Phase = nil, lock.Free })
+			at(s, verify.Look, 1, func(l *lock.Lock) { l.Leases, l.State = nil, lock.Free })
 		}, "look"},
 		"a look that shows one more": {byOrder, func(s script) {
-			at(s, verify.Look, 3, func(l *lock.Lock) { l.Leases = append(l.Leases, lock.Holding{Slot: 9}) })
+			at(s, verify.Look, 3, func(l *lock.Lock) { l.Leases = append(l.Leases, lock.LeaseInfo{Slot: 9}) })
 		}, "look"},
 		"a verdict that is wrong": {byOrder, func(s script) {
 			c := s.call(verify.VerifyToken, "", 0)
-			v := c.Got.(lock.Verdict)
-			v.Standing = lock.Ended
+			v := c.Got.(lock.Verification)
+			v.Status = lock.Ended
 			c.Got = v
 		}, "verify"},
 		"a write under a token that was not the newest": {byOrder, func(s script) {
 			c := s.call(verify.WriteFenced, "ann", 3)
-			c.Err, c.Got = nil, lock.Fenced{Key: account, Lock: alone, Token: 1, Version: 4}
+			c.Err, c.Got = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
 		}, "write"},
 		"a write that was refused for nothing": {byOrder, func(s script) {
 			refuses(s.call(verify.WriteFenced, "bob", 0), lock.Error{Code: lock.ErrStaleToken})

@@ -47,7 +47,7 @@ func (x *examination) picture(r Report) *picture {
 			continue
 		}
 		if ops := t.operations(); len(ops) > len(p.ops) && len(ops) <= mostPictured {
-			p.puzzle = puzzle{first: state{lock: lock.State{Name: t.name}}, ops: ops}
+			p.puzzle = puzzle{first: state{lock: lock.Record{Name: t.name}}, ops: ops}
 		}
 	}
 	return p

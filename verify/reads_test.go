@@ -54,7 +54,7 @@ func (s *readSite) add(verb verify.Verb, asked, got any, sent, answered time.Dur
 
 // looks adds a read of the lock around an instant. If held it is held until then.
 func (s *readSite) looks(around time.Duration, revision int64, held bool, until time.Duration) {
-	l := lock.Lock{Name: "read:1", Phase: lock.Free, Revision: revision, Token: s.grant.Token, AsOf: s.at(around)}
+	l := lock.Lock{Name: "read:1", State: lock.Free, Revision: revision, Token: s.grant.Token, AsOf: s.at(around)}
 	if revision > 0 {
 		l.ChangedAt = s.Events[revision-1].At
 	}
@@ -62,15 +62,15 @@ func (s *readSite) looks(around time.Duration, revision int64, held bool, until 
 		l.Token = 0
 	}
 	if g := s.grant; held {
-		l.Phase = lock.Held
-		l.Leases = []lock.Holding{{Mode: g.Mode, Holder: g.Holder, Token: g.Token, AcquiredAt: g.AcquiredAt, ExpiresAt: s.at(until)}}
+		l.State = lock.Held
+		l.Leases = []lock.LeaseInfo{{Mode: g.Mode, Holder: g.Holder, Token: g.Token, AcquiredAt: g.AcquiredAt, ExpiresAt: s.at(until)}}
 	}
 	s.add(verify.Look, "read:1", l, around-5*time.Millisecond, around+5*time.Millisecond)
 }
 
 // verifies adds a verification of the token around an instant.
-func (s *readSite) verifies(around time.Duration, standing lock.Standing, remaining time.Duration) {
-	v := lock.Verdict{Name: "read:1", Token: s.grant.Token, Standing: standing, Newest: s.grant.Token, CheckedAt: s.at(around), Remaining: remaining}
+func (s *readSite) verifies(around time.Duration, standing lock.TokenStatus, remaining time.Duration) {
+	v := lock.Verification{Name: "read:1", Token: s.grant.Token, Status: standing, Newest: s.grant.Token, CheckedAt: s.at(around), Remaining: remaining}
 	s.add(verify.VerifyToken, lock.Verify{Name: "read:1", Token: s.grant.Token}, v, around-5*time.Millisecond, around+5*time.Millisecond)
 }
 
@@ -204,7 +204,7 @@ func TestAVerdictIsNotAboutTheNextLeaseInTheSlot(t *testing.T) {
 	ann, bob, first := reader(1, "ann", 1, 100), reader(2, "bob", 2, 200), 1
 	release(ann, 300)
 	add(verify.VerifyToken, lock.Verify{Name: "read:1", Token: 7, Slot: &first},
-		lock.Verdict{Name: "read:1", Token: 7, Standing: lock.Ended, Newest: 7, CheckedAt: begin.Add(ms(400))}, 400)
+		lock.Verification{Name: "read:1", Token: 7, Status: lock.Ended, Newest: 7, CheckedAt: begin.Add(ms(400))}, 400)
 	cyd := reader(3, "cyd", 1, 500)
 	renewed := cyd
 	renewed.ExpiresAt = begin.Add(ms(600) + time.Second)

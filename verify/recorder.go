@@ -133,7 +133,7 @@ func (c *client) Release(ctx context.Context, r lock.Release) error {
 
 // Batch makes a call of each item, so that it is recorded.
 func (c *client) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.OneByOne(ctx, c, items)
+	return lock.BatchSequentially(ctx, c, items)
 }
 
 func (c *client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
@@ -148,14 +148,14 @@ func (c *client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	return recorded(ctx, c, Watch, w.Name, w, func() (lock.Lock, error) { return c.Service.Watch(ctx, w) })
 }
 
-func (c *client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
-	return recorded(ctx, c, VerifyToken, v.Name, v, func() (lock.Verdict, error) { return c.Service.VerifyToken(ctx, v) })
+func (c *client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
+	return recorded(ctx, c, VerifyToken, v.Name, v, func() (lock.Verification, error) { return c.Service.VerifyToken(ctx, v) })
 }
 
-func (c *client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
-	return recorded(ctx, c, WriteFenced, w.Lock, w, func() (lock.Fenced, error) { return c.Service.WriteFenced(ctx, w) })
+func (c *client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
+	return recorded(ctx, c, WriteFenced, w.Lock, w, func() (lock.FencedValue, error) { return c.Service.WriteFenced(ctx, w) })
 }
 
-func (c *client) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
-	return recorded(ctx, c, ReadFenced, key, key, func() (lock.Fenced, error) { return c.Service.ReadFenced(ctx, key) })
+func (c *client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
+	return recorded(ctx, c, ReadFenced, key, key, func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
 }

@@ -53,8 +53,8 @@ func (c *Call) looked() (lock.Lock, bool) {
 // hold the lock any more.
 func (l *lease) saidOver(c *Call) bool {
 	asked, _ := c.Asked.(lock.Verify)
-	got, ok := c.Got.(lock.Verdict)
-	return ok && got.Token == l.token && (got.Standing == lock.Ended || got.Standing == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
+	got, ok := c.Got.(lock.Verification)
+	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
 }
 
 // renewedAfterVerdict checks that no renewal was answered after a verdict that the lease
@@ -69,7 +69,7 @@ func (t *tale) renewedAfterVerdict(l *lease, c *Check) {
 			continue
 		}
 		c.Examined++
-		at := v.Got.(lock.Verdict).CheckedAt
+		at := v.Got.(lock.Verification).CheckedAt
 		if l.granted != nil && l.granted.At.After(at) {
 			continue // it was about another reader of the phase, who sat in the slot before
 		}
@@ -143,7 +143,7 @@ func (l *lease) mayBeReleased(before time.Duration) bool {
 
 // isIn reports whether the lease was seen at the lock. A revoked lease in its grace is over.
 func (l *lease) isIn(look lock.Lock) bool {
-	return slices.ContainsFunc(look.Leases, func(h lock.Holding) bool {
+	return slices.ContainsFunc(look.Leases, func(h lock.LeaseInfo) bool {
 		return !h.Revoked && h.Token == l.token && h.Slot == l.slot && h.Holder == l.holder
 	})
 }
@@ -176,7 +176,7 @@ func (t *tale) alive(l *lease, o over) *Call {
 		if look, ok := c.looked(); ok && c.Sent > o.by.Answered && l.isIn(look) {
 			return c
 		}
-		if v, ok := c.Got.(lock.Verdict); ok && v.Token == l.token && v.Standing == lock.Current && c.Sent > o.by.Answered && l.mode == lock.Exclusive {
+		if v, ok := c.Got.(lock.Verification); ok && v.Token == l.token && v.Status == lock.Current && c.Sent > o.by.Answered && l.mode == lock.Exclusive {
 			return c
 		}
 	}

@@ -110,12 +110,12 @@ func (h *story) step(e lock.Event) error {
 		return cmp.Or(h.fits(e), h.token(e), h.turn(e), h.hold(e))
 	case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 		return h.end(e)
-	case lock.Proclaimed:
+	case lock.MetadataUpdated:
 		_, err := h.held(e)
 		return err
 	case lock.Queued:
 		return h.queue(e)
-	case lock.Left:
+	case lock.Dequeued:
 		if e.Token != 0 {
 			return errors.New("one that leaves has no token")
 		}
@@ -238,7 +238,7 @@ func (h *story) leave(e lock.Event) (lock.Event, error) {
 	if !ok {
 		return w, errors.New("nobody waits at that place")
 	}
-	if e.Kind == lock.Left {
+	if e.Kind == lock.Dequeued {
 		delete(h.back, e.Place)
 	}
 	return w, nil
@@ -248,7 +248,7 @@ func (h *story) leave(e lock.Event) (lock.Event, error) {
 // the lock after it: then it has it in the same instant.
 func (h *story) settle(e lock.Event) {
 	h.last = e
-	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.LongestGrace })
+	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {
 	case h.rules.Passed || len(h.waiting) == 0 || !h.room(h.waiting[0]):
 		h.due = nil

@@ -214,7 +214,7 @@ func (s shrinking) since(t *tale, p puzzle) puzzle {
 // with the lock.
 func (p puzzle) after(events []lock.Event) puzzle {
 	last := events[len(events)-1]
-	less := puzzle{first: state{lock: lock.State{Name: last.Name, ChangedAt: last.At, End: last.Kind}, revision: last.Revision}}
+	less := puzzle{first: state{lock: lock.Record{Name: last.Name, ChangedAt: last.At, LastEnd: last.Kind}, revision: last.Revision}}
 	for _, e := range events {
 		less.first.lock.Token = max(less.first.lock.Token, e.Token)
 	}

@@ -77,7 +77,7 @@ func (c Call) asked() string {
 	case lock.Release:
 		return "release " + short(a.LeaseID)
 	case lock.Revoke:
-		if a.AtOnce {
+		if a.SkipGrace {
 			return fmt.Sprintf("revoke token %d at once", a.Token)
 		}
 		return fmt.Sprintf("revoke token %d", a.Token)
@@ -108,14 +108,14 @@ func (c Call) answer() string {
 		}
 		return fmt.Sprintf("token %d%s, slot %d, %s to %s", g.Token, replay, g.Slot, clock(g.AcquiredAt), clock(g.ExpiresAt))
 	case lock.Lock:
-		text := fmt.Sprintf("%s at %s, revision %d, token %d", g.Phase, clock(g.AsOf), g.Revision, g.Token)
+		text := fmt.Sprintf("%s at %s, revision %d, token %d", g.State, clock(g.AsOf), g.Revision, g.Token)
 		for _, l := range g.Leases {
 			text += fmt.Sprintf(", %q in slot %d with %d until %s", l.Holder, l.Slot, l.Token, clock(l.ExpiresAt))
 		}
 		return text
-	case lock.Verdict:
-		return fmt.Sprintf("%s at %s, newest %d", g.Standing, clock(g.CheckedAt), g.Newest)
-	case lock.Fenced:
+	case lock.Verification:
+		return fmt.Sprintf("%s at %s, newest %d", g.Status, clock(g.CheckedAt), g.Newest)
+	case lock.FencedValue:
 		return fmt.Sprintf("version %d under token %d at %s", g.Version, g.Token, clock(g.WrittenAt))
 	}
 	return "done"

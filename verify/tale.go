@@ -230,10 +230,10 @@ func (t *tale) revokedAtOnce(l *lease) (atOnce, known bool) {
 		if !ok || r.Token != l.token || r.Reason != l.ended.Reason {
 			continue
 		}
-		if known && r.AtOnce != atOnce {
+		if known && r.SkipGrace != atOnce {
 			return false, false
 		}
-		atOnce, known = r.AtOnce, true
+		atOnce, known = r.SkipGrace, true
 	}
 	return atOnce, known
 }

@@ -40,7 +40,7 @@ func (l *lease) want(t *tale, g lock.Grant) lock.Acquire {
 	if !ok { // nobody is known to have asked: let it be somebody
 		a = lock.Acquire{Mode: l.mode, Holder: l.holder, LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}, Capacity: max(t.capacity, 0)}
 	}
-	a.Name, a.Wait, a.Keep = t.name, 0, false
+	a.Name, a.Wait, a.KeepPlace = t.name, 0, false
 	a.TTL = cmp.Or(a.TTL, g.TTL, time.Hour)
 	if a.Mode != lock.Permit {
 		a.Capacity = 0
@@ -61,7 +61,7 @@ func (t *tale) granting(l *lease) *operation {
 	if l.granted != nil {
 		o.revision = l.granted.Revision
 	}
-	o.step = func(s lock.State) (lock.State, bool) {
+	o.step = func(s lock.Record) (lock.Record, bool) {
 		s.Leases = slices.DeleteFunc(slices.Clone(s.Leases), func(g lock.Lease) bool { // it may be over
 			return g.Revoked() && isOpen(g) && g.Slot > l.slot
 		})
@@ -104,16 +104,16 @@ func (l *lease) is(g lock.Lease) bool { return g.Token == l.token && g.Slot == l
 const waits lock.Attachment = 1
 
 // offer grants the lock to a call that waits with another replica.
-func (t *tale) offer(v lock.View, a lock.Acquire, l *lease) (lock.State, bool) {
+func (t *tale) offer(v lock.View, a lock.Acquire, l *lease) (lock.Record, bool) {
 	s, later := v.Locks[0], v.Now.Add(time.Hour)
 	w := lock.Waiter{
 		Place: l.granted.Place, Capacity: a.Capacity, Attachment: waits, Replica: there, Until: later, AliveUntil: later, KeptUntil: later,
-		Want: lock.Lease{
+		Lease: lock.Lease{
 			ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
 		},
 	}
 	s.Queue = []*lock.Waiter{&w}
-	v.Locks = []lock.State{s}
+	v.Locks = []lock.Record{s}
 	d := lock.Sweep{Name: t.name}.Apply(v)
 	next := d.Locks[0]
 	next.Queue = nil
@@ -125,7 +125,7 @@ func (t *tale) offer(v lock.View, a lock.Acquire, l *lease) (lock.State, bool) {
 func (t *tale) fetching(l *lease, g lock.Grant) *operation {
 	return &operation{
 		text: fmt.Sprintf("fetch token %d", l.token), before: -1,
-		step: func(s lock.State) (lock.State, bool) {
+		step: func(s lock.Record) (lock.Record, bool) {
 			d := lock.Claim{Name: t.name, LeaseID: l.of.id, Attachment: waits}.Apply(view(s, g.AcquiredAt))
 			i, ok := find(s, l.of.id)
 			if !ok || d.Err != nil || d.Queued || !l.is(d.Grant) || !d.Grant.AcquiredAt.Equal(g.AcquiredAt) {
@@ -147,7 +147,7 @@ func (t *tale) passing(ended []*lease) *operation {
 		}
 		o.text += fmt.Sprintf("%s: token %d", l.ended.Kind, l.token)
 	}
-	o.step = func(s lock.State) (lock.State, bool) {
+	o.step = func(s lock.Record) (lock.Record, bool) {
 		if slices.ContainsFunc(ended, func(l *lease) bool { return l.toBeRenewed(s) }) {
 			return s, false
 		}
@@ -177,7 +177,7 @@ func (t *tale) passing(ended []*lease) *operation {
 func (t *tale) ending(l *lease) *operation {
 	e := l.ended
 	o := &operation{text: fmt.Sprintf("%s: token %d of %q", e.Kind, l.token, l.holder), revision: e.Revision}
-	o.step = func(s lock.State) (lock.State, bool) {
+	o.step = func(s lock.Record) (lock.Record, bool) {
 		i := slices.IndexFunc(s.Leases, func(g lock.Lease) bool { return l.is(g) && !g.Revoked() })
 		if i < 0 || l.toBeRenewed(s) {
 			return s, false
@@ -197,7 +197,7 @@ func (t *tale) ending(l *lease) *operation {
 			}
 			return next, ok
 		default:
-			c = lock.Leave{Name: t.name, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment, Gone: true}
+			c = lock.Leave{Name: t.name, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment, Disconnected: true}
 		}
 		d := c.Apply(view(s, e.At))
 		return d.Locks[0], l.endsBy(d)
@@ -206,8 +206,8 @@ func (t *tale) ending(l *lease) *operation {
 }
 
 // revocation returns s after the revocation that the event of the lease tells of.
-func (t *tale) revocation(l *lease, atOnce bool, s lock.State) (lock.State, bool) {
-	r := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: l.ended.Reason, AtOnce: atOnce}
+func (t *tale) revocation(l *lease, atOnce bool, s lock.Record) (lock.Record, bool) {
+	r := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: l.ended.Reason, SkipGrace: atOnce}
 	d := r.Apply(view(s, l.ended.At))
 	return d.Locks[0], l.endsBy(d)
 }
@@ -222,11 +222,11 @@ func (l *lease) endsBy(d lock.Decision) bool {
 func (t *tale) skipping(l *lease) *operation {
 	e := l.skipped
 	o := &operation{text: fmt.Sprintf("skip the grace of token %d of %q", l.token, l.holder), revision: e.Revision, after: l.is}
-	o.step = func(s lock.State) (lock.State, bool) {
+	o.step = func(s lock.Record) (lock.Record, bool) {
 		if s.ChangedAt = e.At; !slices.ContainsFunc(s.Leases, l.is) {
 			return s, true // its grace is among those that are not known
 		}
-		d := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason, AtOnce: true}.Apply(view(s, e.At))
+		d := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason, SkipGrace: true}.Apply(view(s, e.At))
 		return d.Locks[0], d.Err == nil && len(d.Events) == 1
 	}
 	return o
@@ -234,7 +234,7 @@ func (t *tale) skipping(l *lease) *operation {
 
 // toBeRenewed is whether the lease has not got the end yet that its holder was told,
 // and so is not to be ended before that.
-func (l *lease) toBeRenewed(s lock.State) bool {
+func (l *lease) toBeRenewed(s lock.Record) bool {
 	end, by := l.promised()
 	return by != nil && slices.ContainsFunc(s.Leases, func(g lock.Lease) bool {
 		return l.is(g) && !isOpen(g) && g.ExpiresAt.Add(g.Grace).Before(end)

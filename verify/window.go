@@ -139,9 +139,9 @@ func newest(c *Call) (lock.Token, bool) {
 	switch got := c.Got.(type) {
 	case lock.Lock:
 		return got.Token, true
-	case lock.Verdict:
+	case lock.Verification:
 		return got.Newest, true
-	case lock.Fenced:
+	case lock.FencedValue:
 		w, ok := c.Asked.(lock.FencedWrite)
 		return w.Token, ok && w.Slot == 0
 	}

@@ -30,14 +30,14 @@ func filterFrom(v url.Values) filter {
 }
 
 func (f filter) query() lock.LockQuery {
-	return lock.LockQuery{Prefix: f.Prefix, Phase: lock.Phase(f.State), Holder: f.Holder, Cursor: f.Cursor}
+	return lock.LockQuery{Prefix: f.Prefix, State: lock.State(f.State), Holder: f.Holder, Cursor: f.Cursor}
 }
 
 // Narrow is whether the filter leaves out some locks.
 func (f filter) Narrow() bool { return f.Prefix != "" || f.State != "" || f.Holder != "" }
 
 // States are the choices of the state's field.
-func (filter) States() []lock.Phase { return []lock.Phase{lock.Free, lock.Held, lock.InGrace} }
+func (filter) States() []lock.State { return []lock.State{lock.Free, lock.Held, lock.InGrace} }
 
 func (f filter) values() url.Values {
 	v := url.Values{}

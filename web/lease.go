@@ -14,9 +14,9 @@ import (
 
 // A lease is a holding in words.
 type lease struct {
-	lock.Holding
+	lock.LeaseInfo
 	Name     string // of the lock
-	State    lock.Phase
+	State    lock.State
 	Metadata string // indented; empty if there is none
 	Held     age
 	Left     span
@@ -39,9 +39,9 @@ func leasesOf(l lock.Lock, back place, to reader) []lease {
 	return leases
 }
 
-func leaseOf(name string, h lock.Holding, asOf time.Time, back string) lease {
+func leaseOf(name string, h lock.LeaseInfo, asOf time.Time, back string) lease {
 	l := lease{
-		Holding: h, Name: name, State: lock.Held, Metadata: indented(h.Metadata), Back: back,
+		LeaseInfo: h, Name: name, State: lock.Held, Metadata: indented(h.Metadata), Back: back,
 		Held: age(asOf.Sub(h.AcquiredAt)), Left: span(h.Remaining), Grace: span(h.Grace),
 		Over: span(h.ExpiresAt.Add(h.Grace).Sub(asOf)),
 	}
@@ -61,8 +61,8 @@ func (l lease) Key() string {
 }
 
 // holdings returns those of l that have the token, and sit in the slot if there is one.
-func holdings(l lock.Lock, token lock.Token, slot *int) []lock.Holding {
-	return slices.DeleteFunc(slices.Clone(l.Leases), func(h lock.Holding) bool {
+func holdings(l lock.Lock, token lock.Token, slot *int) []lock.LeaseInfo {
+	return slices.DeleteFunc(slices.Clone(l.Leases), func(h lock.LeaseInfo) bool {
 		return h.Token != token || slot != nil && *slot != h.Slot
 	})
 }

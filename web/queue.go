@@ -19,7 +19,7 @@ type queue struct {
 
 // A waiter is a place in a queue.
 type waiter struct {
-	lock.Waiting
+	lock.WaiterInfo
 	Waited age
 	Kept   span
 	For    []blocker
@@ -29,7 +29,7 @@ type waiter struct {
 
 // A blocker is a lease that a waiter waits for.
 type blocker struct {
-	lock.Holding
+	lock.LeaseInfo
 	Left span
 	Over span // until it is over for others
 }
@@ -37,7 +37,7 @@ type blocker struct {
 // Slotted is whether it takes the slot to tell the lease from others.
 func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive }
 
-func queueOf(q lock.Queue, here place) queue {
+func queueOf(q lock.QueueInfo, here place) queue {
 	v := queue{Count: len(q.Waiters)}
 	for i, w := range q.Waiters {
 		if !w.Attached {
@@ -51,13 +51,13 @@ func queueOf(q lock.Queue, here place) queue {
 	return v
 }
 
-func waiterOf(w lock.Waiting, asOf time.Time) waiter {
+func waiterOf(w lock.WaiterInfo, asOf time.Time) waiter {
 	v := waiter{
-		Waiting: w, Waited: age(w.Waited), Kept: span(w.KeptFor), Others: counted(w.Behind, "other", "others"),
+		WaiterInfo: w, Waited: age(w.Waited), Kept: span(w.KeptFor), Others: counted(w.Ahead, "other", "others"),
 	}
-	for _, h := range w.For[:min(len(w.For), shownBlockers)] {
-		v.For = append(v.For, blocker{Holding: h, Left: span(h.Remaining), Over: span(h.ExpiresAt.Add(h.Grace).Sub(asOf))})
+	for _, h := range w.Leases[:min(len(w.Leases), shownBlockers)] {
+		v.For = append(v.For, blocker{LeaseInfo: h, Left: span(h.Remaining), Over: span(h.ExpiresAt.Add(h.Grace).Sub(asOf))})
 	}
-	v.More = len(w.For) - len(v.For)
+	v.More = len(w.Leases) - len(v.For)
 	return v
 }

@@ -16,7 +16,7 @@ type reader struct {
 }
 
 func readerOf(r *http.Request) reader {
-	key, ok := access.From(r.Context())
+	key, ok := access.KeyFrom(r.Context())
 	return reader{key: key, SignedIn: ok}
 }
 

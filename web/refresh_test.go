@@ -105,7 +105,7 @@ func newsKeepsPlace(t *testing.T, browser context.Context) {
 			t.Errorf("%s is lost", what)
 		}
 	}
-	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", AtOnce: true}, 0)
+	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
 	b.wait("document.activeElement.id === 'list'")
 }
 
@@ -123,7 +123,7 @@ func newsKeepsDialog(t *testing.T, browser context.Context) {
 	if got := value[string](b, "document.getElementById('ask').open && document.getElementById('reason').value"); got != "stuck since noon" {
 		t.Errorf("the reason is %q", got)
 	}
-	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", AtOnce: true}, 0)
+	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
 	b.wait("!document.querySelector(`form[data-holder='pipeline 1881']`)")
 	b.press(kb.Escape)
 	b.wait("document.activeElement.id === 'list'")

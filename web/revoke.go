@@ -26,7 +26,7 @@ func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
 }
 
 // look returns the leases that the page is about.
-func (u *ui) look(r *http.Request, p revokePage) ([]lock.Holding, error) {
+func (u *ui) look(r *http.Request, p revokePage) ([]lock.LeaseInfo, error) {
 	c, err := p.target()
 	if err != nil {
 		return nil, err

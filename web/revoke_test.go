@@ -48,7 +48,7 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 			typed.Set("at_once", "1")
 			r, _ := post(t, y, typed)
 			wantStatus(t, r, http.StatusSeeOther)
-			want := lock.Revoke{Name: "deploy:production", Token: 4, Reason: "stuck", AtOnce: true}
+			want := lock.Revoke{Name: "deploy:production", Token: 4, Reason: "stuck", SkipGrace: true}
 			if d := cmp.Diff(want, y.revocations()[revocations]); d != "" {
 				t.Error(d)
 			}

@@ -35,7 +35,7 @@ func revokePermitByKeyboard(t *testing.T, browser context.Context) {
 	b.press(kb.Enter)
 	b.wait("document.querySelector('.notice')?.innerText.includes('Token 3 does not hold slot 2 of gpu:pool now')")
 	b.wait("location.pathname === '/ui/locks/gpu:pool' && location.search === '' && document.querySelectorAll('.leases tbody tr').length === 2")
-	if d := cmp.Diff([]lock.Revoke{{Name: "gpu:pool", Token: 3, Slot: slot(2), Reason: "it leaks", AtOnce: true}}, y.revocations()); d != "" {
+	if d := cmp.Diff([]lock.Revoke{{Name: "gpu:pool", Token: 3, Slot: slot(2), Reason: "it leaks", SkipGrace: true}}, y.revocations()); d != "" {
 		t.Error(d)
 	}
 }

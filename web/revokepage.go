@@ -24,7 +24,7 @@ type revokePage struct {
 	// lease: the next one there has the same token. It may be empty.
 	Name, Token, Slot, Since string
 
-	Holdings []lock.Holding // none: the token holds the lock no more, or that is not known
+	Holdings []lock.LeaseInfo // none: the token holds the lock no more, or that is not known
 	Back     place
 	Reason   string // as it was typed
 	AtOnce   bool   // whether the grace is to be skipped
@@ -58,7 +58,9 @@ func (p revokePage) Question() string {
 }
 
 // Holders returns those holders that the page names.
-func (p revokePage) Holders() []lock.Holding { return p.Holdings[:min(len(p.Holdings), shownTogether)] }
+func (p revokePage) Holders() []lock.LeaseInfo {
+	return p.Holdings[:min(len(p.Holdings), shownTogether)]
+}
 
 // More is how many holders there are beside those named.
 func (p revokePage) More() int { return len(p.Holdings) - len(p.Holders()) }
@@ -72,7 +74,7 @@ func (p revokePage) target() (lock.Revoke, error) {
 	slot, slotErr := parseSlot(p.Slot)
 	since, sinceErr := p.since()
 	c := lock.Revoke{
-		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since, Reason: strings.Join(strings.Fields(p.Reason), " "), AtOnce: p.AtOnce,
+		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since, Reason: strings.Join(strings.Fields(p.Reason), " "), SkipGrace: p.AtOnce,
 	}
 	return c, cmp.Or(tokenErr, slotErr, sinceErr)
 }
@@ -90,12 +92,12 @@ func (p revokePage) since() (time.Time, error) {
 }
 
 // among returns those leases that were granted at Since, all if there is none.
-func (p revokePage) among(h []lock.Holding) []lock.Holding {
+func (p revokePage) among(h []lock.LeaseInfo) []lock.LeaseInfo {
 	since, err := p.since()
 	if err != nil || since.IsZero() {
 		return h
 	}
-	return slices.DeleteFunc(h, func(h lock.Holding) bool { return !h.AcquiredAt.Equal(since) })
+	return slices.DeleteFunc(h, func(h lock.LeaseInfo) bool { return !h.AcquiredAt.Equal(since) })
 }
 
 // gone says that there is nothing to revoke.
@@ -120,8 +122,8 @@ func parseSlot(s string) (*int, error) {
 		return nil, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > lock.MaxTogether {
-		return nil, lock.Invalid("slot", "must be a whole number from 0 to %d", lock.MaxTogether)
+	if err != nil || n < 0 || n > lock.MaxHolders {
+		return nil, lock.Invalid("slot", "must be a whole number from 0 to %d", lock.MaxHolders)
 	}
 	return &n, nil
 }

@@ -14,7 +14,7 @@ const shownLeases = 3
 // A row is a lock in the list.
 type row struct {
 	Name    string
-	State   lock.Phase
+	State   lock.State
 	Token   lock.Token // the newest granted; zero if there was none
 	Sharing sharing
 	Leases  []lease
@@ -32,7 +32,7 @@ func rowsOf(locks []lock.Lock, here place, to reader) []row {
 		slices.SortStableFunc(leases, func(a, b lease) int { return cmp.Compare(b.found(here.Holder), a.found(here.Holder)) })
 		n := min(len(leases), shownLeases)
 		rows = append(rows, row{
-			Name: l.Name, State: l.Phase, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
+			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
 			More: len(leases) - n, Waiters: l.Waiters, URL: page.URL(),
 		})
 	}

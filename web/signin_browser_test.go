@@ -137,8 +137,8 @@ func operatorRevokes(t *testing.T, browser context.Context) {
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "stuck"), chromedp.Click(chromedp.CSS("dialog .strong")))
 	b.wait("document.querySelector('.notice')?.innerText.startsWith('Done.')")
 	l, err := g.locks.Lock(t.Context(), "billing:invoices")
-	if err != nil || l.Phase != lock.Free {
-		t.Errorf("the lock is %s, %v", l.Phase, err)
+	if err != nil || l.State != lock.Free {
+		t.Errorf("the lock is %s, %v", l.State, err)
 	}
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".reader button")))
 	b.wait("location.pathname === '/ui/login' && document.querySelector('.notice')?.innerText.startsWith('You are signed out.')")

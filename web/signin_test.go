@@ -15,7 +15,7 @@ import (
 func readBy(t *testing.T, k access.Key, r *http.Request) (*http.Response, string) {
 	t.Helper()
 	h := web.New(web.Options{Locks: access.Guard(busy(), access.Limits{})})
-	return ask(t, h, r.WithContext(access.With(r.Context(), k)))
+	return ask(t, h, r.WithContext(access.WithKey(r.Context(), k)))
 }
 
 func TestTheFormThatAsksForAKey(t *testing.T) {

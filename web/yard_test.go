@@ -26,7 +26,7 @@ type yard struct {
 	feed    *feed
 	mu      sync.Mutex
 	now     time.Time
-	states  map[string]lock.State
+	states  map[string]lock.Record
 	last    lock.Token
 	calls   int   // that acquired or waited: each has a lease_id and an attachment by its number
 	limit   int   // of a page; zero: the query's
@@ -35,7 +35,7 @@ type yard struct {
 	revoked []lock.Revoke
 }
 
-func newYard() *yard { return &yard{feed: newFeed(), now: noon, states: map[string]lock.State{}} }
+func newYard() *yard { return &yard{feed: newFeed(), now: noon, states: map[string]lock.Record{}} }
 
 // grant grants the lock as of ago before the yard's clock.
 func (y *yard) grant(a lock.Acquire, ago time.Duration) lock.Token {
@@ -48,11 +48,11 @@ func (y *yard) grant(a lock.Acquire, ago time.Duration) lock.Token {
 // wait has a call wait for the lock since ago, and returns what makes it leave
 // while its place is kept.
 func (y *yard) wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
-	a.Wait = lock.LongestWait
+	a.Wait = lock.MaxWait
 	if d := y.acquire(a, ago); !d.Queued {
 		panic("not queued")
 	}
-	return lock.Leave{Name: a.Name, LeaseID: callID(y.calls), Attachment: lock.Attachment(y.calls), Keep: true}
+	return lock.Leave{Name: a.Name, LeaseID: callID(y.calls), Attachment: lock.Attachment(y.calls), KeepPlace: true}
 }
 
 func callID(n int) lock.LeaseID { return lock.LeaseID{byte(n >> 8), byte(n), 1} }
@@ -77,7 +77,7 @@ func (y *yard) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
 func (y *yard) do(c lock.Command, ago time.Duration) lock.Decision {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	d := c.Apply(lock.View{Now: y.now.Add(-ago), Self: self, Locks: []lock.State{y.state(c.Names()[0])}, Tokens: func() lock.Token {
+	d := c.Apply(lock.View{Now: y.now.Add(-ago), Self: self, Locks: []lock.Record{y.state(c.Names()[0])}, Tokens: func() lock.Token {
 		y.last++
 		return y.last
 	}})
@@ -98,7 +98,7 @@ func (y *yard) free(name string) {
 	token := y.grant(lock.Acquire{Name: name, Holder: "gone", TTL: time.Second}, time.Minute)
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.states[name] = lock.State{Name: name, Token: token, Revision: 2, End: lock.Released}
+	y.states[name] = lock.Record{Name: name, Token: token, Revision: 2, LastEnd: lock.Released}
 }
 
 func (y *yard) breakDown(err error) {
@@ -120,7 +120,7 @@ func (y *yard) lookups() int {
 	return y.looked
 }
 
-func (y *yard) state(name string) lock.State {
+func (y *yard) state(name string) lock.Record {
 	s := y.states[name]
 	s.Name = name
 	return s
@@ -144,13 +144,13 @@ func (y *yard) broken() error {
 	return y.fault
 }
 
-func (y *yard) Queue(_ context.Context, name string) (lock.Queue, error) {
+func (y *yard) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if err := cmp.Or(y.fault, lock.CheckName(name)); err != nil {
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
-	return y.state(name).Waiting(y.now, self), nil
+	return y.state(name).QueueInfo(y.now, self), nil
 }
 
 func (y *yard) Lock(_ context.Context, name string) (lock.Lock, error) {
@@ -185,6 +185,6 @@ func (y *yard) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock],
 }
 
 func matches(l lock.Lock, q lock.LockQuery) bool {
-	return l.Name > q.Cursor && strings.HasPrefix(l.Name, q.Prefix) && (q.Phase == "" || l.Phase == q.Phase) &&
-		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder }))
+	return l.Name > q.Cursor && strings.HasPrefix(l.Name, q.Prefix) && (q.State == "" || l.State == q.State) &&
+		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder }))
 }

@@ -14,10 +14,10 @@ import (
 const (
 	// longestCall is for how long one call waits in the queue. A longer wait is several
 	// calls at one place, so that a connection that swallows everything is noticed.
-	longestCall = lock.LongestWait / 2
+	longestCall = lock.MaxWait / 2
 	// answerWithin is how long an answer may take beyond the wait. It is less than
 	// lock.KeepPlace, so that after a lost answer the next call comes to the place in time.
-	answerWithin = lock.KeepPlace / 2
+	answerWithin = lock.PlaceRetention / 2
 	// giveUpWithin is for how long it is tried to leave nothing behind.
 	giveUpWithin = 2 * time.Second
 )
@@ -47,9 +47,9 @@ func acquire(ctx context.Context, locks lock.Service, name string, o Options, c 
 	return hold(ctx, locks, o, c, g, suspended), nil
 }
 
-// Seek takes the lock as Acquire does, and leaves it to the caller to renew and to
+// AcquireUnmanaged takes the lock as Acquire does, and leaves it to the caller to renew and to
 // release it. Margin and OnState do not count.
-func Seek(ctx context.Context, locks lock.Service, name string, o Options) (lock.Grant, error) {
+func AcquireUnmanaged(ctx context.Context, locks lock.Service, name string, o Options) (lock.Grant, error) {
 	o, err := o.resolve()
 	if err != nil {
 		return lock.Grant{}, err
@@ -117,7 +117,7 @@ func (s *seeker) ask(ctx context.Context) (lock.Grant, error) {
 	a := s.opts.acquire(s.name, s.id)
 	left := s.left(s.waitUntil)
 	a.Wait = min(left, longestCall)
-	a.Keep = left > a.Wait
+	a.KeepPlace = left > a.Wait
 	ctx, cancel := context.WithTimeout(ctx, a.Wait+answerWithin)
 	defer cancel()
 	g, err := s.locks.Acquire(ctx, a)

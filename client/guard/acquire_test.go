@@ -133,7 +133,7 @@ func TestAServiceThatIsAwayIsTriedForAWhile(t *testing.T) {
 				if sent := len(s.line.made("acquire")); told != sent-1 {
 					s.Errorf("it was sent %d times, and %d failures were told of", sent, told)
 				}
-				want := map[time.Duration]time.Duration{0: guard.UsualRetry, -1: 0}[retry]
+				want := map[time.Duration]time.Duration{0: guard.DefaultRetry, -1: 0}[retry]
 				if want == 0 && retry > 0 {
 					want = retry
 				}
@@ -156,7 +156,7 @@ func TestWhoIsCancelledLeavesNothingBehind(t *testing.T) {
 				_, err := guard.Acquire(ctx, s.line, name, guard.Options{Wait: guard.Forever})
 				s.is(err, context.Canceled)
 				s.released(other)
-				if now := s.now(); now.Phase != lock.Free || now.Waiters != 0 {
+				if now := s.now(); now.State != lock.Free || now.Waiters != 0 {
 					s.Errorf("the lock is %+v", now)
 				}
 			})
@@ -198,15 +198,15 @@ func TestOptionsThatDoNotGoTogetherAreRefused(t *testing.T) {
 func TestALeaseThatIsSoughtIsLeftToTheCaller(t *testing.T) {
 	play(t, func(s *scene) {
 		o := guard.Options{LeaseID: lock.LeaseID(uuid.New())}
-		first, err := guard.Seek(s.Context(), s.line, name, o)
+		first, err := guard.AcquireUnmanaged(s.Context(), s.line, name, o)
 		s.must(err)
-		again, err := guard.Seek(s.Context(), s.line, name, o)
+		again, err := guard.AcquireUnmanaged(s.Context(), s.line, name, o)
 		s.must(err)
 		if first.Token != again.Token || !again.Replayed {
 			s.Errorf("the same lease_id was granted %d, then %d", first.Token, again.Token)
 		}
 		time.Sleep(ttl)
-		_, err = guard.Seek(s.Context(), s.line, name, o)
+		_, err = guard.AcquireUnmanaged(s.Context(), s.line, name, o)
 		s.is(err, lock.ErrLeaseLost)
 		s.happened(lock.Granted, lock.Expired)
 	})

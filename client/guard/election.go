@@ -78,7 +78,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	if err != nil {
 		return err
 	}
-	return t.Lease.Proclaim(ctx, metadata)
+	return t.Lease.SetMetadata(ctx, metadata)
 }
 
 // Resign ends the term, as Lease.Release does; the next candidate is elected at once.
@@ -96,7 +96,7 @@ func (e *Election) Leader(ctx context.Context) (*Leader, error) {
 // leaderOf returns who leads by what is known of the lock, nil for nobody. Whose
 // lease is past its end has stopped leading, though in its grace it may come back.
 func leaderOf(l lock.Lock) *Leader {
-	if l.Phase != lock.Held || l.Leases[0].Mode != lock.Exclusive {
+	if l.State != lock.Held || l.Leases[0].Mode != lock.Exclusive {
 		return nil
 	}
 	h := l.Leases[0]

@@ -129,7 +129,7 @@ func TestACampaignThatIsCancelledLeavesNoCandidate(t *testing.T) {
 		_, err := s.election("b").Campaign(ctx, "")
 		s.is(err, context.DeadlineExceeded)
 		s.must(term.Resign(s.Context()))
-		if now := s.now(); now.Phase != lock.Free || now.Waiters != 0 {
+		if now := s.now(); now.State != lock.Free || now.Waiters != 0 {
 			s.Errorf("after that the lock is %+v", now)
 		}
 	})

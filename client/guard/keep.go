@@ -165,9 +165,9 @@ func saysLost(err error) bool {
 	return errors.As(err, &e) && e.Code == lock.ErrLeaseLost
 }
 
-// Proclaim puts other metadata on the lease, a JSON object for all to see, and renews it. When
+// SetMetadata puts other metadata on the lease, a JSON object for all to see, and renews it. When
 // the outcome is not known, the same call again finds out.
-func (l *Lease) Proclaim(ctx context.Context, metadata json.RawMessage) error {
+func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error {
 	if err := l.Err(); err != nil {
 		return err
 	}

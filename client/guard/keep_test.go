@@ -16,7 +16,7 @@ func TestALeaseIsKeptForAsLongAsItIsWanted(t *testing.T) {
 		l := s.acquired(guard.Options{})
 		time.Sleep(24 * time.Hour)
 		s.must(l.Err())
-		if now := s.now(); now.Phase != lock.Held || now.Token != l.Token() || l.State() != guard.Held {
+		if now := s.now(); now.State != lock.Held || now.Token != l.Token() || l.State() != guard.Held {
 			s.Errorf("after a day the lock is %+v, the lease %v", now, l.State())
 		}
 		s.must(l.Release(s.Context()))
@@ -92,8 +92,8 @@ func stopsInTime(s *scene, f fault) {
 	s.line.fail(f)
 	broken := time.Now()
 	<-ctx.Done()
-	if now := s.now(); now.Phase != lock.Held {
-		s.Errorf("the work stopped when the lock was %v", now.Phase)
+	if now := s.now(); now.State != lock.Held {
+		s.Errorf("the work stopped when the lock was %v", now.State)
 	}
 	if lasted := time.Since(broken); lasted < ttl/2 {
 		s.Errorf("the work was stopped after %v of outage, too soon", lasted)

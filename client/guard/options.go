@@ -15,10 +15,10 @@ import (
 const Forever time.Duration = math.MaxInt64
 
 const (
-	// UsualRetry is for how long an acquire is sent again when nothing is said.
-	UsualRetry = 10 * time.Second
-	// LongestMargin is the greatest margin that is taken unasked.
-	LongestMargin = 5 * time.Second
+	// DefaultRetry is for how long an acquire is sent again when nothing is said.
+	DefaultRetry = 10 * time.Second
+	// MaxMargin is the greatest margin that is taken unasked.
+	MaxMargin = 5 * time.Second
 )
 
 // Options say what lease is wanted. The zero Options try, without waiting, for an
@@ -58,15 +58,15 @@ type Options struct {
 // resolve returns o with its zero fields filled in, or an error that is
 // lock.ErrInvalid if they do not go together.
 func (o Options) resolve() (Options, error) {
-	o.TTL = cmp.Or(o.TTL, lock.UsualTTL)
-	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, LongestMargin))
-	o.Retry = max(cmp.Or(o.Retry, UsualRetry), 0)
+	o.TTL = cmp.Or(o.TTL, lock.DefaultTTL)
+	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, MaxMargin))
+	o.Retry = max(cmp.Or(o.Retry, DefaultRetry), 0)
 	if o.Holder == "" {
 		o.Holder = ourselves()
 	}
 	switch {
-	case o.TTL < lock.ShortestTTL || o.TTL > lock.LongestTTL:
-		return o, lock.Invalid("ttl", "is %v; give %v to %v", o.TTL, lock.ShortestTTL, lock.LongestTTL)
+	case o.TTL < lock.MinTTL || o.TTL > lock.MaxTTL:
+		return o, lock.Invalid("ttl", "is %v; give %v to %v", o.TTL, lock.MinTTL, lock.MaxTTL)
 	case o.Margin < 0 || o.Margin > o.TTL/3:
 		return o, lock.Invalid("margin", "is %v; give at most a third of the TTL, %v, or renewals come too late", o.Margin, o.TTL)
 	case o.MaxHold > 0 && o.MaxHold <= o.Margin:

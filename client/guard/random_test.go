@@ -63,7 +63,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		locks: []lock.Service{m.Replica(1), m.Replica(2)}[:1+rnd.IntN(2)],
 		names: []string{"a", "b"}[:1+rnd.IntN(2)],
 		modes: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[:1+rnd.IntN(3)],
-		ttl:   oneOf(rnd, lock.ShortestTTL, time.Second, 6*time.Second, 30*time.Second),
+		ttl:   oneOf(rnd, lock.MinTTL, time.Second, 6*time.Second, 30*time.Second),
 	}
 	w.quiet = time.Now().Add(10*w.ttl + time.Minute)
 	return w
@@ -96,7 +96,7 @@ func (w *world) play(seed uint64) {
 	}
 	all.Go(w.revoke)
 	all.Wait()
-	time.Sleep(2*w.ttl + latest + lock.KeepPlace + lock.ClaimWithin)
+	time.Sleep(2*w.ttl + latest + lock.PlaceRetention + lock.ClaimTimeout)
 	for _, name := range w.names {
 		w.prove(name)
 	}
@@ -104,7 +104,7 @@ func (w *world) play(seed uint64) {
 
 // prove checks that nothing is left of the lock but its history, which is sound.
 func (w *world) prove(name string) {
-	if l := w.lock(name); l.Phase != lock.Free || l.Waiters != 0 {
+	if l := w.lock(name); l.State != lock.Free || l.Waiters != 0 {
 		w.Errorf("in the end the lock is %+v", l)
 	}
 	var events []lock.Event
@@ -395,6 +395,6 @@ func (m *member) do(ctx context.Context, name string, o guard.Options, work func
 func (m *member) leaves(name, holder string) bool {
 	q, err := m.Queue(context.Background(), name)
 	m.must(err)
-	return slices.ContainsFunc(q.Waiters, func(w lock.Waiting) bool { return w.Holder == holder }) ||
-		slices.ContainsFunc(m.lock(name).Leases, func(h lock.Holding) bool { return h.Holder == holder && !h.Revoked })
+	return slices.ContainsFunc(q.Waiters, func(w lock.WaiterInfo) bool { return w.Holder == holder }) ||
+		slices.ContainsFunc(m.lock(name).Leases, func(h lock.LeaseInfo) bool { return h.Holder == holder && !h.Revoked })
 }

@@ -23,7 +23,7 @@ func TestTheWorkHasTheTokenAndTheLock(t *testing.T) {
 	play(t, func(s *scene) {
 		s.must(s.do(s.Context(), func(ctx context.Context, l *guard.Lease) error {
 			token, ok := lock.TokenFrom(ctx)
-			if now := s.now(); !ok || token != l.Token() || now.Token != token || now.Phase != lock.Held || l.Name() != name {
+			if now := s.now(); !ok || token != l.Token() || now.Token != token || now.State != lock.Held || l.Name() != name {
 				s.Errorf("the work has token %d, the lock is %+v", token, now)
 			}
 			return ctx.Err()

@@ -52,7 +52,7 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.noteRetry()
-	grant, err := guard.Seek(ctx, locks, c.Name, o)
+	grant, err := guard.AcquireUnmanaged(ctx, locks, c.Name, o)
 	if err != nil && ctx.Err() != nil {
 		return &failure{exitNotAcquired, fmt.Errorf("stopped before it had %s (%w): %w", c.Name, context.Cause(ctx), err)}
 	}

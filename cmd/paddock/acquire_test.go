@@ -116,7 +116,7 @@ func TestAcquireWaitsNoLongerThanItIsTo(t *testing.T) {
 	d := sitDown(t)
 	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
 	d.refuses(exitNotAcquired, []string{"before has the lock"}, "acquire", "jobs:nightly", "--wait=200ms")
-	d.hears("jobs:nightly", lock.Left, "me")
+	d.hears("jobs:nightly", lock.Dequeued, "me")
 }
 
 // TestAnInterruptedWaitGivesThePlaceUp sends a real signal to a real process.
@@ -133,7 +133,7 @@ func TestAnInterruptedWaitGivesThePlaceUp(t *testing.T) {
 		if said := p.stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.stdout.String() != "" {
 			t.Errorf("%s: it says %q and prints %q", holder, said, p.stdout)
 		}
-		d.hears("jobs:nightly", lock.Left, holder)
+		d.hears("jobs:nightly", lock.Dequeued, holder)
 	}
 }
 

@@ -62,7 +62,7 @@ func (f callerFlags) key() (string, error) {
 
 // checkAPIKey returns the key, or a usage error, which does not repeat it.
 func checkAPIKey(from, key string) (string, error) {
-	if _, ok := access.IDOf(key); key != "" && !ok {
+	if _, ok := access.KeyID(key); key != "" && !ok {
 		return "", usagef("%s does not hold an API key: it begins with pk_, as paddock key new has printed it, and nothing goes with it", from)
 	}
 	return key, nil

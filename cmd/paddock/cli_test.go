@@ -82,7 +82,7 @@ func TestTheEnvironmentStandsInForFlags(t *testing.T) {
 	if got.URL != "usual" || got.Listen != "127.0.0.1:2" {
 		t.Errorf("URL %q, listen %q: want the variable and the flag", got.URL, got.Listen)
 	}
-	if got.MinTTL != lock.ShortestTTL {
+	if got.MinTTL != lock.MinTTL {
 		t.Errorf("least TTL %v: an empty variable is to count as none", got.MinTTL)
 	}
 	if got.NoAuth {

@@ -54,7 +54,7 @@ func (s *scene) tell(events []lock.Event, told, most int) {
 		n[e.Kind]++
 	}
 	s.Logf("%d were told that they have it, %d left, %d grants were withdrawn; the lock was free at the latest at try %d",
-		told, n[lock.Left], n[lock.Withdrawn], most)
+		told, n[lock.Dequeued], n[lock.Withdrawn], most)
 }
 
 // triesUntilGranted tries every 10 ms, a bounded number of times.

@@ -25,8 +25,8 @@ type demoCommand struct {
 // process, is stopped for longer than its lease lasts, another takes over, the
 // first wakes up and writes. It succeeds only if that write was refused.
 func (c *demoCommand) Run(ctx context.Context, p *program) error {
-	if c.TTL < lock.ShortestTTL {
-		return usagef("--ttl is %v; give %v or more", c.TTL, lock.ShortestTTL)
+	if c.TTL < lock.MinTTL {
+		return usagef("--ttl is %v; give %v or more", c.TTL, lock.MinTTL)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.TTL+storyLimit, fmt.Errorf("the story was not over after %v", c.TTL+storyLimit))
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *story) untilFree(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if now.Phase == lock.Free {
+		if now.State == lock.Free {
 			return nil
 		}
 		soonest := 10 * time.Millisecond

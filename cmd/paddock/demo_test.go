@@ -35,10 +35,10 @@ func TestTheDemoShowsAStaleWriteRefused(t *testing.T) {
 // careless is a service whose resource believes every token.
 type careless struct{ lock.Service }
 
-func (c careless) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (c careless) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	now, err := c.Lock(ctx, w.Lock)
 	if err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	w.Token = now.Token
 	return c.Service.WriteFenced(ctx, w)

@@ -73,13 +73,13 @@ func showEpochs(all []store.Epoch, now time.Time) finding {
 		s.row("EPOCH", "BEGAN", "TIMELINE", "CLOSED FOR", "QUORUM", "LONGEST LEASE", "REASON")
 		for i, e := range all {
 			closed, quorum := none, "off"
-			if left := e.ClosedUntil.Sub(now); left > 0 && i == len(all)-1 {
+			if left := e.GrantsPausedUntil.Sub(now); left > 0 && i == len(all)-1 {
 				closed = short(left)
 			}
 			if e.Quorum {
 				quorum = "on"
 			}
-			s.row(strconv.FormatInt(e.Number, 10), local(e.BeganAt), e.Timeline, closed, quorum, short(e.Longest), e.Reason)
+			s.row(strconv.FormatInt(e.Number, 10), local(e.BeganAt), e.Timeline, closed, quorum, short(e.MaxLease), e.Reason)
 		}
 	}}
 }
@@ -87,10 +87,10 @@ func showEpochs(all []store.Epoch, now time.Time) finding {
 func epochTo(e store.Epoch, now time.Time) epochShown {
 	out := epochShown{
 		Epoch: e.Number, BeganAt: e.BeganAt.UTC(), System: strconv.FormatInt(e.System, 10), Timeline: e.Timeline, Reason: e.Reason,
-		Closed: now.Before(e.ClosedUntil), Quorum: e.Quorum, LongestMS: e.Longest.Milliseconds(),
+		Closed: now.Before(e.GrantsPausedUntil), Quorum: e.Quorum, LongestMS: e.MaxLease.Milliseconds(),
 	}
-	if !e.ClosedUntil.IsZero() {
-		at := e.ClosedUntil.UTC()
+	if !e.GrantsPausedUntil.IsZero() {
+		at := e.GrantsPausedUntil.UTC()
 		out.ClosedUntil = &at
 	}
 	return out

@@ -41,7 +41,7 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 	}
 	newest := all[len(all)-1]
 	_, err = fmt.Fprintf(p.stdout, "Epoch %d has begun. Nothing is granted for %s; leases that there are have their whole TTL.\n",
-		newest.Number, short(max(newest.ClosedUntil.Sub(now), 0)))
+		newest.Number, short(max(newest.GrantsPausedUntil.Sub(now), 0)))
 	return err
 }
 

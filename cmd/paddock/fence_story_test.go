@@ -129,7 +129,7 @@ func beFencedWorker(t *testing.T) {
 	locks, pool := fencedPlaces(t)
 	defer pool.Close()
 	grant, err := locks.Acquire(t.Context(), lock.Acquire{
-		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedWorker), TTL: fencedTTL, Wait: lock.LongestWait,
+		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedWorker), TTL: fencedTTL, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -134,7 +134,7 @@ func (h *oldNews) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.E
 func TestWatchSaysWhereEventsAreMissing(t *testing.T) {
 	t.Parallel()
 	past := &oldNews{pages: []lock.Page[lock.Event]{
-		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Left, Holder: "me"}}, Next: "41", Gap: true},
+		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41", Gap: true},
 	}}
 	var printed, said bytes.Buffer
 	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, form: asJSON, remain: 1}

@@ -67,12 +67,12 @@ func untilFree(t *testing.T, locks lock.Service, name string) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for w := (lock.Watch{Name: name, Wait: lock.LongestWait}); ; {
+	for w := (lock.Watch{Name: name, Wait: lock.MaxWait}); ; {
 		l, err := locks.Watch(ctx, w)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Phase == lock.Free {
+		if l.State == lock.Free {
 			return l.AsOf
 		}
 		w.Seen = l.Version()

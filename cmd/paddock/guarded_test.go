@@ -48,7 +48,7 @@ func (h *house) key(role access.Role, prefixes ...string) issued {
 	}
 	code, stdout, stderr := call(h.T, nil, append(args, "ci")...)
 	secret := strings.TrimSuffix(stdout, "\n")
-	id, ok := access.IDOf(secret)
+	id, ok := access.KeyID(secret)
 	if code != exitOK || !ok || !strings.Contains(stderr, id) || strings.Contains(stderr, secret) {
 		h.Fatalf("key new: exit code %d, and printed the key %t:\n%s", code, ok, stderr)
 	}
@@ -179,7 +179,7 @@ func TestKeysComeAndGoWhileTheServiceRuns(t *testing.T) {
 		waiting := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": first.secret})}}
 		locks, err := waiting.open()
 		if err == nil {
-			_, err = locks.Acquire(h.Context(), lock.Acquire{Name: "billing:x", Holder: "waiter", Wait: lock.LongestWait})
+			_, err = locks.Acquire(h.Context(), lock.Acquire{Name: "billing:x", Holder: "waiter", Wait: lock.MaxWait})
 		}
 		waits <- err
 	}()

@@ -128,7 +128,7 @@ func (c *keyRevokeCommand) Run(_ context.Context, p *program) error {
 		return usagef("that is the key itself, which other users of the machine could see just now; give its id, %s, alone", id)
 	}
 	key, err := access.Revoke(c.AuthFile, c.ID)
-	if errors.Is(err, access.ErrNoSuchKey) {
+	if errors.Is(err, access.ErrKeyNotFound) {
 		return fmt.Errorf("there is no key with the id %s in %s: it was revoked before, or never there; paddock key list shows those that are", legible(c.ID), c.AuthFile)
 	}
 	if err != nil {

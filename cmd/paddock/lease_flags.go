@@ -39,7 +39,7 @@ func (f leaseFlags) wanted(name string) (lock.Acquire, error) {
 	}
 	switch {
 	case f.TTL <= 0:
-		return a, usagef("--ttl is %v; give %v or more", f.TTL, lock.ShortestTTL)
+		return a, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
 	case f.MaxHold < 0:
 		return a, usagef("--max-hold is %v; give how long the lease may be kept, or leave it out", f.MaxHold)
 	case f.Shared:

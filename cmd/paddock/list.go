@@ -29,7 +29,7 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 0 {
 		return usagef("--limit is %d; give how many locks at most, or 0 for all", c.Limit)
 	}
-	query := lock.LockQuery{Prefix: c.Prefix, Phase: lock.Phase(c.State), Holder: c.Holder}
+	query := lock.LockQuery{Prefix: c.Prefix, State: lock.State(c.State), Holder: c.Holder}
 	if _, err := query.Resolve(); err != nil {
 		return refused(err)
 	}
@@ -48,7 +48,7 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 func (c *listCommand) collect(ctx context.Context, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
 	var found []lock.Lock
 	for {
-		query.Limit = lock.UsualLimit
+		query.Limit = lock.DefaultLimit
 		if c.Limit > 0 {
 			query.Limit = min(query.Limit, c.Limit-len(found))
 		}

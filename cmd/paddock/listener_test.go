@@ -21,7 +21,7 @@ func (l *listener) next() lock.Event {
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
 	for len(l.events) == 0 {
-		page, err := l.locks.Events(ctx, lock.EventQuery{Name: l.name, Cursor: l.cursor, Wait: lock.LongestWait})
+		page, err := l.locks.Events(ctx, lock.EventQuery{Name: l.name, Cursor: l.cursor, Wait: lock.MaxWait})
 		l.must(err)
 		l.events, l.cursor = page.Items, page.Next
 	}

@@ -63,7 +63,7 @@ func (p *post) request(via replica) (*http.Request, error) {
 func asked(a lock.Acquire) []byte {
 	body, err := json.Marshal(map[string]any{
 		"lease_id": uuid.UUID(a.LeaseID), "holder": a.Holder, "ttl_ms": a.TTL.Milliseconds(),
-		"wait_ms": lock.LongestWait.Milliseconds(),
+		"wait_ms": lock.MaxWait.Milliseconds(),
 	})
 	if err != nil {
 		panic(err) // There is nothing in it that is not JSON.

@@ -70,7 +70,7 @@ func TestAReplicaThatStopsSendsItsWaitersToAnotherWhereTheirPlacesAre(t *testing
 		s.heard.kind(lock.Queued, h)
 	}
 	told := time.Now()
-	if code := stopping.process.signal(t, syscall.SIGTERM); code != exitOK || time.Since(told) > lock.LongestWait/5 {
+	if code := stopping.process.signal(t, syscall.SIGTERM); code != exitOK || time.Since(told) > lock.MaxWait/5 {
 		t.Errorf("exit code %d after %v", code, time.Since(told))
 	}
 	var callers []*caller

@@ -32,7 +32,7 @@ The grace of the lease, counted from now, keeps others out before they are grant
 // lock may be somebody else's, and is to be looked at first.
 func (c *revokeCommand) Run(ctx context.Context, p *program) error {
 	r, err := lock.Revoke{
-		Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason, AtOnce: c.AtOnce,
+		Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason, SkipGrace: c.AtOnce,
 	}.Resolve()
 	if err != nil {
 		return refused(err)

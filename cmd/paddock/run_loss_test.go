@@ -26,7 +26,7 @@ func (d *desk) onALine() *tcpproxy.Line {
 func (d *desk) next() lock.Grant {
 	d.Helper()
 	g, err := d.locks.Acquire(d.Context(), lock.Acquire{
-		Name: nightly, LeaseID: lock.LeaseID(uuid.New()), Holder: "the next", TTL: time.Hour, Wait: lock.LongestWait,
+		Name: nightly, LeaseID: lock.LeaseID(uuid.New()), Holder: "the next", TTL: time.Hour, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		d.Fatal(err)

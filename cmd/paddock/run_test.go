@@ -73,8 +73,8 @@ func (d *desk) free() lock.Lock {
 	if err != nil {
 		d.Fatal(err)
 	}
-	if l.Phase != lock.Free || l.Waiters != 0 {
-		d.Errorf("the lock is %s, and %d wait for it", l.Phase, l.Waiters)
+	if l.State != lock.Free || l.Waiters != 0 {
+		d.Errorf("the lock is %s, and %d wait for it", l.State, l.Waiters)
 	}
 	return l
 }

@@ -25,7 +25,7 @@ func TestASignalEndsTheWaitAndGivesThePlaceUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.ends(t, exitSignalled+int(s), "before it had "+nightly)
-			d.hears(nightly, lock.Left, "me")
+			d.hears(nightly, lock.Dequeued, "me")
 		})
 	}
 }

@@ -88,7 +88,7 @@ type caller struct {
 // calls has somebody ask the replica, and wait for as long as a call can.
 func (s *scene) calls(via lock.Service, a lock.Acquire) *caller {
 	a = s.acquire(a)
-	a.Wait = lock.LongestWait
+	a.Wait = lock.MaxWait
 	c := &caller{scene: s, Acquire: a, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -165,7 +165,7 @@ func (s *scene) proven(rules verify.Rules) []lock.Event {
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	var events []lock.Event
-	for q := (lock.EventQuery{Name: s.name, Wait: lock.LongestWait}); len(events) < int(l.Revision); {
+	for q := (lock.EventQuery{Name: s.name, Wait: lock.MaxWait}); len(events) < int(l.Revision); {
 		page, err := via.Events(ctx, q)
 		s.must(err)
 		events, q.Cursor = append(events, page.Items...), page.Next

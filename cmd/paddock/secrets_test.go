@@ -136,7 +136,7 @@ func (s *secrets) holdsAndLoses(secret string) {
 		id, other := s.leaseID(), s.leaseID()
 		_, err := locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "me", LeaseID: id, TTL: time.Second})
 		keep(err)
-		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other, Wait: 20 * time.Millisecond, Keep: true})
+		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other, Wait: 20 * time.Millisecond, KeepPlace: true})
 		keep(err)
 		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "another", LeaseID: id})
 		keep(err)

@@ -34,7 +34,7 @@ func (f serviceFlags) again() []string {
 // open returns a client of the service for calls of any kind, or a usage error,
 // which repeats neither the URL, which may hold a password, nor the key. It sends nothing.
 func (f serviceFlags) open() (*client.Client, error) {
-	return f.within(lock.LongestWait + lookWithin)
+	return f.within(lock.MaxWait + lookWithin)
 }
 
 // within returns a client whose calls end after that time, whatever they wait for.

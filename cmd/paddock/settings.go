@@ -50,7 +50,7 @@ func (s settings) bounds() lock.Bounds {
 
 func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
-		Bounds: s.bounds(), Log: log, Groups: s.Groups, MaxWaiters: s.MaxWaiters, NoListen: s.NoListen,
-		KeepEvents: s.KeepEvents, KeepIdle: s.KeepIdle,
+		Bounds: s.bounds(), Log: log, BatchWorkers: s.Groups, MaxWaiters: s.MaxWaiters, TransactionPooling: s.NoListen,
+		EventRetention: s.KeepEvents, IdleLockRetention: s.KeepIdle,
 	}
 }

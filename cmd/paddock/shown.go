@@ -43,11 +43,11 @@ func variablesFrom(g lock.Grant) []variable {
 // than a lease's, so that nobody takes somebody else's token for their own.
 func showLock(l lock.Lock) finding {
 	return finding{wire: lockTo(l), env: []variable{
-		{"PADDOCK_STATE", string(l.Phase)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
+		{"PADDOCK_STATE", string(l.State)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
 		{"PADDOCK_HELD_BY", firstOf(l).Holder}, {"PADDOCK_WAITERS", strconv.Itoa(l.Waiters)},
 	}, table: func(s sheet) {
 		s.row("LOCK", l.Name)
-		s.row("STATE", string(l.Phase))
+		s.row("STATE", string(l.State))
 		s.row("NEWEST TOKEN", token(l.Token))
 		s.row("CHANGED", local(l.ChangedAt))
 		if l.Capacity > 0 {
@@ -69,7 +69,7 @@ func showLocks(locks []lock.Lock) finding {
 		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
 		for _, l := range locks {
 			if len(l.Leases) == 0 {
-				s.row(l.Name, string(l.Phase), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters))
+				s.row(l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters))
 				continue
 			}
 			h := firstOf(l)
@@ -77,13 +77,13 @@ func showLocks(locks []lock.Lock) finding {
 			if n := len(l.Leases) - 1; n > 0 {
 				who += fmt.Sprintf(" and %d more", n)
 			}
-			s.row(l.Name, string(l.Phase), h.Mode.String(), token(l.Token), who, local(h.ExpiresAt), remaining(h), strconv.Itoa(l.Waiters))
+			s.row(l.Name, string(l.State), h.Mode.String(), token(l.Token), who, local(h.ExpiresAt), remaining(h), strconv.Itoa(l.Waiters))
 		}
 	}}
 }
 
 // showQueue returns what to print of who waits.
-func showQueue(q lock.Queue) finding {
+func showQueue(q lock.QueueInfo) finding {
 	return finding{wire: queueTo(q), table: func(s sheet) {
 		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "WAITS FOR")
 		for _, w := range q.Waiters {
@@ -93,32 +93,32 @@ func showQueue(q lock.Queue) finding {
 }
 
 // waitsFor says what is in the way of a waiter.
-func waitsFor(w lock.Waiting) string {
+func waitsFor(w lock.WaiterInfo) string {
 	switch {
-	case w.Reason == lock.WaitsForTurn:
-		return fmt.Sprintf("its turn, %d before", w.Behind)
-	case w.Reason == lock.WaitsForCall:
+	case w.BlockedBy == lock.BlockedByQueue:
+		return fmt.Sprintf("its turn, %d before", w.Ahead)
+	case w.BlockedBy == lock.BlockedByDisconnect:
 		return fmt.Sprintf("nothing: no call waits here now, and the place is kept for %s", short(w.KeptFor))
-	case len(w.For) == 0:
+	case len(w.Leases) == 0:
 		return "the lock"
 	}
-	text := fmt.Sprintf("%s (token %d)", w.For[0].Holder, w.For[0].Token)
-	if n := len(w.For) - 1; n > 0 {
+	text := fmt.Sprintf("%s (token %d)", w.Leases[0].Holder, w.Leases[0].Token)
+	if n := len(w.Leases) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
 }
 
 // firstOf returns the first lease of a lock, zero if there is none.
-func firstOf(l lock.Lock) lock.Holding {
+func firstOf(l lock.Lock) lock.LeaseInfo {
 	if len(l.Leases) == 0 {
-		return lock.Holding{}
+		return lock.LeaseInfo{}
 	}
 	return l.Leases[0]
 }
 
 // remaining says what is left of a lease, or that it is in its grace, or revoked and in it.
-func remaining(h lock.Holding) string {
+func remaining(h lock.LeaseInfo) string {
 	if h.Revoked {
 		return "revoked, grace"
 	}

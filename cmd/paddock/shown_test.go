@@ -98,7 +98,7 @@ func TestListFollowsThePages(t *testing.T) {
 	t.Parallel()
 	d := sitDown(t)
 	var want []string
-	for i := range 2*lock.UsualLimit + 1 {
+	for i := range 2*lock.DefaultLimit + 1 {
 		want = append(want, fmt.Sprintf("many:%03d", i))
 		d.holds(lock.Acquire{Name: want[i], Holder: "me"})
 	}
@@ -135,13 +135,13 @@ func TestQueuePrintsWhoWaitsAndForWhat(t *testing.T) {
 
 func TestWhatWaitersWaitForIsSaid(t *testing.T) {
 	t.Parallel()
-	reader := lock.Holding{Holder: "reader", Token: 7}
-	for want, w := range map[string]lock.Waiting{
-		"its turn, 3 before":          {Reason: lock.WaitsForTurn, Behind: 3},
-		"reader (token 7)":            {Reason: lock.WaitsForLeases, For: []lock.Holding{reader}},
-		"reader (token 7) and 1 more": {Reason: lock.WaitsForLeases, For: []lock.Holding{reader, reader}},
-		"the lock":                    {Reason: lock.WaitsForLeases},
-		"nothing: no call waits here now, and the place is kept for 8s": {Reason: lock.WaitsForCall, KeptFor: 8 * time.Second},
+	reader := lock.LeaseInfo{Holder: "reader", Token: 7}
+	for want, w := range map[string]lock.WaiterInfo{
+		"its turn, 3 before":          {BlockedBy: lock.BlockedByQueue, Ahead: 3},
+		"reader (token 7)":            {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader}},
+		"reader (token 7) and 1 more": {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader, reader}},
+		"the lock":                    {BlockedBy: lock.BlockedByHolders},
+		"nothing: no call waits here now, and the place is kept for 8s": {BlockedBy: lock.BlockedByDisconnect, KeptFor: 8 * time.Second},
 	} {
 		if got := waitsFor(w); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -172,7 +172,7 @@ func TestRevokeTakesOneLeaseAwayAndPrintsTheLock(t *testing.T) {
 func TestRevokeLetsTheGraceRunOutUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	d := sitDown(t)
-	grant := d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "me", Grace: lock.LongestGrace})
+	grant := d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "me", Grace: lock.MaxGrace})
 	revoke := []string{"revoke", "jobs:nightly", fmt.Sprintf("--token=%d", grant.Token), "--reason=x"}
 	stdout, _ := d.runs(exitOK, revoke...)
 	if got := squeezed(stdout); !strings.Contains(got, "STATE  grace\n") || !strings.Contains(got, "revoked, grace") {

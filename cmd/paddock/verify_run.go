@@ -104,7 +104,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 // collect waits until all locks under the prefix are free, and returns their events.
 // Those it returns also if the locks do not become free, with an error.
 func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
-	settled := v.within(ctx, lock.KeepPlace+4*v.TTL+lookWithin, func(ctx context.Context) error {
+	settled := v.within(ctx, lock.PlaceRetention+4*v.TTL+lookWithin, func(ctx context.Context) error {
 		return workload.Settle(ctx, v.replicas[0].Locks, prefix)
 	})
 	var failed error

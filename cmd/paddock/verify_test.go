@@ -36,8 +36,8 @@ func TestVerifyFindsNothingInTwoReplicas(t *testing.T) {
 		t.Errorf("%d locks were used, %v", len(page.Items), err)
 	}
 	for _, l := range page.Items {
-		if l.Phase != lock.Free {
-			t.Errorf("%s was left %s", l.Name, l.Phase)
+		if l.State != lock.Free {
+			t.Errorf("%s was left %s", l.Name, l.State)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestVerifyInterruptedBeforeItsFirstCallSaysSo(t *testing.T) {
 func TestALongVerificationIsOneOfRounds(t *testing.T) {
 	t.Parallel()
 	base, out := serveHere(t, pgtest.URL(t)), newTranscript()
-	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.ShortestTTL, Prefix: "verify"}
+	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.MinTTL, Prefix: "verify"}
 	replicas, err := c.replicas()
 	if err != nil {
 		t.Fatal(err)

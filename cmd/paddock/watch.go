@@ -13,7 +13,7 @@ import (
 )
 
 // longestLook is for how long one call waits for something to happen.
-const longestLook = lock.LongestWait / 2
+const longestLook = lock.MaxWait / 2
 
 type watchCommand struct {
 	Name string `arg:"" optional:"" help:"The lock's name; all locks if not given."`

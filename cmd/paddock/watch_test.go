@@ -17,7 +17,7 @@ type look struct {
 	status int
 	tag    string
 	body   struct {
-		State   lock.Phase
+		State   lock.State
 		Waiters int
 		Token   lock.Token `json:"fencing_token"`
 	}
@@ -59,7 +59,7 @@ func TestABlockingReadIsAnsweredWhenTheLockChangesThroughAnotherReplica(t *testi
 	for _, step := range []struct {
 		what    string
 		do      func()
-		phase   lock.Phase
+		phase   lock.State
 		waiters int
 	}{
 		{"a grant", func() { holder = s.granted(changed, lock.Acquire{Holder: "holder"}) }, lock.Held, 0},

@@ -41,7 +41,7 @@ func left(g lock.Grant) time.Duration { return max(time.Until(g.Until), 0) }
 
 type wireLock struct {
 	Name         string        `json:"name"`
-	State        lock.Phase    `json:"state"`
+	State        lock.State    `json:"state"`
 	Revision     int64         `json:"revision"`
 	FencingToken lock.Token    `json:"fencing_token"`
 	AsOf         time.Time     `json:"as_of"`
@@ -53,7 +53,7 @@ type wireLock struct {
 
 func lockTo(l lock.Lock) wireLock {
 	w := wireLock{
-		Name: l.Name, State: l.Phase, Revision: l.Revision, FencingToken: l.Token, AsOf: l.AsOf.UTC(), Capacity: l.Capacity,
+		Name: l.Name, State: l.State, Revision: l.Revision, FencingToken: l.Token, AsOf: l.AsOf.UTC(), Capacity: l.Capacity,
 		Waiters: l.Waiters, Leases: each(l.Leases, holdingTo),
 	}
 	if !l.ChangedAt.IsZero() {
@@ -75,7 +75,7 @@ type wireHolding struct {
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 
-func holdingTo(h lock.Holding) wireHolding {
+func holdingTo(h lock.LeaseInfo) wireHolding {
 	return wireHolding{
 		Slot: h.Slot, Mode: h.Mode.String(), Holder: h.Holder, FencingToken: h.Token, AcquiredAt: h.AcquiredAt.UTC(),
 		ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: h.Remaining.Milliseconds(), GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata,
@@ -90,29 +90,29 @@ type wireQueue struct {
 	Waiters  []wireWaiter `json:"waiters"`
 }
 
-func queueTo(q lock.Queue) wireQueue {
+func queueTo(q lock.QueueInfo) wireQueue {
 	return wireQueue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: each(q.Waiters, waiterTo)}
 }
 
 type wireWaiter struct {
-	Position    int             `json:"position"`
-	Place       int64           `json:"place"`
-	Mode        string          `json:"mode"`
-	Capacity    int             `json:"capacity,omitempty"`
-	Holder      string          `json:"holder"`
-	JoinedAt    time.Time       `json:"joined_at"`
-	WaitedMs    int64           `json:"waited_ms"`
-	Attached    bool            `json:"attached"`
-	PlaceKeptMs *int64          `json:"place_kept_ms,omitempty"`
-	Behind      int             `json:"behind"`
-	WaitsFor    lock.WaitReason `json:"waits_for"`
-	Leases      []wireHolding   `json:"leases"`
+	Position    int           `json:"position"`
+	Place       int64         `json:"place"`
+	Mode        string        `json:"mode"`
+	Capacity    int           `json:"capacity,omitempty"`
+	Holder      string        `json:"holder"`
+	JoinedAt    time.Time     `json:"joined_at"`
+	WaitedMs    int64         `json:"waited_ms"`
+	Attached    bool          `json:"attached"`
+	PlaceKeptMs *int64        `json:"place_kept_ms,omitempty"`
+	Behind      int           `json:"behind"`
+	WaitsFor    lock.Blocker  `json:"waits_for"`
+	Leases      []wireHolding `json:"leases"`
 }
 
-func waiterTo(w lock.Waiting) wireWaiter {
+func waiterTo(w lock.WaiterInfo) wireWaiter {
 	out := wireWaiter{
 		Position: w.Position, Place: w.Place, Mode: w.Mode.String(), Capacity: w.Capacity, Holder: w.Holder, JoinedAt: w.JoinedAt.UTC(),
-		WaitedMs: w.Waited.Milliseconds(), Attached: w.Attached, Behind: w.Behind, WaitsFor: w.Reason, Leases: each(w.For, holdingTo),
+		WaitedMs: w.Waited.Milliseconds(), Attached: w.Attached, Behind: w.Ahead, WaitsFor: w.BlockedBy, Leases: each(w.Leases, holdingTo),
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(w.KeptFor.Milliseconds())

@@ -67,7 +67,7 @@ func (c *crowd) waiter(n int) *waiter {
 
 func (w *waiter) acquire() (path, body string) {
 	return "/v1/locks/" + w.lock + "/acquire", fmt.Sprintf(
-		`{"lease_id": "%s", "holder": "%s", "ttl_ms": 60000, "wait_ms": %d, "keep_place": true}`, w.lease, w.holder, lock.LongestWait.Milliseconds())
+		`{"lease_id": "%s", "holder": "%s", "ttl_ms": 60000, "wait_ms": %d, "keep_place": true}`, w.lease, w.holder, lock.MaxWait.Milliseconds())
 }
 
 func (w *waiter) release() (path, body string) {

@@ -77,17 +77,17 @@ func (m metered) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return counted(m, got, err)
 }
 
-func (m metered) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (m metered) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	got, err := m.Service.VerifyToken(ctx, v)
 	return counted(m, got, err)
 }
 
-func (m metered) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (m metered) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	got, err := m.Service.WriteFenced(ctx, w)
 	return counted(m, got, err)
 }
 
-func (m metered) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+func (m metered) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	got, err := m.Service.ReadFenced(ctx, key)
 	return counted(m, got, err)
 }

@@ -105,7 +105,7 @@ const (
 	// bereftAfter is when it dies, and bereftFor is how long clients go on: until places count
 	// no more whose replica is dead, and a while longer.
 	bereftAfter = 2 * time.Second
-	bereftFor   = bereftAfter + lock.AliveFor + lock.KeepPlace + 8*time.Second
+	bereftFor   = bereftAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
 )
 
 // bereave kills the newest replica for good.

@@ -96,7 +96,7 @@ func (j *judge) knows(s seat, from time.Duration) {
 
 // rightful is whether the service has a lease of the attempt.
 func (j *judge) rightful(a *attempt) bool {
-	return slices.ContainsFunc(j.look(a.lock()).Leases, func(h lock.Holding) bool { return h.Holder == a.holder })
+	return slices.ContainsFunc(j.look(a.lock()).Leases, func(h lock.LeaseInfo) bool { return h.Holder == a.holder })
 }
 
 func shown(t lock.Token) string {

@@ -114,10 +114,10 @@ func (l *line) noteSent(what string, f fate) {
 
 // What package guard gives a call, unless less is left of something longer.
 const (
-	longestWait = lock.LongestWait / 2 // of one call for the lock
-	anAnswer    = lock.KeepPlace / 2   // beyond the wait
-	aRelease    = 2 * time.Second      // a try of a release
-	allReleases = 5 * time.Second      // all of them
+	longestWait = lock.MaxWait / 2        // of one call for the lock
+	anAnswer    = lock.PlaceRetention / 2 // beyond the wait
+	aRelease    = 2 * time.Second         // a try of a release
+	allReleases = 5 * time.Second         // all of them
 
 	aLateRelease = time.Second / 2 // the only try, when the lease is over
 )

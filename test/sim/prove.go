@@ -13,7 +13,7 @@ import (
 // these are sound.
 func (w *world) prove() {
 	for _, name := range []string{ledger, gates} {
-		if l := w.look(name); l.Phase != lock.Free || l.Waiters != 0 {
+		if l := w.look(name); l.State != lock.Free || l.Waiters != 0 {
 			w.judge.wrong(LeftBehind, "in the end the lock %s is %+v", name, l)
 		}
 		events := w.events(name)

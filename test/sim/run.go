@@ -38,7 +38,7 @@ func (w *world) worker(i int) *worker {
 
 // leftovers is how long it takes until what nobody ended has ended by itself.
 func (p Plan) leftovers() time.Duration {
-	return 3*p.TTL + lock.LongestWait + lock.KeepPlace + lock.ClaimWithin + p.stepsBack()
+	return 3*p.TTL + lock.MaxWait + lock.PlaceRetention + lock.ClaimTimeout + p.stepsBack()
 }
 
 // inTime checks that nobody had to wait for long once there was no trouble: after the last

@@ -46,10 +46,10 @@ func (c *client) acquire(p plan) (lease, error) {
 	a.Holder = fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)
 	l := lease{ask: a}
 	err := c.seek(&l, p.via, p.vanish)
-	if p.again && (err == nil || errors.Is(err, lock.ErrHeld) && a.Keep) {
+	if p.again && (err == nil || errors.Is(err, lock.ErrHeld) && a.KeepPlace) {
 		err = c.seek(&l, p.via+1, stays)
 	}
-	if errors.Is(err, lock.ErrHeld) && a.Keep {
+	if errors.Is(err, lock.ErrHeld) && a.KeepPlace {
 		return l, errors.Join(err, c.leavePlace(l, p))
 	}
 	return l, err
@@ -60,7 +60,7 @@ func (c *client) leavePlace(l lease, p plan) error {
 	if p.pick%2 == 0 {
 		return c.release(l, p.via)
 	}
-	l.ends = time.Now().Add(lock.KeepPlace)
+	l.ends = time.Now().Add(lock.PlaceRetention)
 	c.loose = append(c.loose, l)
 	return nil
 }
@@ -107,7 +107,7 @@ func (c *client) release(l lease, via int) error {
 func (c *client) renew(l *lease, s step) error {
 	r := lock.Renew{Name: l.ask.Name, LeaseID: l.ask.LeaseID}
 	if s.pretend {
-		r.TTL = max(l.ask.TTL*3/4, lock.ShortestTTL).Truncate(time.Millisecond)
+		r.TTL = max(l.ask.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
 	}
 	if s.proclaim {
 		r.Metadata = json.RawMessage(fmt.Sprintf(`{"turn":%d}`, c.turn))
@@ -140,7 +140,7 @@ func (c *client) comeLate(p plan) {
 	var err error
 	switch s.verb {
 	case verify.Look:
-		l.ask.Wait, l.ask.Keep = 0, false
+		l.ask.Wait, l.ask.KeepPlace = 0, false
 		if err = c.seek(&l, s.via, stays); err == nil {
 			err = c.release(l, s.via)
 		}

@@ -73,7 +73,7 @@ type Options struct {
 }
 
 // LongestTTL is the greatest TTL of Options.
-const LongestTTL = lock.LongestTTL / 2
+const LongestTTL = lock.MaxTTL / 2
 
 // longestPrefix leaves room for what follows a prefix in names.
 const longestPrefix = lock.MaxNameLength - 50
@@ -89,8 +89,8 @@ func (o Options) resolve() (Options, error) {
 		return o, fmt.Errorf("load: the prefix %q cannot begin names; give 1 to %d of the characters that those may have", o.Prefix, longestPrefix)
 	case min(o.Clients, o.Locks, o.Turns) < 1 || o.Operations < 0:
 		return o, errors.New("load: there must be at least one client, one lock and one turn, and no less than no operations")
-	case o.TTL < lock.ShortestTTL || o.TTL > LongestTTL:
-		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.ShortestTTL, LongestTTL)
+	case o.TTL < lock.MinTTL || o.TTL > LongestTTL:
+		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.MinTTL, LongestTTL)
 	case min(o.For, o.Patience, o.Answer) < 0:
 		return o, errors.New("load: no time can be below zero")
 	}

@@ -95,14 +95,14 @@ func (o Options) draw(client, number int) plan {
 
 // orderly returns a as one asks who waits until he is served.
 func orderly(a lock.Acquire) lock.Acquire {
-	if a.Keep = false; a.Wait > 0 {
-		a.Wait = lock.LongestWait
+	if a.KeepPlace = false; a.Wait > 0 {
+		a.Wait = lock.MaxWait
 	}
 	return a
 }
 
 func (o Options) drawAcquire(d dice, f family) lock.Acquire {
-	a := lock.Acquire{Mode: lock.Exclusive, TTL: max(d.between(o.TTL/2, o.TTL*3/2), lock.ShortestTTL)}
+	a := lock.Acquire{Mode: lock.Exclusive, TTL: max(d.between(o.TTL/2, o.TTL*3/2), lock.MinTTL)}
 	switch f {
 	case rooms:
 		if !d.one(3) {
@@ -117,9 +117,9 @@ func (o Options) drawAcquire(d dice, f family) lock.Acquire {
 	case n < 8:
 		a.Wait = d.between(o.TTL/2, 3*o.TTL)
 	}
-	a.Wait, a.Keep = min(a.Wait, lock.LongestWait), d.one(6)
+	a.Wait, a.KeepPlace = min(a.Wait, lock.MaxWait), d.one(6)
 	if d.one(4) && !o.NoGrace {
-		a.Grace = min(d.between(0, o.TTL/2), lock.LongestGrace)
+		a.Grace = min(d.between(0, o.TTL/2), lock.MaxGrace)
 	}
 	if d.one(12) {
 		a.MaxHold = a.TTL + d.between(0, o.TTL)

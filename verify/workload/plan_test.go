@@ -48,7 +48,7 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ttl := range []time.Duration{lock.ShortestTTL, time.Second, time.Minute, lock.LongestTTL / 2} {
+	for _, ttl := range []time.Duration{lock.MinTTL, time.Second, time.Minute, lock.MaxTTL / 2} {
 		o, err := Options{Services: make([]Replica, 1), Prefix: "verify", TTL: ttl}.resolve()
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestTheFickleWaitForLongAndRevokeNothing(t *testing.T) {
 		if p.ask.Wait > 0 {
 			waits++
 		}
-		if p.turn == oust || p.vanish != stays || p.ask.Keep || p.ask.Wait != 0 && p.ask.Wait != lock.LongestWait {
+		if p.turn == oust || p.vanish != stays || p.ask.KeepPlace || p.ask.Wait != 0 && p.ask.Wait != lock.MaxWait {
 			t.Fatalf("turn %d is %+v", turn, p)
 		}
 	}

@@ -44,7 +44,7 @@ func firstBusy(ctx context.Context, s lock.Service, prefix string) (*lock.Lock, 
 			return nil, err
 		}
 		for _, l := range page.Items {
-			if l.Phase != lock.Free || l.Waiters > 0 {
+			if l.State != lock.Free || l.Waiters > 0 {
 				return &l, nil
 			}
 		}

@@ -48,7 +48,7 @@ func (c *client) write(l *lease, s step) error {
 		w.IfVersion = &f.Version
 		c.sleep(s.pause)
 	}
-	_, err := ask(c, sending{verify.WriteFenced, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.Fenced, error) {
+	_, err := ask(c, sending{verify.WriteFenced, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
 		return s.WriteFenced(ctx, w)
 	})
 	if s.pretend || errors.Is(err, lock.ErrVersionMismatch) {
@@ -81,8 +81,8 @@ func (c *client) read(l *lease, s step) error {
 	return nil
 }
 
-func (c *client) fenced(key string, s step) (lock.Fenced, error) {
-	return ask(c, sending{verify.ReadFenced, s.via, 0, stays}, func(ctx context.Context, s lock.Service) (lock.Fenced, error) {
+func (c *client) fenced(key string, s step) (lock.FencedValue, error) {
+	return ask(c, sending{verify.ReadFenced, s.via, 0, stays}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
 		return s.ReadFenced(ctx, key)
 	})
 }
@@ -92,7 +92,7 @@ func (c *client) verify(l *lease, s step) error {
 	if s.careful {
 		v.Slot = &l.slot
 	}
-	_, err := ask(c, sending{verify.VerifyToken, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.Verdict, error) {
+	_, err := ask(c, sending{verify.VerifyToken, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.Verification, error) {
 		return s.VerifyToken(ctx, v)
 	})
 	return err
@@ -128,7 +128,7 @@ func (c *client) oust(p plan) {
 	}
 	victim, s := seen.Leases[p.pick%len(seen.Leases)], p.steps[0]
 	r := lock.Revoke{
-		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn), AtOnce: s.proclaim,
+		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn), SkipGrace: s.proclaim,
 	}
 	if s.careful {
 		r.Slot = &victim.Slot

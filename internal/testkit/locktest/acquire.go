@@ -67,7 +67,7 @@ func grantUntil(s *scene) {
 func grantUsual(s *scene) {
 	g, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h"})
 	s.must(err)
-	if g.TTL != lock.UsualTTL || g.Mode != lock.Exclusive || g.Grace != 0 || g.MaxHold != 0 || g.Metadata != nil {
+	if g.TTL != lock.DefaultTTL || g.Mode != lock.Exclusive || g.Grace != 0 || g.MaxHold != 0 || g.Metadata != nil {
 		s.Errorf("the lease is %+v, want the defaults", g.Lease)
 	}
 }
@@ -146,8 +146,8 @@ func grantLongest(s *scene) {
 		metadata[6+i] = '<'
 	}
 	g := s.granted(lock.Acquire{
-		Name: s.name + string(pad), Holder: string(text), TTL: lock.LongestTTL, Grace: lock.LongestGrace,
-		MaxHold: lock.LongestHold, Metadata: metadata,
+		Name: s.name + string(pad), Holder: string(text), TTL: lock.MaxTTL, Grace: lock.MaxGrace,
+		MaxHold: lock.MaxHold, Metadata: metadata,
 	})
 	if g.Name != s.name+string(pad) || g.Holder != string(text) || !sameJSON(g.Metadata, metadata) {
 		s.Error("the lease tells of something else than was asked for")

@@ -85,7 +85,7 @@ func batchEach(s *scene) {
 	s.had(r[3])
 	s.lost(r[4].Err, lock.Released)
 	s.had(r[5])
-	if l := s.look(other.Name); l.Phase != lock.Free {
+	if l := s.look(other.Name); l.State != lock.Free {
 		s.Errorf("after its release the lock is %+v", l)
 	}
 }
@@ -172,7 +172,7 @@ func batchProclaim(s *scene) {
 	if renewed := s.had(r[0]); string(renewed.Metadata) != `{"b":2}` {
 		s.Errorf("the lease is %+v", renewed)
 	}
-	if got := kinds(s.recorded(s.name, 2)); got[1] != lock.Proclaimed {
+	if got := kinds(s.recorded(s.name, 2)); got[1] != lock.MetadataUpdated {
 		s.Errorf("the events are %v", got)
 	}
 }
@@ -201,7 +201,7 @@ func batchForeign(s *scene) {
 	held := s.granted(lock.Acquire{Name: s.name + ":held"})
 	a := s.complete(lock.Acquire{})
 	waiting, keeping := a, a
-	waiting.Wait, keeping.Keep = time.Second, true
+	waiting.Wait, keeping.KeepPlace = time.Second, true
 	r := s.batch(
 		waiting, lock.Revoke{Name: held.Name, Token: held.Token, Reason: theReason}, keeping, nil, lock.Sweep{Name: held.Name}, &a,
 		renewal(held),

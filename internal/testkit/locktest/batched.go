@@ -18,7 +18,7 @@ func (b batched) only(ctx context.Context, item lock.Command) (lock.Grant, error
 }
 
 func (b batched) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	if a.Wait != 0 || a.Keep {
+	if a.Wait != 0 || a.KeepPlace {
 		return b.Service.Acquire(ctx, a)
 	}
 	return b.only(ctx, a)

@@ -41,7 +41,7 @@ func batchMost(s *scene) {
 	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return giveUp(r[i].Grant) })...) {
 		s.had(released)
 	}
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Phase: lock.Held})
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.Held})
 	s.must(err)
 	if len(page.Items) != 0 {
 		s.Errorf("still held: %+v", page.Items)

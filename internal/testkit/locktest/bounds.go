@@ -52,11 +52,11 @@ func boundAcquire(s *scene) {
 		"mode": {{Mode: 7}},
 		"capacity": {
 			{Capacity: 1}, {Mode: lock.Shared, Capacity: 3}, {Mode: lock.Permit}, {Mode: lock.Permit, Capacity: -1},
-			{Mode: lock.Permit, Capacity: lock.MaxTogether + 1}},
-		"wait_ms":     {{Wait: -time.Millisecond}, {Wait: -1}, {Wait: lock.LongestWait + time.Millisecond}},
-		"ttl_ms":      {{TTL: lock.ShortestTTL - 1}, {TTL: 1}, {TTL: -alive}, {TTL: lock.LongestTTL + time.Millisecond}},
-		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.LongestGrace + time.Millisecond}},
-		"max_hold_ms": {{MaxHold: lock.ShortestTTL - 1}, {MaxHold: -1}, {MaxHold: lock.LongestHold + time.Millisecond}},
+			{Mode: lock.Permit, Capacity: lock.MaxHolders + 1}},
+		"wait_ms":     {{Wait: -time.Millisecond}, {Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
+		"ttl_ms":      {{TTL: lock.MinTTL - 1}, {TTL: 1}, {TTL: -alive}, {TTL: lock.MaxTTL + time.Millisecond}},
+		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.MaxGrace + time.Millisecond}},
+		"max_hold_ms": {{MaxHold: lock.MinTTL - 1}, {MaxHold: -1}, {MaxHold: lock.MaxHold + time.Millisecond}},
 		"metadata": {
 			{Metadata: json.RawMessage(`[]`)}, {Metadata: json.RawMessage(`null`)}, {Metadata: json.RawMessage(`"{}"`)},
 			{Metadata: json.RawMessage(`{`)}, {Metadata: json.RawMessage{}}, {Metadata: json.RawMessage("{\"a\":\"\xff\"}")},
@@ -83,7 +83,7 @@ func boundRenew(s *scene) {
 	}
 	_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name})
 	s.atFault("no lease_id", err, "lease_id")
-	for _, ttl := range []time.Duration{lock.ShortestTTL - 1, 1, -1, lock.LongestTTL + time.Millisecond} {
+	for _, ttl := range []time.Duration{lock.MinTTL - 1, 1, -1, lock.MaxTTL + time.Millisecond} {
 		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: ttl})
 		s.atFault(ttl, err, "ttl_ms")
 	}
@@ -107,7 +107,7 @@ func boundRevoke(s *scene) {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: "r"})
 		s.atFault(token, err, "fencing_token")
 	}
-	for _, slot := range []int{-1, lock.MaxTogether + 1} {
+	for _, slot := range []int{-1, lock.MaxHolders + 1} {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: &slot, Reason: "r"})
 		s.atFault(slot, err, "slot")
 	}

@@ -22,7 +22,7 @@ func boundWatch(s *scene) {
 		_, err := s.locks.Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})
 		s.atFault(name, err, "name")
 	}
-	for _, wait := range []time.Duration{-1, -time.Hour, lock.LongestWait + time.Millisecond} {
+	for _, wait := range []time.Duration{-1, -time.Hour, lock.MaxWait + time.Millisecond} {
 		for _, seen := range []string{"", "1.1.held"} {
 			_, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: wait})
 			s.atFault(wait, err, "wait_ms")
@@ -33,7 +33,7 @@ func boundWatch(s *scene) {
 func boundLocks(s *scene) {
 	for field, wrong := range map[string][]lock.LockQuery{
 		"prefix": {{Prefix: "a/b"}, {Prefix: "-"}, {Prefix: "a b"}, {Prefix: "a\xff"}, {Prefix: strings.Repeat("x", lock.MaxNameLength+1)}},
-		"state":  {{Phase: "gone"}, {Phase: "Held"}},
+		"state":  {{State: "gone"}, {State: "Held"}},
 		"holder": {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\x00"}, {Holder: "a\xff"}},
 		"limit":  {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
 		"cursor": {{Cursor: strings.Repeat("c", 1000)}},
@@ -51,7 +51,7 @@ func boundEvents(s *scene) {
 		"prefix":  {{Prefix: "a/b"}, {Prefix: "-"}, {Name: s.name, Prefix: s.name}},
 		"limit":   {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
 		"cursor":  {{Cursor: strings.Repeat("c", 1000)}},
-		"wait_ms": {{Wait: -1}, {Wait: lock.LongestWait + time.Millisecond}},
+		"wait_ms": {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
 	} {
 		for _, q := range wrong {
 			_, err := s.locks.Events(s.ctx, q)
@@ -69,7 +69,7 @@ func boundVerify(s *scene) {
 		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})
 		s.atFault(token, err, "fencing_token")
 	}
-	for _, slot := range []int{-1, lock.MaxTogether + 1} {
+	for _, slot := range []int{-1, lock.MaxHolders + 1} {
 		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: &slot})
 		s.atFault(slot, err, "slot")
 	}
@@ -96,7 +96,7 @@ func boundWrite(s *scene) {
 	}
 	refused("value", func(w *lock.FencedWrite) { w.Value = nil })
 	refused("slot", func(w *lock.FencedWrite) { w.Slot = -1 })
-	refused("slot", func(w *lock.FencedWrite) { w.Slot = lock.MaxTogether + 1 })
+	refused("slot", func(w *lock.FencedWrite) { w.Slot = lock.MaxHolders + 1 })
 	refused("if_version", func(w *lock.FencedWrite) { w.IfVersion = new(int64(-1)) })
 }
 

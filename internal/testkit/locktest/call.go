@@ -46,7 +46,7 @@ func (s *scene) calls(a lock.Acquire) *call {
 // patiently waits until it is granted the lock, as a caller who lost an answer or
 // whose replica stops does: it comes back to its place.
 func (s *scene) patiently(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	a.Wait, a.Keep = lock.LongestWait, true
+	a.Wait, a.KeepPlace = lock.MaxWait, true
 	for {
 		g, err := s.locks.Acquire(ctx, a)
 		again := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome)
@@ -72,7 +72,7 @@ func (s *scene) joins(a lock.Acquire) *call {
 			s.Fatalf("%s was to wait, and was answered %+v, %v", c.asked.Holder, c.grant, c.err)
 		default:
 		}
-		return slices.ContainsFunc(s.queue(c.asked.Name).Waiters, func(w lock.Waiting) bool {
+		return slices.ContainsFunc(s.queue(c.asked.Name).Waiters, func(w lock.WaiterInfo) bool {
 			return w.Holder == c.asked.Holder && w.Attached
 		})
 	})
@@ -121,7 +121,7 @@ func (c *call) leaves() {
 }
 
 // queue returns who waits for the lock of that name.
-func (s *scene) queue(name string) lock.Queue {
+func (s *scene) queue(name string) lock.QueueInfo {
 	s.Helper()
 	q, err := s.locks.Queue(s.ctx, name)
 	s.must(err)

@@ -48,7 +48,7 @@ func cancelChanges(s *scene) {
 func cancelReads(s *scene) {
 	_, err := s.locks.Lock(over(), s.name)
 	s.refused(err, lock.ErrUnavailable)
-	_, err = s.locks.Watch(over(), lock.Watch{Name: s.name, Seen: "0.0.free.0.0", Wait: lock.LongestWait})
+	_, err = s.locks.Watch(over(), lock.Watch{Name: s.name, Seen: "0.0.free.0.0", Wait: lock.MaxWait})
 	s.refused(err, lock.ErrUnavailable)
 	_, err = s.locks.Queue(over(), s.name)
 	s.refused(err, lock.ErrUnavailable)

@@ -60,11 +60,11 @@ func crossFree(s *scene) {
 	c := &crossroads{s: s}
 	for range 40 {
 		g := s.granted(lock.Acquire{})
-		w := s.joins(lock.Acquire{Holder: "waiter", Wait: lock.LongestWait})
+		w := s.joins(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
 		c.release(g, w.hangUp)
 		w.settled()
 		// A lease that a ghost has would outlive this wait by far.
-		next := s.calls(lock.Acquire{Holder: "next", Wait: lock.LongestWait})
+		next := s.calls(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
 		s.must(s.release(next.has()))
 	}
 	s.remain()
@@ -75,8 +75,8 @@ func crossNext(s *scene) {
 	c := &crossroads{s: s}
 	g := s.granted(lock.Acquire{})
 	for range 40 {
-		w := s.joins(lock.Acquire{Holder: "waiter", Wait: lock.LongestWait})
-		next := s.joins(lock.Acquire{Holder: "next", Wait: lock.LongestWait})
+		w := s.joins(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
+		next := s.joins(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
 		c.release(g, w.hangUp)
 		w.settled()
 		g = next.has()
@@ -110,7 +110,7 @@ func crossOver(s *scene) {
 func crossRandom(s *scene) {
 	together(6, func(i int) {
 		for range 10 {
-			w := s.calls(lock.Acquire{Holder: "fickle", Wait: lock.LongestWait})
+			w := s.calls(lock.Acquire{Holder: "fickle", Wait: lock.MaxWait})
 			end := time.AfterFunc(rand.N(10*time.Millisecond), w.hangUp)
 			<-w.done
 			end.Stop()
@@ -122,7 +122,7 @@ func crossRandom(s *scene) {
 			}
 		}
 	})
-	s.must(s.release(s.calls(lock.Acquire{Holder: "the last", Wait: lock.LongestWait}).has()))
+	s.must(s.release(s.calls(lock.Acquire{Holder: "the last", Wait: lock.MaxWait}).has()))
 	s.remain()
 	s.proven(s.name, verify.Rules{})
 }

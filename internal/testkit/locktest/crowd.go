@@ -49,7 +49,7 @@ func crowdOfTwo(s *scene) {
 	r := room{name: s.name}
 	s.crowd(2, func(ctx context.Context, i int) error {
 		for range rounds {
-			g, err := s.locks.Acquire(ctx, s.complete(lock.Acquire{Holder: fmt.Sprint("contender ", i), Wait: lock.LongestWait}))
+			g, err := s.locks.Acquire(ctx, s.complete(lock.Acquire{Holder: fmt.Sprint("contender ", i), Wait: lock.MaxWait}))
 			if err != nil {
 				return fmt.Errorf("contender %d: %w", i, err)
 			}

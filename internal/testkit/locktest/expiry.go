@@ -32,8 +32,8 @@ func expiryRenew(s *scene) {
 		_, err := s.renew(g, alive)
 		s.lost(err, lock.Expired)
 	}
-	if l := s.look(s.name); l.Phase != lock.Free {
-		s.Errorf("a refused renewal made the lock %s", l.Phase)
+	if l := s.look(s.name); l.State != lock.Free {
+		s.Errorf("a refused renewal made the lock %s", l.State)
 	}
 }
 

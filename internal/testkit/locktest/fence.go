@@ -23,13 +23,13 @@ func fencing() cases {
 }
 
 // write writes under the scene's lock and key.
-func (s *scene) write(token lock.Token, value string) (lock.Fenced, error) {
+func (s *scene) write(token lock.Token, value string) (lock.FencedValue, error) {
 	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{
 		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value),
 	})
 }
 
-func (s *scene) wrote(token lock.Token, value string) lock.Fenced {
+func (s *scene) wrote(token lock.Token, value string) lock.FencedValue {
 	s.Helper()
 	f, err := s.write(token, value)
 	s.must(err)

@@ -35,7 +35,7 @@ type follower struct {
 // follows has somebody ask for the page after q's cursor, for as long as it is empty.
 func (s *scene) follows(q lock.EventQuery) *follower {
 	f := &follower{reader{s, q}, make(chan []lock.Event, 1)}
-	f.q.Wait = lock.LongestWait
+	f.q.Wait = lock.MaxWait
 	go func() {
 		defer close(f.pages)
 		for {
@@ -107,7 +107,7 @@ func followAtOnce(s *scene) {
 	s.released(lock.Acquire{})
 	s.recorded(s.name, 2)
 	for limit := range 3 {
-		page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.LongestWait})
+		page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
 		s.must(err)
 		if want := 2 - limit%2; len(page.Items) != want || page.Gap {
 			s.Errorf("with the limit %d the page is %+v", limit, page)
@@ -201,7 +201,7 @@ func followMany(s *scene) {
 // collect follows q until there are n events, or it fails.
 func (s *scene) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
 	var all []lock.Event
-	q.Wait = lock.LongestWait
+	q.Wait = lock.MaxWait
 	for len(all) < n {
 		page, err := s.locks.Events(s.ctx, q)
 		if err != nil {
@@ -221,7 +221,7 @@ func followPlace(s *scene) {
 	s.must(s.release(first))
 	g := w[1].has()
 	events := s.recorded(s.name, 6)
-	want := []lock.Kind{lock.Granted, lock.Queued, lock.Queued, lock.Left, lock.Released, lock.Granted}
+	want := []lock.Kind{lock.Granted, lock.Queued, lock.Queued, lock.Dequeued, lock.Released, lock.Granted}
 	if got := kinds(events); !slices.Equal(got, want) {
 		s.Fatalf("the history is %v, want %v", got, want)
 	}
@@ -239,6 +239,6 @@ func followContext(s *scene) {
 	cursor := s.now()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, brief, errors.New("enough"))
 	defer cancel()
-	_, err := s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.LongestWait})
+	_, err := s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})
 	s.refused(err, lock.ErrUnavailable)
 }

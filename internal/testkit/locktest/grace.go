@@ -23,7 +23,7 @@ func gracing() cases {
 // graced acquires and waits until the lease is in its grace, which outlives the test.
 func (s *scene) graced() lock.Grant {
 	s.Helper()
-	g := s.granted(lock.Acquire{TTL: brief, Grace: lock.LongestGrace})
+	g := s.granted(lock.Acquire{TTL: brief, Grace: lock.MaxGrace})
 	s.wait(s.name, lock.InGrace)
 	return g
 }
@@ -32,7 +32,7 @@ func graceRefuses(s *scene) {
 	g := s.graced()
 	_, err := s.acquire(lock.Acquire{Holder: "second"})
 	e := s.refused(err, lock.ErrHeld)
-	if e.Holder != "first" || e.Newest != g.Token || e.RetryAfter <= 0 || e.RetryAfter > lock.LongestGrace {
+	if e.Holder != "first" || e.Newest != g.Token || e.RetryAfter <= 0 || e.RetryAfter > lock.MaxGrace {
 		s.Errorf("the refusal is %+v", e)
 	}
 }
@@ -44,7 +44,7 @@ func graceRenews(s *scene) {
 	if r.Token != g.Token {
 		s.Errorf("the renewal changed the token from %d to %d", g.Token, r.Token)
 	}
-	if l := s.look(s.name); l.Phase != lock.Held || l.Revision != 1 {
+	if l := s.look(s.name); l.State != lock.Held || l.Revision != 1 {
 		s.Errorf("after the renewal the lock is %+v", l)
 	}
 }
@@ -69,10 +69,10 @@ func graceReplays(s *scene) {
 func graceShows(s *scene) {
 	g := s.graced()
 	l := s.look(s.name)
-	if l.Phase != lock.InGrace || len(l.Leases) != 1 {
+	if l.State != lock.InGrace || len(l.Leases) != 1 {
 		s.Fatalf("the lock is %+v", l)
 	}
-	if h := l.Leases[0]; h.Remaining != 0 || h.Token != g.Token || h.Grace != lock.LongestGrace {
+	if h := l.Leases[0]; h.Remaining != 0 || h.Token != g.Token || h.Grace != lock.MaxGrace {
 		s.Errorf("the lease is shown as %+v", h)
 	}
 }
@@ -82,7 +82,7 @@ func graceRevokes(s *scene) {
 	s.revoked(g)
 	_, err := s.renew(g, alive)
 	s.lost(err, lock.Revoked)
-	if l := s.look(s.name); l.Phase != lock.InGrace || len(l.Leases) != 1 || !near(l.Leases[0].ExpiresAt, g.ExpiresAt) {
+	if l := s.look(s.name); l.State != lock.InGrace || len(l.Leases) != 1 || !near(l.Leases[0].ExpiresAt, g.ExpiresAt) {
 		s.Errorf("after the revocation the lock is %+v", l)
 	}
 }
@@ -90,7 +90,7 @@ func graceRevokes(s *scene) {
 func graceVerifies(s *scene) {
 	g := s.graced()
 	v := s.verify(s.name, g.Token)
-	if v.Standing != lock.Current || v.Remaining != 0 {
+	if v.Status != lock.Current || v.Remaining != 0 {
 		s.Errorf("the verdict is %+v, want current with nothing left", v)
 	}
 }
@@ -111,8 +111,8 @@ func graceWaits(s *scene) {
 			s.refused(err, lock.ErrHeld)
 			return false
 		}
-		if second.AcquiredAt.Before(first.OverAt().Add(-time.Millisecond)) {
-			s.Errorf("the lock was given away %v before the grace's end", first.OverAt().Sub(second.AcquiredAt))
+		if second.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
+			s.Errorf("the lock was given away %v before the grace's end", first.EndsAt().Sub(second.AcquiredAt))
 		}
 		return true
 	})

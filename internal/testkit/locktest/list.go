@@ -65,16 +65,16 @@ func listPhase(s *scene) {
 	s.granted(lock.Acquire{Name: s.name + ":held"})
 	s.released(lock.Acquire{Name: s.name + ":released"})
 	s.expired(lock.Acquire{Name: s.name + ":expired"})
-	s.granted(lock.Acquire{Name: s.name + ":grace", TTL: brief, Grace: lock.LongestGrace})
+	s.granted(lock.Acquire{Name: s.name + ":grace", TTL: brief, Grace: lock.MaxGrace})
 	s.wait(s.name+":grace", lock.InGrace)
-	for phase, want := range map[lock.Phase][]string{
+	for phase, want := range map[lock.State][]string{
 		lock.Held:    {":held"},
 		lock.InGrace: {":grace"},
 		lock.Free:    {":expired", ":released"},
 		"":           {":expired", ":grace", ":held", ":released"},
 	} {
 		for _, limit := range []int{0, 1} {
-			if got := s.names(lock.LockQuery{Prefix: s.name, Phase: phase, Limit: limit}); !slices.Equal(got, want) {
+			if got := s.names(lock.LockQuery{Prefix: s.name, State: phase, Limit: limit}); !slices.Equal(got, want) {
 				s.Errorf("in state %q, %d a page, there are %v, want %v", phase, limit, got, want)
 			}
 		}
@@ -84,14 +84,14 @@ func listPhase(s *scene) {
 func listHolder(s *scene) {
 	s.granted(lock.Acquire{Name: s.name + ":1", Holder: "me & 'you' %"})
 	s.granted(lock.Acquire{Name: s.name + ":2", Holder: "me"})
-	s.granted(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: brief, Grace: lock.LongestGrace})
+	s.granted(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: brief, Grace: lock.MaxGrace})
 	s.released(lock.Acquire{Name: s.name + ":4", Holder: "me & 'you' %"})
 	s.expired(lock.Acquire{Name: s.name + ":5", Holder: "me & 'you' %"})
 	q := lock.LockQuery{Prefix: s.name, Holder: "me & 'you' %"}
 	if got := s.names(q); !slices.Equal(got, []string{":1", ":3"}) {
 		s.Errorf("the holder has %v, want :1 and :3", got)
 	}
-	q.Phase = lock.Held
+	q.State = lock.Held
 	s.wait(s.name+":3", lock.InGrace)
 	if got := s.names(q); !slices.Equal(got, []string{":1"}) {
 		s.Errorf("the holder has %v that are held, want :1", got)

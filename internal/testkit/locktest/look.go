@@ -25,7 +25,7 @@ func looking() cases {
 
 func lookNever(s *scene) {
 	l := s.look(s.name)
-	if l.Name != s.name || l.Phase != lock.Free || l.Revision != 0 || l.Token != 0 || len(l.Leases) != 0 {
+	if l.Name != s.name || l.State != lock.Free || l.Revision != 0 || l.Token != 0 || len(l.Leases) != 0 {
 		s.Errorf("a lock never used is %+v", l)
 	}
 	if l.AsOf.IsZero() || !l.ChangedAt.IsZero() {
@@ -43,7 +43,7 @@ func lookQuiet(s *scene) {
 func lookHeld(s *scene) {
 	g := s.granted(lock.Acquire{Holder: "first", Grace: time.Second, Metadata: []byte(`{"a":[1,2]}`)})
 	l := s.look(s.name)
-	if l.Phase != lock.Held || l.Token != g.Token || l.Revision != 1 || len(l.Leases) != 1 {
+	if l.State != lock.Held || l.Token != g.Token || l.Revision != 1 || len(l.Leases) != 1 {
 		s.Fatalf("the lock is %+v", l)
 	}
 	h := l.Leases[0]

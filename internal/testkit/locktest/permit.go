@@ -55,13 +55,13 @@ func permitCapacity(s *scene) {
 		s.Errorf("the refusal is %+v", e)
 	}
 	l := s.held("1", "2", "3")
-	if l.Capacity != threePermits || l.Phase != lock.Held || l.Token != g[2].Token {
+	if l.Capacity != threePermits || l.State != lock.Held || l.Token != g[2].Token {
 		s.Errorf("the lock is %+v", l)
 	}
 	for _, one := range g {
 		s.must(s.release(one))
 	}
-	if l := s.held(); l.Capacity != 0 || l.Phase != lock.Free {
+	if l := s.held(); l.Capacity != 0 || l.State != lock.Free {
 		s.Errorf("with all permits back the lock is %+v", l)
 	}
 	s.proven(s.name, verify.Rules{Capacity: threePermits})
@@ -90,21 +90,21 @@ func permitSlots(s *scene) {
 
 func permitMismatch(s *scene) {
 	g := s.permits(1)
-	for _, wrong := range []int{1, 2, 4, lock.MaxTogether} {
-		_, err := s.acquire(lock.Acquire{Mode: lock.Permit, Capacity: wrong, Wait: lock.LongestWait})
+	for _, wrong := range []int{1, 2, 4, lock.MaxHolders} {
+		_, err := s.acquire(lock.Acquire{Mode: lock.Permit, Capacity: wrong, Wait: lock.MaxWait})
 		if e := s.refused(err, lock.ErrCapacityMismatch); e.Capacity != threePermits {
 			s.Errorf("the refusal of %d names the capacity %d", wrong, e.Capacity)
 		}
 	}
 	s.must(s.release(g[0]))
 	s.released(lock.Acquire{Mode: lock.Permit, Capacity: 1})
-	s.granted(lock.Acquire{Mode: lock.Permit, Capacity: lock.MaxTogether})
+	s.granted(lock.Acquire{Mode: lock.Permit, Capacity: lock.MaxHolders})
 }
 
 func permitMismatchWaiting(s *scene) {
 	first := s.granted(lock.Acquire{})
 	w := s.joins(lock.Acquire{Holder: "waiter", Mode: lock.Permit, Capacity: threePermits})
-	_, err := s.acquire(lock.Acquire{Mode: lock.Permit, Capacity: 2, Wait: lock.LongestWait})
+	_, err := s.acquire(lock.Acquire{Mode: lock.Permit, Capacity: 2, Wait: lock.MaxWait})
 	if e := s.refused(err, lock.ErrCapacityMismatch); e.Capacity != threePermits {
 		s.Errorf("the refusal names the capacity %d", e.Capacity)
 	}
@@ -191,7 +191,7 @@ func permitEach(s *scene) {
 func permitRevoke(s *scene) {
 	g := s.permits(threePermits)
 	l := s.revoked(g[1])
-	if len(l.Leases) != 2 || l.Phase != lock.Held || l.Capacity != threePermits {
+	if len(l.Leases) != 2 || l.State != lock.Held || l.Capacity != threePermits {
 		s.Errorf("the revocation answers with %+v", l)
 	}
 	s.held("1", "3")
@@ -209,7 +209,7 @@ func permitList(s *scene) {
 	g := s.permits(threePermits)
 	s.must(s.release(g[1]))
 	for holder, want := range map[string]int{"1": 1, "2": 0, "3": 1} {
-		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, Phase: lock.Held})
+		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
 		if len(page.Items) != want || want == 1 && (len(page.Items[0].Leases) != 2 || page.Items[0].Capacity != threePermits) {
 			s.Errorf("of %s there are %+v", holder, page.Items)
@@ -228,7 +228,7 @@ func permitFence(s *scene) {
 		s.must(write(i, one.Slot))
 		v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: one.Token, Slot: &one.Slot})
 		s.must(err)
-		if v.Standing != lock.Current {
+		if v.Status != lock.Current {
 			s.Errorf("the verdict on %+v is %+v", one, v)
 		}
 	}

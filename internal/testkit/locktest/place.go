@@ -36,7 +36,7 @@ func (s *scene) inTime(test func(*scene) error) {
 		switch {
 		case err == nil:
 			return
-		case time.Since(start) < lock.KeepPlace:
+		case time.Since(start) < lock.PlaceRetention:
 			s.Fatal(err)
 		}
 	}
@@ -44,9 +44,9 @@ func (s *scene) inTime(test func(*scene) error) {
 
 // steps waits at a place for a moment, and has it be kept.
 func (s *scene) steps(a lock.Acquire) error {
-	a.Wait, a.Keep = brief, true
+	a.Wait, a.KeepPlace = brief, true
 	_, err := s.acquire(a)
-	if e := s.refused(err, lock.ErrHeld); e.KeptFor <= 0 || e.KeptFor > lock.KeepPlace {
+	if e := s.refused(err, lock.ErrHeld); e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
 		return fmt.Errorf("the refusal is %+v, want it to say for how long the place is kept", e)
 	}
 	return nil
@@ -93,7 +93,7 @@ func placePassed(s *scene) {
 
 func placeOfTry(s *scene) {
 	s.inTime(func(s *scene) error {
-		first, second := s.granted(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second", Keep: true}
+		first, second := s.granted(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second", KeepPlace: true}
 		for range 2 {
 			_, err := s.acquire(second)
 			if e := s.refused(err, lock.ErrHeld); e.KeptFor <= 0 {
@@ -126,13 +126,13 @@ func placeTakenOver(s *scene) {
 	s.inTime(func(s *scene) error {
 		first := s.granted(lock.Acquire{})
 		id := newID()
-		earlier := s.calls(lock.Acquire{LeaseID: id, Holder: "second", Wait: 3 * brief, Keep: true})
+		earlier := s.calls(lock.Acquire{LeaseID: id, Holder: "second", Wait: 3 * brief, KeepPlace: true})
 		s.eventually("the second has a place", func() bool { return len(s.waiters()) == 1 })
 		s.joins(lock.Acquire{Holder: "third"})
 		later := s.joins(lock.Acquire{LeaseID: id, Holder: "second"})
 		earlier.answered()
 		s.refused(earlier.err, lock.ErrHeld)
-		var q []lock.Waiting
+		var q []lock.WaiterInfo
 		s.eventually("both wait", func() bool {
 			q = s.queue(s.name).Waiters
 			return len(q) == 2 && q[0].Attached && q[1].Attached
@@ -154,7 +154,7 @@ func placeLeft(s *scene) {
 	s.must(s.release(first))
 	s.must(s.release(w[0].has()))
 	s.must(s.release(w[2].has()))
-	if left := s.proven(s.name, verify.Rules{})[4]; left.Kind != lock.Left || left.Place != 3 || left.Reason == "" {
+	if left := s.proven(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 || left.Reason == "" {
 		s.Errorf("the leaving is told as %+v", left)
 	}
 }
@@ -175,7 +175,7 @@ func placeWay(s *scene) {
 
 func placeReleased(s *scene) {
 	first := s.granted(lock.Acquire{})
-	second := s.joins(lock.Acquire{Holder: "second", Wait: lock.LongestWait}) // and does not come back
+	second := s.joins(lock.Acquire{Holder: "second", Wait: lock.MaxWait}) // and does not come back
 	third := s.joins(lock.Acquire{Holder: "third"})
 	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.asked.LeaseID}))
 	s.stand("third")
@@ -203,7 +203,7 @@ func placeInUse(s *scene) {
 		a.LeaseID = w.asked.LeaseID
 		_, err := s.acquire(a)
 		s.refused(err, lock.ErrLeaseIDInUse)
-		a.Wait = lock.LongestWait
+		a.Wait = lock.MaxWait
 		_, err = s.acquire(a)
 		s.refused(err, lock.ErrLeaseIDInUse)
 	}
@@ -212,7 +212,7 @@ func placeInUse(s *scene) {
 
 func placeNever(s *scene) {
 	s.granted(lock.Acquire{})
-	_, err := s.locks.Acquire(over(), lock.Acquire{Name: s.name, Holder: "second", TTL: alive, Wait: lock.LongestWait})
+	_, err := s.locks.Acquire(over(), lock.Acquire{Name: s.name, Holder: "second", TTL: alive, Wait: lock.MaxWait})
 	if !errors.Is(err, lock.ErrUnavailable) {
 		s.Errorf("the error is %v", err)
 	}

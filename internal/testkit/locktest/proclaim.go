@@ -64,7 +64,7 @@ func proclaimOnce(s *scene) {
 	s.must(s.release(g))
 	events := s.recorded(s.name, 3)
 	s.gapless(events)
-	if e := events[1]; e.Kind != lock.Proclaimed || e.Token != g.Token || e.Holder != g.Holder || e.Slot != g.Slot || e.Mode != g.Mode {
+	if e := events[1]; e.Kind != lock.MetadataUpdated || e.Token != g.Token || e.Holder != g.Holder || e.Slot != g.Slot || e.Mode != g.Mode {
 		s.Errorf("the proclamation is told as %+v", e)
 	}
 	if events[2].Kind != lock.Released {

@@ -99,21 +99,21 @@ func queueOver(s *scene) {
 	}
 	s.stand("second")
 	events := s.recorded(s.name, 4)
-	if queued, left := events[2], events[3]; queued.Kind != lock.Queued || left.Kind != lock.Left ||
+	if queued, left := events[2], events[3]; queued.Kind != lock.Queued || left.Kind != lock.Dequeued ||
 		queued.Place != 3 || left.Place != 3 || left.Reason == "" || left.Holder != "third" {
 		s.Errorf("joining and leaving are told as %+v and %+v", queued, left)
 	}
 }
 
 func queueFree(s *scene) {
-	s.granted(lock.Acquire{Wait: lock.LongestWait})
+	s.granted(lock.Acquire{Wait: lock.MaxWait})
 	s.recorded(s.name, 1)
 }
 
 func queueReplay(s *scene) {
 	first := s.granted(lock.Acquire{})
 	s.joins(lock.Acquire{Holder: "second"})
-	again := s.granted(lock.Acquire{LeaseID: first.ID, Wait: lock.LongestWait})
+	again := s.granted(lock.Acquire{LeaseID: first.ID, Wait: lock.MaxWait})
 	if !again.Replayed || again.Token != first.Token {
 		s.Errorf("the lease %+v was replayed as %+v", first, again)
 	}
@@ -132,8 +132,8 @@ func queueExpiry(s *scene) {
 func queueGrace(s *scene) {
 	first := s.granted(lock.Acquire{TTL: brief, Grace: 3 * brief})
 	g := s.calls(lock.Acquire{}).has()
-	if g.AcquiredAt.Before(first.OverAt().Add(-time.Millisecond)) {
-		s.Errorf("the waiter had the lock %v before the grace's end", first.OverAt().Sub(g.AcquiredAt))
+	if g.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
+		s.Errorf("the waiter had the lock %v before the grace's end", first.EndsAt().Sub(g.AcquiredAt))
 	}
 }
 
@@ -181,14 +181,14 @@ func queueAgain(s *scene) {
 	w := s.joins(lock.Acquire{Holder: "second"})
 	s.must(s.release(first))
 	g := w.has()
-	for _, wait := range []time.Duration{0, lock.LongestWait} {
+	for _, wait := range []time.Duration{0, lock.MaxWait} {
 		again := s.granted(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: wait})
 		if !again.Replayed || again.Token != g.Token || !near(again.ExpiresAt, g.ExpiresAt) {
 			s.Errorf("the lease %+v was replayed as %+v", g, again)
 		}
 	}
 	s.must(s.release(g))
-	_, err := s.acquire(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: lock.LongestWait})
+	_, err := s.acquire(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: lock.MaxWait})
 	s.lost(err, lock.Released)
 }
 

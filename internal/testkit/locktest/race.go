@@ -116,7 +116,7 @@ func raceVersions(s *scene) {
 
 func raceWrites(s *scene) {
 	g := s.granted(lock.Acquire{})
-	written, errs := make([]lock.Fenced, 20), make([]error, 20)
+	written, errs := make([]lock.FencedValue, 20), make([]error, 20)
 	together(len(errs), func(i int) { written[i], errs[i] = s.write(g.Token, fmt.Sprint(i)) })
 	s.must(errors.Join(errs...))
 	values := map[int64]json.RawMessage{}

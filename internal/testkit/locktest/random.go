@@ -41,7 +41,7 @@ func (b balancer) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	return b.any().Watch(ctx, w)
 }
 
-func (b balancer) Queue(ctx context.Context, name string) (lock.Queue, error) {
+func (b balancer) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	return b.any().Queue(ctx, name)
 }
 
@@ -53,14 +53,14 @@ func (b balancer) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock
 	return b.any().Events(ctx, q)
 }
 
-func (b balancer) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (b balancer) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	return b.any().VerifyToken(ctx, v)
 }
 
-func (b balancer) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (b balancer) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	return b.any().WriteFenced(ctx, w)
 }
 
-func (b balancer) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+func (b balancer) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	return b.any().ReadFenced(ctx, key)
 }

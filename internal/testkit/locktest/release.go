@@ -16,7 +16,7 @@ func releasing() cases {
 
 func releaseFrees(s *scene) {
 	first := s.released(lock.Acquire{})
-	if l := s.look(s.name); l.Phase != lock.Free || len(l.Leases) != 0 || l.Token != first.Token || l.Revision != 2 {
+	if l := s.look(s.name); l.State != lock.Free || len(l.Leases) != 0 || l.Token != first.Token || l.Revision != 2 {
 		s.Errorf("after the release the lock is %+v", l)
 	}
 	if next := s.granted(lock.Acquire{Holder: "second"}); next.Token <= first.Token {
@@ -45,7 +45,7 @@ func releaseNext(s *scene) {
 	g := s.released(lock.Acquire{})
 	next := s.granted(lock.Acquire{Holder: "second"})
 	s.must(s.release(g))
-	if l := s.look(s.name); l.Phase != lock.Held || l.Leases[0].Token != next.Token {
+	if l := s.look(s.name); l.State != lock.Held || l.Leases[0].Token != next.Token {
 		s.Errorf("the old release touched the new lease: %+v", l)
 	}
 }
@@ -53,8 +53,8 @@ func releaseNext(s *scene) {
 func releaseUnknown(s *scene) {
 	s.granted(lock.Acquire{})
 	s.lost(s.release(lock.Grant{Lease: lock.Lease{Name: s.name, ID: newID()}}), 0)
-	if l := s.look(s.name); l.Phase != lock.Held {
-		s.Errorf("a stranger's release made the lock %s", l.Phase)
+	if l := s.look(s.name); l.State != lock.Held {
+		s.Errorf("a stranger's release made the lock %s", l.State)
 	}
 }
 

@@ -86,7 +86,7 @@ func renewMaxHold(s *scene) {
 }
 
 func renewEnd(s *scene) {
-	g := s.granted(lock.Acquire{TTL: brief, MaxHold: brief, Grace: lock.LongestGrace})
+	g := s.granted(lock.Acquire{TTL: brief, MaxHold: brief, Grace: lock.MaxGrace})
 	s.wait(s.name, lock.InGrace)
 	_, err := s.renew(g, alive)
 	s.lost(err, lock.Expired)
@@ -136,7 +136,7 @@ func renewReleased(s *scene) {
 func renewNever(s *scene) {
 	_, err := s.renew(lock.Grant{Lease: lock.Lease{Name: s.name, ID: newID()}}, 0)
 	s.lost(err, 0)
-	if l := s.look(s.name); l.Revision != 0 || l.Phase != lock.Free {
+	if l := s.look(s.name); l.Revision != 0 || l.State != lock.Free {
 		s.Errorf("the refusal changed the lock: %+v", l)
 	}
 }

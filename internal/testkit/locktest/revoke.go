@@ -47,7 +47,7 @@ func (s *scene) revoked(g lock.Grant) lock.Lock {
 func revokeFrees(s *scene) {
 	g := s.granted(lock.Acquire{})
 	l := s.revoked(g)
-	if l.Name != s.name || l.Phase != lock.Free || len(l.Leases) != 0 || l.Token != g.Token || l.Revision != 2 || l.AsOf.IsZero() {
+	if l.Name != s.name || l.State != lock.Free || len(l.Leases) != 0 || l.Token != g.Token || l.Revision != 2 || l.AsOf.IsZero() {
 		s.Errorf("the revocation answers with %+v", l)
 	}
 	if next := s.granted(lock.Acquire{Holder: "second"}); next.Token <= g.Token {
@@ -70,7 +70,7 @@ func revokeTells(s *scene) {
 func revokeAgain(s *scene) {
 	g := s.granted(lock.Acquire{})
 	s.revoked(g)
-	if l := s.revoked(g); l.Phase != lock.Free || l.Revision != 2 {
+	if l := s.revoked(g); l.State != lock.Free || l.Revision != 2 {
 		s.Errorf("the second revocation answers with %+v", l)
 	}
 }
@@ -122,7 +122,7 @@ func revokeElsewhere(s *scene) {
 }
 
 // longGrace is a grace that outlives the test.
-const longGrace = lock.LongestGrace
+const longGrace = lock.MaxGrace
 
 // revokedWith acquires what complete makes of a and revokes it.
 func (s *scene) revokedWith(a lock.Acquire) lock.Grant {
@@ -135,7 +135,7 @@ func (s *scene) revokedWith(a lock.Acquire) lock.Grant {
 // skipped revokes the lease and skips its grace.
 func (s *scene) skipped(g lock.Grant) lock.Lock {
 	s.Helper()
-	l, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: theReason, AtOnce: true})
+	l, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: theReason, SkipGrace: true})
 	s.must(err)
 	return l
 }
@@ -165,7 +165,7 @@ func revokeGrace(s *scene) {
 
 func revokeAtOnce(s *scene) {
 	g := s.granted(lock.Acquire{Grace: longGrace})
-	if l := s.skipped(g); l.Phase != lock.Free || len(l.Leases) != 0 {
+	if l := s.skipped(g); l.State != lock.Free || len(l.Leases) != 0 {
 		s.Errorf("the revocation answers with %+v", l)
 	}
 	s.granted(lock.Acquire{Holder: "second"})
@@ -175,7 +175,7 @@ func revokeAtOnce(s *scene) {
 func revokeAtOnceLater(s *scene) {
 	g := s.revokedWith(lock.Acquire{Grace: longGrace})
 	s.revoked(g)
-	if l := s.skipped(g); l.Phase != lock.Free || len(l.Leases) != 0 {
+	if l := s.skipped(g); l.State != lock.Free || len(l.Leases) != 0 {
 		s.Errorf("the revocation answers with %+v", l)
 	}
 	s.skipped(g)
@@ -200,14 +200,14 @@ func revokeRefuses(s *scene) {
 			_, renewed := s.renew(g, alive)
 			_, again := s.acquire(asked)
 			waiting := asked
-			waiting.Wait = lock.LongestWait
+			waiting.Wait = lock.MaxWait
 			_, waited := s.acquire(waiting)
 			for _, err := range []error{renewed, again, waited, s.release(g)} {
 				if e := s.lost(err, lock.Revoked); e.Reason != theReason || e.Token != g.Token {
 					s.Errorf("the refusal says token %d and %q, want %d and %q", e.Token, e.Reason, g.Token, theReason)
 				}
 			}
-			if v := s.verify(g.Name, g.Token); v.Standing != lock.Ended || v.Remaining != 0 {
+			if v := s.verify(g.Name, g.Token); v.Status != lock.Ended || v.Remaining != 0 {
 				s.Errorf("the verdict is %+v", v)
 			}
 			if grace == brief {
@@ -220,10 +220,10 @@ func revokeRefuses(s *scene) {
 func revokeShows(s *scene) {
 	g := s.granted(lock.Acquire{Grace: longGrace})
 	answered := s.revoked(g)
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Phase: lock.InGrace})
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.InGrace})
 	s.must(err)
 	for _, l := range append(page.Items, answered, s.look(s.name)) {
-		if l.Phase != lock.InGrace || len(l.Leases) != 1 || l.Token != g.Token || l.Revision != 2 {
+		if l.State != lock.InGrace || len(l.Leases) != 1 || l.Token != g.Token || l.Revision != 2 {
 			s.Fatalf("the lock is %+v", l)
 		}
 		h := l.Leases[0]
@@ -303,7 +303,7 @@ func revokeWaiters(s *scene) {
 func revokeWatched(s *scene) {
 	s.revokedWith(lock.Acquire{Grace: 10 * brief})
 	seen := s.look(s.name)
-	if l := s.sees(s.watches(seen)); l.Phase != lock.Free || l.Revision != seen.Revision {
+	if l := s.sees(s.watches(seen)); l.State != lock.Free || l.Revision != seen.Revision {
 		s.Errorf("after %+v the watch saw %+v", seen, l)
 	}
 }
@@ -312,7 +312,7 @@ func revokeSkippedWatched(s *scene) {
 	g := s.revokedWith(lock.Acquire{Grace: longGrace})
 	seen := s.watches(s.look(s.name))
 	s.skipped(g)
-	if l := s.sees(seen); l.Phase != lock.Free || len(l.Leases) != 0 {
+	if l := s.sees(seen); l.State != lock.Free || len(l.Leases) != 0 {
 		s.Errorf("the watch saw %+v", l)
 	}
 }

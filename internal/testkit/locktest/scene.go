@@ -16,7 +16,7 @@ const (
 	// alive is the TTL of leases that must not end during a test.
 	alive = 10 * time.Minute
 	// brief is the TTL of leases that must.
-	brief = lock.ShortestTTL
+	brief = lock.MinTTL
 	// lateness is by how much an instant told may differ from the one meant, since
 	// durations travel in whole milliseconds and clocks are adjusted.
 	lateness = 50 * time.Millisecond
@@ -97,12 +97,12 @@ func (s *scene) look(name string) lock.Lock {
 }
 
 // wait waits until the lock is in the phase.
-func (s *scene) wait(name string, p lock.Phase) lock.Lock {
+func (s *scene) wait(name string, p lock.State) lock.Lock {
 	s.Helper()
 	var l lock.Lock
 	s.eventually("the lock is "+string(p), func() bool {
 		l = s.look(name)
-		return l.Phase == p
+		return l.State == p
 	})
 	return l
 }

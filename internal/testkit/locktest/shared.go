@@ -46,7 +46,7 @@ func sharedTogether(s *scene) {
 		slots[g.Slot], token = true, g.Token
 	}
 	l := s.held("0", "1", "2", "3", "4")
-	if len(slots) != 5 || l.Phase != lock.Held || l.Token != token || l.Revision != 5 || l.Capacity != 0 {
+	if len(slots) != 5 || l.State != lock.Held || l.Token != token || l.Revision != 5 || l.Capacity != 0 {
 		s.Errorf("in the slots %v there are 5 readers, and the lock is %+v", slots, l)
 	}
 	for _, h := range l.Leases {
@@ -178,7 +178,7 @@ func sharedExpire(s *scene) {
 	s.eventually("the lease is over", func() bool { return len(s.look(s.name).Leases) == 1 })
 	_, err := s.renew(short, alive)
 	s.lost(err, lock.Expired)
-	if l := s.held("long"); l.Phase != lock.Held || l.Leases[0].Slot != long.Slot {
+	if l := s.held("long"); l.State != lock.Held || l.Leases[0].Slot != long.Slot {
 		s.Errorf("the lock is %+v", l)
 	}
 	_, err = s.renew(long, 0)
@@ -217,7 +217,7 @@ func sharedRevokeOne(s *scene) {
 func sharedList(s *scene) {
 	s.reads("first")
 	s.reads("second")
-	s.granted(lock.Acquire{Holder: "third", Mode: lock.Shared, TTL: brief, Grace: lock.LongestGrace})
+	s.granted(lock.Acquire{Holder: "third", Mode: lock.Shared, TTL: brief, Grace: lock.MaxGrace})
 	s.eventually("the third is in its grace", func() bool {
 		for _, h := range s.look(s.name).Leases {
 			if h.Holder == "third" && h.Remaining == 0 {
@@ -227,13 +227,13 @@ func sharedList(s *scene) {
 		return false
 	})
 	for _, holder := range []string{"first", "second", "third"} {
-		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, Phase: lock.Held})
+		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
-		if len(page.Items) != 1 || len(page.Items[0].Leases) != 3 || page.Items[0].Phase != lock.Held {
+		if len(page.Items) != 1 || len(page.Items[0].Leases) != 3 || page.Items[0].State != lock.Held {
 			s.Errorf("of %s there are %+v, want the lock with its three readers", holder, page.Items)
 		}
 	}
-	if got := s.names(lock.LockQuery{Prefix: s.name, Phase: lock.InGrace}); len(got) != 0 {
+	if got := s.names(lock.LockQuery{Prefix: s.name, State: lock.InGrace}); len(got) != 0 {
 		s.Errorf("in their grace there are %v, though two leases have not ended", got)
 	}
 }
@@ -245,7 +245,7 @@ func sharedFence(s *scene) {
 	s.must(s.release(second))
 	v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: second.Token, Slot: &second.Slot})
 	s.must(err)
-	if v.Standing != lock.Ended {
+	if v.Status != lock.Ended {
 		s.Errorf("the verdict on a slot that is free again is %+v", v)
 	}
 	s.stands(first.Token, lock.Current, first.Token)

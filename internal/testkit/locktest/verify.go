@@ -12,7 +12,7 @@ func verifying() cases {
 	}
 }
 
-func (s *scene) verify(name string, token lock.Token) lock.Verdict {
+func (s *scene) verify(name string, token lock.Token) lock.Verification {
 	s.Helper()
 	v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: token})
 	s.must(err)
@@ -22,10 +22,10 @@ func (s *scene) verify(name string, token lock.Token) lock.Verdict {
 	return v
 }
 
-func (s *scene) stands(token lock.Token, standing lock.Standing, newest lock.Token) {
+func (s *scene) stands(token lock.Token, standing lock.TokenStatus, newest lock.Token) {
 	s.Helper()
 	v := s.verify(s.name, token)
-	if v.Standing != standing || v.Newest != newest || (v.Remaining > 0) != (standing == lock.Current) {
+	if v.Status != standing || v.Newest != newest || (v.Remaining > 0) != (standing == lock.Current) {
 		s.Errorf("the verdict on token %d is %+v, want %s with the newest %d", token, v, standing, newest)
 	}
 }

@@ -17,7 +17,7 @@ func versioning() cases {
 	}
 }
 
-func (s *scene) writeAt(version int64, token lock.Token, value string) (lock.Fenced, error) {
+func (s *scene) writeAt(version int64, token lock.Token, value string) (lock.FencedValue, error) {
 	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{
 		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value), IfVersion: &version,
 	})

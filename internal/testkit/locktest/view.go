@@ -29,10 +29,10 @@ func viewNothing(s *scene) {
 
 func viewOrder(s *scene) {
 	s.granted(lock.Acquire{})
-	want := []lock.Waiting{
-		{Holder: "alone", Mode: lock.Exclusive, Reason: lock.WaitsForLeases},
-		{Holder: "reader & <b>", Mode: lock.Shared, Reason: lock.WaitsForTurn},
-		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, Reason: lock.WaitsForTurn},
+	want := []lock.WaiterInfo{
+		{Holder: "alone", Mode: lock.Exclusive, BlockedBy: lock.BlockedByHolders},
+		{Holder: "reader & <b>", Mode: lock.Shared, BlockedBy: lock.BlockedByQueue},
+		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, BlockedBy: lock.BlockedByQueue},
 	}
 	for _, w := range want {
 		s.joins(lock.Acquire{Holder: w.Holder, Mode: w.Mode, Capacity: w.Capacity})
@@ -42,8 +42,8 @@ func viewOrder(s *scene) {
 		s.Fatalf("the queue is %+v", q)
 	}
 	for i, got := range q.Waiters {
-		if w := want[i]; got.Position != i+1 || got.Place != int64(i+2) || got.Behind != i || !got.Attached || got.KeptFor != 0 ||
-			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.Reason != w.Reason {
+		if w := want[i]; got.Position != i+1 || got.Place != int64(i+2) || got.Ahead != i || !got.Attached || got.KeptFor != 0 ||
+			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.BlockedBy != w.BlockedBy {
 			s.Errorf("in position %d there is shown %+v", i+1, got)
 		}
 		if joined := events[i+1]; !near(got.JoinedAt, joined.At) || joined.Place != got.Place || joined.Holder != got.Holder {
@@ -60,10 +60,10 @@ func viewLeases(s *scene) {
 	s.joins(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
 	s.joins(lock.Acquire{Holder: "alone"})
 	q := s.queue(s.name).Waiters
-	if len(q) != 2 || len(q[0].For) != threePermits || len(q[1].For) != 0 {
+	if len(q) != 2 || len(q[0].Leases) != threePermits || len(q[1].Leases) != 0 {
 		s.Fatalf("the queue is %+v", q)
 	}
-	for i, h := range q[0].For {
+	for i, h := range q[0].Leases {
 		if h.Holder != g[i].Holder || h.Slot != g[i].Slot || h.Token != g[i].Token || h.Mode != lock.Permit ||
 			!near(h.ExpiresAt, g[i].ExpiresAt) || h.Remaining <= 0 || h.Remaining > alive {
 			s.Errorf("the first waits for %+v, shown as %+v", g[i].Lease, h)
@@ -82,10 +82,10 @@ func viewKept(s *scene) {
 		if len(q) != 2 {
 			return fmt.Errorf("the queue is %+v", q)
 		}
-		if kept := q[0]; kept.Attached || kept.Reason != lock.WaitsForCall || kept.KeptFor <= 0 || kept.KeptFor > lock.KeepPlace || kept.Place != 2 {
+		if kept := q[0]; kept.Attached || kept.BlockedBy != lock.BlockedByDisconnect || kept.KeptFor <= 0 || kept.KeptFor > lock.PlaceRetention || kept.Place != 2 {
 			return fmt.Errorf("the place at which nobody waits is shown as %+v", kept)
 		}
-		if third := q[1]; third.Position != 2 || third.Behind != 0 || third.Reason != lock.WaitsForLeases || !third.Attached {
+		if third := q[1]; third.Position != 2 || third.Ahead != 0 || third.BlockedBy != lock.BlockedByHolders || !third.Attached {
 			return fmt.Errorf("who waits behind a place at which nobody does is shown as %+v", third)
 		}
 		return nil

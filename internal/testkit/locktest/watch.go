@@ -35,7 +35,7 @@ func (s *scene) watches(seen lock.Lock) <-chan watched {
 	done := make(chan watched, 1)
 	go func() {
 		for {
-			l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.LongestWait})
+			l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 			if err != nil || l.Version() != seen.Version() {
 				done <- watched{l, err}
 				return
@@ -60,17 +60,17 @@ func (s *scene) sees(done <-chan watched) lock.Lock {
 
 func watchAtOnce(s *scene) {
 	for _, seen := range []string{"", "1.1.held.1.0", "0.0.held.0.0", "x", "a version that no lock has", "\"\r\n"} {
-		l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.LongestWait})
+		l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
 		s.must(err)
-		if l.Name != s.name || l.Phase != lock.Free || l.Revision != 0 || l.AsOf.IsZero() {
+		if l.Name != s.name || l.State != lock.Free || l.Revision != 0 || l.AsOf.IsZero() {
 			s.Errorf("a lock never used is seen as %+v", l)
 		}
 	}
 	before := s.look(s.name)
 	g := s.granted(lock.Acquire{Metadata: []byte(`{"a":1}`)})
-	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.LongestWait})
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.MaxWait})
 	s.must(err)
-	if l.Phase != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token || !sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
+	if l.State != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token || !sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
 		s.Errorf("a held lock is seen as %+v", l)
 	}
 }
@@ -79,7 +79,7 @@ func watchGrant(s *scene) {
 	for range 5 {
 		w := s.watches(s.look(s.name))
 		g := s.granted(lock.Acquire{})
-		if l := s.sees(w); l.Phase != lock.Held || l.Token != g.Token {
+		if l := s.sees(w); l.State != lock.Held || l.Token != g.Token {
 			s.Errorf("the grant is seen as %+v", l)
 		}
 		s.must(s.release(g))
@@ -91,7 +91,7 @@ func watchRelease(s *scene) {
 		g := s.granted(lock.Acquire{})
 		w := s.watches(s.look(s.name))
 		s.must(s.release(g))
-		if l := s.sees(w); l.Phase != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
+		if l := s.sees(w); l.State != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
 			s.Errorf("the release is seen as %+v", l)
 		}
 	}
@@ -101,27 +101,27 @@ func watchQueue(s *scene) {
 	s.granted(lock.Acquire{})
 	w := s.watches(s.look(s.name))
 	waiter := s.joins(lock.Acquire{Holder: "waiter"})
-	if l := s.sees(w); l.Phase != lock.Held || l.Waiters != 1 || l.Revision != 2 {
+	if l := s.sees(w); l.State != lock.Held || l.Waiters != 1 || l.Revision != 2 {
 		s.Errorf("a waiter that joins is seen as %+v", l)
 	}
 	w = s.watches(s.look(s.name))
 	waiter.leaves()
-	if l := s.sees(w); l.Phase != lock.Held || l.Waiters != 0 || l.Revision != 3 {
+	if l := s.sees(w); l.State != lock.Held || l.Waiters != 0 || l.Revision != 3 {
 		s.Errorf("a waiter that leaves is seen as %+v", l)
 	}
 }
 
 func watchTime(s *scene) {
 	g := s.granted(lock.Acquire{TTL: 3 * brief, Grace: 3 * brief})
-	for l := s.look(s.name); l.Phase != lock.Free; {
+	for l := s.look(s.name); l.State != lock.Free; {
 		next := s.sees(s.watches(l))
 		switch {
-		case next.Phase == l.Phase:
+		case next.State == l.State:
 			s.Errorf("the lock is %+v, before it was %+v", next, l)
-		case next.Phase == lock.InGrace && next.AsOf.Before(g.ExpiresAt.Add(-time.Millisecond)):
+		case next.State == lock.InGrace && next.AsOf.Before(g.ExpiresAt.Add(-time.Millisecond)):
 			s.Errorf("the lease is in its grace %v before its end", g.ExpiresAt.Sub(next.AsOf))
-		case next.Phase == lock.Free && next.AsOf.Before(g.OverAt().Add(-time.Millisecond)):
-			s.Errorf("the lock is free %v before the grace's end", g.OverAt().Sub(next.AsOf))
+		case next.State == lock.Free && next.AsOf.Before(g.EndsAt().Add(-time.Millisecond)):
+			s.Errorf("the lock is free %v before the grace's end", g.EndsAt().Sub(next.AsOf))
 		}
 		l = next
 	}
@@ -131,18 +131,18 @@ func watchTime(s *scene) {
 // needs to see the lock before the lease's end, and takes a longer TTL until it does.
 func watchEnd(s *scene) {
 	ttl := 3 * brief
-	g := s.granted(lock.Acquire{TTL: ttl, Grace: lock.LongestGrace})
+	g := s.granted(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
 	seen := s.look(s.name)
-	for seen.Phase != lock.Held {
+	for seen.State != lock.Held {
 		s.must(s.release(g))
 		ttl *= 2
-		g = s.granted(lock.Acquire{TTL: ttl, Grace: lock.LongestGrace})
+		g = s.granted(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
 		seen = s.look(s.name)
 	}
 	began := time.Now()
-	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.LongestWait})
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 	s.must(err)
-	if took := time.Since(began); l.Phase != lock.InGrace || took > lock.LongestWait/2+ttl {
+	if took := time.Since(began); l.State != lock.InGrace || took > lock.MaxWait/2+ttl {
 		s.Errorf("after %v the lock is seen as %+v", took, l)
 	}
 }
@@ -192,7 +192,7 @@ func watchMany(s *scene) {
 	}
 	s.must(s.release(g))
 	for _, w := range all {
-		if l := s.sees(w); l.Phase != lock.Free {
+		if l := s.sees(w); l.State != lock.Free {
 			s.Errorf("the release is seen as %+v", l)
 		}
 	}
@@ -202,7 +202,7 @@ func watchContext(s *scene) {
 	seen := s.look(s.name)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, brief, errors.New("enough"))
 	defer cancel()
-	_, err := s.locks.Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.LongestWait})
+	_, err := s.locks.Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 	s.refused(err, lock.ErrUnavailable)
 }
 
@@ -216,7 +216,7 @@ func watchOn(s *scene) {
 		var err error
 		for seen := ""; err == nil && l.Revision < 2*rounds; seen = l.Version() {
 			before := l.Revision
-			l, err = s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.LongestWait})
+			l, err = s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
 			if l.Revision < before {
 				err = errors.Join(err, errors.New("the lock went back to an earlier revision"))
 			}
@@ -226,7 +226,7 @@ func watchOn(s *scene) {
 	for range rounds {
 		s.released(lock.Acquire{})
 	}
-	if l := s.sees(last); l.Phase != lock.Free || l.Revision != 2*rounds {
+	if l := s.sees(last); l.State != lock.Free || l.Revision != 2*rounds {
 		s.Errorf("at last the lock is seen as %+v", l)
 	}
 }

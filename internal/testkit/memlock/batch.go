@@ -7,5 +7,5 @@ import (
 )
 
 func (r replica) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.OneByOne(ctx, r, items)
+	return lock.BatchSequentially(ctx, r, items)
 }

@@ -49,7 +49,7 @@ func TestALeaseEndsByTheDatabasesClock(t *testing.T) {
 					t.Errorf("its holder is told that it lasts %v", left)
 				}
 				off.Add(int64(c.by))
-				acquired(t, s, lock.LongestWait)
+				acquired(t, s, lock.MaxWait)
 				if lasted := time.Since(begun); lasted < c.lasts || lasted > c.lasts+time.Second {
 					t.Errorf("it lasted %v, not %v", lasted, c.lasts)
 				}
@@ -66,12 +66,12 @@ func TestWhoWaitsWithAReplicaThatDiesIsPassedOver(t *testing.T) {
 		held := acquired(t, other, 0)
 		died := make(chan error)
 		go func() {
-			_, err := one.Acquire(t.Context(), wanted(lock.LongestWait))
+			_, err := one.Acquire(t.Context(), wanted(lock.MaxWait))
 			died <- err
 		}()
 		synctest.Wait()
 		served := make(chan lock.Grant)
-		go func() { served <- acquired(t, other, lock.LongestWait) }()
+		go func() { served <- acquired(t, other, lock.MaxWait) }()
 		synctest.Wait()
 		m.Crash(1)
 		if err := <-died; !errors.Is(err, lock.ErrUnknownOutcome) {
@@ -82,9 +82,9 @@ func TestWhoWaitsWithAReplicaThatDiesIsPassedOver(t *testing.T) {
 		}
 		begun := time.Now()
 		<-served
-		if took := time.Since(begun); took > lock.AliveFor+lock.ClaimWithin {
+		if took := time.Since(begun); took > lock.ReplicaTTL+lock.ClaimTimeout {
 			t.Errorf("who came later was served after %v", took)
 		}
-		time.Sleep(lock.LongestWait + lock.KeepPlace)
+		time.Sleep(lock.MaxWait + lock.PlaceRetention)
 	})
 }

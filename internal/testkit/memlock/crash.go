@@ -33,7 +33,7 @@ func (m *Memory) bury(self lock.Replica) {
 			delete(m.alarms, a)
 		}
 	}
-	heard := m.clock.now().Add(lock.AliveFor)
+	heard := m.clock.now().Add(lock.ReplicaTTL)
 	for name, s := range m.locks {
 		s.Queue = slices.Clone(s.Queue)
 		for i, w := range s.Queue {

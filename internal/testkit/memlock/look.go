@@ -38,7 +38,7 @@ func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 			return l, nil
 		}
 		next := over
-		if turns := l.Turns(); !turns.IsZero() {
+		if turns := l.NextChangeAt(); !turns.IsZero() {
 			if at := time.Now().Add(r.clock.until(turns)); at.Before(over) {
 				next = at
 			}
@@ -49,13 +49,13 @@ func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	}
 }
 
-func (r replica) Queue(ctx context.Context, name string) (lock.Queue, error) {
+func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
-		return lock.Queue{}, err
+		return lock.QueueInfo{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state(name).Waiting(r.clock.now(), r.self), nil
+	return r.state(name).QueueInfo(r.clock.now(), r.self), nil
 }
 
 func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
@@ -72,8 +72,8 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	defer r.mu.Unlock()
 	for _, s := range r.locks {
 		l := s.Lock(r.clock.now())
-		has := slices.ContainsFunc(l.Leases, func(h lock.Holding) bool { return h.Holder == q.Holder })
-		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.Phase == "" || l.Phase == q.Phase) && (q.Holder == "" || has) {
+		has := slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder })
+		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.State == "" || l.State == q.State) && (q.Holder == "" || has) {
 			page.Items = append(page.Items, l)
 		}
 	}

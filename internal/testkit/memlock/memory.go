@@ -17,10 +17,10 @@ type Memory struct {
 	mu     sync.Mutex
 	bounds lock.Bounds
 	token  lock.Token
-	locks  map[string]lock.State
+	locks  map[string]lock.Record
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
-	fenced map[string]lock.Fenced
+	fenced map[string]lock.FencedValue
 	calls  map[lock.Attachment]call // that wait
 	alarms map[alarm]*time.Timer
 	news   chan struct{} // closed when there is a new event, and then another
@@ -42,8 +42,8 @@ func newMemory(c clock) *Memory {
 		panic(err) // the zero Bounds go together
 	}
 	return &Memory{
-		bounds: bounds, locks: map[string]lock.State{}, ended: map[lock.LeaseRef]lock.Event{},
-		fenced: map[string]lock.Fenced{}, calls: map[lock.Attachment]call{},
+		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{},
+		fenced: map[string]lock.FencedValue{}, calls: map[lock.Attachment]call{},
 		alarms: map[alarm]*time.Timer{}, news: make(chan struct{}), clock: c,
 	}
 }
@@ -61,16 +61,16 @@ type replica struct {
 
 // state returns the lock as it is written down. A call that waits keeps its
 // replica known to be alive.
-func (m *Memory) state(name string) lock.State {
+func (m *Memory) state(name string) lock.Record {
 	s, ok := m.locks[name]
 	if !ok {
-		return lock.State{Name: name}
+		return lock.Record{Name: name}
 	}
 	s.Queue = slices.Clone(s.Queue)
 	for i, w := range s.Queue {
 		if _, waits := m.calls[w.Attachment]; waits {
 			alive := *w
-			alive.AliveUntil = m.clock.now().Add(lock.AliveFor)
+			alive.AliveUntil = m.clock.now().Add(lock.ReplicaTTL)
 			s.Queue[i] = &alive
 		}
 	}
@@ -92,7 +92,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (decided, error) {
 	}
 	name, began := c.Names()[0], time.Now()
 	d := c.Apply(lock.View{
-		Now: r.clock.now(), Self: r.self, Locks: []lock.State{r.state(name)}, Ended: r.ended,
+		Now: r.clock.now(), Self: r.self, Locks: []lock.Record{r.state(name)}, Ended: r.ended,
 		Tokens: func() lock.Token { r.token++; return r.token },
 	})
 	if d.Changed {
@@ -183,26 +183,26 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 	return d.Locks[0].Lock(d.Now), nil
 }
 
-func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verdict, error) {
+func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
-		return lock.Verdict{}, err
+		return lock.Verification{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return v.Verdict(r.state(v.Name), r.clock.now()), nil
+	return v.Check(r.state(v.Name), r.clock.now()), nil
 }
 
-func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenced, error) {
+func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	w, err := w.Resolve()
 	if err := cmp.Or(err, overdue(ctx)); err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	newest, err := w.Newest(r.state(w.Lock), r.clock.now())
 	if err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	f, err := w.Apply(r.fenced[w.Key], newest, r.clock.now())
 	if err == nil {
@@ -212,14 +212,14 @@ func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	return f, err
 }
 
-func (r replica) ReadFenced(ctx context.Context, key string) (lock.Fenced, error) {
+func (r replica) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	if err := cmp.Or(lock.CheckKey(key), overdue(ctx)); err != nil {
-		return lock.Fenced{}, err
+		return lock.FencedValue{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f, ok := r.fenced[key]; ok {
 		return f, nil
 	}
-	return lock.Fenced{}, &lock.Error{Code: lock.ErrNotFound, Detail: "Nothing was ever written under this key."}
+	return lock.FencedValue{}, &lock.Error{Code: lock.ErrNotFound, Detail: "Nothing was ever written under this key."}
 }

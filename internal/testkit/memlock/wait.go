@@ -45,7 +45,7 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 
 // departed has the call of a leave, for its client is gone, and returns why.
 func (r replica) departed(ctx context.Context, a lock.Acquire) error {
-	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Gone: true}
+	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
 	if _, err := r.decide(context.Background(), leave); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (r replica) departed(ctx context.Context, a lock.Acquire) error {
 
 // await returns how the call of a stands once there is news of that.
 func (r replica) await(ctx context.Context, a lock.Acquire, c call, over <-chan time.Time) (decided, error) {
-	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Keep: a.Keep}
+	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 	select {
 	case <-c.told:
 		return r.decide(context.Background(), lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment})

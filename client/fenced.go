@@ -18,7 +18,7 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	if !isJSON(w.Value) {
 		return lock.FencedValue{}, lock.Invalid("value", "must be JSON, in UTF-8")
 	}
-	got, err := call[openapi.Fenced]{
+	got, err := call[openapi.FencedValue]{
 		changes: true, limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(w.Key),
 		body: openapi.FencedWrite{
 			Lock: w.Lock, FencingToken: int64(w.Token), Slot: ifGiven(w.Slot), Value: &w.Value, IfVersion: w.IfVersion,
@@ -38,7 +38,7 @@ func (c *Client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, 
 	if err := lock.CheckKey(key); err != nil {
 		return lock.FencedValue{}, err
 	}
-	got, err := call[openapi.Fenced]{
+	got, err := call[openapi.FencedValue]{
 		limit: maxAnswer, success: []int{http.StatusOK}, answers: isFenced(key),
 		send: func(ctx context.Context, _ io.Reader) (*http.Response, error) { return c.api.ReadFenced(ctx, key) },
 	}.do(ctx)

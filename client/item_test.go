@@ -89,7 +89,7 @@ func FuzzResults(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var want openapi.BatchAnswer
+		var want openapi.BatchResults
 		if err := json.Unmarshal(text, &want); err != nil {
 			t.Fatalf("%s was read as %+v: %v", text, got, err)
 		}

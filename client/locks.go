@@ -144,7 +144,7 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	}
 	got, err := call[openapi.Lock]{
 		changes: true, body: openapi.RevokeRequest{
-			FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason, AtOnce: ifGiven(r.SkipGrace),
+			FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason, SkipGrace: ifGiven(r.SkipGrace),
 		},
 		limit: maxMany, success: []int{http.StatusOK}, answers: isLock(r.Name),
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {

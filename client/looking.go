@@ -68,11 +68,11 @@ func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificat
 	if err := lock.CheckName(v.Name); err != nil {
 		return lock.Verification{}, err
 	}
-	got, err := call[openapi.Verdict]{
+	got, err := call[openapi.TokenVerification]{
 		body:  openapi.VerifyRequest{Name: v.Name, FencingToken: int64(v.Token), Slot: v.Slot},
 		limit: maxAnswer, success: []int{http.StatusOK},
-		answers: func(d openapi.Verdict) bool {
-			return d.Name == v.Name && d.FencingToken == int64(v.Token) && d.Standing != ""
+		answers: func(d openapi.TokenVerification) bool {
+			return d.Name == v.Name && d.FencingToken == int64(v.Token) && d.Status != ""
 		},
 		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
 			return c.api.VerifyTokenWithBody(ctx, contentJSON, body)

@@ -14,10 +14,10 @@ import (
 const (
 	queueJSON = `{"name":"jobs:nightly","revision":7,"as_of":"2026-01-02T03:04:06Z","waiters":[
 		{"position":1,"place":5,"mode":"permit","capacity":3,"holder":"w1","joined_at":"2026-01-02T03:04:05Z","waited_ms":1000,
-			"attached":true,"behind":0,"waits_for":"leases","leases":[{"slot":1,"mode":"shared","holder":"r","fencing_token":41,
+			"attached":true,"ahead":0,"blocked_by":"holders","leases":[{"slot":1,"mode":"shared","holder":"r","fencing_token":41,
 			"acquired_at":"2026-01-02T03:04:00Z","expires_at":"2026-01-02T03:04:30Z","expires_in_ms":24000,"grace_ms":500}]},
 		{"position":2,"place":6,"mode":"exclusive","holder":"w2","joined_at":"2026-01-02T03:04:05Z","waited_ms":900,
-			"attached":false,"place_kept_ms":9500,"behind":1,"waits_for":"call","leases":[]}]}`
+			"attached":false,"place_kept_ms":9500,"ahead":1,"blocked_by":"disconnected","leases":[]}]}`
 	permitsJSON = `{"name":"jobs:nightly","state":"held","revision":7,"fencing_token":42,"as_of":"2026-01-02T03:04:06Z",
 		"changed_at":"2026-01-02T03:04:05Z","capacity":3,"waiters":2,"leases":[{"slot":2,"mode":"permit","holder":"p",
 		"fencing_token":42,"acquired_at":"2026-01-02T03:04:05Z","expires_at":"2026-01-02T03:04:35Z","expires_in_ms":29000,"grace_ms":0}]}`

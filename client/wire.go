@@ -56,7 +56,7 @@ func isLock(name string) func(openapi.Lock) bool {
 	return func(l openapi.Lock) bool { return l.Name == name && l.State != "" }
 }
 
-func holdingFrom(h openapi.Holding) lock.LeaseInfo {
+func holdingFrom(h openapi.LeaseInfo) lock.LeaseInfo {
 	return lock.LeaseInfo{
 		Slot: h.Slot, Mode: modeFrom(h.Mode), Holder: h.Holder, Token: lock.Token(h.FencingToken),
 		AcquiredAt: h.AcquiredAt, ExpiresAt: h.ExpiresAt, Remaining: fromMs(h.ExpiresInMs),
@@ -77,7 +77,7 @@ func waitingFrom(w openapi.Waiter) lock.WaiterInfo {
 	return lock.WaiterInfo{
 		Position: w.Position, Place: w.Place, Mode: modeFrom(w.Mode), Capacity: given(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt, Waited: fromMs(w.WaitedMs), Attached: w.Attached, KeptFor: fromMs(given(w.PlaceKeptMs)),
-		BlockedBy: lock.Blocker(w.WaitsFor), Leases: each(w.Leases, holdingFrom), Ahead: w.Behind,
+		BlockedBy: lock.Blocker(w.BlockedBy), Leases: each(w.Leases, holdingFrom), Ahead: w.Ahead,
 	}
 }
 
@@ -89,14 +89,14 @@ func eventFrom(e openapi.Event) lock.Event {
 	}
 }
 
-func verdictFrom(v openapi.Verdict) lock.Verification {
+func verdictFrom(v openapi.TokenVerification) lock.Verification {
 	return lock.Verification{
-		Name: v.Name, Token: lock.Token(v.FencingToken), Status: lock.TokenStatus(v.Standing),
+		Name: v.Name, Token: lock.Token(v.FencingToken), Status: lock.TokenStatus(v.Status),
 		Newest: lock.Token(v.NewestToken), CheckedAt: v.CheckedAt, Remaining: fromMs(given(v.ExpiresInMs)),
 	}
 }
 
-func fencedFrom(f openapi.Fenced) lock.FencedValue {
+func fencedFrom(f openapi.FencedValue) lock.FencedValue {
 	value := json.RawMessage("null") // which the decoder shows as if there were no value
 	if f.Value != nil {
 		value = *f.Value
@@ -108,8 +108,8 @@ func fencedFrom(f openapi.Fenced) lock.FencedValue {
 }
 
 // isFenced returns whether an answer tells of the resource of that key.
-func isFenced(key string) func(openapi.Fenced) bool {
-	return func(f openapi.Fenced) bool { return f.Key == key && f.Version > 0 }
+func isFenced(key string) func(openapi.FencedValue) bool {
+	return func(f openapi.FencedValue) bool { return f.Key == key && f.Version > 0 }
 }
 
 // modeFrom returns the mode of that name, zero for one that is not known here.

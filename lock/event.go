@@ -26,7 +26,7 @@ const (
 
 var kindNames = [...]string{
 	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
-	Queued: "queued", Dequeued: "left", Withdrawn: "withdrawn", MetadataUpdated: "proclaimed",
+	Queued: "queued", Dequeued: "dequeued", Withdrawn: "withdrawn", MetadataUpdated: "metadata_updated",
 }
 
 // String returns the kind's name on the wire, "unknown" for what is none.

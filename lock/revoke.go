@@ -14,7 +14,7 @@ import (
 // next reader since, with the same token: AcquiredAt tells them apart.
 //
 // The lease ends at once. Conflicting grants wait until its grace, counted from the
-// revocation, is over; if it was in its grace already, until that grace is over. AtOnce
+// revocation, is over; if it was in its grace already, until that grace is over. SkipGrace
 // skips the grace, also that of a lease that was revoked before. A lease that no client
 // was told of has no grace.
 type Revoke struct {

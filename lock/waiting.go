@@ -22,7 +22,7 @@ type WaiterInfo struct {
 	Attached  bool          // whether a call waits there now
 	KeptFor   time.Duration // if none does: for how long the place is kept
 	BlockedBy Blocker
-	Leases    []LeaseInfo // WaitsForLeases: those that it cannot be granted beside
+	Leases    []LeaseInfo // BlockedByHolders: those that it cannot be granted beside
 	Ahead     int         // how many waiters are served before
 }
 
@@ -32,12 +32,12 @@ type Blocker string
 // Why somebody waits.
 const (
 	// BlockedByHolders: the first in the queue; For tells which leases are in the way.
-	BlockedByHolders Blocker = "leases"
-	// BlockedByQueue: others were there before; Behind tells how many.
-	BlockedByQueue Blocker = "turn"
+	BlockedByHolders Blocker = "holders"
+	// BlockedByQueue: others were there before; Ahead tells how many.
+	BlockedByQueue Blocker = "queue"
 	// BlockedByDisconnect: no call waits at the place now. It is passed over until one
 	// comes back.
-	BlockedByDisconnect Blocker = "call"
+	BlockedByDisconnect Blocker = "disconnected"
 )
 
 // QueueInfo returns who waits at now and for what, as the replica self can tell.

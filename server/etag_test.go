@@ -162,10 +162,10 @@ func TestAQueueIsTold(t *testing.T) {
 	}}
 	if diff := cmp.Diff([]any{map[string]any{
 		"position": 1.0, "place": 2.0, "mode": "permit", "capacity": 1.0, "holder": "w", "joined_at": "2026-01-02T03:04:04.678901Z",
-		"waited_ms": 1000.0, "attached": true, "behind": 0.0, "waits_for": "leases", "leases": holding,
+		"waited_ms": 1000.0, "attached": true, "ahead": 0.0, "blocked_by":"holders", "leases": holding,
 	}, map[string]any{
 		"position": 2.0, "place": 3.0, "mode": "exclusive", "holder": "w", "joined_at": "2026-01-02T03:04:04.678901Z",
-		"waited_ms": 1000.0, "attached": false, "place_kept_ms": 9000.0, "behind": 1.0, "waits_for": "call", "leases": []any{},
+		"waited_ms": 1000.0, "attached": false, "place_kept_ms": 9000.0, "ahead": 1.0, "blocked_by":"disconnected", "leases": []any{},
 	}}, got.body["waiters"]); diff != "" {
 		t.Error(diff)
 	}

@@ -86,7 +86,7 @@ func TestARevokedHolderIsKeptOut(t *testing.T) {
 	revoke(token+1).want(t, http.StatusConflict, map[string]any{"code": "token_mismatch"})
 	revoke(token).want(t, http.StatusOK, map[string]any{"state": "free"})
 	s.post("/v1/locks/jobs:nightly/renew", oneID).want(t, http.StatusConflict, map[string]any{"code": "lease_lost", "ended": "revoked", "reason": "r"})
-	s.post("/v1/tokens/verify", fmt.Sprintf(`{"name": "jobs:nightly", "fencing_token": %.0f}`, token)).want(t, http.StatusOK, map[string]any{"standing": "ended"})
+	s.post("/v1/tokens/verify", fmt.Sprintf(`{"name": "jobs:nightly", "fencing_token": %.0f}`, token)).want(t, http.StatusOK, map[string]any{"status": "ended"})
 	next := s.post(acquirePath, `{"holder": "b"}`)
 	next.want(t, http.StatusCreated, nil)
 	write(token).want(t, http.StatusPreconditionFailed,

@@ -54,7 +54,7 @@ func TestAReleaseIsAHandOver(t *testing.T) {
 	s.until("/v1/locks/jobs:nightly", "waiters", 1.0)
 	queue := s.get("/v1/locks/jobs:nightly/queue")
 	first := queue.body["waiters"].([]any)[0].(map[string]any)
-	if first["holder"] != "you" || first["waits_for"] != "leases" || first["attached"] != true || len(first["leases"].([]any)) != 1 {
+	if first["holder"] != "you" || first["blocked_by"] != "holders" || first["attached"] != true || len(first["leases"].([]any)) != 1 {
 		t.Errorf("queue %s", queue.text)
 	}
 	s.post(acquirePath, `{"holder": "another"}`).want(t, http.StatusConflict, map[string]any{"code": "lock_held", "waiters_ahead": 1.0, "holder": "me"})
@@ -78,7 +78,7 @@ func TestAPlaceIsKept(t *testing.T) {
 		return s.get("/v1/locks/jobs:nightly/queue").body["waiters"].([]any)[0].(map[string]any)
 	}
 	first := waiter()
-	if first["attached"] != false || first["waits_for"] != "call" || first["place_kept_ms"] == nil {
+	if first["attached"] != false || first["blocked_by"] != "disconnected" || first["place_kept_ms"] == nil {
 		t.Errorf("waiter %v", first)
 	}
 	s.post(acquirePath, kept).want(t, http.StatusConflict, nil)
@@ -109,7 +109,7 @@ func TestAClientThatHangsUpLeavesTheQueue(t *testing.T) {
 		t.Error(err)
 	}
 	s.until("/v1/locks/jobs:nightly", "waiters", 0.0)
-	if events := s.get("/v1/events"); !strings.Contains(events.text, `"kind":"left"`) || !strings.Contains(events.text, "client was gone") {
+	if events := s.get("/v1/events"); !strings.Contains(events.text, `"kind":"dequeued"`) || !strings.Contains(events.text, "client was gone") {
 		t.Errorf("events %s", events.text)
 	}
 }
@@ -141,7 +141,7 @@ func TestModesOverTheWire(t *testing.T) {
 	verify := func(slot string) string {
 		return fmt.Sprintf(`{"name": "pool", "fencing_token": %v%s}`, tokens[0], slot)
 	}
-	s.post("/v1/tokens/verify", verify(`, "slot": 1`)).want(t, http.StatusOK, map[string]any{"standing": "current"})
+	s.post("/v1/tokens/verify", verify(`, "slot": 1`)).want(t, http.StatusOK, map[string]any{"status": "current"})
 	s.post("/v1/tokens/verify", verify(`, "slot": 2`)).want(t, http.StatusOK, map[string]any{"current": false})
 }
 

@@ -195,7 +195,7 @@ func TestEventsAreWaitedFor(t *testing.T) {
 		t.Errorf("Link: %s", link)
 	}
 	e := got.body["events"].([]any)[0].(map[string]any)
-	if _, shown := e["fencing_token"]; e["kind"] != "left" || e["place"] != 6.0 || e["reason"] != "r" || shown {
+	if _, shown := e["fencing_token"]; e["kind"] != "dequeued" || e["place"] != 6.0 || e["reason"] != "r" || shown {
 		t.Errorf("event %v", e)
 	}
 	h.forget()

@@ -41,7 +41,7 @@ func releaseFrom(name string, in openapi.ReleaseRequest) (lock.Release, error) {
 func revokeFrom(name string, in openapi.RevokeRequest) (lock.Revoke, error) {
 	return lock.Revoke{
 		Name: name, Token: lock.Token(in.FencingToken), Slot: in.Slot, AcquiredAt: value(in.AcquiredAt), Reason: in.Reason,
-		SkipGrace: value(in.AtOnce),
+		SkipGrace: value(in.SkipGrace),
 	}, nil
 }
 

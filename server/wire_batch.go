@@ -39,7 +39,7 @@ func releaseItem(in openapi.BatchAcquire) (lock.Command, error) {
 	return releaseFrom(in.Name, openapi.ReleaseRequest{LeaseID: *in.LeaseID})
 }
 
-// A told is what callers are told of a batch: an openapi.BatchAnswer, with what is left
+// A told is what callers are told of a batch: an openapi.BatchResults, with what is left
 // of each lease as it is written.
 type told struct {
 	batch

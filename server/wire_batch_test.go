@@ -114,7 +114,7 @@ func TestABatchIsWrittenAsItsType(t *testing.T) {
 		items:   []lock.Command{lock.Acquire{}, lock.Acquire{}, lock.Renew{}, lock.Release{}, nil, lock.Renew{}},
 		results: []lock.Result{{Grant: grant}, {Grant: replayed}, {Grant: grant}, {}, {Err: lock.Invalid("op", "is bad")}, {Err: lock.ErrLeaseLost}},
 	}
-	var got openapi.BatchAnswer
+	var got openapi.BatchResults
 	if err := json.Unmarshal(encoded(told{b, r}), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ func queueOf(q lock.QueueInfo) openapi.Queue {
 func waiterOf(w lock.WaiterInfo) openapi.Waiter {
 	out := openapi.Waiter{
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: unlessZero(w.Capacity), Holder: w.Holder,
-		JoinedAt: w.JoinedAt.UTC(), WaitedMs: left(w.Waited), Attached: w.Attached, Behind: w.Ahead,
-		WaitsFor: openapi.WaiterWaitsFor(w.BlockedBy), Leases: each(w.Leases, holdingOf),
+		JoinedAt: w.JoinedAt.UTC(), WaitedMs: left(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
+		BlockedBy: openapi.WaiterBlockedBy(w.BlockedBy), Leases: each(w.Leases, holdingOf),
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(left(w.KeptFor))
@@ -44,8 +44,8 @@ func waiterOf(w lock.WaiterInfo) openapi.Waiter {
 	return out
 }
 
-func holdingOf(h lock.LeaseInfo) openapi.Holding {
-	return openapi.Holding{
+func holdingOf(h lock.LeaseInfo) openapi.LeaseInfo {
+	return openapi.LeaseInfo{
 		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		AcquiredAt: h.AcquiredAt.UTC(), ExpiresAt: h.ExpiresAt.UTC(), ExpiresInMs: left(h.Remaining),
 		GraceMs: h.Grace.Milliseconds(), Metadata: h.Metadata, Revoked: unlessZero(h.Revoked),
@@ -68,9 +68,9 @@ func eventOf(e lock.Event) openapi.Event {
 	}
 }
 
-func verdictOf(v lock.Verification) openapi.Verdict {
-	out := openapi.Verdict{
-		Name: v.Name, FencingToken: int64(v.Token), Standing: openapi.VerdictStanding(v.Status),
+func verdictOf(v lock.Verification) openapi.TokenVerification {
+	out := openapi.TokenVerification{
+		Name: v.Name, FencingToken: int64(v.Token), Status: openapi.TokenVerificationStatus(v.Status),
 		Current: v.Status == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
 	}
 	if out.Current {
@@ -79,8 +79,8 @@ func verdictOf(v lock.Verification) openapi.Verdict {
 	return out
 }
 
-func fencedOf(f lock.FencedValue) openapi.Fenced {
-	return openapi.Fenced{
+func fencedOf(f lock.FencedValue) openapi.FencedValue {
+	return openapi.FencedValue{
 		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value, WrittenAt: f.WrittenAt.UTC(),
 	}
 }

@@ -62,7 +62,7 @@ func (s *Store) reportDeaf(t *trouble) {
 		level = slog.LevelDebug
 	}
 	t.told = true
-	s.log.Log(s.ctx, level, "notifications do not arrive; is there a pooler in transaction mode? start with --no-listen",
+	s.log.Log(s.ctx, level, "notifications do not arrive; is there a pooler in transaction mode? start with --pooler-mode=transaction",
 		"waited", echoWithin, "error", errDeaf)
 }
 

@@ -145,7 +145,7 @@ func TestAPoolerThatComesLaterIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	const deaf = `level=ERROR msg="notifications do not arrive; is there a pooler in transaction mode? start with --no-listen"`
+	const deaf = `level=ERROR msg="notifications do not arrive; is there a pooler in transaction mode? start with --pooler-mode=transaction"`
 	for times := 1; times <= 2; times++ {
 		r.leadTo(pooled)
 		until(t, "the pooler is noticed", func() bool { return log.count(deaf) == times })

@@ -73,7 +73,7 @@ func (o Options) Check() error {
 func (o Options) resolve() (Options, error) {
 	var err error
 	if o.BatchWorkers < 0 || o.BatchWorkers > maxGroups {
-		return o, fmt.Errorf("%d groups; give 1 to %d, or none", o.BatchWorkers, maxGroups)
+		return o, fmt.Errorf("%d batch workers; give 1 to %d, or none", o.BatchWorkers, maxGroups)
 	}
 	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
 		return o, err

@@ -79,7 +79,7 @@ var rightHistories = map[string]struct {
 		queued exclusive 0 b 0 2
 		queued exclusive 0 c 0 3
 		queued exclusive 0 d 0 4
-		left exclusive 0 c 0 3
+		dequeued exclusive 0 c 0 3
 		released exclusive 0 a 1 0
 		granted exclusive 0 b 2 2
 		released exclusive 0 b 2 0
@@ -100,7 +100,7 @@ var rightHistories = map[string]struct {
 		granted shared 1 a 1 0
 		queued exclusive 0 w 0 2
 		queued shared 0 b 0 3
-		left exclusive 0 w 0 2
+		dequeued exclusive 0 w 0 2
 		granted shared 2 b 1 3`},
 	"of permits": {rules: verify.Rules{Capacity: 2}, events: `
 		granted permit 1 a 1 0
@@ -125,7 +125,7 @@ var rightHistories = map[string]struct {
 		released exclusive 0 a 1 0
 		granted exclusive 0 b 2 2
 		withdrawn exclusive 0 b 2 0
-		left exclusive 0 b 0 2
+		dequeued exclusive 0 b 0 2
 		granted exclusive 0 c 3 0`},
 	"of one that is passed over, if that is allowed": {rules: verify.Rules{Passed: true}, events: `
 		granted exclusive 0 a 1 0
@@ -134,7 +134,7 @@ var rightHistories = map[string]struct {
 		released exclusive 0 a 1 0
 		granted exclusive 0 c 2 3
 		released exclusive 0 c 2 0
-		left exclusive 0 b 0 2`},
+		dequeued exclusive 0 b 0 2`},
 	"of one that still waits, if that is allowed": {rules: verify.Rules{Unfinished: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2`},
@@ -176,10 +176,10 @@ var wrongHistories = map[string]struct {
 	"an end of somebody else's":     {events: held + "released exclusive 0 b 1 0", want: "no such lease"},
 	"a place that is not its own":   {events: held + "queued exclusive 0 b 0 7", want: "is its revision"},
 	"a waiter with a token":         {events: held + "queued exclusive 0 b 2 2", want: "no token"},
-	"one that leaves with a token":  {events: held + "queued exclusive 0 b 0 2\nleft exclusive 0 b 3 2", want: "no token"},
+	"one that leaves with a token":  {events: held + "queued exclusive 0 b 0 2\ndequeued exclusive 0 b 3 2", want: "no token"},
 	"a grant to who never waited":   {events: "granted exclusive 0 a 1 7", want: "nobody waits at that place"},
-	"one that leaves without being": {events: held + "left exclusive 0 b 0 7", want: "nobody waits at that place"},
-	"one that leaves twice": {events: held + "queued exclusive 0 b 0 2\nleft exclusive 0 b 0 2\nleft exclusive 0 b 0 2",
+	"one that leaves without being": {events: held + "dequeued exclusive 0 b 0 7", want: "nobody waits at that place"},
+	"one that leaves twice": {events: held + "queued exclusive 0 b 0 2\ndequeued exclusive 0 b 0 2\ndequeued exclusive 0 b 0 2",
 		want: "nobody waits at that place"},
 	"a place granted to another": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 2",
 		want: "at that place there waited"},

@@ -44,8 +44,8 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 				post(t, y, typed)
 			}
 			_, body := get(t, y, "/ui/revoke?name=deploy:production&token=4")
-			wantText(t, body, `<input type="checkbox" name="at_once" value="1">`)
-			typed.Set("at_once", "1")
+			wantText(t, body, `<input type="checkbox" name="skip_grace" value="1">`)
+			typed.Set("skip_grace", "1")
 			r, _ := post(t, y, typed)
 			wantStatus(t, r, http.StatusSeeOther)
 			want := lock.Revoke{Name: "deploy:production", Token: 4, Reason: "stuck", SkipGrace: true}
@@ -64,9 +64,9 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 func TestARefusedRevokeKeepsThatTheGraceIsSkipped(t *testing.T) {
 	t.Parallel()
 	typed := form("deploy:production", "4", " ", "")
-	typed.Set("at_once", "1")
+	typed.Set("skip_grace", "1")
 	_, body := post(t, busy(), typed)
-	wantText(t, body, `name="at_once" value="1" checked>`)
+	wantText(t, body, `name="skip_grace" value="1" checked>`)
 }
 
 func TestRevokeSentAgainSucceeds(t *testing.T) {

@@ -29,7 +29,7 @@ func revokePermitByKeyboard(t *testing.T, browser context.Context) {
 		t.Errorf("the dialog is about %q", got)
 	}
 	b.press("it leaks")
-	b.tabTo("#ask input[name=at_once]")
+	b.tabTo("#ask input[name=skip_grace]")
 	b.press(" ")
 	b.tabTo("#ask .strong")
 	b.press(kb.Enter)

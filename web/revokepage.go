@@ -24,17 +24,17 @@ type revokePage struct {
 	// lease: the next one there has the same token. It may be empty.
 	Name, Token, Slot, Since string
 
-	Holdings []lock.LeaseInfo // none: the token holds the lock no more, or that is not known
-	Back     place
-	Reason   string // as it was typed
-	AtOnce   bool   // whether the grace is to be skipped
-	Form     bool   // whether there is something to revoke
+	Holdings  []lock.LeaseInfo // none: the token holds the lock no more, or that is not known
+	Back      place
+	Reason    string // as it was typed
+	SkipGrace bool   // whether the grace is to be skipped
+	Form      bool   // whether there is something to revoke
 }
 
 func revokePageFrom(v url.Values, by reader) revokePage {
 	return revokePage{
 		Title: "Revoke a lease", Reader: by, Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
-		Back: placeBack(v.Get("back")), Reason: v.Get("reason"), AtOnce: v.Get("at_once") != "", Form: true,
+		Back: placeBack(v.Get("back")), Reason: v.Get("reason"), SkipGrace: v.Get("skip_grace") != "", Form: true,
 	}
 }
 
@@ -74,7 +74,7 @@ func (p revokePage) target() (lock.Revoke, error) {
 	slot, slotErr := parseSlot(p.Slot)
 	since, sinceErr := p.since()
 	c := lock.Revoke{
-		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since, Reason: strings.Join(strings.Fields(p.Reason), " "), SkipGrace: p.AtOnce,
+		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since, Reason: strings.Join(strings.Fields(p.Reason), " "), SkipGrace: p.SkipGrace,
 	}
 	return c, cmp.Or(tokenErr, slotErr, sinceErr)
 }

@@ -33,8 +33,8 @@ func TestMisuseIsExplained(t *testing.T) {
 		"demo of what is no URL":              {[]string{"demo", "--url=here"}, "--url: "},
 		"demo with a TTL that is none":        {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
 		"serve with no time for requests":     {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
-		"serve with too many groups":          {[]string{"serve", url, "--groups=100000"}, "groups"},
-		"serve that keeps no events":          {[]string{"serve", url, "--keep-events=1s"}, "events are kept"},
+		"serve with too many groups":          {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
+		"serve that keeps no events":          {[]string{"serve", url, "--event-retention=1s"}, "events are kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 func refusesThePooler(t *testing.T, p *process) {
 	t.Helper()
 	p.ends(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
-		"Start paddock with --no-listen, or give a URL that leads to PostgreSQL directly.")
+		"Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly.")
 	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
 		t.Errorf("it said:\n%s", said)
 	}
@@ -36,7 +36,7 @@ func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
 func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	t.Parallel()
 	through := pgbouncer.Start(t, pgtest.EmptyURL(t), "transaction", 20)
-	for _, args := range [][]string{{"serve", "--migrate", "--no-listen", "--listen=127.0.0.1:0"}, {"migrate", "up"}} {
+	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"}, {"migrate", "up"}} {
 		p := start(t, append(args, "--database-url", through)...)
 		p.ends(t, exitUsage, "connection pooler in transaction mode", "Migrate with a URL that leads to PostgreSQL directly.")
 	}
@@ -50,8 +50,8 @@ func TestServeStartsWhereItCan(t *testing.T) {
 	for what, args := range map[string][]string{
 		"directly":                         {direct},
 		"through a pooler in session mode": {pgbouncer.Start(t, direct, "session", 50)},
-		"with the flag through one in transaction mode": {pooled, "--no-listen"},
-		"with a schema that is up to date":              {pooled, "--no-listen", "--migrate"},
+		"with the flag through one in transaction mode": {pooled, "--pooler-mode=transaction"},
+		"with a schema that is up to date":              {pooled, "--pooler-mode=transaction", "--migrate"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,7 @@ func TestTwoHundredWaitersAreServedInTheOrderInWhichTheyJoined(t *testing.T) {
 
 func TestReplicasThatCannotListenServeInOrderToo(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t), "--no-listen")
+	s := begin(t, pgtest.URL(t), "--pooler-mode=transaction")
 	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
 	holders, r := numbered("waiter", 10), newRoom()
 	s.line(holders, r)

@@ -15,13 +15,13 @@ type settings struct {
 	DefaultTTL time.Duration `name:"default-ttl" placeholder:"DURATION" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that asks for none (30s, or the nearest that is allowed)."`
 	MaxGrace   time.Duration `name:"max-grace" default:"1m" variable:"PADDOCK_MAX_GRACE" help:"Greatest grace that may be asked for; 0s allows none."`
 
-	MaxWaiters        int  `placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"How many calls may wait in queues at once, on all replicas together (10000)."`
-	MaxWaitersPerLock int  `placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"How many may wait for one lock (1000)."`
-	NoListen          bool `variable:"PADDOCK_NO_LISTEN" help:"The database is behind a pooler in transaction mode, which cannot LISTEN: serve those who wait by asking again and again, up to a second late."`
+	MaxWaiters        int    `placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"How many calls may wait in queues at once, on all replicas together (10000)."`
+	MaxWaitersPerLock int    `placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"How many may wait for one lock (1000)."`
+	PoolerMode        string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"The database is behind a pooler in transaction mode, which cannot LISTEN: serve those who wait by asking again and again, up to a second late."`
 
-	Groups     int           `placeholder:"N" variable:"PADDOCK_GROUPS" help:"How many batches run side by side (1)."`
-	KeepEvents time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_EVENTS" help:"For how long to keep what happened (168h)."`
-	KeepIdle   time.Duration `placeholder:"DURATION" variable:"PADDOCK_KEEP_IDLE" help:"For how long to keep a lock that nobody uses (168h)."`
+	BatchWorkers      int           `placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches run side by side (1)."`
+	EventRetention    time.Duration `placeholder:"DURATION" variable:"PADDOCK_EVENT_RETENTION" help:"For how long to keep what happened (168h)."`
+	IdleLockRetention time.Duration `placeholder:"DURATION" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"For how long to keep a lock that nobody uses (168h)."`
 
 	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"How long a request may take."`
 	DrainDelay     time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"When told to stop: for how long to go on, saying not ready, so that a balancer notices."`
@@ -50,7 +50,7 @@ func (s settings) bounds() lock.Bounds {
 
 func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
-		Bounds: s.bounds(), Log: log, BatchWorkers: s.Groups, MaxWaiters: s.MaxWaiters, TransactionPooling: s.NoListen,
-		EventRetention: s.KeepEvents, IdleLockRetention: s.KeepIdle,
+		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters, TransactionPooling: s.PoolerMode == "transaction",
+		EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
 	}
 }

@@ -182,7 +182,7 @@ func TestRevokeLetsTheGraceRunOutUnlessToldOtherwise(t *testing.T) {
 	if !strings.Contains(strings.ReplaceAll(stdout, " ", ""), `"revoked":true`) {
 		t.Errorf("it printed\n%s", stdout)
 	}
-	stdout, _ = d.runs(exitOK, append(revoke, "--at-once")...)
+	stdout, _ = d.runs(exitOK, append(revoke, "--skip-grace")...)
 	if got := squeezed(stdout); !strings.Contains(got, "STATE  free\n") {
 		t.Errorf("it printed\n%s", stdout)
 	}

@@ -104,15 +104,15 @@ type wireWaiter struct {
 	WaitedMs    int64         `json:"waited_ms"`
 	Attached    bool          `json:"attached"`
 	PlaceKeptMs *int64        `json:"place_kept_ms,omitempty"`
-	Behind      int           `json:"behind"`
-	WaitsFor    lock.Blocker  `json:"waits_for"`
+	Ahead       int           `json:"ahead"`
+	BlockedBy   lock.Blocker  `json:"blocked_by"`
 	Leases      []wireHolding `json:"leases"`
 }
 
 func waiterTo(w lock.WaiterInfo) wireWaiter {
 	out := wireWaiter{
 		Position: w.Position, Place: w.Place, Mode: w.Mode.String(), Capacity: w.Capacity, Holder: w.Holder, JoinedAt: w.JoinedAt.UTC(),
-		WaitedMs: w.Waited.Milliseconds(), Attached: w.Attached, Behind: w.Ahead, WaitsFor: w.BlockedBy, Leases: each(w.Leases, holdingTo),
+		WaitedMs: w.Waited.Milliseconds(), Attached: w.Attached, Ahead: w.Ahead, BlockedBy: w.BlockedBy, Leases: each(w.Leases, holdingTo),
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(w.KeptFor.Milliseconds())

@@ -32,7 +32,7 @@ const (
 
 // What an Error advises.
 const (
-	ToServe   = "Start paddock with --no-listen, or give a URL that leads to PostgreSQL directly."
+	ToServe   = "Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly."
 	ToMigrate = "Migrate with a URL that leads to PostgreSQL directly."
 )
 

@@ -338,12 +338,12 @@ class Paddock:
         self._call("POST", _path("/v1/locks", name, "/release"), _given(lease_id=lease_id), changes=True, timeout=timeout)
 
     def revoke(self, name: str, *, token: int, reason: str, slot: Optional[int] = None,
-               acquired_at: Optional[str] = None, at_once: bool = False) -> Json:
+               acquired_at: Optional[str] = None, skip_grace: bool = False) -> Json:
         """Takes the lease with that token away and returns the lock as it is then; token_mismatch if it has none.
 
-        The lease's grace keeps others out before they are granted the lock, unless at_once is true.
+        The lease's grace keeps others out before they are granted the lock, unless skip_grace is true.
         """
-        body = _given(fencing_token=token, reason=reason, slot=slot, acquired_at=acquired_at, at_once=at_once or None)
+        body = _given(fencing_token=token, reason=reason, slot=slot, acquired_at=acquired_at, skip_grace=skip_grace or None)
         return self._call("POST", _path("/v1/locks", name, "/revoke"), body, changes=True, has=("state",), name=name)
 
     def lock(self, name: str) -> Json:
@@ -369,7 +369,7 @@ class Paddock:
     def verify_token(self, name: str, token: int, *, slot: Optional[int] = None) -> Json:
         """How a token stands, true of the instant checked_at. Only a check in the transaction that writes is more."""
         body = _given(name=name, fencing_token=token, slot=slot)
-        return self._call("POST", "/v1/tokens/verify", body, has=("standing", "current"), name=name)
+        return self._call("POST", "/v1/tokens/verify", body, has=("status", "current"), name=name)
 
     def write_fenced(self, key: str, *, lock: str, token: int, value: Any, slot: Optional[int] = None,
                      if_version: Optional[int] = None) -> Json:

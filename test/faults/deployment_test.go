@@ -23,8 +23,8 @@ var ways = []struct {
 	flags []string
 }{
 	{0, nil},
-	{time.Hour, []string{"--groups=4"}},
-	{-time.Hour, []string{"--no-listen"}},
+	{time.Hour, []string{"--batch-workers=4"}},
+	{-time.Hour, []string{"--pooler-mode=transaction"}},
 }
 
 // deploy starts all that belongs to a deployment. It is gone when the test is over.

@@ -98,7 +98,7 @@ func (p *pooler) follow(n *pgcluster.Node) error {
 func behindAPooler(t *testing.T, program string) {
 	s := newGuardedSite(t, program)
 	p := s.newPooler()
-	s.serve(2, p.url, "--no-listen")
+	s.serve(2, p.url, "--pooler-mode=transaction")
 	u := s.underLoad("pooler")
 	gap := u.blow("switchover behind the pooler", func(ctx context.Context) error {
 		if err := s.cluster.Switchover(ctx); err != nil {

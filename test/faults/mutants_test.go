@@ -56,7 +56,7 @@ var mutants = []mutant{
 		from: "greatest((select max(id) from paddock.events), (select pruned from paddock.horizon), 0)",
 		to:   "(select case when is_called then last_value else 0 end from paddock.event_ids)"},
 	{name: "the epoch check ignores tokens and events", file: "store/epoch.go", how: restored, from: "case e.lastToken < k.token, e.number == k.number && e.lastEvent < k.event:", to: "case e.lastToken < 0:"},
-	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.AtOnce || t.untold(l)", to: "case true || t.untold(l)"},
+	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || t.untold(l)", to: "case true || t.untold(l)"},
 	{name: "places of the dead count", file: "lock/waiter.go", how: bereft,
 		from: "t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(KeepPlace))", to: "w.Place > 0"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)", to: "return l.ExpiresAt"},

@@ -31,7 +31,7 @@ func soakCommand(ctx context.Context, args []string, out streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.end(out)) }()
-	s.paddockFlags += fmt.Sprint(" --keep-events=", *keep)
+	s.paddockFlags += fmt.Sprint(" --event-retention=", *keep)
 	system := &paddock.HTTP{Deployment: s.deployment(1), Called: "paddock", Titled: "Paddock, HTTP"}
 	defer func() { err = errors.Join(err, system.Stop()) }()
 	if err := system.Start(ctx, s.dir); err != nil {

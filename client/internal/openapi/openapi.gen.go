@@ -157,26 +157,26 @@ func (e Code) Valid() bool {
 
 // Defines values for EventKind.
 const (
-	EventKindExpired    EventKind = "expired"
-	EventKindGranted    EventKind = "granted"
-	EventKindLeft       EventKind = "left"
-	EventKindProclaimed EventKind = "proclaimed"
-	EventKindQueued     EventKind = "queued"
-	EventKindReleased   EventKind = "released"
-	EventKindRevoked    EventKind = "revoked"
-	EventKindWithdrawn  EventKind = "withdrawn"
+	EventKindDequeued        EventKind = "dequeued"
+	EventKindExpired         EventKind = "expired"
+	EventKindGranted         EventKind = "granted"
+	EventKindMetadataUpdated EventKind = "metadata_updated"
+	EventKindQueued          EventKind = "queued"
+	EventKindReleased        EventKind = "released"
+	EventKindRevoked         EventKind = "revoked"
+	EventKindWithdrawn       EventKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the EventKind enum.
 func (e EventKind) Valid() bool {
 	switch e {
+	case EventKindDequeued:
+		return true
 	case EventKindExpired:
 		return true
 	case EventKindGranted:
 		return true
-	case EventKindLeft:
-		return true
-	case EventKindProclaimed:
+	case EventKindMetadataUpdated:
 		return true
 	case EventKindQueued:
 		return true
@@ -269,16 +269,16 @@ func (e State) Valid() bool {
 	}
 }
 
-// Defines values for VerdictStanding.
+// Defines values for TokenVerificationStatus.
 const (
-	Current VerdictStanding = "current"
-	Ended   VerdictStanding = "ended"
-	Stale   VerdictStanding = "stale"
-	Unknown VerdictStanding = "unknown"
+	Current TokenVerificationStatus = "current"
+	Ended   TokenVerificationStatus = "ended"
+	Stale   TokenVerificationStatus = "stale"
+	Unknown TokenVerificationStatus = "unknown"
 )
 
-// Valid indicates whether the value is a known member of the VerdictStanding enum.
-func (e VerdictStanding) Valid() bool {
+// Valid indicates whether the value is a known member of the TokenVerificationStatus enum.
+func (e TokenVerificationStatus) Valid() bool {
 	switch e {
 	case Current:
 		return true
@@ -293,21 +293,21 @@ func (e VerdictStanding) Valid() bool {
 	}
 }
 
-// Defines values for WaiterWaitsFor.
+// Defines values for WaiterBlockedBy.
 const (
-	Call   WaiterWaitsFor = "call"
-	Leases WaiterWaitsFor = "leases"
-	Turn   WaiterWaitsFor = "turn"
+	WaiterBlockedByDisconnected WaiterBlockedBy = "disconnected"
+	WaiterBlockedByHolders      WaiterBlockedBy = "holders"
+	WaiterBlockedByQueue        WaiterBlockedBy = "queue"
 )
 
-// Valid indicates whether the value is a known member of the WaiterWaitsFor enum.
-func (e WaiterWaitsFor) Valid() bool {
+// Valid indicates whether the value is a known member of the WaiterBlockedBy enum.
+func (e WaiterBlockedBy) Valid() bool {
 	switch e {
-	case Call:
+	case WaiterBlockedByDisconnected:
 		return true
-	case Leases:
+	case WaiterBlockedByHolders:
 		return true
-	case Turn:
+	case WaiterBlockedByQueue:
 		return true
 	default:
 		return false
@@ -322,7 +322,7 @@ type AcquireRequest struct {
 	Capacity *Capacity `json:"capacity,omitempty"`
 
 	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
-	// After a revocation it keeps others out, too, unless that says `at_once`.
+	// After a revocation it keeps others out, too, unless that says `skip_grace`.
 	//
 	//
 	// Example: 0
@@ -403,12 +403,6 @@ type BatchAcquire struct {
 // BatchAcquireOp defines model for BatchAcquire.Op.
 type BatchAcquireOp string
 
-// BatchAnswer defines model for BatchAnswer.
-type BatchAnswer struct {
-	// Results As many as there were items, in their order.
-	Results []BatchResult `json:"results"`
-}
-
 // BatchItem What the call of its own has in its address and its body, in one object.
 type BatchItem = any
 
@@ -466,6 +460,12 @@ type BatchResult struct {
 	Status int `json:"status"`
 }
 
+// BatchResults defines model for BatchResults.
+type BatchResults struct {
+	// Results As many as there were items, in their order.
+	Results []BatchResult `json:"results"`
+}
+
 // Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
 //
 // Example: 3
@@ -505,15 +505,15 @@ type Code string
 type Event struct {
 	At time.Time `json:"at"`
 
-	// FencingToken Missing on `queued` and `left`.
+	// FencingToken Missing on `queued` and `dequeued`.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 	Holder       string `json:"holder"`
 	ID           int64  `json:"id"`
 
 	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
+	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
 	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-	// `proclaimed`: a renewal has put other metadata on the lease.
+	// `metadata_updated`: a renewal has put other metadata on the lease.
 	Kind EventKind `json:"kind"`
 	Lock string    `json:"lock"`
 
@@ -521,20 +521,20 @@ type Event struct {
 	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Place Of a waiter: the revision at which it was queued. On `queued`, `left`, on `granted` where the grant came out of the queue, and on
+	// Place Of a waiter: the revision at which it was queued. On `queued`, `dequeued`, on `granted` where the grant came out of the queue, and on
 	// `withdrawn` where the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason On `revoked`, `left` and `withdrawn`.
+	// Reason On `revoked`, `dequeued` and `withdrawn`.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
 // EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
+// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
 // has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-// `proclaimed`: a renewal has put other metadata on the lease.
+// `metadata_updated`: a renewal has put other metadata on the lease.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -549,8 +549,8 @@ type EventPage struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// Fenced defines model for Fenced.
-type Fenced struct {
+// FencedValue defines model for FencedValue.
+type FencedValue struct {
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -592,38 +592,6 @@ type Health struct {
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
 
-// Holding What anybody may know of a lease.
-type Holding struct {
-	AcquiredAt  time.Time `json:"acquired_at"`
-	ExpiresAt   time.Time `json:"expires_at"`
-	ExpiresInMs int64     `json:"expires_in_ms"`
-
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
-	//
-	// Example: 41
-	FencingToken Token  `json:"fencing_token"`
-	GraceMs      int64  `json:"grace_ms"`
-	Holder       string `json:"holder"`
-
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
-	//
-	//
-	// Example: {"host":"db-3"}
-	Metadata Metadata `json:"metadata,omitempty"`
-
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
-	Mode Mode `json:"mode"`
-
-	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
-	// missing otherwise. Its holder has lost it.
-	Revoked *bool `json:"revoked,omitempty"`
-
-	// Slot 0 for exclusive leases, from 1 on for others.
-	Slot int `json:"slot"`
-}
-
 // Lease defines model for Lease.
 type Lease struct {
 	AcquiredAt time.Time `json:"acquired_at"`
@@ -664,6 +632,38 @@ type Lease struct {
 	TTLMs int64 `json:"ttl_ms"`
 }
 
+// LeaseInfo What anybody may know of a lease.
+type LeaseInfo struct {
+	AcquiredAt  time.Time `json:"acquired_at"`
+	ExpiresAt   time.Time `json:"expires_at"`
+	ExpiresInMs int64     `json:"expires_in_ms"`
+
+	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	//
+	// Example: 41
+	FencingToken Token  `json:"fencing_token"`
+	GraceMs      int64  `json:"grace_ms"`
+	Holder       string `json:"holder"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode Mode `json:"mode"`
+
+	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
+	// missing otherwise. Its holder has lost it.
+	Revoked *bool `json:"revoked,omitempty"`
+
+	// Slot 0 for exclusive leases, from 1 on for others.
+	Slot int `json:"slot"`
+}
+
 // Lock defines model for Lock.
 type Lock struct {
 	AsOf time.Time `json:"as_of"`
@@ -675,9 +675,9 @@ type Lock struct {
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
 	// FencingToken The newest granted; 0 if there was none.
-	FencingToken int64     `json:"fencing_token"`
-	Leases       []Holding `json:"leases"`
-	Name         string    `json:"name"`
+	FencingToken int64       `json:"fencing_token"`
+	Leases       []LeaseInfo `json:"leases"`
+	Name         string      `json:"name"`
 
 	// Revision How many transitions there were, as the events tell them. Renewals do not count.
 	Revision int64 `json:"revision"`
@@ -829,9 +829,6 @@ type RevokeRequest struct {
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
-	// AtOnce Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
-	AtOnce *bool `json:"at_once,omitempty"`
-
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -839,6 +836,9 @@ type RevokeRequest struct {
 
 	// Reason Why, for the ousted holder and for the events. It needs a visible character, as a holder does.
 	Reason string `json:"reason"`
+
+	// SkipGrace Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
+	SkipGrace *bool `json:"skip_grace,omitempty"`
 
 	// Slot The slot of the one lease that is meant; all that have the token if not given.
 	Slot *int `json:"slot,omitempty"`
@@ -853,11 +853,8 @@ type State string
 // Example: 41
 type Token = int64
 
-// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
-type Value = json.RawMessage
-
-// Verdict defines model for Verdict.
-type Verdict struct {
+// TokenVerification defines model for TokenVerification.
+type TokenVerification struct {
 	CheckedAt time.Time `json:"checked_at"`
 	Current   bool      `json:"current"`
 
@@ -871,14 +868,17 @@ type Verdict struct {
 	Name         string `json:"name"`
 	NewestToken  int64  `json:"newest_token"`
 
-	// Standing `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
+	// Status `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
 	// `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
-	Standing VerdictStanding `json:"standing"`
+	Status TokenVerificationStatus `json:"status"`
 }
 
-// VerdictStanding `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
+// TokenVerificationStatus `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
 // `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
-type VerdictStanding string
+type TokenVerificationStatus string
+
+// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
+type Value = json.RawMessage
 
 // VerifyRequest defines model for VerifyRequest.
 type VerifyRequest struct {
@@ -901,11 +901,15 @@ type Version struct {
 
 // Waiter defines model for Waiter.
 type Waiter struct {
+	// Ahead How many waiters in the queue are served first.
+	Ahead int `json:"ahead"`
+
 	// Attached Whether a call waits there now. Others pass while none does.
 	Attached bool `json:"attached"`
 
-	// Behind How many in the queue are served before.
-	Behind int `json:"behind"`
+	// BlockedBy `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
+	// how many. `disconnected`: no request waits at the place now, so it is skipped.
+	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
 	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
 	//
@@ -914,8 +918,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases If it waits for leases, those that it cannot be granted beside.
-	Leases []Holding `json:"leases"`
+	// Leases The leases that block it, if it is blocked by holders.
+	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
 	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
@@ -930,15 +934,11 @@ type Waiter struct {
 	// Position 1 for the first in the queue.
 	Position int   `json:"position"`
 	WaitedMs int64 `json:"waited_ms"`
-
-	// WaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
-	// many. `call`: no call waits at the place now.
-	WaitsFor WaiterWaitsFor `json:"waits_for"`
 }
 
-// WaiterWaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
-// many. `call`: no call waits at the place now.
-type WaiterWaitsFor string
+// WaiterBlockedBy `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
+// how many. `disconnected`: no request waits at the place now, so it is skipped.
+type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
 type Cursor = string
@@ -1371,8 +1371,8 @@ type ClientInterface interface {
 	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+	// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 	//
 	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 	// lease. One that names the slot of a permit is refused from the revocation on.
@@ -1391,8 +1391,8 @@ type ClientInterface interface {
 	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+	// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 	//
 	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 	// lease. One that names the slot of a permit is refused from the revocation on.
@@ -1405,7 +1405,7 @@ type ClientInterface interface {
 	// VerifyTokenWithBody Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes any type of body and a specified content type.
@@ -1416,7 +1416,7 @@ type ClientInterface interface {
 	// VerifyToken Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes a body of the `application/json` content type.
@@ -1855,8 +1855,8 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewLeaseJSONR
 // The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 // blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 // learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 //
 // Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 // lease. One that names the slot of a permit is refused from the revocation on.
@@ -1885,8 +1885,8 @@ func (c *Client) RevokeLockWithBody(ctx context.Context, name Name, contentType 
 // The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 // blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 // learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 //
 // Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 // lease. One that names the slot of a permit is refused from the revocation on.
@@ -1909,7 +1909,7 @@ func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeLockJSONR
 // VerifyTokenWithBody Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 // a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes any type of body and a specified content type.
@@ -1930,7 +1930,7 @@ func (c *Client) VerifyTokenWithBody(ctx context.Context, contentType string, bo
 // VerifyToken Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 // a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes a body of the `application/json` content type.
@@ -3143,8 +3143,8 @@ type ClientWithResponsesInterface interface {
 	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+	// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 	//
 	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 	// lease. One that names the slot of a permit is refused from the revocation on.
@@ -3163,8 +3163,8 @@ type ClientWithResponsesInterface interface {
 	// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 	// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 	// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-	// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-	// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+	// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+	// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 	//
 	// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 	// lease. One that names the slot of a permit is refused from the revocation on.
@@ -3177,7 +3177,7 @@ type ClientWithResponsesInterface interface {
 	// VerifyTokenWithBodyWithResponse Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -3188,7 +3188,7 @@ type ClientWithResponsesInterface interface {
 	// VerifyTokenWithResponse Ask how a token stands
 	//
 	// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-	// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+	// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 	// a renewal that is being committed is waited for, and if that takes long the answer is 503.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -3513,7 +3513,7 @@ type BatchResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *BatchAnswer
+	JSON200 *BatchResults
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -3541,7 +3541,7 @@ type BatchResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r BatchResponse) GetJSON200() *BatchAnswer {
+func (r BatchResponse) GetJSON200() *BatchResults {
 	return r.JSON200
 }
 
@@ -3860,7 +3860,7 @@ type ReadFencedResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Fenced
+	JSON200 *FencedValue
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -3886,7 +3886,7 @@ type ReadFencedResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r ReadFencedResponse) GetJSON200() *Fenced {
+func (r ReadFencedResponse) GetJSON200() *FencedValue {
 	return r.JSON200
 }
 
@@ -3978,7 +3978,7 @@ type WriteFencedResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Fenced
+	JSON200 *FencedValue
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -4010,7 +4010,7 @@ type WriteFencedResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r WriteFencedResponse) GetJSON200() *Fenced {
+func (r WriteFencedResponse) GetJSON200() *FencedValue {
 	return r.JSON200
 }
 
@@ -5006,7 +5006,7 @@ type VerifyTokenResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Verdict
+	JSON200 *TokenVerification
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -5034,7 +5034,7 @@ type VerifyTokenResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r VerifyTokenResponse) GetJSON200() *Verdict {
+func (r VerifyTokenResponse) GetJSON200() *TokenVerification {
 	return r.JSON200
 }
 
@@ -5560,8 +5560,8 @@ func (c *ClientWithResponses) RenewLeaseWithResponse(ctx context.Context, name N
 // The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 // blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 // learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 //
 // Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 // lease. One that names the slot of a permit is refused from the revocation on.
@@ -5586,8 +5586,8 @@ func (c *ClientWithResponses) RevokeLockWithBodyWithResponse(ctx context.Context
 // The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
 // blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
 // learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-// the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-// before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
 //
 // Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
 // lease. One that names the slot of a permit is refused from the revocation on.
@@ -5606,7 +5606,7 @@ func (c *ClientWithResponses) RevokeLockWithResponse(ctx context.Context, name N
 // VerifyTokenWithBodyWithResponse Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 // a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -5623,7 +5623,7 @@ func (c *ClientWithResponses) VerifyTokenWithBodyWithResponse(ctx context.Contex
 // VerifyTokenWithResponse Ask how a token stands
 //
 // True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
 // a renewal that is being committed is waited for, and if that takes long the answer is 503.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -5919,7 +5919,7 @@ func ParseBatchResponse(rsp *http.Response) (*BatchResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest BatchAnswer
+		var dest BatchResults
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -6260,7 +6260,7 @@ func ParseReadFencedResponse(rsp *http.Response) (*ReadFencedResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Fenced
+		var dest FencedValue
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -6375,7 +6375,7 @@ func ParseWriteFencedResponse(rsp *http.Response) (*WriteFencedResponse, error) 
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Fenced
+		var dest FencedValue
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7397,7 +7397,7 @@ func ParseVerifyTokenResponse(rsp *http.Response) (*VerifyTokenResponse, error) 
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Verdict
+		var dest TokenVerification
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -78,7 +78,7 @@ class Calls(ServiceTest):
             self.paddock.write_fenced(self.name, lock=self.name, token=old.token, value=None)
         self.assertEqual(refused.exception.status, 412)
         self.assertEqual(refused.exception.fields["newest_token"], new.token)
-        self.assertEqual(self.paddock.verify_token(self.name, old.token)["standing"], "stale")
+        self.assertEqual(self.paddock.verify_token(self.name, old.token)["status"], "stale")
         self.assertTrue(self.paddock.verify_token(self.name, new.token)["current"])
         self.paddock.write_fenced(self.name, lock=self.name, token=new.token, value=None, if_version=1)
         self.assertIsNone(self.paddock.read_fenced(self.name)["value"])

@@ -40,7 +40,7 @@ class Holding(ServiceTest):
     def test_a_wait_has_an_end(self):
         with self.paddock.hold(self.name), self.assertRaises(LockHeld):
             self.paddock.hold(self.name, wait=0.2)
-        self.assertEqual(self.kinds(), ["granted", "queued", "left", "released"])
+        self.assertEqual(self.kinds(), ["granted", "queued", "dequeued", "released"])
 
     def test_renewals_keep_it_well_past_its_ttl(self):
         states = []

@@ -119,8 +119,8 @@ export interface paths {
          *     The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
          *     blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
          *     learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-         *     the lease with `revoked: true`. With `at_once: true` the grace is skipped; sent for a lease that was revoked
-         *     before, `at_once` ends what is left of its grace. A lease without a grace frees the lock at once.
+         *     the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
+         *     before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
          *
          *     Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
          *     lease. One that names the slot of a permit is refused from the revocation on.
@@ -300,7 +300,7 @@ export interface paths {
         /**
          * Ask how a token stands
          * @description True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-         *     The answer is 200 whatever the token's standing is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
+         *     The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
          *     a renewal that is being committed is waited for, and if that takes long the answer is 503.
          */
         post: operations["verifyToken"];
@@ -496,7 +496,7 @@ export interface components {
             /**
              * Format: int64
              * @description For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
-             *     After a revocation it keeps others out, too, unless that says `at_once`.
+             *     After a revocation it keeps others out, too, unless that says `skip_grace`.
              * @example 0
              */
             grace_ms?: number;
@@ -546,7 +546,7 @@ export interface components {
             /** @description Why, for the ousted holder and for the events. It needs a visible character, as a holder does. */
             reason: string;
             /** @description Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false. */
-            at_once?: boolean;
+            skip_grace?: boolean;
         };
         BatchRequest: {
             items: components["schemas"]["BatchItem"][];
@@ -599,7 +599,7 @@ export interface components {
             /** Format: uuid */
             lease_id: string;
         };
-        BatchAnswer: {
+        BatchResults: {
             /** @description As many as there were items, in their order. */
             results: components["schemas"]["BatchResult"][];
         };
@@ -648,7 +648,7 @@ export interface components {
             metadata?: components["schemas"]["Metadata"];
         };
         /** @description What anybody may know of a lease. */
-        Holding: {
+        LeaseInfo: {
             /** @description 0 for exclusive leases, from 1 on for others. */
             slot: number;
             mode: components["schemas"]["Mode"];
@@ -693,7 +693,7 @@ export interface components {
             capacity?: number;
             /** @description How many wait in the queue; see /v1/locks/{name}/queue. */
             waiters: number;
-            leases: components["schemas"]["Holding"][];
+            leases: components["schemas"]["LeaseInfo"][];
         };
         Queue: {
             name: string;
@@ -728,16 +728,16 @@ export interface components {
              * @description For how long the place is kept; missing while a call waits.
              */
             place_kept_ms?: number;
-            /** @description How many in the queue are served before. */
-            behind: number;
+            /** @description How many waiters in the queue are served first. */
+            ahead: number;
             /**
-             * @description `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
-             *     many. `call`: no call waits at the place now.
+             * @description `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
+             *     how many. `disconnected`: no request waits at the place now, so it is skipped.
              * @enum {string}
              */
-            waits_for: "leases" | "turn" | "call";
-            /** @description If it waits for leases, those that it cannot be granted beside. */
-            leases: components["schemas"]["Holding"][];
+            blocked_by: "holders" | "queue" | "disconnected";
+            /** @description The leases that block it, if it is blocked by holders. */
+            leases: components["schemas"]["LeaseInfo"][];
         };
         LockPage: {
             locks: components["schemas"]["Lock"][];
@@ -758,26 +758,26 @@ export interface components {
             holder: string;
             /**
              * Format: int64
-             * @description Missing on `queued` and `left`.
+             * @description Missing on `queued` and `dequeued`.
              */
             fencing_token?: number;
             /**
              * Format: int64
-             * @description Of a waiter: the revision at which it was queued. On `queued`, `left`, on `granted` where the grant came out of the queue, and on
+             * @description Of a waiter: the revision at which it was queued. On `queued`, `dequeued`, on `granted` where the grant came out of the queue, and on
              *     `withdrawn` where the place is kept.
              */
             place?: number;
-            /** @description On `revoked`, `left` and `withdrawn`. */
+            /** @description On `revoked`, `dequeued` and `withdrawn`. */
             reason?: string;
         };
         /**
          * @description `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-         *     an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
+         *     an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
          *     has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-         *     `proclaimed`: a renewal has put other metadata on the lease.
+         *     `metadata_updated`: a renewal has put other metadata on the lease.
          * @enum {string}
          */
-        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "left" | "withdrawn" | "proclaimed";
+        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated";
         EventPage: {
             events: components["schemas"]["Event"][];
             /** @description Ask with this for what comes after. */
@@ -794,7 +794,7 @@ export interface components {
             /** @description The slot that it must sit in; any if not given. */
             slot?: number;
         };
-        Verdict: {
+        TokenVerification: {
             name: string;
             fencing_token: components["schemas"]["Token"];
             /**
@@ -802,7 +802,7 @@ export interface components {
              *     `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
              * @enum {string}
              */
-            standing: "current" | "ended" | "stale" | "unknown";
+            status: "current" | "ended" | "stale" | "unknown";
             current: boolean;
             /** Format: int64 */
             newest_token: number;
@@ -828,7 +828,7 @@ export interface components {
         };
         /** @description Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float. */
         Value: unknown;
-        Fenced: {
+        FencedValue: {
             key: string;
             lock: string;
             fencing_token: components["schemas"]["Token"];
@@ -1311,7 +1311,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BatchAnswer"];
+                    "application/json": components["schemas"]["BatchResults"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -1585,7 +1585,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict"];
+                    "application/json": components["schemas"]["TokenVerification"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -1620,7 +1620,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Fenced"];
+                    "application/json": components["schemas"]["FencedValue"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -1666,7 +1666,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Fenced"];
+                    "application/json": components["schemas"]["FencedValue"];
                 };
             };
             400: components["responses"]["BadRequest"];

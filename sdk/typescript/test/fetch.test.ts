@@ -212,7 +212,7 @@ test('every call reaches the service', async () => {
   assert.equal((await paddock.lock(name)).state, 'held');
   assert.deepEqual((await paddock.locks({ prefix: name })).locks.map((lock) => lock.name), [name]);
   assert.deepEqual((await paddock.queue(name)).waiters, []);
-  assert.equal((await paddock.verifyToken({ name, fencing_token })).standing, 'current');
+  assert.equal((await paddock.verifyToken({ name, fencing_token })).status, 'current');
   assert.equal((await paddock.writeFenced(name, { lock: name, fencing_token, value: { balance: 100 } })).version, 1);
   assert.deepEqual((await paddock.readFenced(name)).value, { balance: 100 });
   await assert.rejects(paddock.readFenced(unique('nothing')), { code: 'not_found' });

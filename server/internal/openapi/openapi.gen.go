@@ -152,26 +152,26 @@ func (e Code) Valid() bool {
 
 // Defines values for EventKind.
 const (
-	EventKindExpired    EventKind = "expired"
-	EventKindGranted    EventKind = "granted"
-	EventKindLeft       EventKind = "left"
-	EventKindProclaimed EventKind = "proclaimed"
-	EventKindQueued     EventKind = "queued"
-	EventKindReleased   EventKind = "released"
-	EventKindRevoked    EventKind = "revoked"
-	EventKindWithdrawn  EventKind = "withdrawn"
+	EventKindDequeued        EventKind = "dequeued"
+	EventKindExpired         EventKind = "expired"
+	EventKindGranted         EventKind = "granted"
+	EventKindMetadataUpdated EventKind = "metadata_updated"
+	EventKindQueued          EventKind = "queued"
+	EventKindReleased        EventKind = "released"
+	EventKindRevoked         EventKind = "revoked"
+	EventKindWithdrawn       EventKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the EventKind enum.
 func (e EventKind) Valid() bool {
 	switch e {
+	case EventKindDequeued:
+		return true
 	case EventKindExpired:
 		return true
 	case EventKindGranted:
 		return true
-	case EventKindLeft:
-		return true
-	case EventKindProclaimed:
+	case EventKindMetadataUpdated:
 		return true
 	case EventKindQueued:
 		return true
@@ -264,16 +264,16 @@ func (e State) Valid() bool {
 	}
 }
 
-// Defines values for VerdictStanding.
+// Defines values for TokenVerificationStatus.
 const (
-	Current VerdictStanding = "current"
-	Ended   VerdictStanding = "ended"
-	Stale   VerdictStanding = "stale"
-	Unknown VerdictStanding = "unknown"
+	Current TokenVerificationStatus = "current"
+	Ended   TokenVerificationStatus = "ended"
+	Stale   TokenVerificationStatus = "stale"
+	Unknown TokenVerificationStatus = "unknown"
 )
 
-// Valid indicates whether the value is a known member of the VerdictStanding enum.
-func (e VerdictStanding) Valid() bool {
+// Valid indicates whether the value is a known member of the TokenVerificationStatus enum.
+func (e TokenVerificationStatus) Valid() bool {
 	switch e {
 	case Current:
 		return true
@@ -288,21 +288,21 @@ func (e VerdictStanding) Valid() bool {
 	}
 }
 
-// Defines values for WaiterWaitsFor.
+// Defines values for WaiterBlockedBy.
 const (
-	Call   WaiterWaitsFor = "call"
-	Leases WaiterWaitsFor = "leases"
-	Turn   WaiterWaitsFor = "turn"
+	WaiterBlockedByDisconnected WaiterBlockedBy = "disconnected"
+	WaiterBlockedByHolders      WaiterBlockedBy = "holders"
+	WaiterBlockedByQueue        WaiterBlockedBy = "queue"
 )
 
-// Valid indicates whether the value is a known member of the WaiterWaitsFor enum.
-func (e WaiterWaitsFor) Valid() bool {
+// Valid indicates whether the value is a known member of the WaiterBlockedBy enum.
+func (e WaiterBlockedBy) Valid() bool {
 	switch e {
-	case Call:
+	case WaiterBlockedByDisconnected:
 		return true
-	case Leases:
+	case WaiterBlockedByHolders:
 		return true
-	case Turn:
+	case WaiterBlockedByQueue:
 		return true
 	default:
 		return false
@@ -317,7 +317,7 @@ type AcquireRequest struct {
 	Capacity *Capacity `json:"capacity,omitempty"`
 
 	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
-	// After a revocation it keeps others out, too, unless that says `at_once`.
+	// After a revocation it keeps others out, too, unless that says `skip_grace`.
 	//
 	//
 	// Example: 0
@@ -398,12 +398,6 @@ type BatchAcquire struct {
 // BatchAcquireOp defines model for BatchAcquire.Op.
 type BatchAcquireOp string
 
-// BatchAnswer defines model for BatchAnswer.
-type BatchAnswer struct {
-	// Results As many as there were items, in their order.
-	Results []BatchResult `json:"results"`
-}
-
 // BatchItem What the call of its own has in its address and its body, in one object.
 type BatchItem = any
 
@@ -461,6 +455,12 @@ type BatchResult struct {
 	Status int `json:"status"`
 }
 
+// BatchResults defines model for BatchResults.
+type BatchResults struct {
+	// Results As many as there were items, in their order.
+	Results []BatchResult `json:"results"`
+}
+
 // Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
 //
 // Example: 3
@@ -500,15 +500,15 @@ type Code string
 type Event struct {
 	At time.Time `json:"at"`
 
-	// FencingToken Missing on `queued` and `left`.
+	// FencingToken Missing on `queued` and `dequeued`.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 	Holder       string `json:"holder"`
 	ID           int64  `json:"id"`
 
 	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
+	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
 	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-	// `proclaimed`: a renewal has put other metadata on the lease.
+	// `metadata_updated`: a renewal has put other metadata on the lease.
 	Kind EventKind `json:"kind"`
 	Lock string    `json:"lock"`
 
@@ -516,20 +516,20 @@ type Event struct {
 	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Place Of a waiter: the revision at which it was queued. On `queued`, `left`, on `granted` where the grant came out of the queue, and on
+	// Place Of a waiter: the revision at which it was queued. On `queued`, `dequeued`, on `granted` where the grant came out of the queue, and on
 	// `withdrawn` where the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason On `revoked`, `left` and `withdrawn`.
+	// Reason On `revoked`, `dequeued` and `withdrawn`.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
 // EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `left`: it
+// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
 // has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-// `proclaimed`: a renewal has put other metadata on the lease.
+// `metadata_updated`: a renewal has put other metadata on the lease.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -544,8 +544,8 @@ type EventPage struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// Fenced defines model for Fenced.
-type Fenced struct {
+// FencedValue defines model for FencedValue.
+type FencedValue struct {
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -587,38 +587,6 @@ type Health struct {
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
 
-// Holding What anybody may know of a lease.
-type Holding struct {
-	AcquiredAt  time.Time `json:"acquired_at"`
-	ExpiresAt   time.Time `json:"expires_at"`
-	ExpiresInMs int64     `json:"expires_in_ms"`
-
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
-	//
-	// Example: 41
-	FencingToken Token  `json:"fencing_token"`
-	GraceMs      int64  `json:"grace_ms"`
-	Holder       string `json:"holder"`
-
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
-	//
-	//
-	// Example: {"host":"db-3"}
-	Metadata Metadata `json:"metadata,omitempty"`
-
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
-	Mode Mode `json:"mode"`
-
-	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
-	// missing otherwise. Its holder has lost it.
-	Revoked *bool `json:"revoked,omitempty"`
-
-	// Slot 0 for exclusive leases, from 1 on for others.
-	Slot int `json:"slot"`
-}
-
 // Lease defines model for Lease.
 type Lease struct {
 	AcquiredAt time.Time `json:"acquired_at"`
@@ -659,6 +627,38 @@ type Lease struct {
 	TTLMs int64 `json:"ttl_ms"`
 }
 
+// LeaseInfo What anybody may know of a lease.
+type LeaseInfo struct {
+	AcquiredAt  time.Time `json:"acquired_at"`
+	ExpiresAt   time.Time `json:"expires_at"`
+	ExpiresInMs int64     `json:"expires_in_ms"`
+
+	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	//
+	// Example: 41
+	FencingToken Token  `json:"fencing_token"`
+	GraceMs      int64  `json:"grace_ms"`
+	Holder       string `json:"holder"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
+	// 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
+	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	Mode Mode `json:"mode"`
+
+	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
+	// missing otherwise. Its holder has lost it.
+	Revoked *bool `json:"revoked,omitempty"`
+
+	// Slot 0 for exclusive leases, from 1 on for others.
+	Slot int `json:"slot"`
+}
+
 // Lock defines model for Lock.
 type Lock struct {
 	AsOf time.Time `json:"as_of"`
@@ -670,9 +670,9 @@ type Lock struct {
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
 	// FencingToken The newest granted; 0 if there was none.
-	FencingToken int64     `json:"fencing_token"`
-	Leases       []Holding `json:"leases"`
-	Name         string    `json:"name"`
+	FencingToken int64       `json:"fencing_token"`
+	Leases       []LeaseInfo `json:"leases"`
+	Name         string      `json:"name"`
 
 	// Revision How many transitions there were, as the events tell them. Renewals do not count.
 	Revision int64 `json:"revision"`
@@ -824,9 +824,6 @@ type RevokeRequest struct {
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
-	// AtOnce Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
-	AtOnce *bool `json:"at_once,omitempty"`
-
 	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
 	//
 	// Example: 41
@@ -834,6 +831,9 @@ type RevokeRequest struct {
 
 	// Reason Why, for the ousted holder and for the events. It needs a visible character, as a holder does.
 	Reason string `json:"reason"`
+
+	// SkipGrace Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
+	SkipGrace *bool `json:"skip_grace,omitempty"`
 
 	// Slot The slot of the one lease that is meant; all that have the token if not given.
 	Slot *int `json:"slot,omitempty"`
@@ -848,11 +848,8 @@ type State string
 // Example: 41
 type Token = int64
 
-// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
-type Value = json.RawMessage
-
-// Verdict defines model for Verdict.
-type Verdict struct {
+// TokenVerification defines model for TokenVerification.
+type TokenVerification struct {
 	CheckedAt time.Time `json:"checked_at"`
 	Current   bool      `json:"current"`
 
@@ -866,14 +863,17 @@ type Verdict struct {
 	Name         string `json:"name"`
 	NewestToken  int64  `json:"newest_token"`
 
-	// Standing `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
+	// Status `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
 	// `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
-	Standing VerdictStanding `json:"standing"`
+	Status TokenVerificationStatus `json:"status"`
 }
 
-// VerdictStanding `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
+// TokenVerificationStatus `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
 // `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
-type VerdictStanding string
+type TokenVerificationStatus string
+
+// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
+type Value = json.RawMessage
 
 // VerifyRequest defines model for VerifyRequest.
 type VerifyRequest struct {
@@ -896,11 +896,15 @@ type Version struct {
 
 // Waiter defines model for Waiter.
 type Waiter struct {
+	// Ahead How many waiters in the queue are served first.
+	Ahead int `json:"ahead"`
+
 	// Attached Whether a call waits there now. Others pass while none does.
 	Attached bool `json:"attached"`
 
-	// Behind How many in the queue are served before.
-	Behind int `json:"behind"`
+	// BlockedBy `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
+	// how many. `disconnected`: no request waits at the place now, so it is skipped.
+	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
 	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
 	//
@@ -909,8 +913,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases If it waits for leases, those that it cannot be granted beside.
-	Leases []Holding `json:"leases"`
+	// Leases The leases that block it, if it is blocked by holders.
+	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
 	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
@@ -925,15 +929,11 @@ type Waiter struct {
 	// Position 1 for the first in the queue.
 	Position int   `json:"position"`
 	WaitedMs int64 `json:"waited_ms"`
-
-	// WaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
-	// many. `call`: no call waits at the place now.
-	WaitsFor WaiterWaitsFor `json:"waits_for"`
 }
 
-// WaiterWaitsFor `leases`: first in the queue, until the `leases` end that it cannot be granted beside. `turn`: others were there before, `behind` says how
-// many. `call`: no call waits at the place now.
-type WaiterWaitsFor string
+// WaiterBlockedBy `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
+// how many. `disconnected`: no request waits at the place now, so it is skipped.
+type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
 type Cursor = string

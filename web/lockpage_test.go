@@ -166,5 +166,5 @@ func TestStrangersTextIsTextInTheQueue(t *testing.T) {
 func TestTheScriptIsToldAllKindsOfEvents(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, newYard(), "/ui/")
-	wantText(t, body, `data-kinds="granted released expired revoked queued left withdrawn proclaimed"`)
+	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated"`)
 }

@@ -60,19 +60,19 @@ func (v *voter) del(value string) bool {
 	return true
 }
 
-// restarts has the server die; its memory is all it had.
-func (m *majority) restarts(server int) {
+// crash has the server die; its memory is all it had.
+func (m *majority) crash(server int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.votes[server], m.replicas[server] = voter{}, 0
 }
 
-func (m *majority) returns(server int) { m.starts(server) }
+func (m *majority) restart(server int) { m.startReplica(server) }
 
 // ask has the server do something, and returns whether it did, for all the worker hears.
 func (m *majority) ask(a *attempt, server int, op func(*voter, time.Time) bool) bool {
 	a.awake(working)
-	f := a.fate("vote")
+	f := a.delivery("vote")
 	done, err := ask(context.Background(), a.network, working, f, time.Now().Add(oneVote), func(context.Context) (bool, error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -81,8 +81,8 @@ func (m *majority) ask(a *attempt, server int, op func(*voter, time.Time) bool) 
 	return err == nil && done
 }
 
-func (m *majority) do(a *attempt, work func(hold) error) error {
-	retries := chance(m.plan.Seed, "retries of "+a.holder)
+func (m *majority) do(a *attempt, work func(holdStatus) error) error {
+	retries := newRNG(m.plan.Seed, "retries of "+a.holder)
 	for over, try := a.now()+a.wait, 1; ; try++ {
 		value := fmt.Sprintf("%s.%d", a.holder, try)
 		h := m.acquire(a, value)
@@ -92,14 +92,17 @@ func (m *majority) do(a *attempt, work func(hold) error) error {
 			return err
 		}
 		m.release(a, value)
-		if a.sleep(working, upTo(retries, m.plan.TTL/5)); a.wait < guard.Forever && a.now() >= over {
-			return gone(lock.ErrHeld, "Most servers have another value.")
+		if a.dead() {
+			return errDied
+		}
+		if a.sleep(working, randomDuration(retries, m.plan.TTL/5)); a.wait < guard.Forever && a.now() >= over {
+			return newError(lock.ErrHeld, "Most servers have another value.")
 		}
 	}
 }
 
 // acquire asks for all votes, and returns what they are good for.
-func (m *majority) acquire(a *attempt, value string) ballot {
+func (m *majority) acquire(a *attempt, value string) majorityLock {
 	ttl := m.plan.TTL
 	begun, votes := time.Now(), []int{}
 	for server := range servers {
@@ -108,10 +111,10 @@ func (m *majority) acquire(a *attempt, value string) ballot {
 		}
 	}
 	if len(votes) < quorum {
-		return ballot{}
+		return majorityLock{}
 	}
 	a.note(a.name, "asks all servers, and has the votes of %v", votes)
-	return ballot{begun.Add(ttl - ttl/100 - forDrift)}
+	return majorityLock{begun.Add(ttl - ttl/100 - forDrift)}
 }
 
 func (m *majority) release(a *attempt, value string) {
@@ -120,18 +123,18 @@ func (m *majority) release(a *attempt, value string) {
 	}
 }
 
-// A ballot is a lock that was won, or was not.
-type ballot struct {
+// A majorityLock is a lock that was won, or was not.
+type majorityLock struct {
 	until time.Time // on the worker's clock
 }
 
 // Token returns none: there is nothing of which all servers know that it grows.
-func (ballot) Token() lock.Token { return 0 }
+func (majorityLock) Token() lock.Token { return 0 }
 
 // Err returns nil while some of the TTL is left.
-func (b ballot) Err() error {
+func (b majorityLock) Err() error {
 	if time.Now().Before(b.until) {
 		return nil
 	}
-	return gone(lock.ErrLeaseLost, "Nothing is left of the TTL.")
+	return newError(lock.ErrLeaseLost, "Nothing is left of the TTL.")
 }

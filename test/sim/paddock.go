@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"context"
-
-	"github.com/paddock-lock/paddock/client/guard"
-)
+import "github.com/paddock-lock/paddock/client/guard"
 
 // paddock locks as Paddock does: the guards of package guard keep leases that the rules
 // of package lock grant, by the clock of one database.
@@ -14,22 +10,24 @@ type paddock struct {
 
 func newPaddock(w *world) locker { return paddock{w} }
 
-func (p paddock) do(a *attempt, work func(hold) error) error {
-	l := &line{Service: p.database.Replica(0), attempt: a, steady: steady{plan: p.plan}}
+func (p paddock) do(a *attempt, work func(holdStatus) error) error {
+	l := &remoteService{Service: p.database.Replica(0), attempt: a, guard: deterministicGuard{plan: p.plan}}
 	o := guard.Options{Holder: a.holder, TTL: p.plan.TTL, Margin: p.plan.margin(), Wait: a.wait}
-	return a.kind.do(context.Background(), l, o, func(lease *guard.Lease) error {
+	ctx, cancel := a.untilDeath()
+	defer cancel()
+	return a.scenario.do(ctx, l, o, func(lease *guard.Lease) error {
 		begun := p.now()
-		l.steady.holds = true
+		l.guard.holds = true
 		go func() {
 			<-lease.Done()
-			p.judge.knows(seat{a.holder, lease.Token(), lease.Slot()}, begun)
+			p.oracle.recordInformed(leaseKey{a.holder, lease.Token(), lease.Slot()}, begun)
 		}()
 		return work(lease)
 	})
 }
 
-// restarts has the replica on the server die. The database does not: it forgets nothing,
+// crash has the replica on the server die. The database does not: it forgets nothing,
 // and comes back by itself.
-func (p paddock) restarts(server int) { p.dies(server) }
+func (p paddock) crash(server int) { p.stopReplica(server) }
 
-func (p paddock) returns(server int) { p.starts(server) }
+func (p paddock) restart(server int) { p.startReplica(server) }

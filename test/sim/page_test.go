@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	page   = "../../docs/simulation.md"
-	played = 100 // seeds, with each variant
+	page            = "../../docs/simulation.md"
+	seedsPerVariant = 100 // seeds, with each variant
 )
 
-// A tally is what came of all the runs of a variant.
-type tally struct {
+// A summary is what came of all the runs of a variant.
+type summary struct {
 	sim.Variant
 	mu    sync.Mutex
 	held  int
@@ -26,12 +26,12 @@ type tally struct {
 	wrong []sim.Violation
 }
 
-func (c *tally) count(o sim.Outcome) {
+func (c *summary) count(o sim.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held += o.Held
-	c.wrong = append(c.wrong, o.Wrong()...)
-	for _, k := range []sim.Kind{sim.TwoHolders, sim.LostUpdate, sim.RefusedRightful} {
+	c.wrong = append(c.wrong, o.Failures()...)
+	for _, k := range []sim.Kind{sim.TwoHolders, sim.LostUpdate, sim.HolderRefused} {
 		if !o.Has(k) {
 			continue
 		}
@@ -47,12 +47,12 @@ func (c *tally) count(o sim.Outcome) {
 // what was played.
 func TestThePageIsTrue(t *testing.T) {
 	t.Parallel()
-	var all []*tally
+	var all []*summary
 	for _, v := range sim.Variants() {
-		all = append(all, &tally{Variant: v, runs: map[sim.Kind]int{}, first: map[sim.Kind]uint64{}})
+		all = append(all, &summary{Variant: v, runs: map[sim.Kind]int{}, first: map[sim.Kind]uint64{}})
 	}
 	t.Run("play", func(t *testing.T) {
-		each(t, played, func(t *testing.T, seed uint64) {
+		each(t, seedsPerVariant, func(t *testing.T, seed uint64) {
 			for _, c := range all {
 				c.count(play(t, seed, c.Variant))
 			}
@@ -60,21 +60,21 @@ func TestThePageIsTrue(t *testing.T) {
 	})
 	blocks := map[string]string{"table": table(all)}
 	for _, c := range all {
-		if c.Harm == "" {
+		if c.Failure == "" {
 			if len(c.wrong) > 0 {
 				t.Errorf("%s: %v", c.Name, c.wrong)
 			}
 			continue
 		}
-		if c.runs[c.Harm] == 0 {
-			t.Fatalf("%s: no %s in %d seeds", c.Name, c.Harm, played)
+		if c.runs[c.Failure] == 0 {
+			t.Fatalf("%s: no %s in %d seeds", c.Name, c.Failure, seedsPerVariant)
 		}
-		t.Logf("%s: %d of %d seeds have a %s, seed %d first", c.Name, c.runs[c.Harm], played, c.Harm, c.first[c.Harm])
-		o := play(t, c.first[c.Harm], c.Variant)
-		v, _ := o.First(c.Harm)
-		blocks[c.Name] = fmt.Sprintf("```\nseed %d, leases of %v\n%s```\n", o.Plan.Seed, o.Plan.TTL, o.Story(v))
-		if c.Harm == sim.LostUpdate {
-			blocks["Paddock"] = "```\n" + lastLine(play(t, o.Plan.Seed, sim.Paddock()).Story(v)) + "```\n"
+		t.Logf("%s: %d of %d seeds have a %s, seed %d first", c.Name, c.runs[c.Failure], seedsPerVariant, c.Failure, c.first[c.Failure])
+		o := play(t, c.first[c.Failure], c.Variant)
+		v, _ := o.First(c.Failure)
+		blocks[c.Name] = fmt.Sprintf("```\nseed %d, leases of %v\n%s```\n", o.Plan.Seed, o.Plan.TTL, o.Excerpt(v))
+		if c.Failure == sim.LostUpdate {
+			blocks["Paddock"] = "```\n" + lastLine(play(t, o.Plan.Seed, sim.Paddock()).Excerpt(v)) + "```\n"
 		}
 	}
 	expectOnPage(t, blocks)
@@ -84,13 +84,13 @@ func lastLine(text string) string {
 	return text[strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1:]
 }
 
-func table(all []*tally) string {
+func table(all []*summary) string {
 	var text strings.Builder
 	text.WriteString("| way to lock | seeds | times held | runs with two holders | runs with lost updates | runs with refused rightful writes |\n")
 	text.WriteString("| --- | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, c := range all {
-		fmt.Fprintf(&text, "| %s | %d | %d | %d | %d | %d |\n", c.Name, played, c.held,
-			c.runs[sim.TwoHolders], c.runs[sim.LostUpdate], c.runs[sim.RefusedRightful])
+		fmt.Fprintf(&text, "| %s | %d | %d | %d | %d | %d |\n", c.Name, seedsPerVariant, c.held,
+			c.runs[sim.TwoHolders], c.runs[sim.LostUpdate], c.runs[sim.HolderRefused])
 	}
 	return text.String()
 }

@@ -25,14 +25,15 @@ type Plan struct {
 	// Of each message, while there is trouble.
 	Lost, Late, Twice, Cut float64 // the probabilities
 
-	Pauses   [][]Span // of each worker's process
-	Outages  [][]Span // of each worker's connection
+	Pauses   [][]Interval    // of each worker's process
+	Outages  [][]Interval    // of each worker's connection
+	Deaths   []time.Duration // when each worker's process dies for good; zero if it does not
 	Restarts []Restart
 	Clocks   [servers]Clock
 }
 
-// A Span is a while in which something is wrong.
-type Span struct {
+// A Interval is a while in which something is wrong.
+type Interval struct {
 	From, To time.Duration
 	Fault    Fault
 }
@@ -43,10 +44,10 @@ type Fault int
 // The faults. A pause stops a whole process: it neither sends nor reads nor sees its
 // timers until it goes on.
 const (
-	Pause   Fault = iota
-	Refused       // connections are refused
-	Swallow       // what is sent is lost
-	Deaf          // what is sent arrives, and no answer comes back
+	Pause    Fault = iota
+	Refused        // connections are refused
+	Dropped        // what is sent is lost
+	NoAnswer       // what is sent arrives, and no answer comes back
 )
 
 // A Restart is a server that dies and is back a while later.
@@ -57,7 +58,7 @@ type Restart struct {
 
 // PlanOf returns the plan of the seed.
 func PlanOf(seed uint64) Plan {
-	rnd := chance(seed, "plan")
+	rnd := newRNG(seed, "plan")
 	p := Plan{Seed: seed, Workers: 3 + rnd.IntN(3), TTL: oneOf(rnd, time.Second, 3*time.Second, 10*time.Second, 30*time.Second)}
 	p.Quiet = 8*p.TTL + 10*time.Second
 	if rnd.IntN(3) > 0 {
@@ -67,8 +68,9 @@ func PlanOf(seed uint64) Plan {
 	pauses, outages, restarts, steps := rnd.IntN(2), rnd.IntN(2), rnd.IntN(2), rnd.IntN(3)/2
 	for range p.Workers {
 		p.Pauses = append(p.Pauses, p.spans(rnd, 10*pauses, Pause))
-		p.Outages = append(p.Outages, p.spans(rnd, 3*outages, Refused, Swallow, Deaf))
+		p.Outages = append(p.Outages, p.spans(rnd, 3*outages, Refused, Dropped, NoAnswer))
 	}
+	p.Deaths = p.deaths(newRNG(seed, "deaths"))
 	for server := range servers * restarts {
 		for _, s := range p.spans(rnd, 3, Pause) {
 			p.Restarts = append(p.Restarts, Restart{server, s.From, s.To - s.From})
@@ -80,16 +82,36 @@ func PlanOf(seed uint64) Plan {
 	return p
 }
 
+// deaths kills one worker for good in every other run.
+func (p Plan) deaths(rnd *rand.Rand) []time.Duration {
+	deaths := make([]time.Duration, p.Workers)
+	if worker := rnd.IntN(p.Workers); rnd.IntN(2) == 0 {
+		deaths[worker] = p.instant(rnd)
+	}
+	return deaths
+}
+
+// Survivors returns how many workers do not die.
+func (p Plan) Survivors() int {
+	survivors := 0
+	for _, at := range p.Deaths {
+		if at == 0 {
+			survivors++
+		}
+	}
+	return survivors
+}
+
 // instant returns one in the time of trouble.
-func (p Plan) instant(rnd *rand.Rand) time.Duration { return upTo(rnd, p.Quiet*9/10) }
+func (p Plan) instant(rnd *rand.Rand) time.Duration { return randomDuration(rnd, p.Quiet*9/10) }
 
 // spans returns up to that many, apart from each other and in their order.
-func (p Plan) spans(rnd *rand.Rand, most int, faults ...Fault) []Span {
-	var spans []Span
+func (p Plan) spans(rnd *rand.Rand, most int, faults ...Fault) []Interval {
+	var spans []Interval
 	at := time.Duration(0)
 	for range most {
-		s := Span{From: at + upTo(rnd, p.Quiet/5), Fault: oneOf(rnd, faults...)}
-		s.To = s.From + upTo(rnd, oneOf(rnd, p.TTL/4, 3*p.TTL))
+		s := Interval{From: at + randomDuration(rnd, p.Quiet/5), Fault: oneOf(rnd, faults...)}
+		s.To = s.From + randomDuration(rnd, oneOf(rnd, p.TTL/4, 3*p.TTL))
 		if s.To > p.Quiet {
 			break
 		}
@@ -101,17 +123,17 @@ func (p Plan) spans(rnd *rand.Rand, most int, faults ...Fault) []Span {
 // clock returns one that is off by what time synchronisation leaves, and steps that
 // many times.
 func (p Plan) clock(rnd *rand.Rand, steps int) Clock {
-	c := Clock{Offset: upTo(rnd, 100*time.Millisecond) - 50*time.Millisecond, Drift: (rnd.Float64() - 0.5) / 2500}
+	c := Clock{Offset: randomDuration(rnd, 100*time.Millisecond) - 50*time.Millisecond, Drift: (rnd.Float64() - 0.5) / 2500}
 	for range steps {
-		by := upTo(rnd, 2*p.TTL)
+		by := randomDuration(rnd, 2*p.TTL)
 		c.Steps = append(c.Steps, Step{p.instant(rnd), oneOf(rnd, by, -by)})
 	}
 	slices.SortFunc(c.Steps, func(a, b Step) int { return int(a.At - b.At) })
 	return c
 }
 
-// steady is whether the database's clock never steps.
-func (p Plan) steady() bool { return len(p.Clocks[0].Steps) == 0 }
+// databaseClockIsSteady is whether the database's clock never steps.
+func (p Plan) databaseClockIsSteady() bool { return len(p.Clocks[0].Steps) == 0 }
 
 // stepsBack returns by how much the database's clock is put back in all.
 func (p Plan) stepsBack() time.Duration {

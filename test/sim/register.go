@@ -11,7 +11,7 @@ import (
 // keeps out who shows a smaller one; reading shows one, too, so that whoever read
 // before cannot write any more.
 type register struct {
-	*judge
+	*oracle
 	fenced bool
 
 	mu    sync.Mutex
@@ -26,12 +26,12 @@ type register struct {
 func (r *register) read(a *attempt, t lock.Token) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.pass(a, t, "read"); err != nil {
+	if err := r.checkFence(a, t, "read"); err != nil {
 		return 0, err
 	}
-	a.note(a.name, "reads %d%s", r.value, shown(t))
-	if was, ok := r.reads[t]; ok && r.fenced && a.kind.mode == lock.Shared && was != r.value {
-		r.violated(TornRead, a, a, "reads %d after %d under one token", r.value, was)
+	a.note(a.name, "reads %d%s", r.value, tokenText(t))
+	if was, ok := r.reads[t]; ok && r.fenced && a.scenario.mode == lock.Shared && was != r.value {
+		r.report(TornRead, a, a, "reads %d after %d under one token", r.value, was)
 	}
 	r.reads[t] = r.value
 	return r.value, nil
@@ -42,21 +42,21 @@ func (r *register) read(a *attempt, t lock.Token) (int64, error) {
 func (r *register) write(a *attempt, t lock.Token, was int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.pass(a, t, "write"); err != nil {
+	if err := r.checkFence(a, t, "write"); err != nil {
 		return err
 	}
 	if r.value != was && r.last != a {
-		r.violated(LostUpdate, a, r.last, "writes %d, having read %d%s: what %s wrote since is lost", was+1, was, shown(t), r.last.name)
+		r.report(LostUpdate, a, r.last, "writes %d, having read %d%s: what %s wrote since is lost", was+1, was, tokenText(t), r.last.name)
 	} else {
-		a.note(a.name, "writes %d%s", was+1, shown(t))
+		a.note(a.name, "writes %d%s", was+1, tokenText(t))
 	}
 	r.value, r.last = was+1, a
 	return nil
 }
 
-// pass is whether the token passes the fence. That it does not is wrong if the lock is
+// checkFence is whether the token passes the fence. That it does not is wrong if the lock is
 // the worker's right then.
-func (r *register) pass(a *attempt, t lock.Token, what string) error {
+func (r *register) checkFence(a *attempt, t lock.Token, what string) error {
 	if !r.fenced {
 		return nil
 	}
@@ -64,8 +64,8 @@ func (r *register) pass(a *attempt, t lock.Token, what string) error {
 	switch {
 	case err == nil:
 		r.seen, r.by = t, a
-	case r.rightful(a):
-		r.violated(RefusedRightful, a, r.by, "is refused its %s, though it has the lock: token %d is less than %d", what, t, r.seen)
+	case r.isHolder(a):
+		r.report(HolderRefused, a, r.by, "is refused its %s, though it has the lock: token %d is less than %d", what, t, r.seen)
 	default:
 		a.note(a.name, "is refused its %s: token %d is less than %d", what, t, r.seen)
 	}

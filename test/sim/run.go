@@ -17,22 +17,22 @@ func Run(seed uint64, v Variant) Outcome {
 	var all sync.WaitGroup
 	for i := range w.plan.Workers {
 		worker := w.worker(i)
-		all.Go(worker.live)
+		all.Go(worker.run)
 	}
 	all.Go(w.trouble)
 	all.Wait()
-	w.inTime()
-	w.late.Wait()
+	w.verifyServedInTime()
+	w.inFlight.Wait()
 	time.Sleep(w.plan.leftovers())
-	w.prove()
-	return Outcome{Plan: w.plan, Trace: w.Trace, Held: w.judge.held, Found: w.judge.found}
+	w.verify()
+	return Outcome{Plan: w.plan, Trace: w.Trace, Held: w.oracle.held, DiedHolding: w.oracle.diedHolding, Found: w.oracle.found}
 }
 
 func (w *world) worker(i int) *worker {
-	m := &machine{Trace: w.Trace, pauses: w.plan.Pauses[i]}
+	m := &host{Trace: w.Trace, pauses: w.plan.Pauses[i], death: w.plan.Deaths[i]}
 	return &worker{
-		world: w, name: fmt.Sprintf("worker %d", i+1), rnd: chance(w.plan.Seed, fmt.Sprint("worker ", i)),
-		network: &network{machine: m, plan: w.plan, worker: i, outages: w.plan.Outages[i], late: &w.late, chance: map[string]*rand.Rand{}},
+		world: w, name: fmt.Sprintf("worker %d", i+1), rnd: newRNG(w.plan.Seed, fmt.Sprint("worker ", i)),
+		network: &network{host: m, plan: w.plan, worker: i, outages: w.plan.Outages[i], inFlight: &w.inFlight, rngs: map[string]*rand.Rand{}},
 	}
 }
 
@@ -41,12 +41,12 @@ func (p Plan) leftovers() time.Duration {
 	return 3*p.TTL + lock.MaxWait + lock.PlaceRetention + lock.ClaimTimeout + p.stepsBack()
 }
 
-// inTime checks that nobody had to wait for long once there was no trouble: after the last
+// verifyServedInTime checks that nobody had to wait for long once there was no trouble: after the last
 // messages of that time, a lease of each worker may have to end, and each has to do its work.
-func (w *world) inTime() {
+func (w *world) verifyServedInTime() {
 	longest := 4*w.plan.TTL + time.Duration(w.plan.Workers)*4*w.plan.TTL + time.Minute + w.plan.stepsBack()
 	if took := w.now() - w.plan.Quiet; took > longest {
-		w.judge.wrong(Unserved, "after the trouble it took %v until everybody had the lock, longer than %v", took, longest)
+		w.oracle.reportGlobal(Unserved, "after the trouble it took %v until everybody had the lock, longer than %v", took, longest)
 	}
 }
 
@@ -59,12 +59,12 @@ func (w *world) trouble() {
 	var all []happening
 	at := func(t time.Duration, do func()) { all = append(all, happening{t, do}) }
 	for _, r := range w.plan.Restarts {
-		at(r.At, func() { w.suffers(w.variant.memory, r.Server, "dies"); w.locker.restarts(r.Server) })
-		at(r.At+r.Down, func() { w.suffers(w.variant.memory, r.Server, "is back"); w.locker.returns(r.Server) })
+		at(r.At, func() { w.noteServer(w.variant.forgetful, r.Server, "dies"); w.locker.crash(r.Server) })
+		at(r.At+r.Down, func() { w.noteServer(w.variant.forgetful, r.Server, "is back"); w.locker.restart(r.Server) })
 	}
 	for i, c := range w.plan.Clocks {
 		for _, s := range c.Steps {
-			at(s.At, func() { w.suffers(w.variant.clocks || i == 0, i, "has its clock put by %+.3fs", s.By.Seconds()) })
+			at(s.At, func() { w.noteServer(w.variant.allClocks || i == 0, i, "has its clock put by %+.3fs", s.By.Seconds()) })
 		}
 	}
 	for i, pauses := range w.plan.Pauses {
@@ -74,6 +74,11 @@ func (w *world) trouble() {
 			at(p.To, func() { w.note(name, "runs again") })
 		}
 	}
+	for i, death := range w.plan.Deaths {
+		if name := fmt.Sprintf("worker %d", i+1); death > 0 {
+			at(death, func() { w.note(name, "dies"); w.oracle.dies(name) })
+		}
+	}
 	slices.SortStableFunc(all, func(a, b happening) int { return int(a.at - b.at) })
 	for _, h := range all {
 		time.Sleep(h.at - w.now())
@@ -81,7 +86,7 @@ func (w *world) trouble() {
 	}
 }
 
-// suffers notes what happens to the server; as a detail, unless it counts for the variant.
-func (w *world) suffers(counts bool, server int, format string, args ...any) {
+// noteServer notes what happens to the server; as a detail, unless it counts for the variant.
+func (w *world) noteServer(counts bool, server int, format string, args ...any) {
 	w.add(entry{who: fmt.Sprintf("server %d", server+1), text: fmt.Sprintf(format, args...), detail: !counts})
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/paddock-lock/paddock/test/sim"
 )
 
-// again is how many seeds are played twice.
-const again = 50
+// repeatedSeeds is how many seeds are played twice.
+const repeatedSeeds = 50
 
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	t.Parallel()
-	for _, v := range append(sim.Variants(), sim.Proof()) {
+	for _, v := range append(sim.Variants(), sim.PaddockAllGuards()) {
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			n := uint64(again)
-			if v.Harm != "" {
+			n := uint64(repeatedSeeds)
+			if v.Failure != "" {
 				n /= 5
 			}
 			each(t, n, func(t *testing.T, seed uint64) {
 				one, other := play(t, seed, v), play(t, seed, v)
 				if one.Trace.Hash() != other.Trace.Hash() {
-					t.Errorf("two runs of seed %d differ:%s", seed, parting(one, other))
+					t.Errorf("two runs of seed %d differ:%s", seed, firstDifference(one, other))
 				}
 			})
 		})
 	}
 }
 
-// parting returns where two traces cease to be the same.
-func parting(one, other sim.Outcome) string {
+// firstDifference returns where two traces cease to be the same.
+func firstDifference(one, other sim.Outcome) string {
 	a, b := strings.Split(one.Trace.String(), "\n"), strings.Split(other.Trace.String(), "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -44,7 +44,7 @@ func parting(one, other sim.Outcome) string {
 func TestOtherSeedsGiveOtherTraces(t *testing.T) {
 	t.Parallel()
 	seen := map[string]uint64{}
-	for seed := range uint64(again) {
+	for seed := range uint64(repeatedSeeds) {
 		hash := play(t, seed, sim.Majority()).Trace.Hash()
 		if before, ok := seen[hash]; ok {
 			t.Errorf("seeds %d and %d have the same trace", before, seed)

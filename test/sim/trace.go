@@ -12,7 +12,7 @@ import (
 
 // A Trace is what happened in a run.
 type Trace struct {
-	begun time.Time
+	start time.Time
 
 	mu      sync.Mutex
 	entries []entry
@@ -26,10 +26,10 @@ type entry struct {
 	detail bool // it is of messages, not of what workers and servers do
 }
 
-func newTrace() *Trace { return &Trace{begun: time.Now()} }
+func newTrace() *Trace { return &Trace{start: time.Now()} }
 
 // now returns how long the run has lasted.
-func (t *Trace) now() time.Duration { return time.Since(t.begun) }
+func (t *Trace) now() time.Duration { return time.Since(t.start) }
 
 func (t *Trace) note(who, format string, args ...any) {
 	t.add(entry{who: who, text: fmt.Sprintf(format, args...)})
@@ -59,7 +59,7 @@ func (t *Trace) sorted() []entry {
 }
 
 // String returns the whole trace, a line an entry.
-func (t *Trace) String() string { return told(t.sorted()) }
+func (t *Trace) String() string { return format(t.sorted()) }
 
 // Hash returns what two traces have in common if nothing in them differs, down to the
 // nanosecond.
@@ -71,7 +71,7 @@ func (t *Trace) Hash() string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-func told(entries []entry) string {
+func format(entries []entry) string {
 	var text strings.Builder
 	for _, e := range entries {
 		fmt.Fprintf(&text, "%10.3fs  %-9s  %s\n", e.at.Seconds(), e.who, e.text)

@@ -1,59 +1,70 @@
 package sim
 
-import "github.com/paddock-lock/paddock/lock"
-
-// A Variant is a way to lock. The variants differ in nothing but what their fields say:
-// load, network, pauses and clocks are the seed's.
+// A Variant is a way to lock. Variants differ in their fields only: load, network, pauses and clocks follow from the
+// seed.
 type Variant struct {
-	Name string
-	Says string // how it locks
-	Harm Kind   // what it lets happen; none for Paddock
+	Name        string
+	Description string // how it locks
+	Failure     Kind   // what it lets happen; empty for Paddock
 
-	fenced     bool // the register checks tokens
-	clocks     bool // those of all servers count, not the database's alone
-	memory     bool // what a server forgets that dies counts
-	everything bool // workers use all that package guard offers, not Do alone
-	locker     func(*world) locker
-	draw       func(w *world, server int) lock.Token // a token, by the server that grants; nil for Paddock's
+	fenced    bool // the register checks tokens
+	allClocks bool // the clocks of all servers matter, not only the database's
+	forgetful bool // it matters that a server that dies forgets
+	allGuards bool // workers use all that package guard offers, not only Do
+	locker    func(*world) locker
+	tokens    tokenSource // nil for Paddock's sequence
 }
 
-// Proof is Paddock, with all that its guards offer.
-func Proof() Variant {
-	return Variant{Name: "Paddock, all its guards", fenced: true, everything: true, locker: newPaddock}
+// PaddockAllGuards is Paddock with all that its guards offer.
+func PaddockAllGuards() Variant {
+	return Variant{Name: "Paddock, all guards", fenced: true, allGuards: true, locker: newPaddock}
 }
 
 // Paddock is Paddock under the load of the other variants.
 func Paddock() Variant {
 	return Variant{Name: "Paddock", fenced: true, locker: newPaddock,
-		Says: "Leases by one database's clock, tokens by its sequence, and a register that checks them."}
+		Description: "Leases by one database's clock, tokens from its sequence, and a register that checks them."}
 }
 
-// Unfenced is Paddock with a register that does not look at tokens: the lock alone is to
-// protect it. Source: Kleppmann, "How to do distributed locking" (2016).
+// Unfenced is Paddock with a register that ignores tokens: only the lock protects it. Source: Kleppmann, "How to do
+// distributed locking" (2016).
 func Unfenced() Variant {
-	return Variant{Name: "without fencing", Harm: LostUpdate, locker: newPaddock,
-		Says: "The same leases. The register does not look at tokens."}
+	return Variant{Name: "without fencing", Failure: LostUpdate, locker: newPaddock,
+		Description: "The same leases. The register ignores tokens."}
 }
 
 // Majority is majority voting over independent servers, see the type majority.
 func Majority() Variant {
-	return Variant{Name: "majority voting", Harm: TwoHolders, clocks: true, memory: true, locker: newMajority,
-		Says: "Five independent servers vote; who has three votes has the lock. There are no tokens."}
+	return Variant{Name: "majority voting", Failure: TwoHolders, allClocks: true, forgetful: true, locker: newMajority,
+		Description: "Five independent servers vote; three votes are the lock. There are no tokens."}
 }
 
-// Sharded is Paddock with tokens that each server draws for itself, see the function sharded.
+// Sharded is Paddock with tokens that each server issues by itself, see the function sharded.
 func Sharded() Variant {
-	return Variant{Name: "sharded tokens", Harm: RefusedRightful, fenced: true, locker: newPaddock, draw: sharded,
-		Says: "The same leases. The server that grants draws the token from a counter of its own, beneath its number."}
+	return Variant{Name: "sharded tokens", Failure: HolderRefused, fenced: true, locker: newPaddock, tokens: sharded,
+		Description: "The same leases. The server that grants takes the token from its own counter, below its number."}
 }
 
-// Clocked is Paddock with tokens that are instants, see the function clocked.
-func Clocked() Variant {
-	return Variant{Name: "clock-made tokens", Harm: RefusedRightful, fenced: true, locker: newPaddock, clocks: true, draw: clocked,
-		Says: "The same leases. The token is the time by the clock of the server that grants."}
+// Blocks is Paddock with tokens that servers take from a common sequence in blocks, see the function blocks.
+func Blocks() Variant {
+	return Variant{Name: "token blocks", Failure: HolderRefused, fenced: true, locker: newPaddock, tokens: blocks,
+		Description: "The same leases. Each server takes blocks of a hundred tokens from a common sequence."}
+}
+
+// LeaderDriven is Paddock with tokens that an elected leader issues from memory, see the function leaderDriven.
+func LeaderDriven() Variant {
+	return Variant{Name: "leader-driven tokens", Failure: HolderRefused, fenced: true, locker: newPaddock, allClocks: true,
+		forgetful: true, tokens: leaderDriven,
+		Description: "The same leases. A leader, elected by a lease, issues tokens from memory, below its term."}
+}
+
+// ClockBased is Paddock with tokens that are instants, see the function clockBased.
+func ClockBased() Variant {
+	return Variant{Name: "clock-based tokens", Failure: HolderRefused, fenced: true, locker: newPaddock, allClocks: true,
+		tokens: clockBased, Description: "The same leases. The token is the time on the clock of the server that grants."}
 }
 
 // Variants returns Paddock and then the usual recipes.
 func Variants() []Variant {
-	return []Variant{Paddock(), Unfenced(), Majority(), Sharded(), Clocked()}
+	return []Variant{Paddock(), Unfenced(), Majority(), Sharded(), Blocks(), LeaderDriven(), ClockBased()}
 }

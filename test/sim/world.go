@@ -24,11 +24,11 @@ type world struct {
 	plan     Plan
 	variant  Variant
 	locker   locker
-	judge    *judge
+	oracle   *oracle
 	register *register
 	database *memlock.Memory
-	late     sync.WaitGroup // messages under way
-	mint
+	inFlight sync.WaitGroup // messages under way
+	tokenMint
 
 	mu       sync.Mutex
 	started  lock.Replica          // how many replicas were, so that each has its number
@@ -40,28 +40,28 @@ type world struct {
 type locker interface {
 	// do takes the lock for as long as the work lasts. It returns an error if that
 	// could not be, or the work's.
-	do(a *attempt, work func(hold) error) error
-	// restarts has the server forget what a server forgets that dies, and be down.
-	restarts(server int)
-	// returns has the server be up again.
-	returns(server int)
+	do(a *attempt, work func(holdStatus) error) error
+	// crash has the server forget what a server forgets that dies, and be down.
+	crash(server int)
+	// restart has the server be up again.
+	restart(server int)
 }
 
 func newWorld(p Plan, v Variant) *world {
-	w := &world{Trace: newTrace(), plan: p, variant: v, attempts: map[string]*attempt{}, mint: mint{made: map[lock.Token]lock.Token{}}}
+	w := &world{Trace: newTrace(), plan: p, variant: v, attempts: map[string]*attempt{}, tokenMint: tokenMint{byLease: map[lock.Token]lock.Token{}, terms: map[int]int{}}}
 	w.database = memlock.NewOn(func() time.Time { return w.clock(0) })
-	w.judge = &judge{world: w, going: map[*attempt]hold{}, knew: map[seat][]Span{}}
-	w.register = &register{judge: w.judge, fenced: v.fenced, reads: map[lock.Token]int64{}}
+	w.oracle = &oracle{world: w, current: map[*attempt]holdStatus{}, informed: map[leaseKey][]Interval{}}
+	w.register = &register{oracle: w.oracle, fenced: v.fenced, reads: map[lock.Token]int64{}}
 	w.locker = v.locker(w)
 	for i := range servers {
-		w.starts(i)
+		w.startReplica(i)
 	}
 	return w
 }
 
 // clock returns what the server's clock shows now.
 func (w *world) clock(server int) time.Time {
-	return w.begun.Add(w.plan.Clocks[server].shows(w.now()))
+	return w.start.Add(w.plan.Clocks[server].shows(w.now()))
 }
 
 // replica returns the service as the server's replica serves it, nil while it is down.
@@ -72,31 +72,32 @@ func (w *world) replica(server int) lock.Service {
 	if number == 0 {
 		return nil
 	}
-	if w.variant.draw != nil {
-		return minting{w.database.Replica(number), w, server}
+	if w.variant.tokens != nil {
+		return mintingService{w.database.Replica(number), w, server}
 	}
 	return w.database.Replica(number)
 }
 
-// starts has a replica start on the server.
-func (w *world) starts(server int) {
+// startReplica has a replica start on the server.
+func (w *world) startReplica(server int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.started++
 	w.replicas[server] = w.started
 }
 
-// dies has the replica on the server die.
-func (w *world) dies(server int) {
+// stopReplica has the replica on the server die.
+func (w *world) stopReplica(server int) {
 	w.mu.Lock()
 	number := w.replicas[server]
 	w.replicas[server] = 0
 	w.mu.Unlock()
+	w.forget(server)
 	w.database.Crash(number)
 }
 
-// look returns the lock as it is in the database.
-func (w *world) look(name string) lock.Lock {
+// lockNow returns the lock as it is in the database.
+func (w *world) lockNow(name string) lock.Lock {
 	l, err := w.database.Replica(0).Lock(context.Background(), name)
 	if err != nil {
 		panic(err) // the names are good
@@ -104,16 +105,16 @@ func (w *world) look(name string) lock.Lock {
 	return l
 }
 
-func (w *world) enlist(a *attempt) {
+func (w *world) addAttempt(a *attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempts[a.holder] = a
 }
 
-// kind returns what a worker wants next.
-func (w *world) kind(rnd *rand.Rand) kind {
-	if !w.variant.everything {
-		return kinds[0]
+// scenario returns what a worker wants next.
+func (w *world) scenario(rnd *rand.Rand) scenario {
+	if !w.variant.allGuards {
+		return scenarios[0]
 	}
-	return oneOf(rnd, kinds...)
+	return oneOf(rnd, scenarios...)
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// prove checks, when nobody is there any more, that nothing is left but events, and that
+// verify checks, when nobody is there any more, that nothing is left but events, and that
 // these are sound.
-func (w *world) prove() {
+func (w *world) verify() {
 	for _, name := range []string{ledger, gates} {
-		if l := w.look(name); l.State != lock.Free || l.Waiters != 0 {
-			w.judge.wrong(LeftBehind, "in the end the lock %s is %+v", name, l)
+		if l := w.lockNow(name); l.State != lock.Free || l.Waiters != 0 {
+			w.oracle.reportGlobal(Leftover, "in the end the lock %s is %+v", name, l)
 		}
 		events := w.events(name)
 		if err := (verify.Rules{Capacity: permits, Passed: true}).Check(events); err != nil {
-			w.judge.wrong(Unsound, "%v", err)
+			w.oracle.reportGlobal(Unsound, "%v", err)
 		}
-		w.proveReleased(name, events)
-		if w.plan.steady() {
-			w.proveTold(events)
-			w.proveOrder(events)
+		w.verifyReleased(name, events)
+		if w.plan.databaseClockIsSteady() {
+			w.verifyInformed(events)
+			w.verifyOrder(events)
 		}
 	}
 }
@@ -42,41 +42,41 @@ func (w *world) events(name string) []lock.Event {
 	}
 }
 
-// proveReleased checks that the last leases, which nothing disturbed, were given back. Where there
+// verifyReleased checks that the last leases, which nothing disturbed, were given back. Where there
 // are no events, nobody asked the database for any.
-func (w *world) proveReleased(name string, events []lock.Event) {
+func (w *world) verifyReleased(name string, events []lock.Event) {
 	back := map[string]bool{}
 	for _, e := range events {
 		back[e.Holder] = back[e.Holder] || e.Kind == lock.Released
 	}
 	for _, a := range w.attempts {
 		if a.last && a.lock() == name && len(events) > 0 && !back[a.holder] {
-			w.judge.wrong(LeftBehind, "%s never gave its lease back", a.holder)
+			w.oracle.reportGlobal(Leftover, "%s never gave its lease back", a.holder)
 		}
 	}
 }
 
-// proveTold checks that who had a lease that expired was told before it did.
-func (w *world) proveTold(events []lock.Event) {
-	w.judge.mu.Lock()
-	defer w.judge.mu.Unlock()
+// verifyInformed checks that who had a lease that expired was told before it did.
+func (w *world) verifyInformed(events []lock.Event) {
+	w.oracle.mu.Lock()
+	defer w.oracle.mu.Unlock()
 	for _, e := range events {
 		if e.Kind != lock.Expired {
 			continue
 		}
-		ended := w.plan.Clocks[0].when(e.At.Sub(w.begun))
-		for _, knew := range w.judge.knew[seat{e.Holder, e.Token, e.Slot}] {
+		ended := w.plan.Clocks[0].when(e.At.Sub(w.start))
+		for _, knew := range w.oracle.informed[leaseKey{e.Holder, e.Token, e.Slot}] {
 			if knew.From <= ended && knew.To > ended {
-				w.judge.found = append(w.judge.found, Violation{Kind: ToldLate, At: knew.To, Text: fmt.Sprintf(
+				w.oracle.found = append(w.oracle.found, Violation{Kind: InformedLate, At: knew.To, Text: fmt.Sprintf(
 					"%s was told at %v that its lease is lost, which had expired at %v", e.Holder, knew.To, ended)})
 			}
 		}
 	}
 }
 
-// proveOrder checks that those who waited and were never cut off were served in the order
+// verifyOrder checks that those who waited and were never cut off were served in the order
 // in which they had come.
-func (w *world) proveOrder(events []lock.Event) {
+func (w *world) verifyOrder(events []lock.Event) {
 	var waiting []lock.Event
 	overtook := map[int64]lock.Event{} // by the place of who was overtaken
 	for _, e := range events {
@@ -85,10 +85,10 @@ func (w *world) proveOrder(events []lock.Event) {
 		}
 		i := slices.IndexFunc(waiting, func(o lock.Event) bool { return o.Place == e.Place })
 		switch o, ok := overtook[e.Place]; {
-		case e.Kind == lock.Queued && w.steadfast(e.Holder):
+		case e.Kind == lock.Queued && w.undisturbed(e.Holder):
 			waiting = append(waiting, e)
 		case i >= 0 && e.Kind == lock.Granted && ok:
-			w.judge.wrong(Overtaken, "%s was granted the lock before %s, who had come before", o.Holder, e.Holder)
+			w.oracle.reportGlobal(Overtaken, "%s was granted the lock before %s, who had come before", o.Holder, e.Holder)
 			fallthrough
 		case i >= 0:
 			waiting = slices.Delete(waiting, i, i+1)
@@ -96,8 +96,8 @@ func (w *world) proveOrder(events []lock.Event) {
 	}
 }
 
-// steadfast is whether the attempt was one call that met no trouble.
-func (w *world) steadfast(holder string) bool {
+// undisturbed is whether the attempt was one call that met no trouble.
+func (w *world) undisturbed(holder string) bool {
 	a := w.attempts[holder]
 	return a.acquires == 1 && !a.disturbed
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A kind is one of the things that package guard offers.
-type kind struct {
+// A scenario is one of the things that package guard offers.
+type scenario struct {
 	lock string // its name
 	mode lock.Mode
-	do   way
+	do   guardFunc
 }
 
-// A way is how one works under a guard.
-type way func(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error
+// A guardFunc is how one works under a guard.
+type guardFunc func(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error
 
-// kinds are all of them. The first is the plainest.
-var kinds = []kind{
+// scenarios are all of them. The first is the plainest.
+var scenarios = []scenario{
 	{ledger, lock.Exclusive, byDo},
 	{ledger, lock.Exclusive, byAcquire},
 	{ledger, lock.Exclusive, byElection},

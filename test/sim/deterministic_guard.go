@@ -8,15 +8,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A steady takes chance out of a guard. Guards move the instants at which they call a
+// A deterministicGuard takes chance out of a guard. Guards move the instants at which they call a
 // little, by random numbers of the runtime that no seed decides: renewals are sent up
 // to a fifth sooner than they must be, and the pauses between tries are half to one
-// and a half times as long as they are meant to be. A steady has each such call leave
+// and a half times as long as they are meant to be. A deterministicGuard has each such call leave
 // at the latest instant that it could have been made at, and its deadline moves along.
 //
 // To know that instant it repeats what package guard computes. Should the two differ,
 // runs of one seed differ: there is a test for that. No other harm is done.
-type steady struct {
+type deterministicGuard struct {
 	plan Plan
 
 	asked    time.Time     // when the last answer to an acquire or a renewal was there
@@ -24,7 +24,7 @@ type steady struct {
 	againIn  time.Duration // after that, at the latest, the next acquire
 	waits    time.Time     // until when, at the most
 	failures int           // since a place was kept
-	deadline instant       // of the lease
+	deadline sharedTime    // of the lease
 	holds    bool          // the guard has shown the lease to those who work under it
 	ended    atomic.Bool   // the guard gives it back
 
@@ -35,13 +35,13 @@ type steady struct {
 	refusal   error // the last
 }
 
-// An instant is a time that the work and the renewals of a lease share.
-type instant struct{ at atomic.Pointer[time.Time] }
+// An sharedTime is a time that the work and the renewals of a lease share.
+type sharedTime struct{ at atomic.Pointer[time.Time] }
 
-func (i *instant) set(t time.Time) { i.at.Store(&t) }
+func (i *sharedTime) set(t time.Time) { i.at.Store(&t) }
 
 // get returns the time, zero if it was not set.
-func (i *instant) get() time.Time {
+func (i *sharedTime) get() time.Time {
 	if t := i.at.Load(); t != nil {
 		return *t
 	}
@@ -68,17 +68,23 @@ func pause(failures int, err error) time.Duration {
 }
 
 // renewal returns when a renewal leaves that the guard makes now.
-func (s *steady) renewal(now time.Time) time.Time { return s.leaves(now, s.asked, s.renewIn) }
+func (s *deterministicGuard) renewal(now time.Time) time.Time {
+	return s.leaves(now, s.asked, s.renewIn)
+}
 
 // acquire returns when an acquire leaves that the guard makes now.
-func (s *steady) acquire(now time.Time) time.Time { return s.leaves(now, s.asked, s.againIn) }
+func (s *deterministicGuard) acquire(now time.Time) time.Time {
+	return s.leaves(now, s.asked, s.againIn)
+}
 
 // release returns when a release leaves that the guard makes now.
-func (s *steady) release(now time.Time) time.Time { return s.leaves(now, s.released, s.releaseIn) }
+func (s *deterministicGuard) release(now time.Time) time.Time {
+	return s.leaves(now, s.released, s.releaseIn)
+}
 
 // leaves returns since plus in. What is done right after what was before, or for the
 // first time, leaves at once.
-func (s *steady) leaves(now, since time.Time, in time.Duration) time.Time {
+func (s *deterministicGuard) leaves(now, since time.Time, in time.Duration) time.Time {
 	if since.IsZero() || now.Equal(since) {
 		return now
 	}
@@ -87,7 +93,7 @@ func (s *steady) leaves(now, since time.Time, in time.Duration) time.Time {
 
 // answered notes what the guard is told about an acquire or a renewal now. A grant of
 // which too little is left is as good as none to a guard that acquires.
-func (s *steady) answered(g lock.Grant, err error) {
+func (s *deterministicGuard) answered(g lock.Grant, err error) {
 	s.asked = time.Now()
 	left := g.Until.Sub(s.asked) - s.plan.margin()
 	if e := (*lock.Error)(nil); errors.As(err, &e) && e.Code == lock.ErrHeld && e.KeptFor > 0 {
@@ -106,10 +112,10 @@ func (s *steady) answered(g lock.Grant, err error) {
 	}
 }
 
-// avoid has a guard that asks for the lock not know of its refusal for a while, if only
+// skipRandomChoice has a guard that asks for the lock not know of its refusal for a while, if only
 // chance would decide how long it still waits when it tries again: not at all, for less
 // than the longest call, or for longer.
-func (s *steady) avoid() {
+func (s *deterministicGuard) skipRandomChoice() {
 	for _, turn := range []time.Time{s.waits.Add(-longestWait), s.waits} {
 		if turn.After(s.asked.Add(s.againIn/3)) && turn.Before(s.asked.Add(s.againIn)) {
 			time.Sleep(turn.Sub(s.asked))
@@ -120,7 +126,7 @@ func (s *steady) avoid() {
 
 // releasing returns for how long the guard goes on releasing, at the most, when it begins now. The lease that
 // it has shown it gives up for as long as it lasts, and once when it is over.
-func (s *steady) releasing() time.Duration {
+func (s *deterministicGuard) releasing() time.Duration {
 	left := time.Until(s.deadline.get()) + s.plan.margin()
 	switch {
 	case !s.holds:
@@ -133,10 +139,12 @@ func (s *steady) releasing() time.Duration {
 
 // over is whether the lease that the guard had is lost or released. A context that has
 // ended by its deadline does not say so any more.
-func (s *steady) over() bool { return s.ended.Load() || !time.Now().Before(s.deadline.get()) }
+func (s *deterministicGuard) over() bool {
+	return s.ended.Load() || !time.Now().Before(s.deadline.get())
+}
 
 // letGo notes what the guard is told about a release now.
-func (s *steady) letGo(err error) {
+func (s *deterministicGuard) letGo(err error) {
 	s.tries++
 	s.refusal = err
 	s.released, s.releaseIn = time.Now(), pause(s.tries, err)

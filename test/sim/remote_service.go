@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A remoteService is the lock service as one attempt's guard reaches it: over the network, at
+// whichever replica a balancer chooses. Like a client over HTTP it counts what is left
+// of a lease from when the request was sent.
+type remoteService struct {
+	lock.Service // what is not simulated: it is asked without a network
+	*attempt
+	guard deterministicGuard
+}
+
+// acquires is what the trace calls the request for the lock.
+const acquires = "acquire"
+
+// A request is one that a guard makes over the line.
+type request struct {
+	what   string
+	thread time.Duration
+	delay  time.Duration // than the guard made it
+	until  time.Time     // when the guard gives it up; zero for never
+	before error         // what came of the try before; of the call, if it is given up before it leaves
+}
+
+// begin returns the call that the guard makes now and that leaves then. Patience is how
+// long the guard gives such a call of its own accord, zero if it always says anew.
+func (l *remoteService) begin(ctx context.Context, what string, thread time.Duration, leaves time.Time, patience time.Duration) request {
+	now := time.Now()
+	c := request{what: what, thread: thread, delay: max(leaves.Sub(now), 0), before: newError(lock.ErrUnavailable, "It was never sent.")}
+	if until, ok := ctx.Deadline(); ok {
+		c.until = until
+		if patience == 0 || until.Sub(now) == patience {
+			c.until = until.Add(c.delay)
+		}
+		c.delay = min(c.delay, c.until.Sub(now))
+	}
+	return c
+}
+
+// call makes the call. What is left of a lease it counts from when the request is sent.
+func call[T any](ctx context.Context, l *remoteService, c request, do func(context.Context, lock.Service) (T, error)) (T, error) {
+	var none T
+	if !l.leave(ctx, c) {
+		return none, c.before
+	}
+	f, sent := l.delivery(c.what), time.Now()
+	l.noteSent(c.what, f)
+	return ask(ctx, l.network, c.thread, f, c.until, func(ctx context.Context) (T, error) {
+		locks := l.world.replica(f.to)
+		if locks == nil {
+			return none, newError(lock.ErrUnavailable, "Connection refused.")
+		}
+		t, err := do(ctx, locks)
+		if g, ok := any(&t).(*lock.Grant); ok && err == nil {
+			g.Until = sent.Add(time.Until(g.Until))
+		}
+		return t, err
+	})
+}
+
+// leave returns once the call leaves, false if the guard gives it up before.
+func (l *remoteService) leave(ctx context.Context, c request) bool {
+	due := alarm(c.delay, c.delay > 0)
+	for done := ctx.Done(); due != nil; {
+		select {
+		case <-due:
+			due = nil
+		case <-done:
+			if done = nil; ctx.Err() != context.DeadlineExceeded {
+				return false
+			}
+		}
+	}
+	if !c.inTime() {
+		return false
+	}
+	l.awake(c.thread)
+	if err := ctx.Err(); err != nil && (err != context.DeadlineExceeded || c.thread == renewing && l.guard.over()) {
+		return false
+	}
+	return c.inTime()
+}
+
+// inTime is whether the guard has not given the call up yet.
+func (c request) inTime() bool { return c.until.IsZero() || time.Now().Before(c.until) }
+
+func (l *remoteService) noteSent(what string, f delivery) {
+	if what == acquires && !f.undisturbed() {
+		l.disturbed = true
+	}
+	text := fmt.Sprintf("sends %s to server %d", what, f.to+1)
+	for _, trouble := range []struct {
+		is   bool
+		what string
+	}{
+		{f.refused, "refused"}, {f.lost, "lost"}, {f.unanswered, "unanswered"}, {f.there > hop, "late"}, {f.back > hop, "answered late"},
+		{f.duplicateAfter > 0, "arrives twice"}, {f.cut > 0, "cut"},
+	} {
+		if trouble.is {
+			text += ", " + trouble.what
+		}
+	}
+	l.detail(l.name, "%s", text)
+}
+
+// What package guard gives a call, unless less is left of something longer.
+const (
+	longestWait = lock.MaxWait / 2        // of one call for the lock
+	anAnswer    = lock.PlaceRetention / 2 // beyond the wait
+	aRelease    = 2 * time.Second         // a try of a release
+	allReleases = 5 * time.Second         // all of them
+
+	aLateRelease = time.Second / 2 // the only try, when the lease is over
+)
+
+// Acquire sends the request. A wait that ends at an instant ends there, however late the
+// request leaves.
+func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	c := l.begin(ctx, acquires, working, l.guard.acquire(time.Now()), 0)
+	if a.Wait > 0 && a.Wait < longestWait {
+		a.Wait -= c.delay
+		c.until = c.until.Add(-c.delay)
+		if a.Wait <= 0 {
+			a.Wait, c.until = 0, time.Now().Add(c.delay+anAnswer)
+		}
+	}
+	if l.acquires++; l.acquires == 1 {
+		l.guard.waits = time.Now().Add(min(l.wait, time.Hour))
+	}
+	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return locks.Acquire(ctx, a) })
+	if l.guard.answered(g, err); err != nil {
+		l.disturbed = l.disturbed || !errors.Is(err, lock.ErrHeld)
+		l.guard.skipRandomChoice()
+	}
+	return g, err
+}
+
+// Renew sends the request.
+func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	confirms := time.Now().Equal(l.guard.asked) // as a guard does before anybody has the lock
+	c := l.begin(ctx, "renew", renewing, l.guard.renewal(time.Now()), 0)
+	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return locks.Renew(ctx, r) })
+	if l.guard.answered(g, err); err != nil && confirms {
+		l.guard.skipRandomChoice()
+	}
+	return g, err
+}
+
+// Release sends the request.
+func (l *remoteService) Release(ctx context.Context, r lock.Release) error {
+	if !l.guard.ended.Swap(true) {
+		l.guard.until = time.Now().Add(l.guard.releasing())
+	}
+	c := l.begin(ctx, "release", working, l.guard.release(time.Now()), aRelease)
+	if c.until.After(l.guard.until) {
+		c.until = l.guard.until
+		c.delay = min(c.delay, time.Until(c.until))
+	}
+	c.before = cmp.Or(l.guard.refusal, c.before)
+	_, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (struct{}, error) {
+		return struct{}{}, locks.Release(ctx, r)
+	})
+	l.guard.letGo(err)
+	return err
+}

@@ -2,20 +2,19 @@ package sim
 
 import "time"
 
-// A Clock is that of a server. The zero Clock is right.
+// A Clock is a server's clock. The zero Clock is right.
 type Clock struct {
 	Offset time.Duration
 	Drift  float64 // seconds a second: 0.0001 is one that gains 100 µs each second
-	Steps  []Step  // in their order
+	Steps  []Step  // in time order
 }
 
-// A Step puts a clock forward, or back.
+// A Step moves a clock forward or back.
 type Step struct {
 	At, By time.Duration
 }
 
-// shows returns what the clock shows when the run has lasted that long, as what a
-// right clock would show then.
+// shows returns what the clock shows after the run has lasted for at.
 func (c Clock) shows(at time.Duration) time.Duration {
 	shown := at + c.Offset + time.Duration(c.Drift*float64(at))
 	for _, s := range c.Steps {
@@ -26,7 +25,7 @@ func (c Clock) shows(at time.Duration) time.Duration {
 	return shown
 }
 
-// when returns when a clock that never steps shows that.
+// when returns when a clock without steps shows the time.
 func (c Clock) when(shown time.Duration) time.Duration {
 	return time.Duration(float64(shown-c.Offset) / (1 + c.Drift))
 }

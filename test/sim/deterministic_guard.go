@@ -8,39 +8,38 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A deterministicGuard takes chance out of a guard. Guards move the instants at which they call a
-// little, by random numbers of the runtime that no seed decides: renewals are sent up
-// to a fifth sooner than they must be, and the pauses between tries are half to one
-// and a half times as long as they are meant to be. A deterministicGuard has each such call leave
-// at the latest instant that it could have been made at, and its deadline moves along.
+// A deterministicGuard removes randomness from a guard. Guards jitter their calls with random numbers of the runtime
+// that no seed determines: a renewal is sent up to a fifth early, and a pause between tries lasts half to one and a
+// half times its nominal length. A deterministicGuard delays each call to the latest instant that the jitter allows,
+// and moves the call's deadline by as much.
 //
-// To know that instant it repeats what package guard computes. Should the two differ,
-// runs of one seed differ: there is a test for that. No other harm is done.
+// It repeats what package guard computes to know that instant. If the two differ, runs of one seed differ, which a
+// test detects; nothing else goes wrong.
 type deterministicGuard struct {
 	plan Plan
 
-	asked    time.Time     // when the last answer to an acquire or a renewal was there
-	renewIn  time.Duration // after that, at the latest
-	againIn  time.Duration // after that, at the latest, the next acquire
-	waits    time.Time     // until when, at the most
-	failures int           // since a place was kept
+	asked    time.Time     // when the last answer to an acquire or a renewal arrived
+	renewIn  time.Duration // after asked, at the latest
+	againIn  time.Duration // after asked, at the latest: the next acquire
+	waits    time.Time     // when the guard stops waiting
+	failures int           // since the last kept place
 	deadline sharedTime    // of the lease
-	holds    bool          // the guard has shown the lease to those who work under it
-	ended    atomic.Bool   // the guard gives it back
+	holds    bool          // the work has begun
+	ended    atomic.Bool   // the guard releases the lease
 
-	until     time.Time // when the guard gives up releasing, at the latest
-	released  time.Time // when the last answer to a release was there
+	until     time.Time // when the guard stops trying to release, at the latest
+	released  time.Time // when the last answer to a release arrived
 	releaseIn time.Duration
 	tries     int
-	refusal   error // the last
+	refusal   error // the last one
 }
 
-// An sharedTime is a time that the work and the renewals of a lease share.
+// A sharedTime is an instant that the work and the renewals of a lease share.
 type sharedTime struct{ at atomic.Pointer[time.Time] }
 
 func (i *sharedTime) set(t time.Time) { i.at.Store(&t) }
 
-// get returns the time, zero if it was not set.
+// get returns the instant, zero if it was not set.
 func (i *sharedTime) get() time.Time {
 	if t := i.at.Load(); t != nil {
 		return *t
@@ -48,13 +47,13 @@ func (i *sharedTime) get() time.Time {
 	return time.Time{}
 }
 
-// The pauses of package guard: the first, and the greatest, before chance has its say.
+// The first and the longest pause of package guard, before jitter.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = 2 * time.Second
 )
 
-// pause returns the longest that the guard makes after that many failures in a row.
+// pause returns the longest pause of the guard after that many failures in a row.
 func pause(failures int, err error) time.Duration {
 	p := firstPause
 	for range failures - 1 {
@@ -67,23 +66,22 @@ func pause(failures int, err error) time.Duration {
 	return p
 }
 
-// renewal returns when a renewal leaves that the guard makes now.
+// renewal returns when a renewal leaves that the guard sends now.
 func (s *deterministicGuard) renewal(now time.Time) time.Time {
 	return s.leaves(now, s.asked, s.renewIn)
 }
 
-// acquire returns when an acquire leaves that the guard makes now.
+// acquire returns when an acquire leaves that the guard sends now.
 func (s *deterministicGuard) acquire(now time.Time) time.Time {
 	return s.leaves(now, s.asked, s.againIn)
 }
 
-// release returns when a release leaves that the guard makes now.
+// release returns when a release leaves that the guard sends now.
 func (s *deterministicGuard) release(now time.Time) time.Time {
 	return s.leaves(now, s.released, s.releaseIn)
 }
 
-// leaves returns since plus in. What is done right after what was before, or for the
-// first time, leaves at once.
+// leaves returns since plus in. A first call, and a call right after the previous answer, leave immediately.
 func (s *deterministicGuard) leaves(now, since time.Time, in time.Duration) time.Time {
 	if since.IsZero() || now.Equal(since) {
 		return now
@@ -91,8 +89,8 @@ func (s *deterministicGuard) leaves(now, since time.Time, in time.Duration) time
 	return since.Add(in)
 }
 
-// answered notes what the guard is told about an acquire or a renewal now. A grant of
-// which too little is left is as good as none to a guard that acquires.
+// answered records an answer to an acquire or a renewal. A guard that acquires treats a grant with too little time
+// left as a failure.
 func (s *deterministicGuard) answered(g lock.Grant, err error) {
 	s.asked = time.Now()
 	left := g.Until.Sub(s.asked) - s.plan.margin()
@@ -112,9 +110,8 @@ func (s *deterministicGuard) answered(g lock.Grant, err error) {
 	}
 }
 
-// skipRandomChoice has a guard that asks for the lock not know of its refusal for a while, if only
-// chance would decide how long it still waits when it tries again: not at all, for less
-// than the longest call, or for longer.
+// skipRandomChoice delays a refusal if only jitter would decide how long the guard waits in its next try: not at all,
+// for less than the longest call, or for longer.
 func (s *deterministicGuard) skipRandomChoice() {
 	for _, turn := range []time.Time{s.waits.Add(-longestWait), s.waits} {
 		if turn.After(s.asked.Add(s.againIn/3)) && turn.Before(s.asked.Add(s.againIn)) {
@@ -124,8 +121,8 @@ func (s *deterministicGuard) skipRandomChoice() {
 	}
 }
 
-// releasing returns for how long the guard goes on releasing, at the most, when it begins now. The lease that
-// it has shown it gives up for as long as it lasts, and once when it is over.
+// releasing returns how long the guard keeps trying to release if it begins now: until the end of a lease that is in
+// use, and once if that lease is over.
 func (s *deterministicGuard) releasing() time.Duration {
 	left := time.Until(s.deadline.get()) + s.plan.margin()
 	switch {
@@ -137,13 +134,12 @@ func (s *deterministicGuard) releasing() time.Duration {
 	return min(left, allReleases)
 }
 
-// over is whether the lease that the guard had is lost or released. A context that has
-// ended by its deadline does not say so any more.
+// over reports whether the guard's lease is lost or released. A context that ended at its deadline cannot tell.
 func (s *deterministicGuard) over() bool {
 	return s.ended.Load() || !time.Now().Before(s.deadline.get())
 }
 
-// letGo notes what the guard is told about a release now.
+// letGo records an answer to a release.
 func (s *deterministicGuard) letGo(err error) {
 	s.tries++
 	s.refusal = err

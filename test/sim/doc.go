@@ -1,54 +1,49 @@
-// Package sim plays locks, clients and the network between them in one process whose
-// time is simulated, so that a run of minutes takes milliseconds and a seed says it all.
+// Package sim plays locks, clients and the network between them in one process with simulated time. A run of minutes takes
+// milliseconds, and a seed determines it.
 //
-// # What is real, what is played
+// # What is real, what is simulated
 //
-// Real are the rules of package lock, as internal/testkit/memlock serves them, and the guards of
-// package guard. Played are the workers who use them, the network, the clocks, and the
-// register that the lock guards. A [Plan] says what goes wrong in a run:
+// The rules of package lock, as internal/testkit/memlock serves them, and the guards of package guard are real. The workers
+// that use them, the network, the clocks and the register that the lock guards are simulated. A [Plan] holds the faults
+// of a run:
 //
-//   - Messages are late by up to two TTLs, and so overtake each other; requests are lost,
-//     or their answers; requests arrive twice, the second time much later; calls that
-//     wait are cut; connections are refused, or swallow everything, for a while.
-//   - Worker processes are paused. A paused process sends nothing, reads nothing and sees
-//     none of its timers until it goes on.
-//   - Replicas die with the calls that wait there, and others start in their stead.
-//   - Servers' clocks are off, drift, and step forward or back, the database's too.
+//   - Messages are delayed by up to two TTLs, and so overtake each other. Requests or answers are lost. Requests arrive
+//     twice, the second time much later. Calls that wait are cut. Connections are refused, or drop everything, for a while.
+//   - Worker processes are paused. A paused process sends nothing, reads nothing and sees no timer until it continues.
+//   - A worker process dies for good.
+//   - Replicas die with the calls that wait there, and others start in their place.
+//   - Servers' clocks are off, drift and step, the database's clock included.
 //
 // # What must hold
 //
-// In a run with Paddock, a [Violation] of any [Kind] is a fault, see [Outcome.Wrong]:
+// In a run with Paddock, a [Violation] of any [Kind] is a failure, see [Outcome.Failures]:
 //
-//   - The events are sound by history.Rules: exclusion, tokens, places in the queue.
-//   - The register never loses an update, and never refuses who has the lock.
-//   - No two workers find at one instant that they have the lock, unless the database's
-//     clock steps; pauses do not matter, since a guard compares clocks when it is asked.
-//   - Whose lease expires was told before that it is lost, unless that clock steps.
-//   - Those who wait and are never cut off are served in the order in which they came.
-//   - When there is no trouble any more, all are served in bounded time, every goroutine
-//     ends, and nothing is left of the locks but their events.
+//   - The events follow verify.Rules: exclusion, tokens, places in the queue.
+//   - The register never loses an update, and never refuses the holder of the lock.
+//   - No two workers find at one instant that they have the lock, unless the database's clock steps. Pauses do not matter,
+//     since a guard compares clocks when it is asked.
+//   - A holder whose lease expires is informed before, unless that clock steps.
+//   - Waiters whose calls meet no fault are granted the lock in the order in which they joined.
+//   - After the last fault every worker that lives is served in bounded time, also after a worker that died while it had
+//     the lock. Every goroutine ends, and of the locks only their events are left.
 //
 // # Variants
 //
-// A [Variant] is a way to lock. [Variants] has Paddock and four usual recipes, under the
-// same load, network, pauses and clocks. What comes of them is on docs/simulation.md.
+// A [Variant] is a way to lock. [Variants] returns Paddock and six recipes, under the same load, network, pauses and
+// clocks. docs/simulation.md shows what each lets happen.
 //
 // # What a seed guarantees
 //
-// Plan and load follow from the seed alone. So does the fate of each message, by its
-// sender, kind and number: one source of random numbers serves each of these, and all
-// delays are of odd nanoseconds, so that hardly any two things happen at one instant.
-// The guards' own jitter comes from the runtime and from no seed; it is taken out, by
-// having each call leave at the latest instant that the jitter allows. Of several
-// goroutines that a pause held up, each goes on a nanosecond after the one before. With
-// that, the same seed gives the same [Trace], to the nanosecond.
+// Plan and load follow from the seed alone. So does the delivery of each message, by its sender, kind and number: each of
+// these has a random number generator of its own, and all delays are odd numbers of nanoseconds, so that hardly any two
+// events coincide. The guards' jitter comes from the runtime and from no seed; it is removed by delaying each call to the
+// latest instant that the jitter allows. Goroutines that a pause held up continue a nanosecond apart. With that, the same
+// seed gives the same [Trace], to the nanosecond.
 //
-// Not guaranteed, though tests look for it: goroutines that do become runnable at the same
-// instant run in any order. A machine that was suspended since it started measures that
-// with an error of nanoseconds, which guards take into account. And another version of
-// Paddock, or of this package, makes other traces of the same seeds.
+// Not guaranteed, though tests look for it: goroutines that become runnable at the same instant run in any order. A machine
+// that was suspended since it started measures that with an error of nanoseconds, which guards take into account. Another
+// version of Paddock, or of this package, makes other traces of the same seeds.
 //
-// A pause is played at the borders of a process: what a guard does inside of it while it
-// is paused, such as to notice that its deadline is over, happens sooner than it could in
-// reality, and nobody sees it until the process goes on.
+// A pause takes effect at the borders of a process. What a guard does inside it during a pause, such as to notice that its
+// deadline has passed, happens sooner than it could in reality, and has no effect until the process continues.
 package sim

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// A host runs one worker's process, which may be paused: by a garbage collector, a
-// hypervisor, a full disk, a laptop's lid. All of the process's time is right.
+// A host runs one worker's process, which may be paused (by a garbage collector, a hypervisor, a full disk, a closed
+// laptop) or die. Its clock is right.
 type host struct {
 	*Trace
 	pauses []Interval
 	death  time.Duration // when the process dies for good; zero: it does not
 }
 
-// dead reports whether the process has died. A dead process sends nothing: its timers run on here, without effect.
+// dead reports whether the process has died. Timers of a dead process still fire here, but it sends nothing.
 func (m *host) dead() bool { return m.death > 0 && m.now() >= m.death }
 
-// The threads of a process. Of those that a pause held up each goes on a nanosecond
-// after the one before, so that their order is always the same.
+// The threads of a process. After a pause each continues a nanosecond after the one before, so that their order is
+// always the same.
 const (
 	working time.Duration = iota + 1 // acquires, works, releases
 	renewing
 )
 
-// awake returns once the process runs. It is called wherever the process is about to
-// act, and wherever it might notice something: an answer, a timer, the clock.
+// awake returns when the process runs. It is called before the process acts, and wherever it could notice something:
+// an answer, a timer, the clock.
 func (m *host) awake(thread time.Duration) {
 	for _, p := range m.pauses {
 		if now := m.now(); now >= p.From && now < p.To {
@@ -35,16 +35,16 @@ func (m *host) awake(thread time.Duration) {
 }
 
 // note adds an entry to the trace, unless the process is dead.
-func (m *host) note(who, format string, args ...any) {
+func (m *host) note(actor, format string, args ...any) {
 	if !m.dead() {
-		m.Trace.note(who, format, args...)
+		m.Trace.note(actor, format, args...)
 	}
 }
 
 // detail adds an entry about messages to the trace, unless the process is dead.
-func (m *host) detail(who, format string, args ...any) {
+func (m *host) detail(actor, format string, args ...any) {
 	if !m.dead() {
-		m.Trace.detail(who, format, args...)
+		m.Trace.detail(actor, format, args...)
 	}
 }
 
@@ -61,7 +61,7 @@ func (m *host) untilDeath() (context.Context, context.CancelFunc) {
 // errDied ends the work of a process that has died.
 var errDied = errors.New("the process has died")
 
-// sleep has the thread do nothing for that long, and longer if the process is paused then.
+// sleep pauses the thread for d, and longer if the process is paused at the end.
 func (m *host) sleep(thread, d time.Duration) {
 	time.Sleep(d)
 	m.awake(thread)

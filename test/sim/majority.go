@@ -9,21 +9,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// majority locks by the votes of independent servers, as "Distributed Locks with Redis"
-// describes the algorithm Redlock (redis.io, by Sanfilippo, 2015):
+// majority locks by the votes of independent servers, as "Distributed Locks with Redis" describes the algorithm
+// Redlock (redis.io, by Sanfilippo, 2015):
 //
-//  1. Take the time.
-//  2. Ask each server, one after the other and with a timeout that is short against the
-//     TTL, to set the key to a random value, if it is not set, for the TTL.
-//  3. The lock is acquired if most servers did, and some of the TTL is left: what it took
-//     to ask, and something for the drift of the clocks, are taken off.
-//  4. Else, and in the end, have each server delete the key if it has that value, and try
-//     again after a random pause.
+//  1. Read the clock.
+//  2. Ask each server in turn, with a timeout that is short compared to the TTL, to set the key to a random value
+//     with that TTL if the key is not set.
+//  3. The lock is acquired if most servers did and some of the TTL is left after the time that it took to ask and an
+//     allowance for clock drift.
+//  4. Otherwise, and to release, ask each server to delete the key if it has that value. Then try again after a
+//     random pause.
 //
-// The description says that a server that crashed should stay away for as long as any
-// lease lasts, unless it writes down all before it answers; that is for the operator to
-// see to, and nobody does here. Its extension of leases is left out: a work that is not
-// done within the TTL stops.
+// The description asks operators to keep a crashed server away for the longest lease, or to write every change to
+// disk before it is answered. Neither is done here. Its extension of leases is left out: work that is not done within
+// the TTL stops.
 type majority struct {
 	*world
 	votes [servers]voter
@@ -31,13 +30,13 @@ type majority struct {
 
 const (
 	quorum   = servers/2 + 1
-	oneVote  = 50 * time.Millisecond // the timeout
-	forDrift = 2 * time.Millisecond  // and a hundredth of the TTL
+	oneVote  = 50 * time.Millisecond // the timeout of one vote
+	forDrift = 2 * time.Millisecond  // plus a hundredth of the TTL
 )
 
 func newMajority(w *world) locker { return &majority{world: w} }
 
-// A voter is one server: it has one key, and a clock of its own.
+// A voter is one server. It has one key and its own clock.
 type voter struct {
 	value   string
 	expires time.Time // on its clock
@@ -60,7 +59,7 @@ func (v *voter) del(value string) bool {
 	return true
 }
 
-// crash has the server die; its memory is all it had.
+// crash stops the server, which loses its memory.
 func (m *majority) crash(server int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +68,7 @@ func (m *majority) crash(server int) {
 
 func (m *majority) restart(server int) { m.startReplica(server) }
 
-// ask has the server do something, and returns whether it did, for all the worker hears.
+// ask performs op on the server, and reports whether the worker learns that it succeeded.
 func (m *majority) ask(a *attempt, server int, op func(*voter, time.Time) bool) bool {
 	a.awake(working)
 	f := a.delivery("vote")
@@ -101,7 +100,7 @@ func (m *majority) do(a *attempt, work func(holdStatus) error) error {
 	}
 }
 
-// acquire asks for all votes, and returns what they are good for.
+// acquire asks for all votes and returns the lock if there are enough.
 func (m *majority) acquire(a *attempt, value string) majorityLock {
 	ttl := m.plan.TTL
 	begun, votes := time.Now(), []int{}
@@ -113,7 +112,7 @@ func (m *majority) acquire(a *attempt, value string) majorityLock {
 	if len(votes) < quorum {
 		return majorityLock{}
 	}
-	a.note(a.name, "asks all servers, and has the votes of %v", votes)
+	a.note(a.name, "asks all servers and gets the votes of %v", votes)
 	return majorityLock{begun.Add(ttl - ttl/100 - forDrift)}
 }
 
@@ -123,12 +122,12 @@ func (m *majority) release(a *attempt, value string) {
 	}
 }
 
-// A majorityLock is a lock that was won, or was not.
+// A majorityLock is the lock as one worker has it; the zero majorityLock is lost.
 type majorityLock struct {
 	until time.Time // on the worker's clock
 }
 
-// Token returns none: there is nothing of which all servers know that it grows.
+// Token returns zero: the servers share nothing that could grow.
 func (majorityLock) Token() lock.Token { return 0 }
 
 // Err returns nil while some of the TTL is left.

@@ -9,34 +9,34 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A network carries the messages of one worker, each with a fate of its own: so they
-// overtake each other. It is nothing that a real one could not do.
+// A network carries the messages of one worker. Each message has its own delay, so messages overtake each other. It
+// does nothing that a real network could not do.
 type network struct {
 	*host
 	plan     Plan
 	worker   int
 	outages  []Interval
-	inFlight *sync.WaitGroup // what is under way in the whole world
+	inFlight *sync.WaitGroup // messages under way in the whole world
 
 	mu   sync.Mutex
-	rngs map[string]*rand.Rand // by what is sent
+	rngs map[string]*rand.Rand // by kind of request
 }
 
-// hop is how long a message is under way at most when nothing is wrong.
+// hop is the longest delay of a message while nothing is wrong.
 const hop = 12 * time.Millisecond
 
-// A delivery is what becomes of one request and its answer.
+// A delivery is what happens to one request and its answer.
 type delivery struct {
-	to               int // which replica, where any will do
+	to               int // the replica that receives it
 	there, back      time.Duration
 	refused          bool
 	lost, unanswered bool
-	duplicateAfter   time.Duration // after which it arrives once more; zero: it does not
-	cut              time.Duration // after which the connection breaks; zero: it does not
-	disconnectAfter  time.Duration // until the server notices that nobody listens
+	duplicateAfter   time.Duration // when it arrives a second time; zero: it does not
+	cut              time.Duration // when the connection breaks; zero: it does not
+	disconnectAfter  time.Duration // until the server notices that the client is gone
 }
 
-// delivery draws what becomes of the next request of that kind.
+// delivery draws what happens to the next request of that kind.
 func (n *network) delivery(what string) delivery {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -64,7 +64,7 @@ func (n *network) delivery(what string) delivery {
 	return f
 }
 
-// disturb has chance spoil the fate.
+// disturb adds random faults to the delivery.
 func (n *network) disturb(f *delivery, rnd *rand.Rand) {
 	longest := 2 * n.plan.TTL
 	for _, way := range []*time.Duration{&f.there, &f.back} {
@@ -84,19 +84,19 @@ func (n *network) disturb(f *delivery, rnd *rand.Rand) {
 	}
 }
 
-// undisturbed is whether there is nothing wrong with the fate.
+// undisturbed reports whether the delivery has no fault.
 func (f delivery) undisturbed() bool {
 	return !f.refused && !f.lost && !f.unanswered && f.duplicateAfter == 0 && f.cut == 0 && f.there <= hop && f.back <= hop
 }
 
-// An answer is what comes back.
+// An answer is what a request returns.
 type answer[T any] struct {
 	value T
 	err   error
 }
 
-// send sends a request to where op is done, and returns where the answer will be. The
-// function ends op's context.
+// send sends a request to where op runs, and returns the channel of the answer. The function that it returns cancels
+// op's context.
 func send[T any](n *network, f delivery, op func(context.Context) (T, error)) (<-chan answer[T], context.CancelFunc) {
 	answers := make(chan answer[T], 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +116,7 @@ func send[T any](n *network, f delivery, op func(context.Context) (T, error)) (<
 	if f.duplicateAfter > 0 && !f.refused {
 		n.inFlight.Go(func() {
 			time.Sleep(f.there + f.duplicateAfter)
-			ctx, cancel := context.WithTimeout(context.Background(), f.disconnectAfter) // nobody listens to this one
+			ctx, cancel := context.WithTimeout(context.Background(), f.disconnectAfter) // no client waits for this answer
 			defer cancel()
 			_, _ = op(ctx)
 		})
@@ -124,8 +124,8 @@ func send[T any](n *network, f delivery, op func(context.Context) (T, error)) (<
 	return answers, cancel
 }
 
-// ask sends a request and waits for the answer until then, zero for ever, as long as
-// the context is not cancelled. That its deadline passes does not count.
+// ask sends a request and waits for the answer until then (zero: without bound), unless the context is cancelled. Its
+// deadline is ignored.
 func ask[T any](ctx context.Context, n *network, thread time.Duration, f delivery, until time.Time, op func(context.Context) (T, error)) (T, error) {
 	answers, cancel := send(n, f, op)
 	over, cut := alarm(time.Until(until), !until.IsZero()), alarm(f.cut, f.cut > 0)
@@ -150,12 +150,12 @@ func ask[T any](ctx context.Context, n *network, thread time.Duration, f deliver
 	}
 }
 
-// alarm returns what is told of after that long, or never.
+// alarm returns a channel that is ready after d, or nil.
 func alarm(d time.Duration, ever bool) <-chan time.Time {
 	if !ever {
 		return nil
 	}
-	return time.After(max(d, 1)) // one that is over when it is made can crash the race detector's runtime
+	return time.After(max(d, 1)) // a timer without a duration can crash the runtime of the race detector
 }
 
 func newError(code lock.Code, detail string) error { return &lock.Error{Code: code, Detail: detail} }

@@ -10,29 +10,29 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A holdStatus is what a worker has been told of its lock.
+// A holdStatus is what a worker knows about its lock.
 type holdStatus interface {
 	Token() lock.Token // zero if there are no tokens
-	Err() error        // nil while the lock is held, for all that the clock tells
+	Err() error        // nil while the lock is held, by the worker's clock
 }
 
-// A oracle sees all at once, as nobody can in a real system, and says what went wrong.
+// An oracle sees the whole world at once, which is impossible in a real system, and reports violations.
 type oracle struct {
 	*world
 
 	mu          sync.Mutex
 	found       []Violation
 	diedHolding int
-	held        int // how often somebody began to have the lock
+	held        int // how often an attempt had the lock
 	current     map[*attempt]holdStatus
-	informed    map[leaseKey][]Interval // from when till when holders were told that they had leases
+	informed    map[leaseKey][]Interval // when holders knew that they had leases
 }
 
-// report notes what went wrong with what a did, and who else is concerned.
+// report records a violation by a that also concerns other, which may be nil.
 func (j *oracle) report(k Kind, a, other *attempt, format string, args ...any) {
-	v := Violation{Kind: k, At: j.now(), Text: fmt.Sprintf(format, args...), who: []string{a.name}, from: a.granted}
+	v := Violation{Kind: k, At: j.now(), Text: fmt.Sprintf(format, args...), workers: []string{a.name}, from: a.granted}
 	if other != nil && other != a {
-		v.who, v.from = append(v.who, other.name), min(v.from, other.granted)
+		v.workers, v.from = append(v.workers, other.name), min(v.from, other.granted)
 	}
 	j.note(a.name, "%s  <-- %s", v.Text, k)
 	j.mu.Lock()
@@ -40,14 +40,15 @@ func (j *oracle) report(k Kind, a, other *attempt, format string, args ...any) {
 	j.found = append(j.found, v)
 }
 
-// reportGlobal notes what went reportGlobal with nobody in particular.
+// reportGlobal records a violation that concerns no particular worker.
 func (j *oracle) reportGlobal(k Kind, format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.found = append(j.found, Violation{Kind: k, At: j.now(), Text: fmt.Sprintf(format, args...)})
 }
 
-// holdBegins notes that an attempt has the lock, for all it knows, and looks who else has.
+// holdBegins records that the attempt learned of its lock, and reports other attempts that hold it in a conflicting
+// mode.
 func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	a.granted = j.now()
 	alone := true
@@ -66,7 +67,7 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	j.held++
 }
 
-// currentHolders returns who would find to have the lock, looking now, in their order.
+// currentHolders returns the attempts that would find now that they have the lock, in the order of their grants.
 func (j *oracle) currentHolders(name string) []*attempt {
 	j.mu.Lock()
 	going := maps.Clone(j.current)
@@ -94,21 +95,21 @@ func (j *oracle) dies(name string) {
 	}
 }
 
-// A leaseKey is a lease as its events tell of it.
+// A leaseKey identifies a lease in events.
 type leaseKey struct {
 	holder string
 	token  lock.Token
 	slot   int
 }
 
-// recordInformed notes that a holder was told of its lease then, and just now that this is over.
+// recordInformed records that a holder had its lease from that time on and was informed just now that it is over.
 func (j *oracle) recordInformed(s leaseKey, from time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.informed[s] = append(j.informed[s], Interval{From: from, To: j.now()})
 }
 
-// isHolder is whether the service has a lease of the attempt.
+// isHolder reports whether the service has a lease of the attempt.
 func (j *oracle) isHolder(a *attempt) bool {
 	return slices.ContainsFunc(j.lockNow(a.lock()).Leases, func(h lock.LeaseInfo) bool { return h.Holder == a.holder })
 }

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// A Kind is a way in which a run goes wrong.
+// A Kind is a kind of violation.
 type Kind string
 
-// What workers may suffer from whoever locks for them.
+// The kinds of violations.
 const (
-	TwoHolders    Kind = "two holders"           // at one instant both find, looking at their clocks, that they have the lock
-	LostUpdate    Kind = "lost update"           // somebody overwrote what he had not read
-	HolderRefused Kind = "refused rightful"      // who had the lock was refused for the token
-	TornRead      Kind = "torn read"             // what a reader read changed under the lease
-	InformedLate  Kind = "told late"             // a lease ended before its holder was told so
-	Overtaken     Kind = "overtaken"             // somebody came later, and was served sooner
-	Unserved      Kind = "unserved"              // all was well, and yet somebody had to wait for too long
-	Unsound       Kind = "unsound events"        // they break history.Rules
-	Leftover      Kind = "something left behind" // a lease, or a place in the queue, that is nobody's
+	TwoHolders    Kind = "two holders"    // at one instant two workers find, by their clocks, that they have the lock
+	LostUpdate    Kind = "lost update"    // a worker overwrote a value that it had not read
+	HolderRefused Kind = "holder refused" // the fence refused the token of the current holder
+	TornRead      Kind = "torn read"      // a value changed under a reader's lease
+	InformedLate  Kind = "informed late"  // a lease ended before its holder was informed
+	Overtaken     Kind = "overtaken"      // a later waiter was granted the lock first
+	Unserved      Kind = "unserved"       // a worker waited too long although nothing was wrong
+	Unsound       Kind = "unsound events" // they break verify.Rules
+	Leftover      Kind = "leftover"       // a lease or a place in the queue without an owner
 )
 
-// A Violation is an instance of what went wrong.
+// A Violation is one failure in a run.
 type Violation struct {
 	Kind Kind
 	At   time.Duration
 	Text string
 
-	who  []string      // the workers concerned
-	from time.Duration // when the first of them began to have the lock
+	workers []string      // the workers concerned
+	from    time.Duration // when the first of them had the lock
 }
 
-// An Outcome is what came of a run.
+// An Outcome is the result of a run.
 type Outcome struct {
 	Plan  Plan
 	Trace *Trace
@@ -51,26 +51,25 @@ func (o Outcome) First(k Kind) (Violation, bool) {
 	return o.Found[i], true
 }
 
-// Has is whether there is a violation of that kind.
+// Has reports whether there is a violation of that kind.
 func (o Outcome) Has(k Kind) bool {
 	_, has := o.First(k)
 	return has
 }
 
-// Failures returns what Paddock must never let happen. Two who have the lock at once are
-// none of that where the database's clock is put forward: a lease is over when that
-// clock says so. The fence is there for it.
+// Failures returns the violations that Paddock must never cause. Two holders at once are no failure where the
+// database's clock steps: a lease is over when that clock says so, and the fence protects the resource.
 func (o Outcome) Failures() []Violation {
 	return slices.DeleteFunc(slices.Clone(o.Found), func(v Violation) bool {
 		return v.Kind == TwoHolders && !o.Plan.databaseClockIsSteady()
 	})
 }
 
-// Excerpt returns what the workers concerned did, and what the servers suffered, from when
-// the first of them had the lock until it went wrong.
+// Excerpt returns what the workers concerned did and what happened to servers, from the first grant concerned until
+// the violation.
 func (o Outcome) Excerpt(v Violation) string {
 	return format(slices.DeleteFunc(o.Trace.sorted(), func(e entry) bool {
-		concerned := slices.Contains(v.who, e.who) || strings.HasPrefix(e.who, "server")
+		concerned := slices.Contains(v.workers, e.actor) || strings.HasPrefix(e.actor, "server")
 		return e.detail || !concerned || e.at < v.from || e.at > v.At
 	}))
 }

@@ -2,8 +2,7 @@ package sim
 
 import "github.com/paddock-lock/paddock/client/guard"
 
-// paddock locks as Paddock does: the guards of package guard keep leases that the rules
-// of package lock grant, by the clock of one database.
+// paddock locks with Paddock: guards keep leases that the rules of package lock grant, by the clock of one database.
 type paddock struct {
 	*world
 }
@@ -26,8 +25,7 @@ func (p paddock) do(a *attempt, work func(holdStatus) error) error {
 	})
 }
 
-// crash has the replica on the server die. The database does not: it forgets nothing,
-// and comes back by itself.
+// crash stops the replica on the server. The database on the first server restarts by itself and forgets nothing.
 func (p paddock) crash(server int) { p.stopReplica(server) }
 
 func (p paddock) restart(server int) { p.startReplica(server) }

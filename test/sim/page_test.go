@@ -13,15 +13,15 @@ import (
 
 const (
 	page            = "../../docs/simulation.md"
-	seedsPerVariant = 100 // seeds, with each variant
+	seedsPerVariant = 100
 )
 
-// A summary is what came of all the runs of a variant.
+// A summary counts the outcomes of all runs of a variant.
 type summary struct {
 	sim.Variant
 	mu    sync.Mutex
 	held  int
-	runs  map[sim.Kind]int // that had any
+	runs  map[sim.Kind]int // runs with such a violation
 	first map[sim.Kind]uint64
 	wrong []sim.Violation
 }
@@ -42,9 +42,8 @@ func (c *summary) count(o sim.Outcome) {
 	}
 }
 
-// TestThePageIsTrue plays the same seeds with all variants. The usual recipes do the harm
-// that docs/simulation.md says they do, Paddock does none, and what stands on the page is
-// what was played.
+// TestThePageIsTrue plays the same seeds with all variants: each recipe fails as docs/simulation.md says, Paddock
+// does not, and the page shows what was played.
 func TestThePageIsTrue(t *testing.T) {
 	t.Parallel()
 	var all []*summary
@@ -86,7 +85,7 @@ func lastLine(text string) string {
 
 func table(all []*summary) string {
 	var text strings.Builder
-	text.WriteString("| way to lock | seeds | times held | runs with two holders | runs with lost updates | runs with refused rightful writes |\n")
+	text.WriteString("| way to lock | seeds | times held | runs with two holders | runs with lost updates | runs with refused holders |\n")
 	text.WriteString("| --- | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, c := range all {
 		fmt.Fprintf(&text, "| %s | %d | %d | %d | %d | %d |\n", c.Name, seedsPerVariant, c.held,
@@ -107,12 +106,12 @@ func expectOnPage(t *testing.T, blocks map[string]string) {
 	now := block.ReplaceAllStringFunc(string(text), func(was string) string {
 		part := block.FindStringSubmatch(was)
 		if missing--; part[3] != blocks[part[2]] && !*update {
-			t.Errorf("on the page stands for %q\n%s\nand it is\n%s\nIf that is meant: go test ./test/sim -run TestThePageIsTrue -sim.update", part[2], part[3], blocks[part[2]])
+			t.Errorf("the page has for %q\n%s\nand the run gives\n%s\nIf that is intended, run go test ./test/sim -run TestThePageIsTrue -sim.update", part[2], part[3], blocks[part[2]])
 		}
 		return part[1] + blocks[part[2]] + part[4]
 	})
 	if missing != 0 {
-		t.Errorf("the page has not just one block for each of %d things", len(blocks))
+		t.Errorf("the page needs exactly one block for each of %d things", len(blocks))
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(now), 0o644); err != nil {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// servers is how many there are. Majority voting has all of them vote. Of Paddock the
-// first also runs the database, and the first three run a replica each.
+// servers is how many servers there are. In majority voting all of them vote. In Paddock the first also runs the
+// database, and the first three run a replica each.
 const (
 	servers  = 5
 	replicas = 3
 )
 
-// A Plan is all the trouble of a run, and its load as far as that does not depend on
-// what happens. It follows from the seed alone, and every variant is played to it.
+// A Plan holds all faults of a run, and the load as far as it does not depend on what happens. It follows from the
+// seed alone, and is the same for every variant.
 type Plan struct {
 	Seed    uint64
 	Workers int
 	TTL     time.Duration // of every lease
-	Quiet   time.Duration // from then on nothing goes wrong any more
+	Quiet   time.Duration // no faults from then on
 
-	// Of each message, while there is trouble.
-	Lost, Late, Twice, Cut float64 // the probabilities
+	// Probabilities for each message before Quiet.
+	Lost, Late, Twice, Cut float64
 
 	Pauses   [][]Interval    // of each worker's process
 	Outages  [][]Interval    // of each worker's connection
@@ -32,17 +32,16 @@ type Plan struct {
 	Clocks   [servers]Clock
 }
 
-// A Interval is a while in which something is wrong.
+// An Interval is a period with a fault.
 type Interval struct {
 	From, To time.Duration
 	Fault    Fault
 }
 
-// A Fault says what is wrong.
+// A Fault is a kind of fault.
 type Fault int
 
-// The faults. A pause stops a whole process: it neither sends nor reads nor sees its
-// timers until it goes on.
+// The faults of intervals. A paused process neither sends nor reads nor sees its timers until it continues.
 const (
 	Pause    Fault = iota
 	Refused        // connections are refused
@@ -50,7 +49,7 @@ const (
 	NoAnswer       // what is sent arrives, and no answer comes back
 )
 
-// A Restart is a server that dies and is back a while later.
+// A Restart is a server that dies and comes back.
 type Restart struct {
 	Server   int
 	At, Down time.Duration
@@ -82,7 +81,7 @@ func PlanOf(seed uint64) Plan {
 	return p
 }
 
-// deaths kills one worker for good in every other run.
+// deaths kills one worker for good in half of the runs.
 func (p Plan) deaths(rnd *rand.Rand) []time.Duration {
 	deaths := make([]time.Duration, p.Workers)
 	if worker := rnd.IntN(p.Workers); rnd.IntN(2) == 0 {
@@ -102,10 +101,10 @@ func (p Plan) Survivors() int {
 	return survivors
 }
 
-// instant returns one in the time of trouble.
+// instant returns a random time at which faults happen.
 func (p Plan) instant(rnd *rand.Rand) time.Duration { return randomDuration(rnd, p.Quiet*9/10) }
 
-// spans returns up to that many, apart from each other and in their order.
+// spans returns up to that many disjoint intervals, in time order.
 func (p Plan) spans(rnd *rand.Rand, most int, faults ...Fault) []Interval {
 	var spans []Interval
 	at := time.Duration(0)
@@ -120,8 +119,7 @@ func (p Plan) spans(rnd *rand.Rand, most int, faults ...Fault) []Interval {
 	return spans
 }
 
-// clock returns one that is off by what time synchronisation leaves, and steps that
-// many times.
+// clock returns a clock with the offset and drift that time synchronization leaves, and that many steps.
 func (p Plan) clock(rnd *rand.Rand, steps int) Clock {
 	c := Clock{Offset: randomDuration(rnd, 100*time.Millisecond) - 50*time.Millisecond, Drift: (rnd.Float64() - 0.5) / 2500}
 	for range steps {
@@ -132,10 +130,10 @@ func (p Plan) clock(rnd *rand.Rand, steps int) Clock {
 	return c
 }
 
-// databaseClockIsSteady is whether the database's clock never steps.
+// databaseClockIsSteady reports whether the database's clock never steps.
 func (p Plan) databaseClockIsSteady() bool { return len(p.Clocks[0].Steps) == 0 }
 
-// stepsBack returns by how much the database's clock is put back in all.
+// stepsBack returns how far the database's clock is put back in all.
 func (p Plan) stepsBack() time.Duration {
 	back := time.Duration(0)
 	for _, s := range p.Clocks[0].Steps {
@@ -144,11 +142,11 @@ func (p Plan) stepsBack() time.Duration {
 	return back
 }
 
-// String says what there is of trouble.
+// String describes the faults of the plan.
 func (p Plan) String() string {
 	return fmt.Sprintf("seed %d: %d workers, leases of %v, trouble until %v; of messages %v%% are lost, %v%% late, %v%% come twice, %v%% of waits are cut",
 		p.Seed, p.Workers, p.TTL, p.Quiet, 100*p.Lost, 100*p.Late, 100*p.Twice, 100*p.Cut)
 }
 
-// margin is that of the guards: how long before a lease's end it counts as lost.
+// margin is how long before its end the guards treat a lease as lost.
 func (p Plan) margin() time.Duration { return p.TTL / 10 }

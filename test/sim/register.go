@@ -6,10 +6,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A register is what the lock guards: a number that workers read, add one to, and
-// write back. It knows nothing of leases. If it is fenced, it has seen tokens, and
-// keeps out who shows a smaller one; reading shows one, too, so that whoever read
-// before cannot write any more.
+// A register is the resource that the lock guards: a number that workers read, increment and write back. It knows
+// nothing of leases. A fenced register remembers the greatest token it has seen and refuses smaller ones, for reads,
+// too, so that an earlier reader cannot write any more.
 type register struct {
 	*oracle
 	fenced bool
@@ -17,8 +16,8 @@ type register struct {
 	mu    sync.Mutex
 	seen  lock.Token
 	value int64
-	last  *attempt // that wrote; nil if none did
-	by    *attempt // that showed what was seen
+	last  *attempt // the last writer; nil if none
+	by    *attempt // the attempt that showed the token seen
 	reads map[lock.Token]int64
 }
 
@@ -37,8 +36,8 @@ func (r *register) read(a *attempt, t lock.Token) (int64, error) {
 	return r.value, nil
 }
 
-// write writes was+1, where the writer has read was. Written on top of what another
-// has written since, that is lost.
+// write writes was+1, where was is the value that the writer read. If another worker has written since, that update
+// is lost.
 func (r *register) write(a *attempt, t lock.Token, was int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,13 +53,12 @@ func (r *register) write(a *attempt, t lock.Token, was int64) error {
 	return nil
 }
 
-// checkFence is whether the token passes the fence. That it does not is wrong if the lock is
-// the worker's right then.
+// checkFence returns an error if the fence refuses the token. It reports a violation if the worker holds the lock.
 func (r *register) checkFence(a *attempt, t lock.Token, what string) error {
 	if !r.fenced {
 		return nil
 	}
-	err := lock.CheckFence(t, r.seen, max(r.seen, t)) // the register does not ask the service for its newest
+	err := lock.CheckFence(t, r.seen, max(r.seen, t)) // the register does not know the newest token granted
 	switch {
 	case err == nil:
 		r.seen, r.by = t, a

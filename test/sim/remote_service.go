@@ -10,29 +10,28 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A remoteService is the lock service as one attempt's guard reaches it: over the network, at
-// whichever replica a balancer chooses. Like a client over HTTP it counts what is left
-// of a lease from when the request was sent.
+// A remoteService is the lock service as the guard of one attempt reaches it: over the network, at the replica that a
+// balancer chooses. Like a client over HTTP it counts the rest of a lease from when the request was sent.
 type remoteService struct {
-	lock.Service // what is not simulated: it is asked without a network
+	lock.Service // for calls that are not simulated
 	*attempt
 	guard deterministicGuard
 }
 
-// acquires is what the trace calls the request for the lock.
+// acquires is the name of an acquire request in the trace.
 const acquires = "acquire"
 
-// A request is one that a guard makes over the line.
+// A request is one call of a guard.
 type request struct {
 	what   string
 	thread time.Duration
-	delay  time.Duration // than the guard made it
-	until  time.Time     // when the guard gives it up; zero for never
-	before error         // what came of the try before; of the call, if it is given up before it leaves
+	delay  time.Duration // between the guard's call and the request
+	until  time.Time     // when the guard gives up; zero: never
+	before error         // the error of the previous try, returned if this one never leaves
 }
 
-// begin returns the call that the guard makes now and that leaves then. Patience is how
-// long the guard gives such a call of its own accord, zero if it always says anew.
+// begin returns the request of a call that the guard makes now and that leaves at that time. Patience is the guard's
+// usual timeout for such a call, zero if the call brings its own deadline.
 func (l *remoteService) begin(ctx context.Context, what string, thread time.Duration, leaves time.Time, patience time.Duration) request {
 	now := time.Now()
 	c := request{what: what, thread: thread, delay: max(leaves.Sub(now), 0), before: newError(lock.ErrUnavailable, "It was never sent.")}
@@ -46,7 +45,7 @@ func (l *remoteService) begin(ctx context.Context, what string, thread time.Dura
 	return c
 }
 
-// call makes the call. What is left of a lease it counts from when the request is sent.
+// call sends the request and waits for the answer. It counts the rest of a lease from when the request was sent.
 func call[T any](ctx context.Context, l *remoteService, c request, do func(context.Context, lock.Service) (T, error)) (T, error) {
 	var none T
 	if !l.leave(ctx, c) {
@@ -67,7 +66,7 @@ func call[T any](ctx context.Context, l *remoteService, c request, do func(conte
 	})
 }
 
-// leave returns once the call leaves, false if the guard gives it up before.
+// leave waits until the request leaves. It returns false if the guard gives up before.
 func (l *remoteService) leave(ctx context.Context, c request) bool {
 	due := alarm(c.delay, c.delay > 0)
 	for done := ctx.Done(); due != nil; {
@@ -90,7 +89,7 @@ func (l *remoteService) leave(ctx context.Context, c request) bool {
 	return c.inTime()
 }
 
-// inTime is whether the guard has not given the call up yet.
+// inTime reports whether the guard still waits for the call.
 func (c request) inTime() bool { return c.until.IsZero() || time.Now().Before(c.until) }
 
 func (l *remoteService) noteSent(what string, f delivery) {
@@ -112,18 +111,17 @@ func (l *remoteService) noteSent(what string, f delivery) {
 	l.detail(l.name, "%s", text)
 }
 
-// What package guard gives a call, unless less is left of something longer.
+// Timeouts of package guard, unless its deadline is earlier.
 const (
-	longestWait = lock.MaxWait / 2        // of one call for the lock
-	anAnswer    = lock.PlaceRetention / 2 // beyond the wait
-	aRelease    = 2 * time.Second         // a try of a release
-	allReleases = 5 * time.Second         // all of them
+	longestWait = lock.MaxWait / 2        // of one acquire
+	anAnswer    = lock.PlaceRetention / 2 // after the wait
+	aRelease    = 2 * time.Second         // one try to release
+	allReleases = 5 * time.Second         // all tries
 
-	aLateRelease = time.Second / 2 // the only try, when the lease is over
+	aLateRelease = time.Second / 2 // the only try after the lease's end
 )
 
-// Acquire sends the request. A wait that ends at an instant ends there, however late the
-// request leaves.
+// Acquire sends the request. The end of its wait does not move when the request leaves late.
 func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	c := l.begin(ctx, acquires, working, l.guard.acquire(time.Now()), 0)
 	if a.Wait > 0 && a.Wait < longestWait {
@@ -146,7 +144,7 @@ func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant
 
 // Renew sends the request.
 func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	confirms := time.Now().Equal(l.guard.asked) // as a guard does before anybody has the lock
+	confirms := time.Now().Equal(l.guard.asked) // the guard confirms a grant before the work begins
 	c := l.begin(ctx, "renew", renewing, l.guard.renewal(time.Now()), 0)
 	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return locks.Renew(ctx, r) })
 	if l.guard.answered(g, err); err != nil && confirms {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Run plays the seed's plan with that way of locking. It must be called in a bubble of
-// testing/synctest, and returns when nobody is left there.
+// Run plays the seed's plan with the variant. It must be called in a bubble of testing/synctest, and returns when
+// every goroutine has ended.
 func Run(seed uint64, v Variant) Outcome {
 	w := newWorld(PlanOf(seed), v)
 	var all sync.WaitGroup
@@ -36,21 +36,21 @@ func (w *world) worker(i int) *worker {
 	}
 }
 
-// leftovers is how long it takes until what nobody ended has ended by itself.
+// leftovers returns how long it takes until leases and places that no worker ended are over.
 func (p Plan) leftovers() time.Duration {
 	return 3*p.TTL + lock.MaxWait + lock.PlaceRetention + lock.ClaimTimeout + p.stepsBack()
 }
 
-// verifyServedInTime checks that nobody had to wait for long once there was no trouble: after the last
-// messages of that time, a lease of each worker may have to end, and each has to do its work.
+// verifyServedInTime checks that every worker is served in bounded time after the last fault: at most one lease per
+// worker has to end, and each has to do its work.
 func (w *world) verifyServedInTime() {
 	longest := 4*w.plan.TTL + time.Duration(w.plan.Workers)*4*w.plan.TTL + time.Minute + w.plan.stepsBack()
 	if took := w.now() - w.plan.Quiet; took > longest {
-		w.oracle.reportGlobal(Unserved, "after the trouble it took %v until everybody had the lock, longer than %v", took, longest)
+		w.oracle.reportGlobal(Unserved, "after the last fault it took %v until every worker had the lock, longer than %v", took, longest)
 	}
 }
 
-// trouble has servers restart, and tells of what else goes wrong.
+// trouble restarts servers and records the other faults in the trace.
 func (w *world) trouble() {
 	type happening struct {
 		at time.Duration
@@ -64,14 +64,16 @@ func (w *world) trouble() {
 	}
 	for i, c := range w.plan.Clocks {
 		for _, s := range c.Steps {
-			at(s.At, func() { w.noteServer(w.variant.allClocks || i == 0, i, "has its clock put by %+.3fs", s.By.Seconds()) })
+			at(s.At, func() {
+				w.noteServer(w.variant.allClocks || i == 0, i, "has its clock stepped by %+.3fs", s.By.Seconds())
+			})
 		}
 	}
 	for i, pauses := range w.plan.Pauses {
 		for _, p := range pauses {
 			name := fmt.Sprintf("worker %d", i+1)
 			at(p.From, func() { w.note(name, "is paused for %.3fs", (p.To - p.From).Seconds()) })
-			at(p.To, func() { w.note(name, "runs again") })
+			at(p.To, func() { w.note(name, "continues") })
 		}
 	}
 	for i, death := range w.plan.Deaths {
@@ -86,7 +88,7 @@ func (w *world) trouble() {
 	}
 }
 
-// noteServer notes what happens to the server; as a detail, unless it counts for the variant.
+// noteServer records what happens to a server, as a detail unless it matters for the variant.
 func (w *world) noteServer(counts bool, server int, format string, args ...any) {
-	w.add(entry{who: fmt.Sprintf("server %d", server+1), text: fmt.Sprintf(format, args...), detail: !counts})
+	w.add(entry{actor: fmt.Sprintf("server %d", server+1), text: fmt.Sprintf(format, args...), detail: !counts})
 }

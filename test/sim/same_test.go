@@ -30,7 +30,7 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	}
 }
 
-// firstDifference returns where two traces cease to be the same.
+// firstDifference returns where two traces differ first.
 func firstDifference(one, other sim.Outcome) string {
 	a, b := strings.Split(one.Trace.String(), "\n"), strings.Split(other.Trace.String(), "\n")
 	for i := range min(len(a), len(b)) {

@@ -8,17 +8,17 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A scenario is one of the things that package guard offers.
+// A scenario is one of the primitives that package guard offers.
 type scenario struct {
-	lock string // its name
+	lock string // the lock's name
 	mode lock.Mode
 	do   guardFunc
 }
 
-// A guardFunc is how one works under a guard.
+// A guardFunc does work under a guard.
 type guardFunc func(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error
 
-// scenarios are all of them. The first is the plainest.
+// scenarios lists all scenarios. The first is the simplest.
 var scenarios = []scenario{
 	{ledger, lock.Exclusive, byDo},
 	{ledger, lock.Exclusive, byAcquire},

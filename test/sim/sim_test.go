@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -16,14 +17,14 @@ var (
 	update  = flag.Bool("sim.update", false, "rewrite the blocks of docs/simulation.md")
 )
 
-// play plays the seed with that way to lock.
+// play plays the seed with the variant.
 func play(t *testing.T, seed uint64, v sim.Variant) (o sim.Outcome) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) { o = sim.Run(seed, v) })
 	return o
 }
 
-// each does something with each seed below n, as many at once as there are processors.
+// each calls do for each seed below n, in as many goroutines as there are processors.
 func each(t *testing.T, n uint64, do func(t *testing.T, seed uint64)) {
 	t.Helper()
 	at := uint64(runtime.GOMAXPROCS(0))
@@ -37,11 +38,12 @@ func each(t *testing.T, n uint64, do func(t *testing.T, seed uint64)) {
 	}
 }
 
-// TestNothingGoesWrongUnderTrouble plays seeds against the rules of package lock and the
-// guards of package guard. One is played again, and its trace shown, with
+// TestPaddockHoldsUnderFaults plays seeds against the rules of package lock and the guards of package guard. To play
+// one seed again and print its trace:
 //
+//	go test ./test/sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
 //	go test ./test/sim -run TestNothingGoesWrongUnderTrouble -sim.seed=17 -v
-func TestNothingGoesWrongUnderTrouble(t *testing.T) {
+func TestPaddockHoldsUnderFaults(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {
 		o := play(t, uint64(*oneSeed), sim.PaddockAllGuards())
@@ -65,4 +67,22 @@ func expectNoFailures(t *testing.T, o sim.Outcome) {
 	for _, v := range o.Failures() {
 		t.Errorf("seed %d, %v: %s: %s", o.Plan.Seed, v.At, v.Kind, v.Text)
 	}
+}
+
+// TestDeadWorkerHoldsNothingForever plays runs in which a worker dies while it has the lock. That its lease ends, and that
+// the others are served, is among the checks of every run; here it is made sure that such runs exist.
+func TestDeadWorkerHoldsNothingForever(t *testing.T) {
+	t.Parallel()
+	var died atomic.Int64
+	t.Run("runs", func(t *testing.T) {
+		each(t, seedsPerVariant, func(t *testing.T, seed uint64) {
+			o := play(t, seed, sim.Paddock())
+			died.Add(int64(o.DiedHolding))
+			expectNoFailures(t, o)
+		})
+	})
+	if died.Load() < seedsPerVariant/20 {
+		t.Errorf("%d workers died while they had the lock in %d runs; want more", died.Load(), seedsPerVariant)
+	}
+	t.Logf("%d workers died while they had the lock", died.Load())
 }

@@ -62,7 +62,7 @@ func leaderDriven(w *world, server int) lock.Token {
 	return lock.Token(leader.term)<<termBits | lock.Token(w.terms[leader.term])
 }
 
-// leaderFor returns the leader that issues a token for the server now: the one that the server heard of last, while
+// leaderFor returns the leader that issues a token for the server now: the one that the server learned of last, while
 // both still believe in it, else the elected one, else the server itself after an election.
 func (w *world) leaderFor(server int) leadership {
 	known := w.believed[server]
@@ -73,8 +73,8 @@ func (w *world) leaderFor(server int) leadership {
 		w.lastTerm++
 		w.elected = leadership{server: server, term: w.lastTerm}
 	}
-	w.hears(w.elected.server)
-	return w.hears(server)
+	w.learnLeader(w.elected.server)
+	return w.learnLeader(server)
 }
 
 // leads reports whether the leader believes that it leads. When a third of its lease is over it renews the lease, and
@@ -82,13 +82,13 @@ func (w *world) leaderFor(server int) leadership {
 func (w *world) leads(l leadership) bool {
 	own := w.believed[l.server]
 	if own.term == l.term && !w.clock(l.server).Before(own.until) {
-		own = w.hears(l.server)
+		own = w.learnLeader(l.server)
 	}
 	return own.term == l.term
 }
 
-// hears tells the server who is elected, which it believes for a third of the lease.
-func (w *world) hears(server int) leadership {
+// learnLeader tells the server the elected leader, which it believes for a third of the lease.
+func (w *world) learnLeader(server int) leadership {
 	w.believed[server] = leadership{w.elected.server, w.elected.term, w.clock(server).Add(w.plan.TTL / 3)}
 	return w.believed[server]
 }

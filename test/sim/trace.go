@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Trace is what happened in a run.
+// A Trace is the log of a run.
 type Trace struct {
 	start time.Time
 
@@ -18,12 +18,12 @@ type Trace struct {
 	entries []entry
 }
 
-// An entry is one thing that happened.
+// An entry is one event of a run.
 type entry struct {
 	at     time.Duration
-	who    string // did it, or suffered it
+	actor  string // the worker or server
 	text   string
-	detail bool // it is of messages, not of what workers and servers do
+	detail bool // about messages, not about workers and servers
 }
 
 func newTrace() *Trace { return &Trace{start: time.Now()} }
@@ -31,12 +31,12 @@ func newTrace() *Trace { return &Trace{start: time.Now()} }
 // now returns how long the run has lasted.
 func (t *Trace) now() time.Duration { return time.Since(t.start) }
 
-func (t *Trace) note(who, format string, args ...any) {
-	t.add(entry{who: who, text: fmt.Sprintf(format, args...)})
+func (t *Trace) note(actor, format string, args ...any) {
+	t.add(entry{actor: actor, text: fmt.Sprintf(format, args...)})
 }
 
-func (t *Trace) detail(who, format string, args ...any) {
-	t.add(entry{who: who, text: fmt.Sprintf(format, args...), detail: true})
+func (t *Trace) detail(actor, format string, args ...any) {
+	t.add(entry{actor: actor, text: fmt.Sprintf(format, args...), detail: true})
 }
 
 func (t *Trace) add(e entry) {
@@ -46,27 +46,25 @@ func (t *Trace) add(e entry) {
 	t.entries = append(t.entries, e)
 }
 
-// sorted returns the entries in an order that does not depend on which of two
-// goroutines came first at one instant.
+// sorted returns the entries in an order that does not depend on the order of goroutines at one instant.
 func (t *Trace) sorted() []entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := slices.Clone(t.entries)
 	slices.SortFunc(all, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.who, b.who), strings.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.actor, b.actor), strings.Compare(a.text, b.text))
 	})
 	return all
 }
 
-// String returns the whole trace, a line an entry.
+// String returns the trace, one entry per line.
 func (t *Trace) String() string { return format(t.sorted()) }
 
-// Hash returns what two traces have in common if nothing in them differs, down to the
-// nanosecond.
+// Hash returns a hash of the trace. Equal hashes mean equal traces, to the nanosecond.
 func (t *Trace) Hash() string {
 	h := sha256.New()
 	for _, e := range t.sorted() {
-		_, _ = fmt.Fprintln(h, int64(e.at), e.who, e.text) // a hash takes everything
+		_, _ = fmt.Fprintln(h, int64(e.at), e.actor, e.text) // never fails
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
@@ -74,7 +72,7 @@ func (t *Trace) Hash() string {
 func format(entries []entry) string {
 	var text strings.Builder
 	for _, e := range entries {
-		fmt.Fprintf(&text, "%10.3fs  %-9s  %s\n", e.at.Seconds(), e.who, e.text)
+		fmt.Fprintf(&text, "%10.3fs  %-9s  %s\n", e.at.Seconds(), e.actor, e.text)
 	}
 	return text.String()
 }

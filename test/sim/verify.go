@@ -9,12 +9,11 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// verify checks, when nobody is there any more, that nothing is left but events, and that
-// these are sound.
+// verify checks after the run that only events are left, and that they follow the rules.
 func (w *world) verify() {
 	for _, name := range []string{ledger, gates} {
 		if l := w.lockNow(name); l.State != lock.Free || l.Waiters != 0 {
-			w.oracle.reportGlobal(Leftover, "in the end the lock %s is %+v", name, l)
+			w.oracle.reportGlobal(Leftover, "after the run the lock %s is %+v", name, l)
 		}
 		events := w.events(name)
 		if err := (verify.Rules{Capacity: permits, Passed: true}).Check(events); err != nil {
@@ -33,7 +32,7 @@ func (w *world) events(name string) []lock.Event {
 	for q := (lock.EventQuery{Name: name, Limit: lock.MaxLimit}); ; {
 		page, err := w.database.Replica(0).Events(context.Background(), q)
 		if err != nil {
-			panic(err) // the query is good
+			panic(err) // the query is valid
 		}
 		if len(page.Items) == 0 {
 			return events
@@ -42,8 +41,8 @@ func (w *world) events(name string) []lock.Event {
 	}
 }
 
-// verifyReleased checks that the last leases, which nothing disturbed, were given back. Where there
-// are no events, nobody asked the database for any.
+// verifyReleased checks that the last leases, which met no fault, were released. Without events the database was not
+// used.
 func (w *world) verifyReleased(name string, events []lock.Event) {
 	back := map[string]bool{}
 	for _, e := range events {
@@ -51,12 +50,12 @@ func (w *world) verifyReleased(name string, events []lock.Event) {
 	}
 	for _, a := range w.attempts {
 		if a.last && a.lock() == name && len(events) > 0 && !back[a.holder] {
-			w.oracle.reportGlobal(Leftover, "%s never gave its lease back", a.holder)
+			w.oracle.reportGlobal(Leftover, "%s never released its lease", a.holder)
 		}
 	}
 }
 
-// verifyInformed checks that who had a lease that expired was told before it did.
+// verifyInformed checks that each holder whose lease expired was informed before.
 func (w *world) verifyInformed(events []lock.Event) {
 	w.oracle.mu.Lock()
 	defer w.oracle.mu.Unlock()
@@ -68,17 +67,16 @@ func (w *world) verifyInformed(events []lock.Event) {
 		for _, knew := range w.oracle.informed[leaseKey{e.Holder, e.Token, e.Slot}] {
 			if knew.From <= ended && knew.To > ended {
 				w.oracle.found = append(w.oracle.found, Violation{Kind: InformedLate, At: knew.To, Text: fmt.Sprintf(
-					"%s was told at %v that its lease is lost, which had expired at %v", e.Holder, knew.To, ended)})
+					"%s was informed at %v of the loss of its lease, which had expired at %v", e.Holder, knew.To, ended)})
 			}
 		}
 	}
 }
 
-// verifyOrder checks that those who waited and were never cut off were served in the order
-// in which they had come.
+// verifyOrder checks that waiters without faults were granted the lock in the order in which they joined.
 func (w *world) verifyOrder(events []lock.Event) {
 	var waiting []lock.Event
-	overtook := map[int64]lock.Event{} // by the place of who was overtaken
+	overtook := map[int64]lock.Event{} // by the place of the waiter that was overtaken
 	for _, e := range events {
 		if e.Kind == lock.Granted && len(waiting) > 0 && (e.Place == 0 || e.Place > waiting[0].Place) {
 			overtook[waiting[0].Place] = e
@@ -88,7 +86,7 @@ func (w *world) verifyOrder(events []lock.Event) {
 		case e.Kind == lock.Queued && w.undisturbed(e.Holder):
 			waiting = append(waiting, e)
 		case i >= 0 && e.Kind == lock.Granted && ok:
-			w.oracle.reportGlobal(Overtaken, "%s was granted the lock before %s, who had come before", o.Holder, e.Holder)
+			w.oracle.reportGlobal(Overtaken, "%s was granted the lock before %s, which had joined earlier", o.Holder, e.Holder)
 			fallthrough
 		case i >= 0:
 			waiting = slices.Delete(waiting, i, i+1)
@@ -96,7 +94,7 @@ func (w *world) verifyOrder(events []lock.Event) {
 	}
 }
 
-// undisturbed is whether the attempt was one call that met no trouble.
+// undisturbed reports whether the attempt was a single call without a fault.
 func (w *world) undisturbed(holder string) bool {
 	a := w.attempts[holder]
 	return a.acquires == 1 && !a.disturbed

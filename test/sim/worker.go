@@ -16,26 +16,26 @@ type worker struct {
 	*network
 	world *world
 	name  string
-	rnd   *rand.Rand // for what it wants
+	rnd   *rand.Rand // for its choices
 }
 
-// An attempt is a worker's way to the lock once, and what it does there: read the
-// register, work, look at times whether the lock is still its, and write.
+// An attempt is one try of a worker to get the lock and to work under it: read the register, work, check the lock
+// from time to time, and write.
 type attempt struct {
 	*worker
 	holder      string
 	scenario    scenario
 	wait        time.Duration
-	workPeriods []time.Duration // of work, each followed by a look
-	lastPeriod  time.Duration   // of work after the last look, until the write is sent
+	workPeriods []time.Duration // each followed by a check of the lock
+	lastPeriod  time.Duration   // from the last check until the write is sent
 
-	granted   time.Duration // when it was told that it has the lock
-	last      bool          // the worker's last, when there was no trouble any more
-	acquires  int           // how often it asked
-	disturbed bool          // something was wrong with its messages
+	granted   time.Duration // when it learned that it has the lock
+	last      bool          // the worker's last attempt, without faults
+	acquires  int           // how many acquire requests it sent
+	disturbed bool          // its messages met a fault
 }
 
-// run tries while there is trouble, and then once more until it has the lock.
+// run makes attempts while there are faults, and a last one that waits until it has the lock.
 func (w *worker) run() {
 	n := 1
 	for ; ; n++ {
@@ -46,18 +46,18 @@ func (w *worker) run() {
 			break
 		}
 		if err := w.attempt(n, oneOf(w.rnd, 0, randomDuration(w.rnd, w.plan.TTL), w.plan.TTL*3, time.Minute)); err != nil {
-			w.detail(w.name, "gets no further: %v", code(err))
+			w.detail(w.name, "fails: %v", code(err))
 		}
 	}
 	if err := w.attempt(n, guard.Forever); err != nil && !errors.Is(err, lock.ErrStaleToken) {
-		w.world.oracle.reportGlobal(Unserved, "%s had all the time, and no trouble: %v", w.name, err)
+		w.world.oracle.reportGlobal(Unserved, "%s could wait without bound and met no fault: %v", w.name, err)
 	}
 }
 
-// attempt tries once.
+// attempt makes one attempt.
 func (w *worker) attempt(n int, wait time.Duration) error {
 	ttl, holder := w.plan.TTL, fmt.Sprintf("%s, try %d", w.name, n)
-	rnd := newRNG(w.plan.Seed, "work of "+holder) // the same whatever came of the tries before
+	rnd := newRNG(w.plan.Seed, "work of "+holder) // the same whatever the outcome of earlier attempts
 	a := &attempt{worker: w, holder: holder, scenario: w.world.scenario(rnd), wait: wait, last: wait == guard.Forever}
 	for range 1 + rnd.IntN(4) {
 		a.workPeriods = append(a.workPeriods, randomDuration(rnd, oneOf(rnd, ttl/20, ttl/20, ttl/2)))
@@ -68,10 +68,10 @@ func (w *worker) attempt(n int, wait time.Duration) error {
 	return w.world.locker.do(a, a.work)
 }
 
-// lock returns the name of the lock that is wanted.
+// lock returns the name of the lock.
 func (a *attempt) lock() string { return a.scenario.lock }
 
-// work is what is done under the lock.
+// work is the work under the lock.
 func (a *attempt) work(h holdStatus) error {
 	if a.dead() {
 		return errDied
@@ -89,7 +89,7 @@ func (a *attempt) work(h holdStatus) error {
 			return errDied
 		}
 		if h.Err() != nil {
-			a.note(a.name, "finds the lock lost, and stops")
+			a.note(a.name, "finds that the lock is lost, and stops")
 			return h.Err()
 		}
 	}
@@ -104,18 +104,18 @@ func (a *attempt) work(h holdStatus) error {
 	return err
 }
 
-// register does something with the register, over the network. Permits guard none.
+// register performs an operation on the register over the network. Permits guard no register.
 func (a *attempt) register(what string, op func(*register) (int64, error)) (int64, error) {
 	if a.scenario.mode == lock.Permit {
 		return 0, nil
 	}
 	a.awake(working)
 	f, until := a.delivery(what), time.Now().Add(3*a.plan.TTL)
-	f.duplicateAfter = 0 // a write that lands twice would be wrong with no lock at all
+	f.duplicateAfter = 0 // a duplicate write would be wrong even without a lock
 	return ask(context.Background(), a.network, working, f, until, func(context.Context) (int64, error) { return op(a.world.register) })
 }
 
-// code returns what the error is, in a word.
+// code returns the error's code.
 func code(err error) string {
 	if e := (*lock.Error)(nil); errors.As(err, &e) {
 		return e.Code.Error()

@@ -17,8 +17,7 @@ const (
 	permits = 2
 )
 
-// A world is servers, a register, and workers who share it. It exists in one bubble of
-// testing/synctest.
+// A world has servers, a register, and workers that share it. It lives in one bubble of testing/synctest.
 type world struct {
 	*Trace
 	plan     Plan
@@ -27,23 +26,23 @@ type world struct {
 	oracle   *oracle
 	register *register
 	database *memlock.Memory
-	inFlight sync.WaitGroup // messages under way
+	inFlight sync.WaitGroup // messages on the network
 	tokenMint
 
 	mu       sync.Mutex
-	started  lock.Replica          // how many replicas were, so that each has its number
+	started  lock.Replica          // how many replicas have started, which numbers them
 	replicas [servers]lock.Replica // the number of each server's replica; zero while it is down
 	attempts map[string]*attempt   // by holder
 }
 
-// A locker gives workers the lock while they work, one way or another.
+// A locker gives workers the lock while they work.
 type locker interface {
-	// do takes the lock for as long as the work lasts. It returns an error if that
-	// could not be, or the work's.
+	// do acquires the lock for the duration of the work. It returns an error if that failed, or the error of the
+	// work.
 	do(a *attempt, work func(holdStatus) error) error
-	// crash has the server forget what a server forgets that dies, and be down.
+	// crash stops the server, which loses what it keeps in memory.
 	crash(server int)
-	// restart has the server be up again.
+	// restart starts the server again.
 	restart(server int)
 }
 
@@ -64,7 +63,7 @@ func (w *world) clock(server int) time.Time {
 	return w.start.Add(w.plan.Clocks[server].shows(w.now()))
 }
 
-// replica returns the service as the server's replica serves it, nil while it is down.
+// replica returns the service of the replica on the server, nil while it is down.
 func (w *world) replica(server int) lock.Service {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +77,7 @@ func (w *world) replica(server int) lock.Service {
 	return w.database.Replica(number)
 }
 
-// startReplica has a replica start on the server.
+// startReplica starts a replica on the server.
 func (w *world) startReplica(server int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +85,7 @@ func (w *world) startReplica(server int) {
 	w.replicas[server] = w.started
 }
 
-// stopReplica has the replica on the server die.
+// stopReplica kills the replica on the server.
 func (w *world) stopReplica(server int) {
 	w.mu.Lock()
 	number := w.replicas[server]
@@ -100,7 +99,7 @@ func (w *world) stopReplica(server int) {
 func (w *world) lockNow(name string) lock.Lock {
 	l, err := w.database.Replica(0).Lock(context.Background(), name)
 	if err != nil {
-		panic(err) // the names are good
+		panic(err) // the names are valid
 	}
 	return l
 }
@@ -111,7 +110,7 @@ func (w *world) addAttempt(a *attempt) {
 	w.attempts[a.holder] = a
 }
 
-// scenario returns what a worker wants next.
+// scenario returns what a worker does next.
 func (w *world) scenario(rnd *rand.Rand) scenario {
 	if !w.variant.allGuards {
 		return scenarios[0]

@@ -104,7 +104,7 @@ func (s *Store) giveBack(l lock.Leave) {
 		_, err = s.do(ctx, l)
 	}
 	if undecided(err) && s.ctx.Err() == nil {
-		s.log.Warn("could not leave the queue for a call that is over", "lock", l.Name, "error", err)
+		s.log.Warn("cannot remove an ended call from its queue", "lock", l.Name, "error", err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *Store) beats() {
 	for s.sleep(jittered(beatPause)) {
 		began := time.Now() // the sign of life counts from no later
 		err := s.beatOnce()
-		s.troubled(&silent, "saying that this replica lives", err)
+		s.troubled(&silent, "heartbeat", err)
 		s.watchEpoch(&blind)
 		if err != nil {
 			s.outage.note()
@@ -89,6 +89,6 @@ func (s *Store) forgetReplicas(stops lock.Replica) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), forgetTimeout)
 	defer cancel()
 	if _, err := s.pool.Exec(ctx, sqlForgetReplicas, int64(stops), keepReplicas); err != nil {
-		s.log.Debug("could not forget replicas that are gone; trying again later", "error", err)
+		s.log.Debug("cannot delete rows of dead replicas; retrying", "error", err)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Store) takeCensus(keepIdle time.Duration) {
 			after = t.next
 			err = s.pruneLocks(t.idle, keepIdle)
 		}
-		s.troubled(&failing, "the census of locks", err)
+		s.troubled(&failing, "scan", err)
 		rest := censusShare * time.Since(began)
 		if after == "" || err != nil {
 			rest = max(rest, censusRest)
@@ -98,7 +98,7 @@ func (s *Store) pruneEvents(keep time.Duration) {
 		for s.ctx.Err() == nil {
 			last, n, err := s.pruneStretch(after, keep)
 			if err != nil && s.ctx.Err() == nil {
-				s.log.Warn("pruning events failed; trying again later", "error", err)
+				s.log.Warn("pruning events failed; retrying", "error", err)
 			}
 			after = max(after, last)
 			if n < pruneStretch {

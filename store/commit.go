@@ -48,7 +48,7 @@ func (s *Store) relieve(g *group, calls []*call, saved <-chan struct{}) bool {
 		return false
 	case s.late <- struct{}{}:
 	}
-	s.log.Warn("a commit takes long", "calls", len(calls))
+	s.log.Warn("commit is slow", "calls", len(calls))
 	g.Relieve()
 	return true
 }
@@ -88,7 +88,7 @@ func (s *Store) remember(conn *pgx.Conn, t *tx) {
 		defer cancel()
 		var err error
 		if r, err = newRecents(ctx, conn); err != nil {
-			s.log.Warn("nothing is remembered on this connection", "error", err)
+			s.log.Warn("cache disabled for this connection", "error", err)
 			return
 		}
 	}
@@ -110,6 +110,6 @@ func (s *Store) finish(calls []*call, f fate, err error) {
 // giveUp answers calls of which nobody knows whether they were done.
 func (s *Store) giveUp(calls []*call, err error) {
 	s.outage.note()
-	s.log.Error("a commit's outcome is unknown", "error", err, "calls", len(calls))
+	s.log.Error("commit outcome unknown", "error", err, "calls", len(calls))
 	refuse(calls, unknownOutcome(err))
 }

@@ -2,74 +2,66 @@
 //
 // # The transaction
 //
-// Calls that arrive together are decided together. One batch is one transaction
-// and two round trips, each pipelined:
+// Calls that arrive together are decided together. One batch is one transaction and two round trips, each pipelined:
 //
-//  1. begin; make sure that each name has a row, the lock's anchor; lock the
-//     anchors in name order; then, in later statements, read what is beside those
-//     that are crowded, read the clock and draw tokens and event ids. Every
-//     command is applied in order, by package lock.
-//  2. write what changed, insert the events, commit.
+//  1. Begin. Create a row, the lock's anchor, for each new name. Lock the anchors in name order. Then, in later
+//     statements, read slots and queues, read the clock, and draw tokens and event ids. Package lock applies the
+//     commands in order.
+//  2. Write what changed, insert the events, commit.
 //
-// Why in this order: a statement that waits for a row has read its clock, and
-// drawn its numbers, before the wait. It would renew a lease that ended
-// meanwhile, or grant token 10 after 11. So the rows are locked first.
+// The order matters. A statement that waits for a row has read its clock and drawn its numbers before the wait: it would
+// renew a lease that ended meanwhile, or grant token 10 after token 11. So the rows are locked first.
 //
-// What commits is never cancelled. PostgreSQL ends the wait for a
-// standby on a cancel request, and shows a grant that no standby has. The
-// transaction runs under the store's context; a caller whose own context ends
-// stops waiting and is told whether its call may have been done.
+// A commit is never cancelled. On a cancel request PostgreSQL ends its wait for a standby and shows a grant that no
+// standby has. The transaction runs under the store's context. A caller whose own context ends stops waiting and learns
+// whether its call may have taken effect.
 //
-// Calls about a place in a queue go into the batches in bounded shares, so that ten thousand of them keep no renewal
-// waiting, see dispatch.go.
+// Calls about places in queues enter batches in bounded shares, so that ten thousand of them do not delay a renewal, see
+// dispatch.go.
 //
-// Items of a [Store.Batch] join their groups together and are calls like any other
-// from then on, each with its own answer.
+// The items of a [Store.Batch] join their groups together. From then on they are calls like any other, each with its own
+// answer.
 //
-// # From memory
+// # Optimistic commits
 //
-// A connection remembers how its transactions left locks, see recent.go. A batch of calls on
-// these is decided on that, by the same rules, and written by one
-// statement that is its own transaction, see swap.go: compare and swap. It writes the
-// rows whose xmin is what is remembered, so which nobody has written since, while the clock and the
-// epoch are what the decision rests on. Locks that are to be acquired and are not remembered are
-// looked at first, see look.go. The other calls go through a transaction that
-// looks, and so does all of a batch of which less than half can be done so.
+// A connection caches the locks that its transactions wrote, see recent.go. A batch of calls on cached locks is decided on
+// the cached state, by the same rules, and written by one statement that is its own transaction, see swap.go: compare and
+// swap. The statement writes the rows whose xmin is the cached one, so rows that other transactions changed are left
+// alone, while the clock and the epoch still match the decision. Locks to acquire that are not cached are read first, see
+// look.go. All other calls go through the transaction above, and so does a whole batch if fewer than half of its calls are
+// on cached locks.
 //
-// # What is retried
+// # Retries
 //
-// What failed before a commit was sent, or is refused by the database, is run again while any of its callers
-// waits. What failed after that is answered with lock.ErrUnknownOutcome; the same
-// call again finds the truth, since every command is idempotent.
+// A failure before the commit was sent, or one that the database reports, is retried while a caller waits. A failure after
+// that is answered with lock.ErrUnknownOutcome. The same call again finds out what happened, since every command is
+// idempotent.
 //
-// # What is kept apart
+// # Isolation
 //
-// A name whose row somebody outside keeps locked is taken out of the batches, see
-// lanes.go. A commit that takes long is left to itself, see commit.go. Reads and
-// fenced writes have a share of the connections that deciding never waits for,
-// see read.go.
+// A name whose row another session keeps locked is taken out of the batches, see lanes.go. A slow commit is detached from
+// its batch worker, see commit.go. Reads and fenced writes have their own share of the connections, which decisions never
+// wait for, see read.go.
 //
 // # Waiting
 //
-// A call that waits has joined a queue in a batch like any other, and sleeps in a
-// seat, see acquire.go and seats.go. It wakes when a commit of this replica has
-// promoted it, in memory; when another replica says so, see notices.go and
-// listen.go; or when the beat finds that it need not wait any more, see beat.go:
-// nothing rests on a notification.
+// A call that waits joins the queue in a batch like any other, and then sleeps on this replica, see acquire.go and
+// seats.go. It wakes when a commit of this replica promotes it, in memory; when another replica notifies this one, see
+// notices.go and listen.go; or when the heartbeat finds that it need not wait any more, see beat.go. Notifications are
+// hints: correctness never depends on them.
 //
-// Who watches is told from one reader of the events' end, see tail.go.
+// One goroutine per replica tails the event table and fans out to subscribers, see tail.go.
 //
-// # Ends
+// # Expiry
 //
-// A lease that is over is over for every decision, written down or not. The
-// sweep only makes it prompt, and with it those who wait: each replica keeps the
-// instants at which time will change the locks that it has seen in a heap, and
-// walks the table for those of other replicas, see sweep.go and census.go. All may
-// do so at once: sweeping a lock is a command like any other.
+// A lease that is over is over for every decision, whether the end is written or not. The sweep makes ends prompt, and
+// with them the grants to waiters: each replica keeps the times at which its locks will change in a heap, and scans the
+// table for locks of other replicas, see sweep.go and census.go. All replicas may sweep at once: a sweep is a command like
+// any other.
 //
-// # Not given
+// # Not guaranteed
 //
-// A plain read may see what a standby has not confirmed yet, and what it says may
-// have changed when it arrives. It shows a lease as over that is past its end, though a renewal that was decided in time may
-// still be committing; [Store.VerifyToken] waits for that. Only what a command answered is durable.
+// A plain read may show a grant that no standby has confirmed, and it may be out of date when it arrives. It shows a lease
+// as over once it is past its end, although a renewal that was decided in time may still be committing;
+// [Store.VerifyToken] waits for that. Only the answer to a command is durable.
 package store

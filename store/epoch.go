@@ -45,19 +45,19 @@ func scanEpoch(row pgx.Row, ahead ...any) (epoch, error) {
 
 var (
 	// errAnother says that the database is not the one that the newest epoch is about.
-	errAnother = errors.New("the database is another: it was failed over, or restored")
+	errAnother = errors.New("the database changed: it was failed over or restored")
 	// errBack says that it is, and at an earlier state than was seen before.
-	errBack = fmt.Errorf("%w: its log ends before where it had been", errAnother)
+	errBack = fmt.Errorf("%w: its log ends before a position that this replica has seen", errAnother)
 	// errLost reports the same from tokens or events. They are certain signs; other applications may have moved the log
 	// forward again.
 	errLost = fmt.Errorf("%w: it has lost fencing tokens or events that this replica has seen", errAnother)
 	// errShort says that it began without knowing how long leases were granted for: the
 	// database has lost that, and this process remembers.
-	errShort = errors.New("the newest epoch does not know of leases as long as were granted")
+	errShort = errors.New("the newest epoch records shorter leases than were granted")
 	// errNoStandby says that what is committed now would be on this server alone.
-	errNoStandby = errors.New("synchronous_standby_names is empty, and an epoch of quorum needs a standby")
+	errNoStandby = errors.New("synchronous_standby_names is empty, but the epoch requires a standby")
 	// errNoEpoch says that somebody has emptied the table.
-	errNoEpoch = errors.New("the table paddock.epochs is empty; bring its newest row back, or migrate down and up")
+	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")
 )
 
 // check returns an error unless commands may be decided in this epoch, given what

@@ -71,42 +71,42 @@ func readOnly(err error) bool {
 
 func unavailable(cause error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
-		Detail: "The database does not answer in time. Nothing was changed; try again."}
+		Detail: "The database does not answer in time. Nothing was changed; retry."}
 }
 
 func noStandby() error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: errNoStandby,
-		Detail: "The database has no standby to confirm what is decided, which this service was told to need. Nothing was changed; try again."}
+		Detail: "The service is configured to need a standby, and the database has none. Nothing was changed; retry."}
 }
 
 // departed is the error of a caller that left while it waited. Nobody may be there
 // to be told.
 func departed(cause error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
-		Detail: "The call ended before there was an answer. Nothing was changed; send it again."}
+		Detail: "The call ended before it was answered. Nothing was changed; retry."}
 }
 
-// errStopping says that this replica is about to stop.
-var errStopping = errors.New("this replica is about to stop")
+// errStopping says that this replica is shutting down.
+var errStopping = errors.New("this replica is shutting down")
 
 func stopping() error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: errStopping,
-		Detail: "This replica is about to stop. Nothing was changed; send the same call again, and it finds its place if it had one."}
+		Detail: "This replica is shutting down. Nothing was changed. Send the same call again; it keeps its place in the queue."}
 }
 
 func tooMany(n int) error {
 	return &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: retryAfter,
-		Detail: fmt.Sprintf("%d calls watch this replica already, and no more may. Try again later.", n)}
+		Detail: fmt.Sprintf("The limit of %d watching calls on this replica is reached. Retry later.", n)}
 }
 
 func unknownOutcome(cause error) error {
 	return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: retryAfter, Cause: cause,
-		Detail: "The database's answer did not come. It may or may not be done; send the same call again to find out."}
+		Detail: "The database's answer was lost, so the outcome is unknown. Send the same call again to find out."}
 }
 
 func internal(cause error) error {
 	return &lock.Error{Code: lock.ErrInternal, Cause: cause,
-		Detail: "The service could not do this. Nothing was changed; its log says why."}
+		Detail: "Internal error. Nothing was changed; see the service's log."}
 }
 
 // leftEarly turns what a batch.Group says of a caller that left into the words

@@ -141,7 +141,7 @@ func eventCursor(cursor string) (int64, error) {
 	}
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || after < 0 || cursor != strconv.FormatInt(after, 10) {
-		return 0, lock.Invalid("cursor", "is none that a page gave; send next_cursor or the id of an event, or now, or none to begin anew")
+		return 0, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
 	}
 	return after, nil
 }

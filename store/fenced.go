@@ -159,7 +159,7 @@ func (s *Store) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 		return err
 	})
 	if err == nil && !found {
-		return f, &lock.Error{Code: lock.ErrNotFound, Detail: "Nothing was ever written under this key."}
+		return f, &lock.Error{Code: lock.ErrNotFound, Detail: "No value was ever written under this key."}
 	}
 	return f, err
 }

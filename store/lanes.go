@@ -47,7 +47,7 @@ func (s *Store) runAhead(g *group, calls []*call) {
 func (s *Store) setAside(calls []*call) []*call {
 	locked, err := s.lockedOf(s.want(calls).names)
 	if err != nil {
-		s.log.Warn("cannot tell which locks are locked outside", "error", err)
+		s.log.Warn("cannot find rows locked by other sessions", "error", err)
 		return calls
 	}
 	s.lanes.mu.Lock()

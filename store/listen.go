@@ -38,7 +38,7 @@ func (s *Store) listen() {
 	for s.ctx.Err() == nil {
 		err := s.listenOnce(func() {
 			if deaf.told {
-				s.log.Info("notifications arrive again")
+				s.log.Info("notifications resumed")
 			}
 			pause.Reset()
 			lost, deaf = trouble{}, trouble{}
@@ -46,7 +46,7 @@ func (s *Store) listen() {
 		if errors.Is(err, errDeaf) {
 			s.reportDeaf(&deaf)
 		} else {
-			s.troubled(&lost, "hearing the other replicas", err)
+			s.troubled(&lost, "listener", err)
 		}
 		if !s.sleep(pause.NextBackOff()) {
 			return
@@ -148,7 +148,7 @@ func (s *Store) hear(conn *pgx.Conn) (*pgconn.Notification, error) {
 func (s *Store) heed(payload string) {
 	var n notice
 	if err := json.Unmarshal([]byte(payload), &n); err != nil {
-		s.log.Warn("a notice cannot be read", "error", err)
+		s.log.Warn("notification is malformed; ignoring it", "error", err)
 		return
 	}
 	if n.From == s.self {

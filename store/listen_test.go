@@ -150,6 +150,6 @@ func TestAPoolerThatComesLaterIsNoticed(t *testing.T) {
 		r.leadTo(pooled)
 		until(t, "the pooler is noticed", func() bool { return log.count(deaf) == times })
 		r.leadTo(direct)
-		until(t, "the store hears itself", func() bool { return log.count("notifications arrive again") == times })
+		until(t, "the store hears itself", func() bool { return log.count("notifications resumed") == times })
 	}
 }

@@ -100,7 +100,7 @@ func (s *Store) sendNotices() {
 		if err == nil {
 			err = s.relaxed(func(b *pgx.Batch) { b.Queue(sqlNotify, payloads) })
 		}
-		s.troubled(&mute, "telling the other replicas", err)
+		s.troubled(&mute, "notifier", err)
 		if !s.sleep(noticePause) {
 			return
 		}

@@ -34,12 +34,12 @@ type trouble struct{ told bool }
 
 // troubled logs the error, if there is one: at debug level if it was told before,
 // and not at all when the store closes.
-func (s *Store) troubled(t *trouble, chore string, err error) {
+func (s *Store) troubled(t *trouble, task string, err error) {
 	level := slog.LevelWarn
 	if t.told {
 		level = slog.LevelDebug
 	}
 	if t.told = err != nil; err != nil && s.ctx.Err() == nil {
-		s.log.Log(s.ctx, level, "something done unasked failed; trying again", "chore", chore, "error", err)
+		s.log.Log(s.ctx, level, "background task failed; retrying", "task", task, "error", err)
 	}
 }

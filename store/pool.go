@@ -90,7 +90,7 @@ func poolConfig(databaseURL string, pooled bool) (*pgxpool.Config, error) {
 		config.MaxConns = usualConns
 	}
 	if config.MaxConns < fewestConns {
-		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; give %d or more", config.MaxConns, fewestConns)
+		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; use %d or more", config.MaxConns, fewestConns)
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
@@ -131,7 +131,7 @@ func noteUnconfirmed(conn *pgconn.PgConn, n *pgconn.Notice) {
 }
 
 // errUnconfirmed says that a commit may be on the primary only.
-var errUnconfirmed = errors.New("the wait for a standby to confirm the commit was cancelled")
+var errUnconfirmed = errors.New("the wait for the standby to confirm the commit was cancelled")
 
 // forget begins the listening for warnings anew, ahead of a commit.
 func forget(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), unconfirmedKey) }
@@ -148,7 +148,7 @@ func confirmed(conn *pgx.Conn) error {
 // one that this binary works with.
 func (s *Store) Ready(ctx context.Context) error {
 	if n := len(s.late); n > 0 {
-		return fmt.Errorf("%d commits have had no answer for more than %v", n, commitPatience)
+		return fmt.Errorf("%d commits unanswered for more than %v", n, commitPatience)
 	}
 	var version int64
 	var dirty bool

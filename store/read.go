@@ -163,5 +163,5 @@ func beyond(prefix string) string {
 }
 
 func badCursor() error {
-	return lock.Invalid("cursor", "is none that a page gave; send next_cursor as it is, or none to begin anew")
+	return lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 }

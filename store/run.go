@@ -78,7 +78,7 @@ func (s *Store) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 			s.giveUp(calls, err)
 			return
 		case failed:
-			s.log.Error("a batch failed", "error", err, "calls", len(calls))
+			s.log.Error("batch failed", "error", err, "calls", len(calls))
 			s.runAlone(g, calls, err, onBlocked)
 			return
 		case blocked:
@@ -93,7 +93,7 @@ func (s *Store) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 			continue
 		}
 		s.outage.note()
-		s.log.Warn("trying a batch again", "error", err, "calls", len(calls))
+		s.log.Warn("batch failed; retrying", "error", err, "calls", len(calls))
 		if readOnly(err) {
 			s.pool.Reset()
 			s.deciding.Reset()

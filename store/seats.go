@@ -40,7 +40,7 @@ func newSeats(limit int) *seats {
 }
 
 // take returns a seat for the call, to be given back to leave, and whether as many
-// wait already as may; or a refusal if this replica is about to stop.
+// wait already as may; or a refusal if this replica is shutting down.
 func (s *seats) take(a lock.Acquire) (t *seat, full bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

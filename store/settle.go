@@ -41,7 +41,7 @@ func (s *Store) mended(err error) bool {
 		return false
 	}
 	if mending != nil {
-		s.log.Error("cannot go on with this database yet; trying again", "because", err, "error", mending)
+		s.log.Error("cannot start a new epoch; retrying", "because", err, "error", mending)
 	}
 	return mending == nil
 }
@@ -71,8 +71,8 @@ func (s *Store) settle() error {
 		return begun{}, nil
 	})
 	if err == nil && began.number != 0 {
-		s.log.Warn("a new epoch has begun: the database was failed over, or restored",
-			"epoch", began.number, "nothing_granted_for", began.closedFor())
+		s.log.Warn("new epoch started: the database was failed over or restored",
+			"epoch", began.number, "grants_paused_for", began.closedFor())
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func (s *Store) raise(length time.Duration) error {
 		return begun{}, err
 	})
 	if err != nil {
-		return fmt.Errorf("noting that leases of %v are granted: %w", whole, err)
+		return fmt.Errorf("recording the longest lease, %v: %w", whole, err)
 	}
 	s.epochs.granted(whole)
 	return nil
@@ -174,7 +174,7 @@ func (s *Store) extend() error {
 		return begun{}, err
 	})
 	if err == nil {
-		s.log.Warn("the epoch is closed for longer: the database has lost how long leases were granted for", "longest", longest)
+		s.log.Warn("grants paused for longer: the database lost the length of the longest lease", "longest", longest)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (s *Store) extend() error {
 // watchEpoch settles a database that is another, though nobody asks for anything.
 func (s *Store) watchEpoch(t *trouble) {
 	err := s.lookAtEpoch()
-	s.troubled(t, "looking whether this is the same database as before", err)
+	s.troubled(t, "epoch check", err)
 	if readOnly(err) {
 		s.pool.Reset() // and find the primary
 	}

@@ -20,51 +20,49 @@ import (
 
 // Limits of a store.
 const (
-	// maxBatch is how many calls one transaction decides on at most.
+	// maxBatch is the most calls in one transaction.
 	maxBatch = 1000
-	// maxQueue is how many calls wait for their batch at most, in each group; and how many acquires that may wait besides.
+	// maxQueue is the most calls of one group that wait for a batch, and the most acquires with a wait besides.
 	maxQueue = 20_000
-	// rowTimeout is how long a batch waits for a row that somebody outside has locked.
+	// rowTimeout is how long a batch waits for a row that another session has locked.
 	rowTimeout = 250 * time.Millisecond
-	// tripTimeout is how long a round trip may take that commits nothing.
+	// tripTimeout is the timeout of a round trip that commits nothing.
 	tripTimeout = 5 * time.Second
-	// usualMaxWaiters is how many calls may wait unless Options say otherwise.
-	usualMaxWaiters = 10_000
-	// closeTimeout is how long Close waits for what still runs, after leaveTimeout
-	// for the calls that wait to leave their places in good order.
+	// defaultMaxWaiters is the default of Options.MaxWaiters.
+	defaultMaxWaiters = 10_000
+	// closeTimeout is how long Close waits for running work, after leaveTimeout for waiting calls to leave their
+	// queues.
 	closeTimeout = 10 * time.Second
 	leaveTimeout = 2500 * time.Millisecond
 )
 
-// Options of a store. The zero value is good.
+// Options configure a Store. The zero value is valid.
 type Options struct {
 	Bounds lock.Bounds
 	Log    *slog.Logger // nil: nothing is logged
-	// BatchWorkers is how many batches may run at once; a name is always in the same
-	// group. Zero: 1, which made the most of two cores.
+	// BatchWorkers is how many batches may run at once, 1 to 64. A name is always in the same worker's batches. Zero:
+	// 1, which was fastest on two cores.
 	BatchWorkers int
-	// MaxWaiters is how many calls may wait in queues at once, with all replicas
-	// together as far as they have heard of each other; places that are kept without
-	// a call do not count. Zero: 10,000.
+	// MaxWaiters limits the calls that wait in queues, on all replicas together as far as their heartbeats tell.
+	// Places kept without a call do not count. Zero: 10,000.
 	MaxWaiters int
-	// TransactionPooling is for a database that is behind a pooler in transaction mode,
-	// through which nothing can be heard of other replicas. Those who wait are then
-	// served by asking again and again, up to a second late. Nothing is prepared then,
-	// unless the URL has a default_query_exec_mode of its own.
+	// TransactionPooling is for a database behind a pooler in transaction mode, through which replicas cannot notify
+	// each other. Waiters are then found by polling, up to a second late. No statement is prepared, unless the URL
+	// sets default_query_exec_mode.
 	TransactionPooling bool
-	// EventRetention is for how long events are kept, at least. It is also how long a
-	// call may be repeated after its lease has ended. Zero: a week.
+	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
+	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
-	// IdleLockRetention is for how long a lock that is free is remembered, at least. Zero: a week.
+	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
 
 const week = 7 * 24 * time.Hour
 
-// maxGroups is more than any machine has a use for: each has a connection.
+// maxGroups is the most batch workers. Each has a connection.
 const maxGroups = 64
 
-// Check returns an error that says which options do not go together.
+// Check returns an error if the options are out of bounds or contradict each other.
 func (o Options) Check() error {
 	_, err := o.resolve()
 	return err
@@ -73,7 +71,7 @@ func (o Options) Check() error {
 func (o Options) resolve() (Options, error) {
 	var err error
 	if o.BatchWorkers < 0 || o.BatchWorkers > maxGroups {
-		return o, fmt.Errorf("%d batch workers; give 1 to %d, or none", o.BatchWorkers, maxGroups)
+		return o, fmt.Errorf("batch workers is %d; use 1 to %d", o.BatchWorkers, maxGroups)
 	}
 	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
 		return o, err
@@ -82,9 +80,9 @@ func (o Options) resolve() (Options, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxWaiters < 0 {
-		return o, fmt.Errorf("at most %d waiters; give 1 or more, or none", o.MaxWaiters)
+		return o, fmt.Errorf("max waiters is %d; use 1 or more", o.MaxWaiters)
 	}
-	o.BatchWorkers, o.MaxWaiters = max(o.BatchWorkers, 1), cmp.Or(o.MaxWaiters, usualMaxWaiters)
+	o.BatchWorkers, o.MaxWaiters = max(o.BatchWorkers, 1), cmp.Or(o.MaxWaiters, defaultMaxWaiters)
 	if o.EventRetention == 0 {
 		o.EventRetention = week
 	}
@@ -92,12 +90,12 @@ func (o Options) resolve() (Options, error) {
 		o.IdleLockRetention = week
 	}
 	if o.EventRetention < time.Minute || o.IdleLockRetention < time.Minute {
-		return o, fmt.Errorf("events are kept %v and idle locks %v; keep both for a minute or more", o.EventRetention, o.IdleLockRetention)
+		return o, fmt.Errorf("event retention is %v and idle lock retention %v; use one minute or more", o.EventRetention, o.IdleLockRetention)
 	}
 	return o, nil
 }
 
-// explain returns err, or an error that names NoListen if err shows that it is missing.
+// explain returns err, or an error that names TransactionPooling if err shows that it should be set.
 func (o Options) explain(err error) error {
 	if o.TransactionPooling {
 		return err
@@ -113,9 +111,9 @@ type (
 
 // A Store is a lock.Service on PostgreSQL. Make one with Open.
 type Store struct {
-	pool     *pgxpool.Pool // for all but deciding
+	pool     *pgxpool.Pool // for everything but decisions
 	deciding *pgxpool.Pool
-	pooled   bool // whether a pooler stands between
+	pooled   bool // behind a pooler in transaction mode
 
 	bounds lock.Bounds
 	log    *slog.Logger
@@ -132,28 +130,27 @@ type Store struct {
 	seats       *seats
 	notices     *notices
 	tail        *tail
-	told        atomic.Int64 // up to which event readers were told of all
-	othersWatch atomic.Bool  // whether anybody follows events at another replica
+	told        atomic.Int64 // the event up to which readers have everything
+	othersWatch atomic.Bool  // another replica has subscribers of events
 
 	crew *batch.Crew // runs batches
 
-	late   chan struct{} // has a value for each commit that takes long
-	guests chan struct{} // has a value for each connection that reads or fenced writes have
-	// fencers has a value for each fenced write. There are fewer than guests, where that
-	// can be, so that reads go on while every commit waits for a standby.
+	late   chan struct{} // a slot for each slow commit
+	guests chan struct{} // a slot for each connection of reads and fenced writes
+	// fencers has a value for each fenced write. It has fewer slots than guests where possible, so that reads
+	// continue while every commit waits for a standby.
 	fencers chan struct{}
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
-	work sync.WaitGroup // what runs unasked, late commits, and leaving for those who are gone
+	work sync.WaitGroup // background tasks, slow commits, and cleanup after disconnected callers
 }
 
 var _ lock.Service = (*Store)(nil)
 
-// Open connects to the database at the URL, whose schema must have been migrated,
-// and returns a Store that sweeps and prunes there until Close. It fails if the
-// database does not answer before ctx ends. Unless Options.NoListen is set, it fails with a
-// poolmode.Error if the URL leads through a pooler in transaction mode.
+// Open connects to the database at the URL and returns a Store that sweeps and prunes until Close. The schema must be
+// migrated. It fails if the database does not answer before ctx ends. Unless Options.TransactionPooling is set, it
+// fails with a poolmode.Error if the URL leads through a pooler in transaction mode.
 func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -165,7 +162,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	}
 	if err := s.lookAtEpoch(); err != nil {
 		s.Close()
-		return nil, o.explain(fmt.Errorf("which database this is: %w", err))
+		return nil, o.explain(fmt.Errorf("reading the epoch: %w", err))
 	}
 	s.work.Go(s.sweepEnds)
 	s.work.Go(func() { s.takeCensus(o.IdleLockRetention) })
@@ -179,7 +176,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// connect returns a Store that decides, and does nothing unasked.
+// connect returns a Store without background tasks.
 func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	deciding, pool, err := openPools(ctx, databaseURL, o.TransactionPooling)
 	if err != nil {
@@ -198,7 +195,7 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	return s, nil
 }
 
-// newDispatcher returns a dispatcher to a group whose batches run ahead of all that is locked outside.
+// newDispatcher returns the dispatcher of one group.
 func (s *Store) newDispatcher() *dispatcher {
 	var d *dispatcher
 	d = newDispatcher(batch.New(maxBatch, maxQueue, func(calls []*call) {
@@ -208,12 +205,12 @@ func (s *Store) newDispatcher() *dispatcher {
 	return d
 }
 
-// Drain is for a replica that is about to stop: calls that wait are answered with
-// lock.ErrUnavailable, their places are kept, and no more may wait.
+// Drain prepares a replica for its shutdown: waiting calls are answered with lock.ErrUnavailable and keep their
+// places, and no more calls may wait.
 func (s *Store) Drain() { s.seats.drain() }
 
-// Close drains, ends the sweeping, waits a while for the calls that still run, and
-// closes the connections. Calls that come later are refused.
+// Close drains, stops the background tasks, waits for running calls for a while, and closes the connections. Later
+// calls are refused.
 func (s *Store) Close() {
 	s.Drain()
 	finishes(leaveTimeout, s.seats.taken.Wait)
@@ -231,12 +228,11 @@ func (s *Store) Close() {
 		s.pool.Close()
 	})
 	if !closed {
-		s.log.Error("closing without having heard from the database; what was being committed may or may not be done")
+		s.log.Error("closing with commits in flight; their outcome is unknown")
 	}
 }
 
-// finishes runs f, returning after the time though f may not have, and says whether
-// it has.
+// finishes runs f and reports whether it returned within d.
 func finishes(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -248,7 +244,7 @@ func finishes(d time.Duration, f func()) bool {
 	}
 }
 
-// do runs the command in its turn.
+// do runs the command in a batch.
 func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
 	if ctx.Err() != nil || s.ctx.Err() != nil {
 		return outcome{}, unavailable(context.Cause(ctx))
@@ -262,7 +258,7 @@ func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
 	return answered(s.group(name).queue(ctx, cmd, crowded, joins && waitedFor))
 }
 
-// answered returns what a group answered in the words of package lock.
+// answered converts a group's answer to one of package lock.
 func answered(out outcome, err error) (outcome, error) {
 	if err != nil {
 		return out, leftEarly(err)
@@ -270,7 +266,7 @@ func answered(out outcome, err error) (outcome, error) {
 	return out, out.Err
 }
 
-// group returns the group in which all commands on the name run.
+// group returns the group of the name.
 func (s *Store) group(name string) *dispatcher {
 	return s.groups[maphash.String(s.seed, name)%uint64(len(s.groups))]
 }

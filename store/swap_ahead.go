@@ -62,7 +62,7 @@ func (s *Store) swapped(w *swap, calls []*call, err error) ([]*call, error) {
 	case ofData(err):
 		w.forget()
 	default:
-		s.log.Warn("deciding from memory failed; nothing more is remembered on this connection", "error", err)
+		s.log.Warn("optimistic commit failed; cache disabled for this connection", "error", err)
 		w.recents.end()
 	}
 	return calls, nil

@@ -146,7 +146,7 @@ func (s *Store) sweepEnds() {
 func (s *Store) sweepLock(name string) {
 	defer s.sweep.seenTo(name)
 	if _, err := s.do(s.ctx, lock.Sweep{Name: name}); err != nil && s.ctx.Err() == nil {
-		s.log.Warn("could not sweep a lock", "lock", name, "error", err)
+		s.log.Warn("cannot sweep lock", "lock", name, "error", err)
 	}
 }
 

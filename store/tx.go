@@ -26,7 +26,7 @@ type outcome struct {
 func (o outcome) until(t time.Time) time.Time { return o.began.Add(t.Sub(o.Now)) }
 
 // errVanished says that an anchor was pruned between its creation and its locking.
-var errVanished = errors.New("a lock was pruned meanwhile")
+var errVanished = errors.New("a lock was pruned concurrently")
 
 // An anchor is a row that is locked: where it is, and the xid of who wrote it.
 type anchor struct {

@@ -1,4 +1,4 @@
--- This replica lives: $2 wait with it, $3 whether anybody follows events there.
+-- Heartbeat of this replica: $2 calls wait on it, and $3 tells whether it has subscribers of events.
 insert into paddock.replicas as r (id, alive_until, waiting, watching)
 values ($1, clock_timestamp() + $4::interval, $2, $3)
 on conflict (id) do update

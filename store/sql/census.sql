@@ -1,6 +1,5 @@
--- A stretch of anchors in name order: whether each has a lease, in how many
--- milliseconds that is over, whether there is more beside it (other leases, or
--- waiters), and whether it has been free for longer than $3.
+-- A chunk of anchors in name order: whether each has a lease, in how many milliseconds that lease is over, whether
+-- there are other leases or waiters, and whether the lock has been free for longer than $3.
 select name, lease_id is not null,
        coalesce(extract(epoch from coalesce(claim_by, expires_at + grace_ms * interval '1 millisecond') - clock_timestamp()) * 1000,
                 0)::double precision,

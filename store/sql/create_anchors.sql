@@ -1,5 +1,5 @@
--- Names never seen get a row to lock, in name order. Of two replicas that do so
--- at once the second waits here and then finds the row of the first.
+-- Creates a row to lock for each new name, in name order. If two replicas create the same row at once, the second
+-- waits here and then finds the row of the first.
 insert into paddock.locks (name)
 select n.name
 from unnest($1::text[]) with ordinality as n (name, place)

@@ -1,8 +1,8 @@
--- After the rows are locked, in this order: a mark for readers of events, the instant of
--- the decision, the numbers for it; and which database this is, as in epoch.sql. The last token is that before any is drawn.
+-- Runs after the rows are locked, in this order: a mark for readers of events, the time of the decision, the numbers
+-- for it, and the identity of the database as in epoch.sql. The last token is read before any is drawn.
 --
--- From the mark, an advisory lock, to the end of the transaction readers know that ids
--- greater than the one in its key may be missing.
+-- The mark is an advisory lock whose key is an event id. Until the transaction ends, readers know that events with
+-- greater ids may be missing.
 select clock_timestamp(),
        array(select nextval('paddock.fencing_tokens') from generate_series(mark.one, $1::integer)) as tokens,
        array(select nextval('paddock.event_ids') from generate_series(mark.one, $2::integer)) as ids,

@@ -1,6 +1,5 @@
--- How the leases ended that the batch asks about, those that did; the last of
--- what is known of each comes last. They are found first and put in order then, or the
--- planner might walk through all events in that order.
+-- How the leases of the batch ended, as far as events tell, the newest event of each lease last. Rows are found first
+-- and sorted afterwards; otherwise the planner might walk all events in that order.
 select *
 from (
     select id, at, name, slot, revision, kind, token, holder, mode, reason, place, lease_ref

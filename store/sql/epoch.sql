@@ -1,6 +1,5 @@
--- The newest epoch, and whether this server is the one that it is about. How far the
--- log is on disk, the last token that was drawn and the newest event show whether the server has been put back to an
--- earlier state.
+-- The newest epoch, and whether this server is the one that it describes. The position of the log on disk, the last
+-- token and the newest event show whether the server was restored to an earlier state.
 select e.epoch,
        e.closed_until,
        e.longest_ms,

@@ -1,5 +1,5 @@
--- The newest epoch began without knowing how long leases were granted for: $1, in
--- milliseconds. Where nothing can be lost only the length is noted.
+-- Records the length of the longest lease, $1 milliseconds, which was unknown when the newest epoch started. Grants
+-- are paused for that long unless no lease can be lost.
 update paddock.epochs
 set longest_ms   = $1::bigint,
     closed_until = case when quorum then closed_until else greatest(closed_until, began_at + $1::bigint * interval '1 millisecond') end

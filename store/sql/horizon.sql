@@ -1,5 +1,5 @@
--- What a cursor at $1 may have missed: the id up to which events were pruned; and the ids that there are on both sides of
--- the cursor, zero for none. An epoch that begins has ids go on far above, see sql/jump.sql.
+-- What a cursor at $1 may have missed: the id up to which events were pruned, and the nearest ids on both sides of
+-- the cursor, zero for none. A new epoch continues with far greater ids, see sql/jump.sql.
 select pruned,
        coalesce((select max(id) from paddock.events where id <= $1), 0),
        coalesce((select min(id) from paddock.events where id > $1), 0)

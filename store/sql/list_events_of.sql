@@ -1,4 +1,4 @@
--- A statement of its own, so that its plan is a walk along the lock's events.
+-- A separate statement, so that its plan walks the lock's events.
 select id, at, name, slot, revision, kind, token, holder, mode, reason, place, 0::bigint
 from paddock.events
 where id > $1 and id <= $2 and name = $3

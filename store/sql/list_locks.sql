@@ -1,7 +1,6 @@
--- The rows of a page of locks, each anchor before what sits beside it: from name
--- $1 (exclusive), or from $2 (inclusive) to $3 (exclusive), whichever begins
--- later. An empty $3 or $4 stands for all; $5 to $7 say which phases are wanted.
--- Other rows than the anchor are looked at only where there are any.
+-- The rows of a page of locks, each anchor before its slots: from name $1 (exclusive) or $2 (inclusive), whichever is
+-- greater, to $3 (exclusive). An empty $3 or $4 matches all; $5 to $7 select states. Slots are read only for locks
+-- that have any.
 select now.at, r.name, r.slot, r.revision, r.last_token, r.last_end, r.capacity, r.queued, r.sitting, r.changed_at,
        r.lease_id, r.mode, r.holder, r.token, r.ttl_ms, r.grace_ms, r.max_hold_ms, r.acquired_at, r.expires_at, r.metadata,
        r.place, r.attachment, r.claim_by

@@ -1,7 +1,6 @@
--- The names come in order, and the rows are locked in it: no two transactions can wait for
--- each other. Until this one ends, each row is where its ctid says; its xmin is the
--- transaction that wrote it. Nothing but one look-up a name can come of the lateral
--- sub-select, whatever the planner believes of the table.
+-- Locks the rows in the order of the names, so that no two transactions wait for each other. Until this transaction
+-- ends, each row stays at its ctid, and its xmin is the transaction that wrote it. The lateral sub-select forces one
+-- index look-up a name, whatever the planner assumes about the table.
 select l.*
 from unnest($1::text[]) with ordinality as n (name, place)
 cross join lateral (

@@ -1,2 +1,2 @@
--- Nobody else begins an epoch meanwhile; deciding goes on reading the newest.
+-- Prevents other transactions from starting an epoch. Decisions go on reading the newest one.
 lock table paddock.epochs in share row exclusive mode

@@ -1,4 +1,4 @@
--- Which of the names somebody outside holds. It locks nothing for longer than itself.
+-- The names whose rows other sessions have locked. It holds no lock after the statement.
 with free as (
     select name
     from paddock.locks

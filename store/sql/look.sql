@@ -1,5 +1,5 @@
--- Anchors as they are; those beside which there is more are left out. As in lock_anchors.sql
--- nothing but one look-up a name can come of the lateral sub-select.
+-- Reads anchors without locking them, except those with slots or waiters. As in lock_anchors.sql the lateral
+-- sub-select forces one index look-up a name.
 select l.*
 from unnest($1::text[]) as n (name)
 cross join lateral (

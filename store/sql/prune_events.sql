@@ -1,5 +1,5 @@
--- Of the first $2 events after id $1, those older than $3 go, and the horizon says
--- up to where. Returns the id up to which there are none left, and how many went.
+-- Deletes those of the first $2 events after id $1 that are older than $3, and records up to which id events were
+-- pruned. Returns that id and the number of deleted events.
 with first as materialized (
     select id, at < clock_timestamp() - $3::interval as old
     from paddock.events

@@ -1,4 +1,4 @@
--- Forgets locks that are free still. One sequence for all names makes that safe.
+-- Deletes locks that are still free. This is safe because all names share one sequence of tokens.
 delete from paddock.locks
 where slot = 0 and name in (
     select name from paddock.locks

@@ -1,4 +1,4 @@
--- The lock's rows, the anchor first; one row also for a name never seen.
+-- The lock's rows, the anchor first. A new name has one row, too.
 select (select clock_timestamp()), n.name, coalesce(l.slot, 0), coalesce(l.revision, 0), coalesce(l.last_token, 0),
        coalesce(l.last_end, 0::smallint), coalesce(l.capacity, 0), coalesce(l.queued, 0), coalesce(l.sitting, 0),
        coalesce(l.changed_at, 'epoch'),

@@ -1,4 +1,4 @@
--- The lease that sits in a slot of a lock, whose anchor is locked by now.
+-- The lease in a slot of a lock whose anchor is locked.
 select name, slot, revision, last_token, last_end, capacity, queued, sitting, changed_at,
        lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms, acquired_at, expires_at, metadata, place, attachment, claim_by
 from paddock.locks

@@ -1,6 +1,5 @@
--- Leases on another clock: each has its whole TTL from $1 on. One that was over by the
--- old clock's last known instant is over; one that nobody has fetched goes back to the
--- queue. A greatest hold counts on from what it had come to.
+-- Moves leases to another clock: each has its whole TTL from $1 on. A lease that was over at the old clock's last
+-- known time stays over. An unclaimed lease goes back to the queue. A maximum hold keeps the time that it has used.
 update paddock.locks l
 set acquired_at = case when l.max_hold_ms > 0 then $1::timestamptz - greatest(l.expires_at - l.ttl_ms * interval '1 millisecond' - l.acquired_at, interval '0')
                        else least(l.acquired_at, $1) end,

@@ -1,6 +1,5 @@
--- Waiters on another clock: their calls, at replicas that live, end by themselves. $2 is
--- how long a call waits at most, $3 for how long its replica is taken to live, $4 how long
--- a place is kept.
+-- Moves waiters to another clock. Their calls on live replicas end by themselves. $2 is the longest wait of a call,
+-- $3 the time after which a silent replica counts as dead, $4 the time for which a place is kept.
 update paddock.waiters
 set joined_at   = least(joined_at, $1::timestamptz),
     until       = $1::timestamptz + $2::interval,

@@ -1,2 +1,2 @@
--- For what need not outlive a crash: its commit waits for no flush.
+-- For data that need not survive a crash: the commit does not wait for the disk.
 select set_config('synchronous_commit', 'off', true)

@@ -1,5 +1,5 @@
--- One lock with a lease on its anchor, as save_anchors.sql: unnesting twenty columns takes
--- longer than writing a row.
+-- One lock with a lease on its anchor, as in save_anchors.sql. Unnesting twenty columns takes longer than writing one
+-- row.
 update paddock.locks l
 set revision    = $2::bigint,
     last_token  = $3::bigint,

@@ -1,4 +1,4 @@
--- The locks with a lease on their anchor, which this transaction has locked there.
+-- Writes locks with a lease on their anchor. This transaction has locked the anchors.
 update paddock.locks l
 set revision    = n.revision,
     last_token  = n.last_token,

@@ -1,4 +1,4 @@
--- One lock without a lease on its anchor, as save_bare_anchors.sql.
+-- One lock without a lease on its anchor, as in save_bare_anchors.sql.
 update paddock.locks l
 set revision    = $2::bigint,
     last_token  = $3::bigint,

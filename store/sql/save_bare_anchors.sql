@@ -1,5 +1,5 @@
--- The locks without a lease on their anchor, which this transaction has locked there: free
--- ones, and those whose leases sit beside it.
+-- Writes locks without a lease on their anchor: free ones, and those with leases in slots. This transaction has
+-- locked the anchors.
 update paddock.locks l
 set revision    = n.revision,
     last_token  = n.last_token,

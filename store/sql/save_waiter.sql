@@ -1,4 +1,4 @@
--- One place, as save_waiters.sql.
+-- One place, as in save_waiters.sql.
 insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms, metadata, joined_at,
                              attachment, replica, until, alive_until, kept_until, offered)
 values ($1::text, $2::bigint, $3::uuid, $4::smallint, $5::integer, $6::text, $7::bigint, $8::bigint, $9::bigint,

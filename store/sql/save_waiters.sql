@@ -1,4 +1,4 @@
--- New places, and those where somebody else sits now, or nobody.
+-- Writes new places, and places whose call has changed.
 insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms, metadata, joined_at,
                              attachment, replica, until, alive_until, kept_until, offered)
 select name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms, metadata::json, joined_at,

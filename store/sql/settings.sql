@@ -1,12 +1,10 @@
--- For this transaction alone where $2 is true, so that a pooler may stand in between;
--- else for the connection.
--- A grant must be on disk before its token is shown; stronger settings stay. The
--- warning that a commit is on no standby must be heard. A statement that is its own transaction
--- goes on behind rows that it has waited for.
--- Look-ups go by key whatever the statistics say: a table that was never
--- analysed would be read from end to end. What that leaves without a choice is
--- priced so high that it would be compiled first, unless jit is off. With the
--- plans so fixed there is no use in making them anew each time.
+-- Settings of the transaction where $2 is true, so that a pooler may be in between; otherwise of the connection. A
+-- grant must be on disk before its token is shown; stronger settings stay. The warning that a commit is on no standby
+-- must arrive. A statement that is its own transaction continues after waiting for rows.
+--
+-- Look-ups use the key whatever the statistics say: a table that was never analyzed would be read from end to end.
+-- The planner assigns a very high cost to plans that are left without a choice, which would trigger JIT compilation,
+-- so jit is off. With plans fixed this way, planning again each time has no use.
 select set_config('synchronous_commit',
            case when current_setting('synchronous_commit') in ('off', 'local', 'remote_write')
                 then 'on' else current_setting('synchronous_commit') end, $2::boolean),

@@ -1,13 +1,11 @@
--- Locks from memory, in one statement that is its own transaction: each is written if its
--- anchor is still as remembered, and those that are come back. A row that is waited for
--- and has changed meanwhile is left alone, since its xmin is another; one that was only
--- locked is written, unless that took so long that the decision does not hold any
--- more: then all fails, by a division by zero.
+-- Commits decisions on cached locks, in one statement that is its own transaction (compare and swap). Each lock is
+-- written if its anchor has the cached xmin; the written ones are returned. A row that changed while the statement
+-- waited has another xmin and is left alone. A row that was only locked is written, unless the wait was so long that
+-- the decision does not hold any more; then a division by zero fails the statement.
 --
--- A token is drawn before its row is locked. Had another been granted for the lock
--- since it was remembered, its anchor would be another's, too. The mark, an advisory lock as in
--- draw.sql, is set before the ids of events are drawn, and these in the order in which rows were
--- written.
+-- Tokens are drawn before the rows are locked. If another token had been granted for the lock since it was cached,
+-- its anchor would have another xmin. The mark, an advisory lock as in draw.sql, is set before the event ids are
+-- drawn, which happens in the order in which rows were written.
 with mark as materialized (
     select clock_timestamp() as now
     from (

@@ -1,7 +1,6 @@
--- As swap.sql, where there is more to some of the locks than an anchor and an event: $9 are
--- the events, $10 the leases that nobody may have had, $11 and $12 the places in queues that
--- are free again, and from $13 on those that were taken. Only what belongs to a lock that was
--- written is done.
+-- As swap.sql, for locks that change more than an anchor and an event: $9 are the events, $10 the leases that must
+-- not have ended, $11 and $12 the places that are free again, and from $13 on the new places. Only data of locks that
+-- were written is changed.
 with mark as materialized (
     select clock_timestamp() as now
     from (

@@ -1,4 +1,4 @@
--- As swap.sql, where only the ends of leases move: no token is drawn, and there is no event to tell.
+-- As swap.sql, for renewals, which only move the end of a lease: no token and no event.
 update paddock.locks l
 set ttl_ms     = n.ttl_ms,
     expires_at = n.expires_at,

@@ -1,3 +1,3 @@
--- What the elements of swap.sql's array are said to be; and since when the server runs, by
--- which that tells whether it is still the same: a proxy may lead a connection elsewhere.
+-- The type of the elements of swap.sql's array, and the start time of the server, by which a connection notices that
+-- a proxy leads to another server.
 select 'paddock.swap'::regtype::oid, pg_postmaster_start_time()

@@ -1,5 +1,5 @@
--- Of the calls that wait here those that need not any more: their place is gone,
--- they were granted the lock, or nobody has it.
+-- The calls waiting on this replica that need not wait any more: their place is gone, they were granted the lock, or
+-- the lock is free.
 select n.attachment
 from unnest($1::text[], $2::bigint[], $3::bigint[]) as n (name, place, attachment)
 where not exists (

@@ -2,9 +2,8 @@ package paddock
 
 import _ "embed"
 
-// InstallFence is docs/fencing/install.sql: SQL that puts paddock_fence and what
-// belongs to it into a database of the user's, in the first schema of the
-// search_path. It is one transaction, and may be run again.
+// InstallFence is docs/fencing/install.sql, which installs paddock_fence and its table into a user's database, in the first
+// schema of the search_path. It is one transaction and may be run again.
 //
 //go:embed docs/fencing/install.sql
 var InstallFence string

@@ -1,6 +1,6 @@
-// Package paddock holds the wire contract of the lock service, from which the
-// server, the client and their documentation are made. The service itself is
-// put together in cmd/paddock; begin reading in package lock.
+// Package paddock embeds the contract of the lock service: openapi.yaml, and the SQL of the fence for users' tables.
+//
+// Package lock holds the rules of locks; begin reading there. cmd/paddock is the binary.
 package paddock
 
 import _ "embed"

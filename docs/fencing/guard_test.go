@@ -7,11 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// guarded returns a connection to a database whose accounts are guarded, and have
-// seen token 8.
-func guarded(t *testing.T) *pgx.Conn {
+// connectGuarded returns a connection to a database with guarded accounts that have seen token 8.
+func connectGuarded(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence_guard('accounts'), paddock_fence('public.accounts', 8)")
 	return conn
 }
@@ -21,16 +20,15 @@ const (
 	under8 = "begin; set local paddock.token = '8'; "
 )
 
-// merge is for PostgreSQL 15 and newer; others delete.
+// merge needs PostgreSQL 15; older servers delete.
 const merge = `
 do $do$ begin
 	execute case when current_setting('server_version_num')::int < 150000 then 'delete from accounts'
 		else 'merge into accounts a using (values (1)) v (id) on a.id = v.id when matched then update set balance = 0' end;
 end $do$`
 
-// TestEveryWayToWriteAGuardedTablePassesTheFence, each without a token, with a
-// stale one and with a good one.
-func TestEveryWayToWriteAGuardedTablePassesTheFence(t *testing.T) {
+// TestEveryKindOfWriteToAGuardedTablePassesTheFence writes without a token, with a stale one and with a current one.
+func TestEveryKindOfWriteToAGuardedTablePassesTheFence(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]string{
 		"insert":             "insert into accounts values (3, 100)",
@@ -49,7 +47,7 @@ func TestEveryWayToWriteAGuardedTablePassesTheFence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := guarded(t)
+			conn := connectGuarded(t)
 			must(t, conn, `
 				create view rich as select * from accounts where balance > 50;
 				create function spend() returns void language sql as 'update accounts set balance = balance - 1';
@@ -66,9 +64,9 @@ func TestEveryWayToWriteAGuardedTablePassesTheFence(t *testing.T) {
 	}
 }
 
-func TestACopyIntoAGuardedTablePassesTheFence(t *testing.T) {
+func TestCopyIntoAGuardedTablePassesTheFence(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	row := func() *strings.Reader { return strings.NewReader("3\t100\t{}\n") }
 	if _, err := conn.PgConn().CopyFrom(t.Context(), row(), "copy accounts from stdin"); sqlstate(err) != "PF002" {
 		t.Errorf("without a token: %v", err)
@@ -82,9 +80,9 @@ func TestACopyIntoAGuardedTablePassesTheFence(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsNoneSaysWhatToSet(t *testing.T) {
+func TestMissingTokenErrorNamesTheSetting(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	for _, token := range []string{"", "abc", "-1", "0", "1.5", " 41", "12345678901234567890", "9007199254740992"} {
 		refused(t, conn, "PF002", "begin; set local paddock.token = '"+token+"'; delete from accounts")
 	}
@@ -95,11 +93,10 @@ func TestATokenThatIsNoneSaysWhatToSet(t *testing.T) {
 	}
 }
 
-// TestPartitionsAreGuardedByTheNameThatIsWritten: a trigger for statements is not
-// handed down.
-func TestPartitionsAreGuardedByTheNameThatIsWritten(t *testing.T) {
+// TestPartitionIsGuardedByTheTableNamedInTheStatement: partitions do not inherit statement triggers.
+func TestPartitionIsGuardedByTheTableNamedInTheStatement(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	must(t, conn, `
 		create table moves (id bigint, day int) partition by range (day);
 		create table moves_1 partition of moves for values from (0) to (100);
@@ -114,17 +111,17 @@ func TestPartitionsAreGuardedByTheNameThatIsWritten(t *testing.T) {
 	must(t, conn, under8+partition+"; "+parent+"; commit")
 }
 
-// What README.md says is not covered.
-func TestWhatIsAppliedFromAReplicaIsNotGuarded(t *testing.T) {
+// README.md names this as not covered.
+func TestReplicatedWritesAreNotGuarded(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	must(t, conn, "begin; set local session_replication_role = replica; update accounts set balance = 0; commit")
 	refused(t, conn, "PF002", "update accounts set balance = 0")
 }
 
-func TestAGuardIsPutReplacedAndTakenAway(t *testing.T) {
+func TestGuardIsCreatedReplacedAndDropped(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	guard := func(sql string) string { return value[string](t, conn, sql) }
 	must(t, conn, `create schema "My Bank"; create table "My Bank"."Accounts" (id int)`)
 	for sql, want := range map[string]string{
@@ -148,9 +145,9 @@ func TestAGuardIsPutReplacedAndTakenAway(t *testing.T) {
 	must(t, conn, "select paddock_fence_unguard('accounts'); select paddock_fence_unguard('accounts'); update accounts set balance = 0; truncate accounts")
 }
 
-func TestWhatCannotBeGuardedIsRefused(t *testing.T) {
+func TestOtherRelationsCannotBeGuarded(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "create view rich as select * from accounts; create sequence numbers")
 	for relation, state := range map[string]string{
 		"'rich'": "42809", "'numbers'": "42809", "'accounts_pkey'": "42809", "null": "42809", "0::oid::regclass": "42809",

@@ -1,10 +1,10 @@
--- Fencing in your own tables: run this in the database that holds them, with
+-- Fencing in your own tables. Run this in the database that holds them:
 --
 --     psql -v ON_ERROR_STOP=1 -f install.sql
 --
--- It goes into the first schema of the search_path, and is for PostgreSQL 14 or
--- newer. Running it again does no harm: what was seen stays, the functions
--- become those of this file. README.md says how to use them.
+-- It installs into the first schema of the search_path and needs PostgreSQL 14 or newer.
+-- It may be run again: tokens seen are kept, the functions are replaced by those of this
+-- file. README.md describes how to use them.
 --
 -- SQLSTATE PF001: the token is stale; roll back and stop the work.
 -- SQLSTATE PF002: the call is wrong: no token, or one out of bounds.
@@ -23,16 +23,16 @@ begin
         raise exception 'no schema of the search_path exists'
             using errcode = 'invalid_schema_name', hint = 'Create the schema, or set search_path to one that exists.';
     end if;
-    -- Two that install at once take turns.
+    -- Concurrent installations take turns.
     perform pg_advisory_xact_lock(hashtextextended('paddock_fences', 0));
-    -- What is made below finds what is beside it, whatever the caller's search_path:
-    -- each function keeps this one ("set search_path from current"). It names pg_temp
-    -- last, or a temporary table called paddock_fences would come before the real one.
+    -- Each function below keeps this search_path ("set search_path from current"), so it
+    -- finds its table whatever the caller's search_path. pg_temp comes last; otherwise a
+    -- temporary table called paddock_fences would hide the real one.
     perform set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
 end
 $$;
 
--- Room in the page lets a greater token be a HOT update, which needs no vacuum.
+-- Free space in the page makes a greater token a HOT update, which needs no vacuum.
 create table if not exists paddock_fences (
     resource text        collate "C" primary key check (octet_length(resource) between 1 and 1000),
     token    bigint      not null check (token between 1 and 9007199254740991),
@@ -44,11 +44,11 @@ create table if not exists paddock_fences (
 );
 
 comment on table paddock_fences is
-    'The greatest fencing token that each resource has seen, and since when. Written by paddock_fence().';
+    'The greatest fencing token that each resource has seen, and when it was first seen. Written by paddock_fence().';
 
--- The insert locks the resource's row until the transaction ends, also where its
--- condition is false and it writes nothing. So who comes next waits for this
--- commit, and ten thousand transactions under one token leave one row version.
+-- The insert locks the resource's row until the transaction ends, even if its condition
+-- is false and it writes nothing. So the next transaction waits for this commit, and ten
+-- thousand transactions under one token leave one row version.
 create or replace function paddock_fence(resource text, token bigint) returns void
     language plpgsql
     set search_path from current
@@ -59,11 +59,11 @@ declare
 begin
     if coalesce(octet_length(paddock_fence.resource), 0) not between 1 and 1000 then
         raise exception 'the resource has % bytes', coalesce(octet_length(paddock_fence.resource), 0)
-            using errcode = 'PF002', hint = 'Name what is written in 1 to 1000 bytes, such as accounts:42.';
+            using errcode = 'PF002', hint = 'Use a resource name of 1 to 1000 bytes, such as accounts:42.';
     end if;
     if coalesce(paddock_fence.token, 0) not between 1 and 9007199254740991 then
         raise exception 'token % is out of bounds', coalesce(paddock_fence.token::text, 'null')
-            using errcode = 'PF002', hint = 'Give the fencing_token of your lease: 1 to 9007199254740991.';
+            using errcode = 'PF002', hint = 'Use the fencing_token of your lease: 1 to 9007199254740991.';
     end if;
     insert into paddock_fences as f (resource, token)
         values (paddock_fence.resource, paddock_fence.token)
@@ -77,14 +77,14 @@ begin
         raise exception 'token % is stale for resource "%"', paddock_fence.token, paddock_fence.resource
             using errcode = 'PF001',
                 detail = format('token shown: %s, greatest token seen: %s', paddock_fence.token, newest),
-                hint = 'Your lease is gone and somebody else works on this: roll back and stop.';
+                hint = 'Your lease is lost and another client has the lock: roll back and stop.';
     end if;
 end
 $$;
 
 comment on function paddock_fence(text, bigint) is
-    'Call first in a transaction that writes the resource. Refuses with SQLSTATE PF001 a token lower than the greatest seen, '
-    'remembers a greater one, and has the transactions of one resource commit in the order of their tokens.';
+    'Call this first in a transaction that writes the resource. Refuses a token lower than the greatest seen with SQLSTATE '
+    'PF001, records a greater one, and makes the transactions of one resource commit in the order of their tokens.';
 
 create or replace function paddock_fence_trigger() returns trigger
     language plpgsql
@@ -104,7 +104,7 @@ end
 $$;
 
 comment on function paddock_fence_trigger() is
-    'The trigger that paddock_fence_guard() puts on a table: passes the fence with the token in the setting paddock.token.';
+    'The trigger that paddock_fence_guard() creates on a table. It calls paddock_fence() with the token in the setting paddock.token.';
 
 create or replace function paddock_fence_guard(relation regclass, resource text default null) returns text
     language plpgsql
@@ -117,12 +117,12 @@ begin
         from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
         where c.oid = relation and c.relkind in ('r', 'p') and c.oid <> 'paddock_fences'::regclass;
     if named is null then
-        raise exception '% is no table that can be guarded', coalesce(relation::text, 'null')
-            using errcode = 'wrong_object_type', hint = 'Guard a table, or a partitioned table, with data of your own.';
+        raise exception '% cannot be guarded', coalesce(relation::text, 'null')
+            using errcode = 'wrong_object_type', hint = 'Guard a table or a partitioned table that holds your data.';
     end if;
     if octet_length(named) not between 1 and 1000 then
         raise exception 'the resource has % bytes', octet_length(named)
-            using errcode = 'PF002', hint = 'Name what is written in 1 to 1000 bytes, such as accounts.';
+            using errcode = 'PF002', hint = 'Use a resource name of 1 to 1000 bytes, such as accounts.';
     end if;
     execute format('create or replace trigger paddock_fence before insert or update or delete on %s '
         'for each statement execute function paddock_fence_trigger(%L)', relation, named);
@@ -133,8 +133,8 @@ end
 $$;
 
 comment on function paddock_fence_guard(regclass, text) is
-    'Guards a table: from now on a statement that writes it passes the fence of the resource (schema.table if none is given) '
-    'with the token in paddock.token, or fails. Returns the resource. Again with another resource: replaces the first.';
+    'Guards a table: from now on each statement that writes it must pass the fence of the resource (default schema.table) '
+    'with the token in paddock.token. Returns the resource. A second call with another resource replaces the first.';
 
 create or replace function paddock_fence_unguard(relation regclass) returns void
     language plpgsql
@@ -148,6 +148,6 @@ end
 $$;
 
 comment on function paddock_fence_unguard(regclass) is
-    'Undoes paddock_fence_guard(): the table is written without a token again. What was seen stays.';
+    'Undoes paddock_fence_guard(): the table can be written without a token again. Tokens seen are kept.';
 
 commit;

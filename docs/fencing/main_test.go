@@ -16,20 +16,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// patience is how long a test waits for what takes milliseconds.
-const patience = time.Minute
+// stepTimeout is the timeout of a step that takes milliseconds.
+const stepTimeout = time.Minute
 
-// Tables of a user's, who has read no further than the first page.
-const users = `
+// A user's tables.
+const userTables = `
 create table accounts (id bigint primary key, balance bigint not null, tokens bigint[] not null default '{}');
 insert into accounts values (1, 100), (2, 100);
 create table ledger (resource text not null, token bigint not null);`
 
-// bank returns a database with a user's tables and the fence.
-func bank(t *testing.T) (url string) {
+// newDatabase returns a database with a user's tables and the fence.
+func newDatabase(t *testing.T) (url string) {
 	t.Helper()
 	url = pgtest.EmptyURL(t)
-	must(t, connect(t, url), users+paddock.InstallFence)
+	must(t, connect(t, url), userTables+paddock.InstallFence)
 	return url
 }
 
@@ -48,10 +48,9 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// run sends SQL as psql does, several statements at once if that is what it is,
-// and waits no longer than the patience lasts.
+// run sends SQL as psql does, several statements at once if there are several, with a timeout.
 func run(ctx context.Context, conn *pgx.Conn, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 	return err
@@ -64,14 +63,14 @@ func must(t *testing.T, conn *pgx.Conn, sql string) {
 	}
 }
 
-// refused ends the test unless the SQL fails with the SQLSTATE.
+// refused fails the test unless the SQL fails with the SQLSTATE.
 func refused(t *testing.T, conn *pgx.Conn, state, sql string) {
 	t.Helper()
 	_ = refusal(t, conn, state, sql)
 }
 
-// refusal returns with what the SQL failed, which must have the SQLSTATE.
-// Afterwards the connection is in no transaction.
+// refusal returns the error of the SQL, which must have the SQLSTATE. Afterwards the connection is not in a
+// transaction.
 func refusal(t *testing.T, conn *pgx.Conn, state, sql string) *pgconn.PgError {
 	t.Helper()
 	err := run(t.Context(), conn, sql)
@@ -94,7 +93,7 @@ func sqlstate(err error) string {
 	return ""
 }
 
-// value returns the one value that the query gives.
+// value returns the single value of the query.
 func value[T any](t *testing.T, conn *pgx.Conn, query string, args ...any) T {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), query, args...)

@@ -2,10 +2,10 @@
 --
 --     psql -v ON_ERROR_STOP=1 -f uninstall.sql
 --
--- What was seen is forgotten: stale writes are refused no more, and after another
--- install the first token of each resource passes, whatever it is. Tables lose the
--- triggers of paddock_fence_guard() and nothing else. If something of yours rests
--- on these objects, the whole is refused. Run it as the owner of the tables.
+-- The tokens seen are deleted: stale writes are not refused any more, and after another
+-- installation the first token of each resource passes, whatever it is. Tables lose the
+-- triggers of paddock_fence_guard() and nothing else. If an object of yours depends on
+-- these objects, nothing is dropped. Run it as the owner of the tables.
 
 begin;
 

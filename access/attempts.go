@@ -22,14 +22,14 @@ const (
 // for concurrent use.
 type Attempts struct {
 	perMinute int
-	from      int
+	maxAddresses      int
 
 	mu     sync.Mutex
 	known  map[netip.Prefix]*list.Element // of a visitor
-	latest *list.List                     // those who failed last come first
+	byRecency *list.List                     // those who failed last come first
 }
 
-type visitor struct {
+type addressFailures struct {
 	from  netip.Prefix
 	fails *rate.Limiter
 }
@@ -44,7 +44,7 @@ func NewAttempts(perMinute, from int) *Attempts {
 	if from <= 0 {
 		from = DefaultAttemptsInAll
 	}
-	return &Attempts{perMinute: perMinute, from: from, known: map[netip.Prefix]*list.Element{}, latest: list.New()}
+	return &Attempts{perMinute: perMinute, maxAddresses: from, known: map[netip.Prefix]*list.Element{}, byRecency: list.New()}
 }
 
 // Failed counts one more failure, and returns ErrRateLimited if there were too many
@@ -52,28 +52,28 @@ func NewAttempts(perMinute, from int) *Attempts {
 func (a *Attempts) Failed(ip netip.Addr) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v := a.visitor(network(ip)); !v.fails.Allow() {
+	if v := a.failuresFrom(network(ip)); !v.fails.Allow() {
 		return a.errTooMany(v)
 	}
 	return nil
 }
 
-// visitor returns who comes from there, as the latest. The caller holds mu.
-func (a *Attempts) visitor(from netip.Prefix) *visitor {
+// failuresFrom returns who comes from there, as the latest. The caller holds mu.
+func (a *Attempts) failuresFrom(from netip.Prefix) *addressFailures {
 	if e, known := a.known[from]; known {
-		a.latest.MoveToFront(e)
-		return e.Value.(*visitor)
+		a.byRecency.MoveToFront(e)
+		return e.Value.(*addressFailures)
 	}
-	if a.latest.Len() >= a.from {
-		oldest := a.latest.Back()
-		delete(a.known, a.latest.Remove(oldest).(*visitor).from)
+	if a.byRecency.Len() >= a.maxAddresses {
+		oldest := a.byRecency.Back()
+		delete(a.known, a.byRecency.Remove(oldest).(*addressFailures).from)
 	}
-	v := &visitor{from: from, fails: rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)}
-	a.known[from] = a.latest.PushFront(v)
+	v := &addressFailures{from: from, fails: rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)}
+	a.known[from] = a.byRecency.PushFront(v)
 	return v
 }
 
-func (a *Attempts) errTooMany(v *visitor) error {
+func (a *Attempts) errTooMany(v *addressFailures) error {
 	missing := 1 - v.fails.Tokens()
 	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(missing * float64(time.Minute) / float64(a.perMinute)),
 		Detail: "Too many API keys that are none came from your address. Mend the key, and try again after Retry-After."}

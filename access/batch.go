@@ -15,7 +15,7 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	results := make([]lock.Result, len(items))
 	allowed, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
 	for i, item := range items {
-		if _, _, err := g.admit(ctx, needOf(item)); err != nil {
+		if _, _, err := g.admit(ctx, requirementOf(item)); err != nil {
 			results[i].Err = err
 			continue
 		}
@@ -27,16 +27,16 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	return results
 }
 
-// needOf returns what an item asks of its key. What may be none is refused by whom
+// requirementOf returns what an item asks of its key. What may be none is refused by whom
 // it is passed on to.
-func needOf(item lock.Command) need {
+func requirementOf(item lock.Command) requirement {
 	switch c := item.(type) {
 	case lock.Acquire:
-		return need{role: Lock, names: one("name", c.Name)}
+		return requirement{role: Lock, scopes: singleName("name", c.Name)}
 	case lock.Renew:
-		return need{role: Lock, names: one("name", c.Name), keeps: true}
+		return requirement{role: Lock, scopes: singleName("name", c.Name), keepsLease: true}
 	case lock.Release:
-		return need{role: Lock, names: one("name", c.Name), keeps: true}
+		return requirement{role: Lock, scopes: singleName("name", c.Name), keepsLease: true}
 	}
-	return need{role: Lock}
+	return requirement{role: Lock}
 }

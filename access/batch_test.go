@@ -13,14 +13,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A tally is a lock.Service that grants whatever is asked, and keeps the items of the
+// A recordingService is a lock.Service that grants whatever is asked, and keeps the items of the
 // batches.
-type tally struct {
+type recordingService struct {
 	lock.Service
 	items []lock.Command
 }
 
-func (b *tally) Batch(_ context.Context, items []lock.Command) []lock.Result {
+func (b *recordingService) Batch(_ context.Context, items []lock.Command) []lock.Result {
 	b.items = append(b.items, items...)
 	results := make([]lock.Result, len(items))
 	for i, item := range items {
@@ -44,9 +44,9 @@ func codes(results []lock.Result) []lock.Code {
 
 func TestEachItemIsCheckedForItself(t *testing.T) {
 	t.Parallel()
-	inner := new(tally)
+	inner := new(recordingService)
 	guarded := access.Guard(inner, access.Limits{})
-	results := guarded.Batch(by(t, access.Lock, "billing"), []lock.Command{
+	results := guarded.Batch(withKey(t, access.Lock, "billing"), []lock.Command{
 		lock.Renew{Name: "billing:a"}, lock.Acquire{Name: "billing2"}, lock.Release{Name: "billing"}, lock.Renew{Name: "a/b"},
 		lock.Release{Name: "other"}, lock.Acquire{Name: "billing:b"},
 	})
@@ -66,23 +66,23 @@ func TestEachItemIsCheckedForItself(t *testing.T) {
 
 func TestWhatIsNoItemIsPassedOnWithoutALookAtIt(t *testing.T) {
 	t.Parallel()
-	inner := new(tally)
+	inner := new(recordingService)
 	guarded := access.Guard(inner, access.Limits{})
 	items := []lock.Command{nil, lock.Revoke{Name: "other"}}
-	if got := codes(guarded.Batch(by(t, access.Read), items)); got[0] != lock.ErrRoleMissing || got[1] != lock.ErrRoleMissing || len(inner.items) > 0 {
+	if got := codes(guarded.Batch(withKey(t, access.Read), items)); got[0] != lock.ErrRoleMissing || got[1] != lock.ErrRoleMissing || len(inner.items) > 0 {
 		t.Errorf("%v, and %d were passed on", got, len(inner.items))
 	}
-	for i, r := range access.Guard(refuser{}, access.Limits{}).Batch(by(t, access.Lock), items) {
+	for i, r := range access.Guard(failingBatches{}, access.Limits{}).Batch(withKey(t, access.Lock), items) {
 		if !errors.Is(r.Err, lock.ErrInvalid) {
 			t.Errorf("item %d: %v", i, r.Err)
 		}
 	}
 }
 
-// A refuser does what a Service does to what is no item.
-type refuser struct{ lock.Service }
+// A failingBatches does what a Service does to what is no item.
+type failingBatches struct{ lock.Service }
 
-func (refuser) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+func (failingBatches) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	return lock.BatchSequentially(ctx, nil, items)
 }
 
@@ -91,9 +91,9 @@ func (refuser) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 func TestABatchIsNoWayAroundTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := new(tally)
+		inner := new(recordingService)
 		guarded := access.Guard(inner, access.Limits{Rate: 2, Burst: 3})
-		ctx := by(t, access.Lock, "billing")
+		ctx := withKey(t, access.Lock, "billing")
 		a, r := lock.Acquire{Name: "billing"}, lock.Renew{Name: "billing"}
 		results := guarded.Batch(ctx, []lock.Command{a, lock.Acquire{Name: "other"}, a, a, r, lock.Release{Name: "billing"}, r, r})
 		limited := lock.ErrRateLimited
@@ -105,7 +105,7 @@ func TestABatchIsNoWayAroundTheRate(t *testing.T) {
 				t.Errorf("item %d: try again after %v, want half a second", i, e.RetryAfter)
 			}
 		}
-		if err := only(guarded.Acquire(ctx, a)); !errors.Is(err, limited) {
+		if err := errOf(guarded.Acquire(ctx, a)); !errors.Is(err, limited) {
 			t.Errorf("a call after the batch: %v", err)
 		}
 		time.Sleep(time.Second / 2)
@@ -117,9 +117,9 @@ func TestABatchIsNoWayAroundTheRate(t *testing.T) {
 
 func TestABatchThatIsTooLongIsNotLookedAt(t *testing.T) {
 	t.Parallel()
-	inner := new(tally)
+	inner := new(recordingService)
 	guarded := access.Guard(inner, access.Limits{Rate: 0.001})
-	ctx := by(t, access.Lock)
+	ctx := withKey(t, access.Lock)
 	for _, r := range guarded.Batch(ctx, make([]lock.Command, lock.MaxBatch+1)) {
 		if !errors.Is(r.Err, lock.ErrInvalid) {
 			t.Fatal(r.Err)

@@ -23,7 +23,7 @@ func Add(path string, k Key) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	return change(path, func(keys []Key, err error) ([]Key, error) {
+	return updateFile(path, func(keys []Key, err error) ([]Key, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func Add(path string, k Key) error {
 // Revoke takes the key with that id out of the auth file and returns it, or
 // ErrNoSuchKey. It writes as Add does.
 func Revoke(path, id string) (revoked Key, err error) {
-	err = change(path, func(keys []Key, err error) ([]Key, error) {
+	err = updateFile(path, func(keys []Key, err error) ([]Key, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -51,9 +51,9 @@ func Revoke(path, id string) (revoked Key, err error) {
 	return revoked, err
 }
 
-// change has the file hold what edit makes of what it holds, or of the error of reading it.
+// updateFile has the file hold what edit makes of what it holds, or of the error of reading it.
 // Changes exclude each other by a lock on the file's folder, which ends with the process.
-func change(path string, edit func([]Key, error) ([]Key, error)) (err error) {
+func updateFile(path string, edit func([]Key, error) ([]Key, error)) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -62,7 +62,7 @@ func change(path string, edit func([]Key, error) ([]Key, error)) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	if err := exclusively(folder); err != nil {
+	if err := lockExclusively(folder); err != nil {
 		return fmt.Errorf("lock %s: %w", folder.Name(), err)
 	}
 	keys, err := edit(ReadFile(path))
@@ -73,13 +73,13 @@ func change(path string, edit func([]Key, error) ([]Key, error)) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := replace(path, content); err != nil {
+	if err := replaceFile(path, content); err != nil {
 		return err
 	}
 	return folder.Sync()
 }
 
-func exclusively(folder *os.File) error {
+func lockExclusively(folder *os.File) error {
 	for {
 		if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
 			return err
@@ -87,8 +87,8 @@ func exclusively(folder *os.File) error {
 	}
 }
 
-// replace puts another file in the place of the one that there is, if there is one.
-func replace(path string, content []byte) (err error) {
+// replaceFile puts another file in the place of the one that there is, if there is one.
+func replaceFile(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func replace(path string, content []byte) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	err = resemble(f, path)
+	err = copyOwnership(f, path)
 	if err == nil {
 		_, err = f.Write(content)
 	}
@@ -111,9 +111,9 @@ func replace(path string, content []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// resemble gives f the owner and the group of the file at path, and lets the group read
+// copyOwnership gives f the owner and the group of the file at path, and lets the group read
 // it if it may read that.
-func resemble(f *os.File, path string) error {
+func copyOwnership(f *os.File, path string) error {
 	about, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f.Chmod(0o600)

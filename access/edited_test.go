@@ -23,8 +23,8 @@ var edits = map[string]func(*access.Key){
 	"given another secret": func(k *access.Key) { k.Hash = sha256.Sum256([]byte("another")) },
 }
 
-// edited has the key be another in the file.
-func (r *ring) edited(id string, edit func(*access.Key)) error {
+// replaceKey has the key be another in the file.
+func (r *fixture) replaceKey(id string, edit func(*access.Key)) error {
 	keys, err := access.ReadFile(r.path)
 	if err != nil {
 		return err
@@ -44,19 +44,19 @@ func (r *ring) edited(id string, edit func(*access.Key)) error {
 func TestAKeyThatIsEditedIsFoundAsItIsNow(t *testing.T) {
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(r *ring, _ access.Key, _ string) {
+			inBubble(t, func(r *fixture, _ access.Key, _ string) {
 				want, secret, err := access.Issue("ci", access.Admin, nil, time.Now().Add(time.Hour))
 				if err = errors.Join(err, access.Add(r.path, want)); err != nil {
 					t.Fatal(err)
 				}
-				r.reread()
+				r.waitForReload()
 				before := access.WithKey(r.Context(), r.finds(secret))
-				if err := r.edited(want.ID, edit); err != nil {
+				if err := r.replaceKey(want.ID, edit); err != nil {
 					t.Fatal(err)
 				}
-				r.reread()
+				r.waitForReload()
 				guarded := access.Guard(newSpy(), access.Limits{})
-				if err := only(guarded.Lock(before, "other")); !errors.Is(err, lock.ErrKeyInvalid) {
+				if err := errOf(guarded.Lock(before, "other")); !errors.Is(err, lock.ErrKeyInvalid) {
 					t.Errorf("as it was it is good for something: %v", err)
 				}
 				if edit(&want); want.Hash == sha256.Sum256([]byte("another")) {

@@ -13,19 +13,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// ends are the ways in which a key ends, and what who waits under it is told.
-func ends() map[string]func(r *ring, k access.Key) (lock.Code, error) {
-	all := map[string]func(*ring, access.Key) (lock.Code, error){
-		"revoked": func(r *ring, k access.Key) (lock.Code, error) {
-			return lock.ErrKeyInvalid, only(access.Revoke(r.path, k.ID))
+// keyEndings are the ways in which a key ends, and what who waits under it is told.
+func keyEndings() map[string]func(r *fixture, k access.Key) (lock.Code, error) {
+	all := map[string]func(*fixture, access.Key) (lock.Code, error){
+		"revoked": func(r *fixture, k access.Key) (lock.Code, error) {
+			return lock.ErrKeyInvalid, errOf(access.Revoke(r.path, k.ID))
 		},
-		"over": func(_ *ring, k access.Key) (lock.Code, error) {
+		"over": func(_ *fixture, k access.Key) (lock.Code, error) {
 			time.Sleep(time.Until(k.ExpiresAt))
 			return lock.ErrKeyExpired, nil
 		},
 	}
 	for name, edit := range edits {
-		all[name] = func(r *ring, k access.Key) (lock.Code, error) { return lock.ErrKeyInvalid, r.edited(k.ID, edit) }
+		all[name] = func(r *fixture, k access.Key) (lock.Code, error) { return lock.ErrKeyInvalid, r.replaceKey(k.ID, edit) }
 	}
 	return all
 }
@@ -33,14 +33,14 @@ func ends() map[string]func(r *ring, k access.Key) (lock.Code, error) {
 // TestWhoWaitsUnderAKeyThatEndsIsToldSo has calls of each method that waits, wait when
 // the key is revoked, edited, or over.
 func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
-	for name, end := range ends() {
+	for name, end := range keyEndings() {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(r *ring, _ access.Key, _ string) {
+			inBubble(t, func(r *fixture, _ access.Key, _ string) {
 				k, secret, err := access.Issue("ci", access.Admin, nil, time.Now().Add(aWhile/2))
 				if err = errors.Join(err, access.Add(r.path, k)); err != nil {
 					t.Fatal(err)
 				}
-				r.reread()
+				r.waitForReload()
 				ctx := access.WithKey(r.Context(), r.finds(secret))
 				guarded := access.Guard(newSpy(), access.Limits{Waiters: 3})
 				told := make(chan error, len(methods))
@@ -71,17 +71,17 @@ func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
 	}
 }
 
-func wantCode(r *ring, err error, want lock.Code) {
+func wantCode(r *fixture, err error, want lock.Code) {
 	r.Helper()
 	if !errors.Is(err, want) {
 		r.Errorf("%v, want %s", err, want)
 	}
 }
 
-// A hasty service may have granted something when it is told to stop.
-type hasty struct{ lock.Service }
+// A hastyService service may have granted something when it is told to stop.
+type hastyService struct{ lock.Service }
 
-func (hasty) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
+func (hastyService) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
 	<-ctx.Done()
 	return lock.Grant{}, &lock.Error{Code: lock.ErrUnknownOutcome, Cause: ctx.Err()}
 }
@@ -89,18 +89,18 @@ func (hasty) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
 // TestWhoMayHaveBeenGrantedSomethingIsToldSo: that its key has ended is nothing to it
 // beside a lease that it may have.
 func TestWhoMayHaveBeenGrantedSomethingIsToldSo(t *testing.T) {
-	inBubble(t, func(r *ring, k access.Key, secret string) {
+	inBubble(t, func(r *fixture, k access.Key, secret string) {
 		ctx := access.WithKey(r.Context(), r.finds(secret))
 		if _, err := access.Revoke(r.path, k.ID); err != nil {
 			r.Fatal(err)
 		}
-		_, err := access.Guard(hasty{}, access.Limits{}).Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile})
+		_, err := access.Guard(hastyService{}, access.Limits{}).Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile})
 		wantCode(r, err, lock.ErrUnknownOutcome)
 	})
 }
 
 func TestAWaitThatIsOverForAnotherReasonIsNotTheKeys(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, secret string) {
+	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		ctx, cancel := context.WithCancelCause(access.WithKey(r.Context(), r.finds(secret)))
 		guarded := access.Guard(newSpy(), access.Limits{})
 		time.AfterFunc(time.Second, func() { cancel(&lock.Error{Code: lock.ErrLeaseLost}) })
@@ -111,11 +111,11 @@ func TestAWaitThatIsOverForAnotherReasonIsNotTheKeys(t *testing.T) {
 }
 
 func TestWhatIsCountedOfAKeyIsForgottenWithIt(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, _ string) {
+	inBubble(t, func(r *fixture, _ access.Key, _ string) {
 		guarded := access.Guard(newSpy(), access.Limits{Rate: 1})
 		for i := range 20 {
-			k, secret := issued(r.T, r.path, access.Read)
-			r.reread()
+			k, secret := addKey(r.T, r.path, access.Read)
+			r.waitForReload()
 			if _, err := guarded.Lock(access.WithKey(r.Context(), r.finds(secret)), "x"); err != nil {
 				r.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestWhatIsCountedOfAKeyIsForgottenWithIt(t *testing.T) {
 			if n := access.Metered(guarded); n != 1 {
 				r.Fatalf("the key %d: %d are counted", i, n)
 			}
-			r.reread()
+			r.waitForReload()
 		}
 		if n := access.Metered(guarded); n != 0 {
 			r.Errorf("%d are counted when no key is left that was used", n)

@@ -26,7 +26,7 @@ func (a *Attempts) Allow(ip netip.Addr) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if e, known := a.known[network(ip)]; known {
-		if v := e.Value.(*visitor); v.fails.Tokens() < 1 {
+		if v := e.Value.(*addressFailures); v.fails.Tokens() < 1 {
 			return a.errTooMany(v)
 		}
 	}

@@ -20,16 +20,16 @@ import (
 // MaxFileSize is the greatest size of an auth file, in bytes: some ten thousand keys.
 const MaxFileSize = 4 << 20
 
-// hashMark says in the file what the hash is.
-const hashMark = "sha256:"
+// hashPrefix says in the file what the hash is.
+const hashPrefix = "sha256:"
 
-// A written is the auth file as JSON has it.
-type written struct {
-	Keys []writtenKey `json:"keys"`
+// A authFile is the auth file as JSON has it.
+type authFile struct {
+	Keys []authFileKey `json:"keys"`
 }
 
-// A writtenKey is one key of it. Nil stands for what is not there.
-type writtenKey struct {
+// A authFileKey is one key of it. Nil stands for what is not there.
+type authFileKey struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Role      string    `json:"role"`
@@ -62,33 +62,33 @@ func ReadFile(path string) ([]Key, error) {
 	return keys, nil
 }
 
-// A text is what a file held.
-type text struct {
+// A fileContent is what a file held.
+type fileContent struct {
 	bytes []byte
 	mode  fs.FileMode
 }
 
-func readText(path string) (_ text, err error) {
+func readText(path string) (_ fileContent, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe that nobody writes would be waited for
 	if err != nil {
-		return text{}, err
+		return fileContent{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	about, err := f.Stat()
 	if err != nil {
-		return text{}, err
+		return fileContent{}, err
 	}
 	if !about.Mode().IsRegular() {
-		return text{}, fmt.Errorf("%s is not a file that can be read again", path)
+		return fileContent{}, fmt.Errorf("%s is not a file that can be read again", path)
 	}
 	if about.Mode().Perm()&0o002 != 0 {
-		return text{}, fmt.Errorf("%s may be written by everybody on this machine, who could so make keys of their own: chmod o-w %s", path, path)
+		return fileContent{}, fmt.Errorf("%s may be written by everybody on this machine, who could so make keys of their own: chmod o-w %s", path, path)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 	if err == nil && len(content) > MaxFileSize {
 		err = fmt.Errorf("%s has more than %d bytes", path, MaxFileSize)
 	}
-	return text{content, about.Mode()}, err
+	return fileContent{content, about.Mode()}, err
 }
 
 // parse returns the keys that the file's text says there are.
@@ -96,9 +96,9 @@ func parse(content []byte) ([]Key, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return nil, errors.New(`is empty; write {"keys": []} where there is to be no key`)
 	}
-	var w written
+	var w authFile
 	if err := json.Unmarshal(content, &w, json.RejectUnknownMembers(true)); err != nil {
-		return nil, explained(content, err)
+		return nil, withLineNumber(content, err)
 	}
 	keys, first := make([]Key, 0, len(w.Keys)), map[string]int{}
 	for i, one := range w.Keys {
@@ -114,8 +114,8 @@ func parse(content []byte) ([]Key, error) {
 	return keys, nil
 }
 
-// explained returns err with the line at which the JSON is not what it is to be.
-func explained(content []byte, err error) error {
+// withLineNumber returns err with the line at which the JSON is not what it is to be.
+func withLineNumber(content []byte, err error) error {
 	var offset int64
 	if s := (*jsontext.SyntacticError)(nil); errors.As(err, &s) {
 		offset = s.ByteOffset
@@ -127,16 +127,16 @@ func explained(content []byte, err error) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-func (w writtenKey) key() (Key, error) {
+func (w authFileKey) key() (Key, error) {
 	k := Key{ID: w.ID, Name: w.Name, Role: RoleOf(w.Role), CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt}
 	if w.Prefixes == nil {
 		return k, errors.New("prefixes: is missing; give [] for all names")
 	}
 	k.Prefixes = *w.Prefixes
-	sum, marked := strings.CutPrefix(w.Hash, hashMark)
+	sum, marked := strings.CutPrefix(w.Hash, hashPrefix)
 	raw, err := hex.DecodeString(sum)
 	if !marked || err != nil || len(raw) != sha256.Size {
-		return k, fmt.Errorf("hash: give %s and the 64 hexadecimal digits of the key's SHA-256", hashMark)
+		return k, fmt.Errorf("hash: give %s and the 64 hexadecimal digits of the key's SHA-256", hashPrefix)
 	}
 	k.Hash = [sha256.Size]byte(raw)
 	return k, k.check()
@@ -144,12 +144,12 @@ func (w writtenKey) key() (Key, error) {
 
 // render returns the file's text for the keys.
 func render(keys []Key) ([]byte, error) {
-	w := written{Keys: make([]writtenKey, 0, len(keys))}
+	w := authFile{Keys: make([]authFileKey, 0, len(keys))}
 	for _, k := range keys {
 		prefixes := append([]string{}, k.Prefixes...)
-		w.Keys = append(w.Keys, writtenKey{
+		w.Keys = append(w.Keys, authFileKey{
 			ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefixes: &prefixes,
-			CreatedAt: k.CreatedAt.UTC(), ExpiresAt: k.ExpiresAt.UTC(), Hash: hashMark + hex.EncodeToString(k.Hash[:]),
+			CreatedAt: k.CreatedAt.UTC(), ExpiresAt: k.ExpiresAt.UTC(), Hash: hashPrefix + hex.EncodeToString(k.Hash[:]),
 		})
 	}
 	content, err := json.Marshal(w, jsontext.WithIndent("  "), json.Deterministic(true))

@@ -15,7 +15,7 @@ import (
 // ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and ErrTooManyWaiters, and asks
 // inner nothing then: whether a name that a key does not cover is in use stays unsaid.
 func Guard(inner lock.Service, l Limits) lock.Service {
-	return &guard{inner: inner, limits: l, meters: map[string]*meter{}}
+	return &guard{inner: inner, limits: l, meters: map[string]*usageMeter{}}
 }
 
 type guard struct {
@@ -23,21 +23,21 @@ type guard struct {
 	limits Limits
 
 	mu     sync.Mutex
-	meters map[string]*meter // by the id of the key
+	meters map[string]*usageMeter // by the id of the key
 }
 
-// A need is what a call asks of its key.
-type need struct {
+// A requirement is what a call asks of its key.
+type requirement struct {
 	role  Role
-	names []cover
-	keeps bool          // whether the call keeps or ends what is held
+	scopes []scope
+	keepsLease bool          // whether the call keeps or ends what is held
 	wait  time.Duration // for how long it may wait
 }
 
-// through makes the call if its key allows it. Where the key ends while the call waits,
+// checkedCall makes the call if its key allows it. Where the key ends while the call waits,
 // that is what the caller is told, unless it may have been granted something meanwhile:
 // then it is to know of that.
-func through[T any](ctx context.Context, g *guard, n need, call func(context.Context) (T, error)) (T, error) {
+func checkedCall[T any](ctx context.Context, g *guard, n requirement, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	k, m, err := g.admit(ctx, n)
 	if err != nil {
@@ -47,16 +47,16 @@ func through[T any](ctx context.Context, g *guard, n need, call func(context.Con
 		return call(ctx)
 	}
 	if !isContinued(ctx) {
-		leave, err := m.wait(k)
+		leave, err := m.startWaiting(k)
 		if err != nil {
 			return none, err
 		}
 		defer leave()
 	}
-	ctx, release := k.while(ctx)
+	ctx, release := k.untilEnd(ctx)
 	defer release()
 	answer, err := call(ctx)
-	if over := (endOfKey{}); err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &over) {
+	if over := (keyEnded{}); err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &over) {
 		return none, over.error
 	}
 	return answer, err
@@ -64,14 +64,14 @@ func through[T any](ctx context.Context, g *guard, n need, call func(context.Con
 
 // admit counts the call, and returns its key and what counts for that if the key
 // allows it.
-func (g *guard) admit(ctx context.Context, n need) (Key, *meter, error) {
+func (g *guard) admit(ctx context.Context, n requirement) (Key, *usageMeter, error) {
 	k, err := keyOf(ctx)
 	if err != nil {
 		return k, nil, err
 	}
 	m := g.meter(k)
 	if !isContinued(ctx) {
-		if err := m.count(k, n.keeps); err != nil {
+		if err := m.countCall(k, n.keepsLease); err != nil {
 			return k, m, err
 		}
 	}
@@ -84,7 +84,7 @@ func keyOf(ctx context.Context) (Key, error) {
 	switch {
 	case !ok:
 		return k, &lock.Error{Code: lock.ErrKeyMissing, Detail: "This service asks for an API key, and the call has none. Send Authorization: Bearer KEY."}
-	case k.gone != nil && k.gone.Err() != nil:
+	case k.revoked != nil && k.revoked.Err() != nil:
 		return k, errInvalid()
 	case k.Expired(time.Now()):
 		return k, k.errExpired()
@@ -93,11 +93,11 @@ func keyOf(ctx context.Context) (Key, error) {
 }
 
 // check returns an error unless the key is good for what the call needs.
-func (n need) check(k Key) error {
+func (n requirement) check(k Key) error {
 	if k.Role < n.role {
 		return k.errRole(n.role)
 	}
-	for _, name := range n.names {
+	for _, name := range n.scopes {
 		if err := name.check(k); err != nil {
 			return err
 		}
@@ -105,19 +105,19 @@ func (n need) check(k Key) error {
 	return nil
 }
 
-// An endOfKey is why a context has ended: with the key that waits under it.
-type endOfKey struct{ error }
+// An keyEnded is why a context has ended: with the key that waits under it.
+type keyEnded struct{ error }
 
-// while returns a context that ends, for an endOfKey, when the key is not good any more.
-func (k Key) while(ctx context.Context) (context.Context, func()) {
+// untilEnd returns a context that ends, for an endOfKey, when the key is not good any more.
+func (k Key) untilEnd(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := []func(){func() { cancel(nil) }}
-	if k.gone != nil {
-		stop := context.AfterFunc(k.gone, func() { cancel(endOfKey{errInvalid()}) })
+	if k.revoked != nil {
+		stop := context.AfterFunc(k.revoked, func() { cancel(keyEnded{errInvalid()}) })
 		release = append(release, func() { stop() })
 	}
 	if !k.ExpiresAt.IsZero() {
-		timer := time.AfterFunc(time.Until(k.ExpiresAt), func() { cancel(endOfKey{k.errExpired()}) })
+		timer := time.AfterFunc(time.Until(k.ExpiresAt), func() { cancel(keyEnded{k.errExpired()}) })
 		release = append(release, func() { timer.Stop() })
 	}
 	return ctx, func() {
@@ -128,26 +128,26 @@ func (k Key) while(ctx context.Context) (context.Context, func()) {
 }
 
 // meter returns what counts for the key.
-func (g *guard) meter(k Key) *meter {
+func (g *guard) meter(k Key) *usageMeter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m, known := g.meters[k.ID]; known {
 		return m
 	}
-	m := newMeter(g.limits)
+	m := newUsageMeter(g.limits)
 	g.meters[k.ID] = m
-	if k.gone != nil {
-		g.dropWith(k.gone, k.ID, m)
+	if k.revoked != nil {
+		g.dropMeterWith(k.revoked, k.ID, m)
 	}
 	return m
 }
 
-// dropWith drops the meter when the key's context ends.
-func (g *guard) dropWith(gone context.Context, id string, m *meter) {
-	context.AfterFunc(gone, func() { g.forget(id, m) })
+// dropMeterWith drops the meter when the key's context ends.
+func (g *guard) dropMeterWith(gone context.Context, id string, m *usageMeter) {
+	context.AfterFunc(gone, func() { g.dropMeter(id, m) })
 }
 
-func (g *guard) forget(id string, m *meter) {
+func (g *guard) dropMeter(id string, m *usageMeter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.meters[id] == m {

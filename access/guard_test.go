@@ -27,48 +27,48 @@ const aWhile = 10 * time.Second
 // methods is the rule for each method of lock.Service. One that is added there fails
 // TestEveryMethodHasARule until it has one here.
 var methods = map[string]method{
-	"Lock":  {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.Lock(ctx, name)) }},
-	"Queue": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.Queue(ctx, name)) }},
+	"Lock":  {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.Lock(ctx, name)) }},
+	"Queue": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.Queue(ctx, name)) }},
 	"Watch": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Watch(ctx, lock.Watch{Name: name}))
+		return errOf(s.Watch(ctx, lock.Watch{Name: name}))
 	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Watch(ctx, lock.Watch{Name: name, Wait: aWhile}))
+		return errOf(s.Watch(ctx, lock.Watch{Name: name, Wait: aWhile}))
 	}},
 	"Locks": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Locks(ctx, lock.LockQuery{Prefix: name + ":"}))
+		return errOf(s.Locks(ctx, lock.LockQuery{Prefix: name + ":"}))
 	}},
 	"Events": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Events(ctx, lock.EventQuery{Name: name}))
+		return errOf(s.Events(ctx, lock.EventQuery{Name: name}))
 	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Events(ctx, lock.EventQuery{Prefix: name + ":", Wait: aWhile}))
+		return errOf(s.Events(ctx, lock.EventQuery{Prefix: name + ":", Wait: aWhile}))
 	}},
 	"VerifyToken": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.VerifyToken(ctx, lock.Verify{Name: name}))
+		return errOf(s.VerifyToken(ctx, lock.Verify{Name: name}))
 	}},
-	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.ReadFenced(ctx, name)) }},
+	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.ReadFenced(ctx, name)) }},
 	"Acquire": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Acquire(ctx, lock.Acquire{Name: name}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Name: name}))
 	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
 	}},
 	"Renew": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Renew(ctx, lock.Renew{Name: name}))
+		return errOf(s.Renew(ctx, lock.Renew{Name: name}))
 	}},
 	"Release": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return s.Release(ctx, lock.Release{Name: name})
 	}},
 	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
+		return errOf(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
 	}},
 	"Batch": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return s.Batch(ctx, []lock.Command{lock.Release{Name: name}})[0].Err
 	}},
 	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Revoke(ctx, lock.Revoke{Name: name}))
+		return errOf(s.Revoke(ctx, lock.Revoke{Name: name}))
 	}},
 }
 
-func only[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
 // A spy is a lock.Service that keeps the names of the methods that it was asked, and waits for
 // as long as it is asked to.
@@ -163,7 +163,7 @@ func (s *spy) allowed(t *testing.T, name string, err error) {
 	}
 }
 
-func by(t *testing.T, role access.Role, prefixes ...string) context.Context {
+func withKey(t *testing.T, role access.Role, prefixes ...string) context.Context {
 	return access.WithKey(t.Context(), access.Key{ID: "a1", Name: "ci", Role: role, Prefixes: prefixes})
 }
 
@@ -180,9 +180,9 @@ func TestEveryMethodHasARule(t *testing.T) {
 		s := newSpy()
 		guarded := access.Guard(s, access.Limits{})
 		s.refused(t, name+" without a key", m.call(t.Context(), guarded, "billing:x"), lock.ErrKeyMissing, "Authorization: Bearer")
-		s.refused(t, name+" with a key of no role", m.call(by(t, 0), guarded, "billing:x"), lock.ErrRoleMissing)
+		s.refused(t, name+" with a key of no role", m.call(withKey(t, 0), guarded, "billing:x"), lock.ErrRoleMissing)
 		for role := access.Read; role <= access.Admin; role++ {
-			err := m.call(by(t, role), guarded, "billing:x")
+			err := m.call(withKey(t, role), guarded, "billing:x")
 			if role < m.role {
 				s.refused(t, name+" with the role "+role.String(), err, lock.ErrRoleMissing, `"ci" (a1)`, "has the role "+role.String(), "needs the role "+m.role.String())
 				continue
@@ -200,7 +200,7 @@ func TestEveryMethodKeepsToThePrefixes(t *testing.T) {
 	for name, m := range methods {
 		s := newSpy()
 		guarded := access.Guard(s, access.Limits{})
-		ctx := by(t, access.Admin, "billing", "jobs:eu")
+		ctx := withKey(t, access.Admin, "billing", "jobs:eu")
 		for _, other := range []string{"other", "billing2", "jobs", "jobs:us", "other:billing"} {
 			s.refused(t, name+" of "+other, m.call(ctx, guarded, other), lock.ErrNameNotAllowed, `"ci" (a1)`, "billing, jobs:eu")
 			if m.wait != nil {
@@ -218,49 +218,49 @@ func TestWhatGoesOverManyNamesIsForThoseThatTheKeyCoversWhole(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
 	guarded := access.Guard(s, access.Limits{})
-	ctx := by(t, access.Read, "billing", "jobs")
+	ctx := withKey(t, access.Read, "billing", "jobs")
 	const hint = "Give prefix=billing: or prefix=jobs: to"
 	for name, err := range map[string]error{
-		"locks without a prefix":                             only(guarded.Locks(ctx, lock.LockQuery{})),
-		"locks of a holder":                                  only(guarded.Locks(ctx, lock.LockQuery{Holder: "me"})),
-		"locks with a cursor of another":                     only(guarded.Locks(ctx, lock.LockQuery{Cursor: "b3RoZXI"})),
-		"locks of a prefix that goes beyond":                 only(guarded.Locks(ctx, lock.LockQuery{Prefix: "billing"})),
-		"locks of a prefix above":                            only(guarded.Locks(ctx, lock.LockQuery{Prefix: "b"})),
-		"events without a prefix":                            only(guarded.Events(ctx, lock.EventQuery{})),
-		"events from now":                                    only(guarded.Events(ctx, lock.EventQuery{Cursor: lock.CursorNow})),
-		"events of a prefix that goes beyond, and of a lock": only(guarded.Events(ctx, lock.EventQuery{Prefix: "bill", Name: "billing"})),
+		"locks without a prefix":                             errOf(guarded.Locks(ctx, lock.LockQuery{})),
+		"locks of a holder":                                  errOf(guarded.Locks(ctx, lock.LockQuery{Holder: "me"})),
+		"locks with a cursor of another":                     errOf(guarded.Locks(ctx, lock.LockQuery{Cursor: "b3RoZXI"})),
+		"locks of a prefix that goes beyond":                 errOf(guarded.Locks(ctx, lock.LockQuery{Prefix: "billing"})),
+		"locks of a prefix above":                            errOf(guarded.Locks(ctx, lock.LockQuery{Prefix: "b"})),
+		"events without a prefix":                            errOf(guarded.Events(ctx, lock.EventQuery{})),
+		"events from now":                                    errOf(guarded.Events(ctx, lock.EventQuery{Cursor: lock.CursorNow})),
+		"events of a prefix that goes beyond, and of a lock": errOf(guarded.Events(ctx, lock.EventQuery{Prefix: "bill", Name: "billing"})),
 	} {
 		s.refused(t, name, err, lock.ErrNameNotAllowed, hint)
 	}
-	s.allowed(t, "Locks", only(guarded.Locks(ctx, lock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
-	s.allowed(t, "Events", only(guarded.Events(ctx, lock.EventQuery{Prefix: "jobs:eu"})))
-	all := by(t, access.Read)
-	s.allowed(t, "Locks", only(guarded.Locks(all, lock.LockQuery{})))
-	s.allowed(t, "Events", only(guarded.Events(all, lock.EventQuery{})))
+	s.allowed(t, "Locks", errOf(guarded.Locks(ctx, lock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
+	s.allowed(t, "Events", errOf(guarded.Events(ctx, lock.EventQuery{Prefix: "jobs:eu"})))
+	all := withKey(t, access.Read)
+	s.allowed(t, "Locks", errOf(guarded.Locks(all, lock.LockQuery{})))
+	s.allowed(t, "Events", errOf(guarded.Events(all, lock.EventQuery{})))
 }
 
 func TestAFencedWriteTakesCoverForResourceAndLock(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
 	guarded := access.Guard(s, access.Limits{})
-	ctx := by(t, access.Lock, "billing")
+	ctx := withKey(t, access.Lock, "billing")
 	for _, w := range []lock.FencedWrite{
 		{Key: "other", Lock: "billing"}, {Key: "billing", Lock: "other"}, {Key: "other", Lock: "other"},
 	} {
-		s.refused(t, w.Key+" under "+w.Lock, only(guarded.WriteFenced(ctx, w)), lock.ErrNameNotAllowed, " other")
+		s.refused(t, w.Key+" under "+w.Lock, errOf(guarded.WriteFenced(ctx, w)), lock.ErrNameNotAllowed, " other")
 	}
-	s.allowed(t, "WriteFenced", only(guarded.WriteFenced(ctx, lock.FencedWrite{Key: "billing:a", Lock: "billing:b"})))
+	s.allowed(t, "WriteFenced", errOf(guarded.WriteFenced(ctx, lock.FencedWrite{Key: "billing:a", Lock: "billing:b"})))
 }
 
 func TestAResourceGuardedByALockOfOthersDoesNotNameIt(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
 	s.guard = "secret:plans"
-	f, err := access.Guard(s, access.Limits{}).ReadFenced(by(t, access.Read, "billing"), "billing:a")
+	f, err := access.Guard(s, access.Limits{}).ReadFenced(withKey(t, access.Read, "billing"), "billing:a")
 	if !errors.Is(err, lock.ErrNameNotAllowed) || strings.Contains(err.Error(), "secret") || f.Lock != "" {
 		t.Errorf("%v, %v", f, err)
 	}
-	if f, err = access.Guard(s, access.Limits{}).ReadFenced(by(t, access.Read), "billing:a"); err != nil || f.Lock != "secret:plans" {
+	if f, err = access.Guard(s, access.Limits{}).ReadFenced(withKey(t, access.Read), "billing:a"); err != nil || f.Lock != "secret:plans" {
 		t.Errorf("%v, %v", f, err)
 	}
 }

@@ -28,7 +28,7 @@ type Key struct {
 	ExpiresAt time.Time         // zero: never
 	Hash      [sha256.Size]byte // of the secret
 
-	gone context.Context // of a Key that a Keyring found: ends when that is not its key any more
+	revoked context.Context // of a Key that a Keyring found: ends when that is not its key any more
 }
 
 // String returns the key's name and id.

@@ -25,17 +25,17 @@ type Limits struct {
 	Waiters int
 }
 
-// A meter counts what one key asks for.
-type meter struct {
+// A usageMeter counts what one key asks for.
+type usageMeter struct {
 	limits  Limits
 	calls   *rate.Limiter
-	keeping *rate.Limiter // of Renew and Release
+	leaseCalls *rate.Limiter // of Renew and Release
 
 	mu      sync.Mutex
 	waiting int
 }
 
-func newMeter(l Limits) *meter {
+func newUsageMeter(l Limits) *usageMeter {
 	limit, burst := rate.Limit(l.Rate), l.Burst
 	if l.Rate <= 0 {
 		limit = rate.Inf
@@ -43,16 +43,16 @@ func newMeter(l Limits) *meter {
 	if burst <= 0 {
 		burst = max(int(l.Rate), 1)
 	}
-	return &meter{limits: l, calls: rate.NewLimiter(limit, burst), keeping: rate.NewLimiter(limit, burst)}
+	return &usageMeter{limits: l, calls: rate.NewLimiter(limit, burst), leaseCalls: rate.NewLimiter(limit, burst)}
 }
 
-// count lets one more call through, or refuses it with ErrRateLimited and when to come
+// countCall lets one more call through, or refuses it with ErrRateLimited and when to come
 // again. One asks at a time: a limiter that hears of instants in another order than they
 // were counts some time twice.
-func (m *meter) count(k Key, keeps bool) error {
+func (m *usageMeter) countCall(k Key, keeps bool) error {
 	limiter := m.calls
 	if keeps {
-		limiter = m.keeping
+		limiter = m.leaseCalls
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,9 +65,9 @@ func (m *meter) count(k Key, keeps bool) error {
 		"The API key %s makes more than %g calls a second. Slow down, and send the same call again after Retry-After.", k, m.limits.Rate)}
 }
 
-// wait lets one more call wait, until the function that it returns is called, or refuses
+// startWaiting lets one more call wait, until the function that it returns is called, or refuses
 // it with ErrTooManyWaiters.
-func (m *meter) wait(k Key) (func(), error) {
+func (m *usageMeter) startWaiting(k Key) (func(), error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.limits.Waiters > 0 && m.waiting >= m.limits.Waiters {

@@ -20,8 +20,8 @@ func TestAKeyMakesAsManyCallsASecondAsItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpy()
 		guarded := access.Guard(s, access.Limits{Rate: 2, Burst: 5})
-		ctx, other := by(t, access.Admin), access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
-		look := func(ctx context.Context) error { return only(guarded.Lock(ctx, "x")) }
+		ctx, other := withKey(t, access.Admin), access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
+		look := func(ctx context.Context) error { return errOf(guarded.Lock(ctx, "x")) }
 		for range 5 {
 			s.allowed(t, "Lock", look(ctx))
 		}
@@ -44,15 +44,15 @@ func TestAKeyMakesAsManyCallsASecondAsItMay(t *testing.T) {
 func TestManyCallsAtOnceAreNoWayAroundTheRate(t *testing.T) {
 	t.Parallel()
 	const rate, burst = 100_000, 100
-	guarded := access.Guard(quiet{}, access.Limits{Rate: rate, Burst: burst})
-	ctx := by(t, access.Read)
+	guarded := access.Guard(quietService{}, access.Limits{Rate: rate, Burst: burst})
+	ctx := withKey(t, access.Read)
 	var let, late atomic.Int64
 	var wg sync.WaitGroup
 	began := time.Now()
 	for range 200 {
 		wg.Go(func() {
 			for range 1000 {
-				err := only(guarded.Lock(ctx, "x"))
+				err := errOf(guarded.Lock(ctx, "x"))
 				var e *lock.Error
 				switch {
 				case err == nil:
@@ -71,32 +71,32 @@ func TestManyCallsAtOnceAreNoWayAroundTheRate(t *testing.T) {
 	}
 }
 
-// A quiet service has one lock, and remembers nothing.
-type quiet struct{ lock.Service }
+// A quietService service has one lock, and remembers nothing.
+type quietService struct{ lock.Service }
 
-func (quiet) Lock(context.Context, string) (lock.Lock, error) { return lock.Lock{}, nil }
+func (quietService) Lock(context.Context, string) (lock.Lock, error) { return lock.Lock{}, nil }
 
 func TestWhatIsRefusedCountsAsACall(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
 	guarded := access.Guard(s, access.Limits{Rate: 0.001})
-	ctx := by(t, access.Read, "billing")
-	s.refused(t, "the first", only(guarded.Lock(ctx, "other")), lock.ErrNameNotAllowed)
-	s.refused(t, "the second", only(guarded.Lock(ctx, "billing")), lock.ErrRateLimited)
+	ctx := withKey(t, access.Read, "billing")
+	s.refused(t, "the first", errOf(guarded.Lock(ctx, "other")), lock.ErrNameNotAllowed)
+	s.refused(t, "the second", errOf(guarded.Lock(ctx, "billing")), lock.ErrRateLimited)
 }
 
 func TestWhoAsksForTooMuchDoesNotLoseWhatItHolds(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
 	guarded := access.Guard(s, access.Limits{Rate: 0.001, Burst: 2})
-	ctx := by(t, access.Lock)
+	ctx := withKey(t, access.Lock)
 	for range 2 {
-		s.allowed(t, "Acquire", only(guarded.Acquire(ctx, lock.Acquire{Name: "x"})))
+		s.allowed(t, "Acquire", errOf(guarded.Acquire(ctx, lock.Acquire{Name: "x"})))
 	}
-	s.refused(t, "a third", only(guarded.Acquire(ctx, lock.Acquire{Name: "x"})), lock.ErrRateLimited)
-	s.allowed(t, "Renew", only(guarded.Renew(ctx, lock.Renew{Name: "x"})))
+	s.refused(t, "a third", errOf(guarded.Acquire(ctx, lock.Acquire{Name: "x"})), lock.ErrRateLimited)
+	s.allowed(t, "Renew", errOf(guarded.Renew(ctx, lock.Renew{Name: "x"})))
 	s.allowed(t, "Release", guarded.Release(ctx, lock.Release{Name: "x"}))
-	s.refused(t, "to keep it all too often", only(guarded.Renew(ctx, lock.Renew{Name: "x"})), lock.ErrRateLimited)
+	s.refused(t, "to keep it all too often", errOf(guarded.Renew(ctx, lock.Renew{Name: "x"})), lock.ErrRateLimited)
 }
 
 func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSpy()
 			guarded := access.Guard(s, access.Limits{Waiters: 3})
-			ctx := by(t, access.Admin)
+			ctx := withKey(t, access.Admin)
 			var wg sync.WaitGroup
 			for range 3 {
 				wg.Go(func() {

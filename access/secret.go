@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	secretMark   = "pk_"
+	secretPrefix   = "pk_"
 	randomLength = 43 // of 256 bits in base64
 )
 
@@ -21,7 +21,7 @@ func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, s
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // it never fails
 	id := strings.ToLower(rand.Text()[:10])
-	secret := secretMark + id + "_" + base64.RawURLEncoding.EncodeToString(random)
+	secret := secretPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random)
 	k := Key{
 		ID: id, Name: name, Role: role, Prefixes: slices.Clone(prefixes),
 		CreatedAt: time.Now().UTC().Truncate(time.Second), ExpiresAt: expires.UTC().Truncate(time.Second), Hash: sha256.Sum256([]byte(secret)),
@@ -34,7 +34,7 @@ func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, s
 
 // KeyID returns the id that stands in a secret, or false if text is none.
 func KeyID(text string) (id string, ok bool) {
-	rest, marked := strings.CutPrefix(text, secretMark)
+	rest, marked := strings.CutPrefix(text, secretPrefix)
 	id, random, _ := strings.Cut(rest, "_")
 	return id, marked && isID(id) && len(random) == randomLength
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// keyed returns a Server behind keys, with a page that answers anybody, and the
+// newKeyedServer returns a Server behind keys, with a page that answers anybody, and the
 // secret of a key that reads.
-func keyed(f *testing.F) (*server.Server, string) {
+func newKeyedServer(f *testing.F) (*server.Server, string) {
 	f.Helper()
-	k := newRing(f)
+	k := newKeyring(f)
 	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	return server.New(server.Options{
 		Locks: access.Guard(&fake{}, access.Limits{}), Keys: k.Keyring, UI: page, Attempts: access.NewAttempts(1<<30, 0),
@@ -30,7 +30,7 @@ func FuzzAuthorization(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	h, key := keyed(f)
+	h, key := newKeyedServer(f)
 	f.Fuzz(func(t *testing.T, header string) {
 		header = strings.ReplaceAll(header, "KEY", key)
 		r := httptest.NewRequest(http.MethodGet, "/v1/locks", nil)
@@ -55,7 +55,7 @@ func FuzzCookie(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	h, key := keyed(f)
+	h, key := newKeyedServer(f)
 	f.Fuzz(func(t *testing.T, header string) {
 		header = strings.ReplaceAll(header, "KEY", key)
 		r := httptest.NewRequest(http.MethodGet, "/v1/events", nil)
@@ -78,7 +78,7 @@ func FuzzSignIn(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	h, key := keyed(f)
+	h, key := newKeyedServer(f)
 	f.Fuzz(func(t *testing.T, form string) {
 		form = strings.ReplaceAll(form, "KEY", key)
 		r := httptest.NewRequest(http.MethodPost, "/ui/login", strings.NewReader(form))

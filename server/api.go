@@ -22,7 +22,7 @@ func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name openapi.N
 		if err != nil {
 			return reply{}, err
 		}
-		ctx, done := a.patient(w, r, in.Wait)
+		ctx, done := a.waitContext(w, r, in.Wait)
 		defer done()
 		grant, err := a.locks.Acquire(ctx, in)
 		return granted(grant), err

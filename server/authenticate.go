@@ -20,17 +20,17 @@ func (s *Server) isPublic(r *http.Request) bool {
 	case "/livez", "/readyz":
 		return true
 	case signInPath:
-		return s.signsIn
+		return s.hasSignIn
 	case signOutPath:
-		return s.signsIn && r.Method == http.MethodPost
+		return s.hasSignIn && r.Method == http.MethodPost
 	}
 	rest, asset := strings.CutPrefix(at, "/ui/assets/")
-	return s.signsIn && asset && path.Clean(at) == at && strings.Count(rest, "/") == 1 && !strings.ContainsAny(rest, `%\`)
+	return s.hasSignIn && asset && path.Clean(at) == at && strings.Count(rest, "/") == 1 && !strings.ContainsAny(rest, `%\`)
 }
 
-// authenticated lets through whoever shows a good key, and puts the key into the
+// withAuthentication lets through whoever shows a good key, and puts the key into the
 // context, where the Service finds it. Without a Keyring it lets everybody through.
-func (s *Server) authenticated(next http.Handler) http.Handler {
+func (s *Server) withAuthentication(next http.Handler) http.Handler {
 	if s.keys == nil {
 		return next
 	}
@@ -39,20 +39,20 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		key, err := s.keyOf(r)
+		key, err := s.findKey(r)
 		if err != nil {
-			s.turnAway(w, r, s.failed(r, err))
+			s.rejectUnauthenticated(w, r, s.countFailure(r, err))
 			return
 		}
-		note(w, key)
+		recordKey(w, key)
 		q := requestOf(r)
 		q.Context = access.WithKey(q.Context, key)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// keyOf returns the key whose secret the request shows.
-func (s *Server) keyOf(r *http.Request) (access.Key, error) {
+// findKey returns the key whose secret the request shows.
+func (s *Server) findKey(r *http.Request) (access.Key, error) {
 	secret, err := s.secretOf(r)
 	if err != nil {
 		return access.Key{}, err
@@ -60,26 +60,26 @@ func (s *Server) keyOf(r *http.Request) (access.Key, error) {
 	return s.keys.Find(secret)
 }
 
-// turnAway sends who looks for a page to where to sign in, and refuses all others.
+// rejectUnauthenticated sends who looks for a page to where to sign in, and refuses all others.
 // Browsers keep the cookie back where a link of another site leads here, also through a
 // redirect: they are told to ask anew, which counts as coming from here.
-func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case !s.signsIn || !isPage(r) || !strings.Contains(r.Header.Get("Accept"), "text/html"):
+	case !s.hasSignIn || !isPage(r) || !strings.Contains(r.Header.Get("Accept"), "text/html"):
 	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet:
-		w.Header().Set("Refresh", "0; url="+backTo(r.URL.RequestURI()))
+		w.Header().Set("Refresh", "0; url="+localPath(r.URL.RequestURI()))
 	default:
-		s.forget(w, r)
-		s.leadToSignIn(w, r, refusalOf(err).Code)
+		s.clearBadCookie(w, r)
+		s.redirectToSignIn(w, r, refusalOf(err).Code)
 		return
 	}
 	s.refuse(w, r, err)
 }
 
-// forget has the browser forget the cookie, if it sent one, with which it was turned away:
+// clearBadCookie has the browser clearBadCookie the cookie, if it sent one, with which it was turned away:
 // it would count as one more failure whatever is asked for. That is done where the reader is
 // told why, and not before.
-func (s *Server) forget(w http.ResponseWriter, r *http.Request) {
+func (s *Server) clearBadCookie(w http.ResponseWriter, r *http.Request) {
 	if len(r.CookiesNamed(s.cookieName(r))) > 0 && len(r.Header.Values("Authorization")) == 0 {
 		http.SetCookie(w, s.cookie(r, "", -1))
 	}
@@ -99,10 +99,10 @@ func challenge(code lock.Code) string {
 	return `Bearer realm="paddock", error="invalid_token"`
 }
 
-// failed returns err, which came of looking for a key, or that too many such came from
+// countFailure returns err, which came of looking for a key, or that too many such came from
 // the same address. A key that is good is let through all the same, so that nobody
 // behind one proxy is locked out by another.
-func (s *Server) failed(r *http.Request, err error) error {
+func (s *Server) countFailure(r *http.Request, err error) error {
 	code := refusalOf(err).Code
 	if code != lock.ErrKeyInvalid && code != lock.ErrKeyExpired {
 		return err

@@ -25,7 +25,7 @@ const (
 func batchOf(items ...string) string { return `{"items": [` + strings.Join(items, ", ") + `]}` }
 
 // batch sends the items and returns what was told of each.
-func (s site) batch(items ...string) []result {
+func (s harness) batch(items ...string) []result {
 	s.t.Helper()
 	got := s.post(batchPath, batchOf(items...))
 	got.want(s.t, http.StatusOK, nil)

@@ -35,7 +35,7 @@ func (s *Server) secretOf(r *http.Request) (string, error) {
 		return "", badKey("There is more than one header Authorization. Send one, Authorization: Bearer KEY.")
 	case len(headers) == 1:
 		return bearerOf(headers[0])
-	case !takesCookie(r):
+	case !acceptsCookie(r):
 		return "", lock.ErrKeyMissing
 	}
 	switch cookies := r.CookiesNamed(s.cookieName(r)); {
@@ -65,10 +65,10 @@ func bearerOf(header string) (string, error) {
 
 func badKey(detail string) error { return &lock.Error{Code: lock.ErrKeyInvalid, Detail: detail} }
 
-// takesCookie is whether the cookie counts for the request: for the pages and for
+// acceptsCookie is whether the cookie counts for the request: for the pages and for
 // what they read. It never does for the calls of the API that change something;
 // those of the page are under /ui/, and refused if another site sends them.
-func takesCookie(r *http.Request) bool {
+func acceptsCookie(r *http.Request) bool {
 	path := routePath(r)
 	switch {
 	case strings.HasPrefix(path, "/ui/"):

@@ -18,7 +18,7 @@ import (
 // sent is not repeated.
 func TestTheHeaderIsReadStrictly(t *testing.T) {
 	t.Parallel()
-	s, _, _, k := guarded(t)
+	s, _, _, k := serveWithKeys(t)
 	for name, c := range map[string]struct {
 		headers []string
 		code    string // empty: let in
@@ -72,7 +72,7 @@ func TestTheHeaderIsReadStrictly(t *testing.T) {
 // looks like none at all from any other.
 func TestUnknownKeysAreAllAlike(t *testing.T) {
 	t.Parallel()
-	s, _, _, k := guarded(t)
+	s, _, _, k := serveWithKeys(t)
 	known := k.secrets["read"]
 	seen := map[string]bool{}
 	for _, secret := range []string{"x", "pk_", "pk_abc_def", "pk_unknown_" + strings.Repeat("A", 43), known[:len(known)-1] + "!", known + "x", "." + known} {
@@ -89,7 +89,7 @@ func TestUnknownKeysAreAllAlike(t *testing.T) {
 
 func TestBadKeysAreCountedAndGoodOnesPass(t *testing.T) {
 	t.Parallel()
-	k := newRing(t)
+	k := newKeyring(t)
 	s := serve(t, server.Options{Locks: access.Guard(new(fake), access.Limits{}), Keys: k.Keyring, Attempts: access.NewAttempts(3, 0)})
 	ask := func(authorization string) answer {
 		r := s.request(http.MethodGet, "/v1/locks", "")
@@ -115,11 +115,11 @@ func TestBadKeysAreCountedAndGoodOnesPass(t *testing.T) {
 
 func TestTheLogNamesKeysAndHasNoSecret(t *testing.T) {
 	t.Parallel()
-	k := newRing(t)
+	k := newKeyring(t)
 	s := serve(t, server.Options{Locks: access.Guard(new(fake), access.Limits{}), Keys: k.Keyring, UI: http.RedirectHandler("/", http.StatusFound)})
 	for _, path := range []string{"/v1/locks", "/v1/locks/a", "/v1/locks/" + k.secrets["read"], "/v1/locks?cursor=" + k.secrets["read"], "/ui/"} {
-		s.do(k.show(s.request(http.MethodGet, path, ""), "right"))
-		s.do(k.show(s.request(http.MethodGet, path, ""), "expired"))
+		s.do(k.authorize(s.request(http.MethodGet, path, ""), "right"))
+		s.do(k.authorize(s.request(http.MethodGet, path, ""), "expired"))
 	}
 	form := s.request(http.MethodPost, "/ui/login", "key="+k.secrets["admin"])
 	form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -145,7 +145,7 @@ func TestWhatIsNoAddressIsNotOpenEither(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	o := server.Options{Keys: newRing(t).Keyring, Locks: &fake{}, UI: http.NotFoundHandler()}
+	o := server.Options{Keys: newKeyring(t).Keyring, Locks: &fake{}, UI: http.NotFoundHandler()}
 	go func() { served <- server.New(o).Serve(ctx, listener) }()
 	for _, line := range []string{
 		"OPTIONS *", "GET /ui/assets/x%2f..%2f..%2flocks/a", "GET /ui/assets/..%2flocks/a", "GET /ui/assets/%2e%2e%2flocks/a", `GET /ui/assets/x\..\..\locks/a`,

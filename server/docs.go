@@ -19,9 +19,9 @@ var docsFiles = []string{
 	"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png",
 }
 
-// docs adds Swagger UI, which reads /openapi.json. All of it is embedded: the
+// mountDocs adds Swagger UI, which reads /openapi.json. All of it is embedded: the
 // page asks nothing of anybody else, and its policy would not let it.
-func docs(r chi.Router) {
+func mountDocs(r chi.Router) {
 	ui := v5emb.NewHandlerWithConfig(swgui.Config{Title: "Paddock", SwaggerJSON: "/openapi.json", BasePath: "/docs/"})
 	policy := docsPolicy(ui)
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func docs(r chi.Router) {
 // docsPolicy allows what this site serves, and what stands in the page itself by
 // its hash.
 func docsPolicy(ui http.Handler) string {
-	page := page{header: http.Header{}}
+	page := bufferedPage{header: http.Header{}}
 	ui.ServeHTTP(&page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/docs/"}})
 	return "default-src 'none'; script-src 'self'" + hashesOf(inlineScript, page.Bytes()) +
 		"; style-src 'self'" + hashesOf(inlineStyle, page.Bytes()) +
@@ -60,12 +60,12 @@ func hashesOf(inline *regexp.Regexp, page []byte) string {
 	return hashes.String()
 }
 
-// A page keeps what a handler writes.
-type page struct {
+// A bufferedPage keeps what a handler writes.
+type bufferedPage struct {
 	bytes.Buffer
 	header http.Header
 }
 
-func (p *page) Header() http.Header { return p.header }
+func (p *bufferedPage) Header() http.Header { return p.header }
 
-func (p *page) WriteHeader(int) {}
+func (p *bufferedPage) WriteHeader(int) {}

@@ -11,7 +11,7 @@ import (
 // TestEncodedBodiesAreRefused asks every operation of the document that takes a body, and every form of the page.
 func TestEncodedBodiesAreRefused(t *testing.T) {
 	t.Parallel()
-	ring := newRing(t)
+	ring := newKeyring(t)
 	ui := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	s := serve(t, server.Options{Locks: &fake{}, Keys: ring.Keyring, UI: ui})
 	targets := [][2]string{{http.MethodPost, "/ui/login"}, {http.MethodPost, "/ui/logout"}, {http.MethodPost, "/ui/revoke"}}
@@ -31,7 +31,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 		for encoding, refused := range map[string]bool{
 			"gzip": true, "br": true, "identity, gzip": true, "x": true, "identity": false, "Identity": false, "": false,
 		} {
-			r := ring.as(s.request(method, path, `{}`), "admin")
+			r := ring.asCaller(s.request(method, path, `{}`), "admin")
 			r.Header["Content-Encoding"] = []string{encoding}
 			got := s.do(r)
 			detail, _ := got.body["detail"].(string)

@@ -27,7 +27,7 @@ func tags(text string) string {
 	return text
 }
 
-func (s site) look(path string, seen ...string) answer {
+func (s harness) getLock(path string, seen ...string) answer {
 	s.t.Helper()
 	r := s.request(http.MethodGet, path, "")
 	for _, line := range seen {
@@ -62,7 +62,7 @@ func TestIfNoneMatch(t *testing.T) {
 		{"a good one after what is malformed", []string{`x, W/"<7>"`}, 200},
 	} {
 		for _, query := range []string{"", "?wait_ms=0"} {
-			got := s.look("/v1/locks/a"+query, c.seen...)
+			got := s.getLock("/v1/locks/a"+query, c.seen...)
 			got.want(t, c.status, nil)
 			if got.Header.Get("ETag") != tags(`W/"<7>"`) || (c.status == 304) != (got.text == "") {
 				t.Errorf("%s: %d %v %q", c.name, got.StatusCode, got.Header, got.text)
@@ -74,9 +74,9 @@ func TestIfNoneMatch(t *testing.T) {
 	}
 }
 
-// moving is a Service whose lock has one revision more each second since the
+// changingLock is a Service whose lock has one revision more each second since the
 // start. It notes what was asked for as seen.
-func moving(start time.Time, asked *[]string) *fake {
+func changingLock(start time.Time, asked *[]string) *fake {
 	now := func() lock.Lock { return at(int64(time.Since(start) / time.Second)) }
 	return &fake{
 		lock: func(string) (lock.Lock, error) { return now(), nil },
@@ -113,8 +113,8 @@ func TestALookWaitsUntilTheLockIsAnother(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				var asked []string
-				s, _, end := piped(t, server.Options{Locks: moving(start, &asked)})
-				got := s.look("/v1/locks/a?wait_ms="+c.wait, c.seen)
+				s, _, end := servePiped(t, server.Options{Locks: changingLock(start, &asked)})
+				got := s.getLock("/v1/locks/a?wait_ms="+c.wait, c.seen)
 				if got.want(t, c.status, nil); got.Header.Get("ETag") != tags(`W/"<`+c.tag+`>"`) || time.Since(start) != c.took {
 					t.Errorf("%s after %v", got.Header.Get("ETag"), time.Since(start))
 				}
@@ -134,7 +134,7 @@ func TestALookThatFailsHasNoTag(t *testing.T) {
 	s := serve(t, server.Options{Locks: &fake{watch: func(context.Context, lock.Watch) (lock.Lock, error) {
 		return lock.Lock{}, &lock.Error{Code: lock.ErrTooManyWaiters}
 	}}})
-	got := s.look("/v1/locks/a?wait_ms=1", `"0.0."`)
+	got := s.getLock("/v1/locks/a?wait_ms=1", `"0.0."`)
 	got.want(t, http.StatusTooManyRequests, map[string]any{"code": "too_many_waiters"})
 	if got.Header.Get("ETag") != "" {
 		t.Errorf("headers %v", got.Header)

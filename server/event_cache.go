@@ -14,10 +14,10 @@ const cachedEvents = 4096
 // streams. It has a slot for each id modulo cachedEvents. It is safe for concurrent use.
 type eventCache struct {
 	encode func(lock.Event) []byte
-	slots  [cachedEvents]cacheSlot
+	slots  [cachedEvents]eventCacheSlot
 }
 
-type cacheSlot struct {
+type eventCacheSlot struct {
 	mu   sync.Mutex
 	last *cachedEvent // nil: none yet
 }

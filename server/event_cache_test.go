@@ -14,18 +14,18 @@ import (
 func TestAnEventIsEncodedOnceForAllStreams(t *testing.T) {
 	t.Parallel()
 	const streams, events = 40, 500
-	h := new(history)
+	h := new(fakeEvents)
 	service := server.New(server.Options{Locks: &fake{events: h.events}})
 	encodings := server.CountEncodings(service)
 	web := httptest.NewServer(service)
 	t.Cleanup(web.Close)
-	s := site{t: t, url: web.URL, client: web.Client()}
+	s := harness{t: t, url: web.URL, client: web.Client()}
 	all := make([]stream, streams)
 	for i := range all {
 		all[i] = s.stream("/v1/events/stream", "")
 		all[i].want(synced("0"))
 	}
-	h.goOn(events)
+	h.add(events)
 	for _, one := range all {
 		one.wantNews(1, events)
 	}
@@ -44,16 +44,16 @@ func TestTheCacheOfEventsIsBounded(t *testing.T) {
 	s := server.New(server.Options{})
 	encodings := server.CountEncodings(s)
 	for id := range int64(3 * server.CachedEvents) {
-		server.EventText(s, happening(id+1))
+		server.EventText(s, eventWithID(id+1))
 	}
-	newest := happening(3 * server.CachedEvents)
+	newest := eventWithID(3 * server.CachedEvents)
 	for range 3 {
 		server.EventText(s, newest)
 	}
 	if got := encodings.Load(); got != 3*server.CachedEvents {
 		t.Errorf("%d encodings", got)
 	}
-	server.EventText(s, happening(2*server.CachedEvents)) // whose place another has taken
+	server.EventText(s, eventWithID(2*server.CachedEvents)) // whose place another has taken
 	if got := encodings.Load(); got != 3*server.CachedEvents+1 {
 		t.Errorf("%d encodings: an event of long ago is still there", got)
 	}
@@ -63,7 +63,7 @@ func TestTheCacheOfEventsIsBounded(t *testing.T) {
 func TestAnIDMayBeThatOfAnotherEvent(t *testing.T) {
 	t.Parallel()
 	s := server.New(server.Options{})
-	before, after := happening(7), happening(7)
+	before, after := eventWithID(7), eventWithID(7)
 	after.Holder = "after"
 	if text := server.EventText(s, before); !bytes.Contains(text, []byte(`"holder":"<h>`)) {
 		t.Errorf("told %s", text)
@@ -75,7 +75,7 @@ func TestAnIDMayBeThatOfAnotherEvent(t *testing.T) {
 
 // long returns an event that has so many bytes of reason.
 func long(id int64, reason int) lock.Event {
-	e := happening(id)
+	e := eventWithID(id)
 	e.Reason = strings.Repeat("r", reason)
 	return e
 }
@@ -107,12 +107,12 @@ func TestAStreamHoldsSoMuchTextAtMost(t *testing.T) {
 func TestLongEventsAreToldInOrder(t *testing.T) {
 	t.Parallel()
 	const events = server.StreamPage + server.StreamPage/2
-	h := &history{happens: func(id int64) lock.Event { return long(id, server.MaxStreamText/7) }}
+	h := &fakeEvents{event: func(id int64) lock.Event { return long(id, server.MaxStreamText/7) }}
 	s := serve(t, server.Options{Locks: &fake{events: h.events}})
-	h.goOn(events)
+	h.add(events)
 	stream := s.stream("/v1/events/stream?cursor=0", "")
 	stream.wantNews(1, events)
 	stream.want(synced(strconv.Itoa(events)))
-	h.goOn(20)
+	h.add(20)
 	stream.wantNews(events+1, events+20)
 }

@@ -13,7 +13,7 @@ import (
 const (
 	HeaderTimeout = headerTimeout
 	MaxHeaderSize = maxHeaderSize
-	MaxConcurrent = maxConcurrent
+	MaxHTTP2Streams = maxHTTP2Streams
 
 	ReadTimeout = readTimeout
 	MaxDrain    = maxDrain
@@ -22,10 +22,10 @@ const (
 	MaxLargeBatches = maxLargeBatches
 
 	WriteTimeout = writeTimeout
-	KeepAlive    = keepAlive
+	KeepAliveInterval    = keepAliveInterval
 	StreamPage   = streamPage
-	StreamTries  = streamTries
-	StreamPause  = streamPause
+	MaxStreamAttempts  = maxStreamAttempts
+	StreamRetryDelay  = streamRetryDelay
 
 	CachedEvents  = cachedEvents
 	MaxStreamText = maxStreamText
@@ -46,7 +46,7 @@ func CountEncodings(s *Server) *atomic.Int64 {
 	count := new(atomic.Int64)
 	s.events.encode = func(e lock.Event) []byte {
 		count.Add(1)
-		return toldEvent(e)
+		return sseEvent(e)
 	}
 	return count
 }
@@ -56,7 +56,7 @@ func EventText(s *Server, e lock.Event) []byte { return s.events.text(e) }
 
 // PageTexts returns the page as the first that a stream of s tells.
 func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
-	return (&tale{events: s.events}).page(p, cursor)
+	return (&sseEncoder{events: s.events}).encodePage(p, cursor)
 }
 
 func Parameters() map[string][]string { return parameters }

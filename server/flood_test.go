@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// dribble opens that many connections which send the text and then nothing, and
+// slowClients opens that many connections which send the text and then nothing, and
 // returns, in order of their end, what they were told and after how long.
-func dribble(t *testing.T, p *pipes, count int, text string) func() (statuses map[int]int, longest time.Duration) {
+func slowClients(t *testing.T, p *pipeListener, count int, text string) func() (statuses map[int]int, longest time.Duration) {
 	t.Helper()
 	type end struct {
 		status int
@@ -62,11 +62,11 @@ func dribble(t *testing.T, p *pipes, count int, text string) func() (statuses ma
 func TestSlowSendersAreCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, p, end := piped(t, server.Options{Locks: &fake{}})
-		headers := dribble(t, p, 500, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ")
+		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
+		headers := slowClients(t, p, 500, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ")
 		body := "Host: p\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-		bodies := dribble(t, p, 200, "POST "+acquirePath+" HTTP/1.1\r\n"+body)
-		silent := dribble(t, p, 300, "")
+		bodies := slowClients(t, p, 200, "POST "+acquirePath+" HTTP/1.1\r\n"+body)
+		silent := slowClients(t, p, 300, "")
 		synctest.Wait()
 		start := time.Now()
 		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
@@ -93,10 +93,10 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	})
 }
 
-// A drip is a body that never ends. It counts what was read of it.
-type drip struct{ read int }
+// A endlessBody is a body that never ends. It counts what was read of it.
+type endlessBody struct{ read int }
 
-func (e *drip) Read(p []byte) (int, error) {
+func (e *endlessBody) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = ' '
 	}
@@ -107,7 +107,7 @@ func (e *drip) Read(p []byte) (int, error) {
 func TestABodyThatNeverEndsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
-	body := new(drip)
+	body := new(endlessBody)
 	r := httptest.NewRequest(http.MethodPost, acquirePath, body)
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
@@ -137,7 +137,7 @@ func TestABodyThatNeverEndsIsRefused(t *testing.T) {
 func TestAHeaderIsNotTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, p, end := piped(t, server.Options{Locks: &fake{}})
+		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
 		r := s.request(http.MethodGet, "/v1/locks", "")
 		r.Header.Set("X-Long", strings.Repeat("x", server.MaxHeaderSize/2))
 		s.do(r).want(t, http.StatusOK, nil)

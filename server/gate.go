@@ -6,28 +6,28 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A gate lets streams in, up to as many as may be open at once, in all and with one
+// A streamLimiter lets streams in, up to as many as may be open at once, in all and with one
 // API key.
-type gate struct {
-	most, each int
+type streamLimiter struct {
+	limit, limitPerKey int
 
 	mu    sync.Mutex
 	open  int
 	byKey map[string]int // by the key's id
 }
 
-func newGate(most, each int) *gate { return &gate{most: most, each: each, byKey: map[string]int{}} }
+func newStreamLimiter(most, each int) *streamLimiter { return &streamLimiter{limit: most, limitPerKey: each, byKey: map[string]int{}} }
 
-// enter counts a stream of the key, whose id is empty where there are no keys, or
+// acquire counts a stream of the key, whose id is empty where there are no keys, or
 // refuses it. Whoever was let in leaves again.
-func (g *gate) enter(key string) error {
+func (g *streamLimiter) acquire(key string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open >= g.most {
+	if g.open >= g.limit {
 		return &lock.Error{Code: lock.ErrTooManyWaiters,
 			Detail: "As many streams are open here as may be. Connect again later, or ask /v1/events with wait_ms."}
 	}
-	if key != "" && g.byKey[key] >= g.each {
+	if key != "" && g.byKey[key] >= g.limitPerKey {
 		return &lock.Error{Code: lock.ErrTooManyWaiters,
 			Detail: "As many streams are open here with this API key as may be with one. Close some, or connect again later."}
 	}
@@ -36,7 +36,7 @@ func (g *gate) enter(key string) error {
 	return nil
 }
 
-func (g *gate) leave(key string) {
+func (g *streamLimiter) release(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open--

@@ -5,9 +5,9 @@ import "net/http"
 // fieldOverhead is what a field of HTTP/2 counts for beside its name and value, in bytes (RFC 9113, section 6.5.2).
 const fieldOverhead = 32
 
-// boundHeader refuses a request whose header has more than maxHeaderSize bytes. net/http refuses only what is some
+// withHeaderLimit refuses a request whose header has more than maxHeaderSize bytes. net/http refuses only what is some
 // kilobytes longer, by itself, so that memory is bounded while a header arrives.
-func (s *Server) boundHeader(next http.Handler) http.Handler {
+func (s *Server) withHeaderLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headerSize(r) > maxHeaderSize {
 			s.refuse(w, r, ErrHeaderTooLarge)

@@ -39,7 +39,7 @@ func headerOf(size int, long, fields string) string {
 }
 
 // sendHeader sends it in a connection of its own and returns the answer, whose body is not read.
-func sendHeader(t *testing.T, s site, header string) *http.Response {
+func sendHeader(t *testing.T, s harness, header string) *http.Response {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -60,7 +60,7 @@ func TestTheHeaderOfHTTP2IsBoundedExactly(t *testing.T) {
 	address, trust := secured(t, server.New(server.Options{Locks: &fake{}}))
 	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	s := site{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
+	s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
 	sized := func(size int) *http.Request {
 		r := s.request(http.MethodGet, "/livez", "")
 		r.Header.Set("User-Agent", "u")

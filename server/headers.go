@@ -10,18 +10,18 @@ import (
 // nothing and frame nothing. The pages have policies of their own.
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// stayWithTLS tells browsers to, for a year.
-const stayWithTLS = "max-age=31536000"
+// hstsPolicy tells browsers to, for a year.
+const hstsPolicy = "max-age=31536000"
 
-// A header has its name as net/http writes it, and values that nobody changes.
-type header struct {
+// A headerField has its name as net/http writes it, and values that nobody changes.
+type headerField struct {
 	name   string
 	values []string
 }
 
-// usualHeaders are those that every answer has unless its handler says otherwise.
-func usualHeaders() []header {
-	return []header{
+// defaultHeaders are those that every answer has unless its handler says otherwise.
+func defaultHeaders() []headerField {
+	return []headerField{
 		{"Cache-Control", []string{"no-store"}},
 		{"X-Content-Type-Options", []string{"nosniff"}},
 		{"Content-Security-Policy", []string{apiPolicy}},
@@ -31,20 +31,20 @@ func usualHeaders() []header {
 	}
 }
 
-// headed sets the usual headers, and has HEAD answered by the handler of GET, whose body net/http
+// withHeaders sets the usual headers, and has HEAD answered by the handler of GET, whose body net/http
 // then leaves out. There is none for other origins (CORS): pages elsewhere read
 // nothing here.
-func (s *Server) headed(next http.Handler) http.Handler {
+func (s *Server) withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		for _, always := range s.always {
+		for _, always := range s.headers {
 			h[always.name] = always.values
 		}
 		if s.isSecure(r) {
 			h.Set("Cross-Origin-Opener-Policy", "same-origin") // of which browsers complain over plain HTTP
 		}
 		if s.isSecure(r) && !isLocalName(r.Host) {
-			h.Set("Strict-Transport-Security", stayWithTLS) // for localhost it would hold on every port
+			h.Set("Strict-Transport-Security", hstsPolicy) // for localhost it would hold on every port
 		}
 		if isAmbiguouslyFramed(r) {
 			h.Set("Connection", "close")

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// strict are the headers that every answer has, whatever it is.
-var strict = map[string]string{
+// strictHeaders are the headers that every answer has, whatever it is.
+var strictHeaders = map[string]string{
 	"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -29,7 +29,7 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Origin", "https://evil.example")
 		h.ServeHTTP(w, r)
-		for name, want := range strict {
+		for name, want := range strictHeaders {
 			if got := w.Header().Get(name); got != want {
 				t.Errorf("%s: %s %q, want %q", path, name, got, want)
 			}

@@ -15,18 +15,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A history is what happened, for a fake to tell as a Service does.
-type history struct {
+// A fakeEvents is what happened, for a fake to tell as a Service does.
+type fakeEvents struct {
 	mu     sync.Mutex
 	last   int64
 	pruned int64         // all up to this is not kept any longer
 	news   chan struct{} // closed when there are; nil: nobody waits
 
-	happens func(id int64) lock.Event // nil: happening
+	event func(id int64) lock.Event // nil: happening
 }
 
-// goOn has n more things happen.
-func (h *history) goOn(n int64) {
+// add has n more things happen.
+func (h *fakeEvents) add(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last += n
@@ -36,14 +36,14 @@ func (h *history) goOn(n int64) {
 	}
 }
 
-// forget prunes all that happened.
-func (h *history) forget() {
+// prune prunes all that happened.
+func (h *fakeEvents) prune() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pruned = h.last
 }
 
-func (h *history) events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (h *fakeEvents) events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	over := time.After(q.Wait)
 	for {
 		p, news, err := h.page(q)
@@ -60,7 +60,7 @@ func (h *history) events(ctx context.Context, q lock.EventQuery) (lock.Page[lock
 	}
 }
 
-func (h *history) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
+func (h *fakeEvents) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.last
@@ -70,9 +70,9 @@ func (h *history) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{
 			return lock.Page[lock.Event]{}, nil, lock.Invalid("cursor", "is none")
 		}
 	}
-	happens := h.happens
+	happens := h.event
 	if happens == nil {
-		happens = happening
+		happens = eventWithID
 	}
 	p := lock.Page[lock.Event]{Gap: at < h.pruned}
 	for at = max(at, h.pruned); at < h.last && len(p.Items) < q.Limit; {
@@ -86,7 +86,7 @@ func (h *history) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{
 	return p, h.news, nil
 }
 
-func happening(id int64) lock.Event {
+func eventWithID(id int64) lock.Event {
 	e := lock.Event{ID: id, At: instant, Name: "a", Slot: 1, Revision: id, Mode: lock.Permit, Holder: "<h>\n"}
 	switch e.Kind = lock.Granted + lock.Kind((id-1)%7); e.Kind {
 	case lock.Queued, lock.Dequeued:
@@ -98,21 +98,21 @@ func happening(id int64) lock.Event {
 }
 
 // What a stream told at once.
-type told struct {
+type message struct {
 	id, name, data, comment string
 	ended                   bool
 }
 
-func news(id int64) told {
-	return told{id: strconv.FormatInt(id, 10), name: happening(id).Kind.String()}
+func news(id int64) message {
+	return message{id: strconv.FormatInt(id, 10), name: eventWithID(id).Kind.String()}
 }
 
-func synced(cursor string) told {
-	return told{id: cursor, name: "sync", data: `{"cursor":"` + cursor + `"}`}
+func synced(cursor string) message {
+	return message{id: cursor, name: "sync", data: `{"cursor":"` + cursor + `"}`}
 }
 
-func gap(cursor string) told {
-	return told{id: cursor, name: "gap", data: `{"cursor":"` + cursor + `"}`}
+func gap(cursor string) message {
+	return message{id: cursor, name: "gap", data: `{"cursor":"` + cursor + `"}`}
 }
 
 // A stream is read as a browser's EventSource reads one.
@@ -123,7 +123,7 @@ type stream struct {
 }
 
 // stream follows what happens at the path, after the last id unless that is empty.
-func (s site) stream(path, last string) stream {
+func (s harness) stream(path, last string) stream {
 	s.t.Helper()
 	r := s.request(http.MethodGet, path, "")
 	if last != "" {
@@ -143,9 +143,9 @@ func (s site) stream(path, last string) stream {
 
 // next returns what is told next, and holds the data of an event against
 // openapi.yaml; it is left out then.
-func (s stream) next() told {
+func (s stream) next() message {
 	s.t.Helper()
-	var n told
+	var n message
 	for {
 		line, err := s.text.ReadString('\n')
 		if err != nil {
@@ -165,7 +165,7 @@ func (s stream) next() told {
 	}
 }
 
-func (s stream) check(n *told) {
+func (s stream) check(n *message) {
 	s.t.Helper()
 	if n.data == "" || n.name == "sync" || n.name == "gap" {
 		return
@@ -185,7 +185,7 @@ func (s stream) check(n *told) {
 }
 
 // want reads what is told next.
-func (s stream) want(all ...told) {
+func (s stream) want(all ...message) {
 	s.t.Helper()
 	for _, want := range all {
 		if got := s.next(); got != want {

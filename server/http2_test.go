@@ -41,18 +41,18 @@ func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config)
 
 func TestCallsAndStreamsWorkOverHTTP2(t *testing.T) {
 	t.Parallel()
-	h := new(history)
+	h := new(fakeEvents)
 	address, trust := secured(t, server.New(server.Options{Locks: &fake{events: h.events}}))
 	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	s := site{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
+	s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
 	got := s.post(acquirePath, `{"holder": "a"}`)
 	if got.want(t, http.StatusCreated, nil); got.ProtoMajor != 2 {
 		t.Errorf("answered by %s", got.Proto)
 	}
 	stream := s.stream("/v1/events/stream", "")
 	stream.want(synced("0"))
-	h.goOn(1)
+	h.add(1)
 	stream.want(news(1))
 	stream.close()
 }
@@ -65,7 +65,7 @@ func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
 	t.Cleanup(made.Close)
 	trust := &tls.Config{RootCAs: made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com", NextProtos: []string{"h2"}}
 	synctest.Test(t, func(t *testing.T) {
-		h, p := new(history), newPipes()
+		h, p := new(fakeEvents), newPipeListener()
 		ctx, end := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		l := tls.NewListener(p, &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2"}})
@@ -74,11 +74,11 @@ func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
 			conn, err := p.Dial(ctx, network, address)
 			return tls.Client(conn, trust), err
 		}}
-		s := site{t: t, url: "https://example.com", client: &http.Client{Transport: transport}}
+		s := harness{t: t, url: "https://example.com", client: &http.Client{Transport: transport}}
 		stream := s.stream("/v1/events/stream", "")
 		stream.want(synced("0"))
-		time.Sleep((server.WriteTimeout + server.KeepAlive) / 2)
-		h.goOn(1)
+		time.Sleep((server.WriteTimeout + server.KeepAliveInterval) / 2)
+		h.add(1)
 		stream.want(news(1))
 		stream.close()
 		transport.CloseIdleConnections()
@@ -113,8 +113,8 @@ func TestOneConnectionAsksSoMuchAtOnce(t *testing.T) {
 	}
 	for ; len(all) >= 6; all = all[6:] {
 		if binary.BigEndian.Uint16(all) == maxConcurrentStreams {
-			if got := binary.BigEndian.Uint32(all[2:]); got != server.MaxConcurrent {
-				t.Errorf("%d at once, want %d", got, server.MaxConcurrent)
+			if got := binary.BigEndian.Uint32(all[2:]); got != server.MaxHTTP2Streams {
+				t.Errorf("%d at once, want %d", got, server.MaxHTTP2Streams)
 			}
 			return
 		}

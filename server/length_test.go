@@ -25,7 +25,7 @@ func TestEveryAnswerSaysItsLength(t *testing.T) {
 		"HTTP/2.0": {TLSClientConfig: trust, DisableCompression: true, ForceAttemptHTTP2: true},
 	} {
 		t.Cleanup(transport.CloseIdleConnections)
-		s := site{t: t, url: "https://" + address, client: &http.Client{Transport: transport}}
+		s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: transport}}
 		for _, c := range []struct{ name, method, path, body string }{
 			{"a lease", http.MethodPost, acquirePath, `{"holder": "a"}`},
 			{"a lease with metadata", http.MethodPost, acquirePath, `{"holder": "a", "metadata": {"a": "` + strings.Repeat("b", 3000) + `"}}`},

@@ -37,35 +37,35 @@ const (
 	streamPage    = 200      // events that a stream asks for at once
 	maxStreamText = 64 << 10 // of these, in bytes, that a stream holds until its client has read them; one event at least
 
-	keepAlive   = 15 * time.Second // between two signs of life of a stream
-	streamTries = 3                // of a stream with a Service that is unavailable, before it ends
-	streamPause = time.Second      // between two of these
+	keepAliveInterval   = 15 * time.Second // between two signs of life of a stream
+	maxStreamAttempts = 3                // of a stream with a Service that is unavailable, before it ends
+	streamRetryDelay = time.Second      // between two of these
 
-	maxConcurrent = 100 // requests in one connection of HTTP/2
+	maxHTTP2Streams = 100 // requests in one connection of HTTP/2
 )
 
-// timed gives the answer its time to leave, after the Service's. It is a deadline
+// withWriteDeadline gives the answer its time to leave, after the Service's. It is a deadline
 // of each request rather than the http.Server's, so that a call that waits, and a
 // stream, can move it.
-func (s *Server) timed(next http.Handler) http.Handler {
+func (s *Server) withWriteDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.allow(w, r, s.timeout+writeTimeout)
+		s.setWriteDeadline(w, r, s.timeout+writeTimeout)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// allow has what is written be lost unless it leaves within the time. Where there
+// setWriteDeadline has what is written be lost unless it leaves within the time. Where there
 // is no connection, as in a recorder, there is no deadline.
-func (s *Server) allow(w http.ResponseWriter, r *http.Request, within time.Duration) {
+func (s *Server) setWriteDeadline(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.log.WarnContext(r.Context(), "the write deadline was not set", "request_id", requestID(r), "error", err)
 	}
 }
 
-// limited gives what is behind it the time of the Service, as answer does for the calls
+// withTimeout gives what is behind it the time of the Service, as answer does for the calls
 // of the API.
-func (s *Server) limited(next http.Handler) http.Handler {
+func (s *Server) withTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 		defer cancel()
@@ -73,13 +73,13 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// patient gives the Service its time beyond what the call waits, and the answer
+// waitContext gives the Service its time beyond what the call waits, and the answer
 // its time after that. It returns the context to ask the Service with, which ends
 // when the client is gone.
-func (s *Server) patient(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
+func (s *Server) waitContext(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
 	limit := s.timeout + min(max(wait, 0), lock.MaxWait)
 	if wait > 0 { // else it has its time already, see timed
-		s.allow(w, r, limit+writeTimeout)
+		s.setWriteDeadline(w, r, limit+writeTimeout)
 	}
-	return context.WithTimeout(clientOf(r), limit)
+	return context.WithTimeout(clientContext(r), limit)
 }

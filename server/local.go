@@ -10,10 +10,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// local refuses what a browser was led here to do under a foreign name (DNS
+// withLocalHostCheck refuses what a browser was led here to do under a foreign name (DNS
 // rebinding): to it that name is the page's own site, so that the check for
 // cross-origin requests sees nothing wrong.
-func (s *Server) local(next http.Handler) http.Handler {
+func (s *Server) withLocalHostCheck(next http.Handler) http.Handler {
 	if !s.localNames {
 		return next
 	}

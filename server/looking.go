@@ -14,10 +14,10 @@ func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name openapi.Name,
 		if err != nil {
 			return reply{}, err
 		}
-		ctx, done := a.patient(w, r, in.Wait)
+		ctx, done := a.waitContext(w, r, in.Wait)
 		defer done()
-		seen := seenFrom(value(params.IfNoneMatch))
-		lock, err := a.unseen(ctx, in, seen)
+		seen := parseIfNoneMatch(value(params.IfNoneMatch))
+		lock, err := a.watchUntilChanged(ctx, in, seen)
 		return seen.reply(lock), err
 	})
 }
@@ -50,7 +50,7 @@ func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params openapi.
 		if err != nil {
 			return reply{}, err
 		}
-		ctx, done := a.patient(w, r, in.Wait)
+		ctx, done := a.waitContext(w, r, in.Wait)
 		defer done()
 		page, err := a.locks.Events(ctx, in)
 		out := ok(eventPageOf(page))

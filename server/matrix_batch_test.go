@@ -17,7 +17,7 @@ var batchable = regexp.MustCompile(`^/v1/locks/(.*)/(acquire|renew|release)$`)
 // says of it, whoever calls.
 func TestEveryItemForEveryCaller(t *testing.T) {
 	t.Parallel()
-	s, _, stage, k := guarded(t)
+	s, _, stage, k := serveWithKeys(t)
 	tried := 0
 	for _, row := range matrix {
 		path := batchable.FindStringSubmatch(row.path)
@@ -34,7 +34,7 @@ func TestEveryItemForEveryCaller(t *testing.T) {
 				continue // the whole batch is
 			}
 			stage.reset(t)
-			got := s.do(k.as(s.request(http.MethodPost, batchPath, batchOf(item)), callers[i]))
+			got := s.do(k.asCaller(s.request(http.MethodPost, batchPath, batchOf(item)), callers[i]))
 			got.want(t, http.StatusOK, nil)
 			checkItem(t, callers[i]+" "+item, resultsOf(t, got.text)[0], word)
 			tried++

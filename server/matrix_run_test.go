@@ -18,12 +18,12 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// A stage is a lock.Service that is another for each scene.
-type stage struct{ lock.Service }
+// A swappableService is a lock.Service that is another for each scene.
+type swappableService struct{ lock.Service }
 
 // reset has billing:a and billing2 be held under the tokens 1 and 2, and billing:k be
 // written under the first. That is all there is.
-func (s *stage) reset(t testing.TB) {
+func (s *swappableService) reset(t testing.TB) {
 	t.Helper()
 	s.Service = memlock.New().Replica(1)
 	for _, a := range []lock.Acquire{{Name: "billing:a", LeaseID: lock.LeaseID(uuid.MustParse(leaseID))}, {Name: "billing2"}} {
@@ -37,24 +37,24 @@ func (s *stage) reset(t testing.TB) {
 	}
 }
 
-// guarded returns a whole service behind keys, asked without a connection.
-func guarded(t testing.TB) (site, *server.Server, *stage, *ring) {
+// serveWithKeys returns a whole service behind keys, asked without a connection.
+func serveWithKeys(t testing.TB) (harness, *server.Server, *swappableService, *keyring) {
 	t.Helper()
-	s, k := new(stage), newRing(t)
+	s, k := new(swappableService), newKeyring(t)
 	s.reset(t)
 	locks := access.Guard(s, access.Limits{})
 	h := server.New(server.Options{
 		Locks: locks, Keys: k.Keyring, UI: web.New(web.Options{Locks: locks}), Attempts: access.NewAttempts(1_000_000, 0),
 	})
 	client := &http.Client{
-		Transport:     contract{t, direct{h}},
+		Transport:     contract{t, handlerTransport{h}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return site{t: t, url: "http://paddock", client: client}, h, s, k
+	return harness{t: t, url: "http://paddock", client: client}, h, s, k
 }
 
-// as has the request come from the caller of that column.
-func (k *ring) as(r *http.Request, caller string) *http.Request {
+// asCaller has the request come from the caller of that column.
+func (k *keyring) asCaller(r *http.Request, caller string) *http.Request {
 	switch caller {
 	case "none":
 		return r
@@ -63,14 +63,14 @@ func (k *ring) as(r *http.Request, caller string) *http.Request {
 	case "unknown":
 		r.Header.Set("Authorization", "Bearer pk_"+k.ids["admin"]+"_"+strings.Repeat("A", 43))
 	default:
-		k.show(r, caller)
+		k.authorize(r, caller)
 	}
 	return r
 }
 
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
-	s, _, stage, k := guarded(t)
+	s, _, stage, k := serveWithKeys(t)
 	for _, row := range matrix {
 		method, _, _ := strings.Cut(row.route, " ")
 		path := row.path
@@ -86,7 +86,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 			t.Run(strings.Join([]string{caller, method, path}, " "), func(t *testing.T) {
 				stage.reset(t)
 				s.t = t
-				r := k.as(s.request(method, path, row.body), caller)
+				r := k.asCaller(s.request(method, path, row.body), caller)
 				if strings.HasPrefix(path, "/ui/") {
 					r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				}
@@ -129,7 +129,7 @@ func patterns(t *testing.T, h *server.Server) []string {
 
 func TestTheMatrixHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	_, h, _, _ := guarded(t)
+	_, h, _, _ := serveWithKeys(t)
 	routes := patterns(t, h)
 	for _, route := range routes {
 		if strings.HasSuffix(route, " /ui/*") {
@@ -170,7 +170,7 @@ func TestTheMatrixHasEveryPage(t *testing.T) {
 // method, without a key.
 func TestNothingIsOpenByDefault(t *testing.T) {
 	t.Parallel()
-	s, h, _, _ := guarded(t)
+	s, h, _, _ := serveWithKeys(t)
 	open := []string{"/livez", "/readyz", "/ui/login", "/ui/assets/{version}/{file}"}
 	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "*", "anything", "{$}", "")
 	for _, route := range append(patterns(t, h), web.Patterns()...) {

@@ -13,7 +13,7 @@ import (
 )
 
 // lines returns the log's lines with that message.
-func (s site) lines(message string) []map[string]any {
+func (s harness) lines(message string) []map[string]any {
 	s.t.Helper()
 	var lines []map[string]any
 	for line := range strings.Lines(s.log.String()) {

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// stocked returns a Server with a lock that is held, and events of that.
-func stocked(f *testing.F) *server.Server {
+// newStockedServer returns a Server with a lock that is held, and events of that.
+func newStockedServer(f *testing.F) *server.Server {
 	f.Helper()
 	locks := memlock.New().Replica(1)
 	if _, err := locks.Acquire(f.Context(), lock.Acquire{Name: "a", Holder: "h"}); err != nil {
@@ -30,7 +30,7 @@ func FuzzQuery(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	h := stocked(f)
+	h := newStockedServer(f)
 	f.Fuzz(func(t *testing.T, query string) {
 		if values, _ := url.ParseQuery(query); values.Get("wait_ms") != "" {
 			return
@@ -51,7 +51,7 @@ func FuzzLastEventID(f *testing.F) {
 	for _, seed := range []string{"", "0", "1", "2", "-1", "now", "9223372036854775808", " 1", "1\x00", "é", "0x1", "1e0", "1,1"} {
 		f.Add(seed)
 	}
-	h := stocked(f)
+	h := newStockedServer(f)
 	f.Fuzz(func(t *testing.T, id string) {
 		r := httptest.NewRequest(http.MethodHead, "/v1/events/stream", nil)
 		r.Header.Set("Last-Event-ID", id)
@@ -65,7 +65,7 @@ func FuzzLastEventID(f *testing.F) {
 // FuzzIfNoneMatch: whatever it says, the lock is told of, or not told of because it
 // is listed.
 func FuzzIfNoneMatch(f *testing.F) {
-	h := stocked(f)
+	h := newStockedServer(f)
 	look := func(tags string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/v1/locks/a", nil)
 		r.Header.Set("If-None-Match", tags)

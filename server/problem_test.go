@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// own are the codes that HTTP adds to those of the domain.
-func own() []lock.Code {
+// httpCodes are the codes that HTTP adds to those of the domain.
+func httpCodes() []lock.Code {
 	return []lock.Code{
 		server.ErrNoRoute, server.ErrMethodNotAllowed, server.ErrCrossOrigin, server.ErrBodyTooLarge, server.ErrHeaderTooLarge, server.ErrUnsupportedMediaType,
 	}
@@ -29,7 +29,7 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 	for _, code := range schema.Enum {
 		described = append(described, code.(string))
 	}
-	for _, code := range append(lock.Codes(), own()...) {
+	for _, code := range append(lock.Codes(), httpCodes()...) {
 		ours = append(ours, string(code))
 		row := fmt.Sprintf("| `%s` | %d |", code, statuses[code])
 		if http.StatusText(statuses[code]) == "" || !strings.Contains(schema.Description, row) {
@@ -46,22 +46,22 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 }
 
 // refusing returns a site whose every acquire is refused with what *err is.
-func refusing(t *testing.T, err *error) site {
+func refusing(t *testing.T, err *error) harness {
 	t.Helper()
 	return serve(t, server.Options{Locks: &fake{acquire: func(context.Context, lock.Acquire) (lock.Grant, error) {
 		return lock.Grant{}, *err
 	}}})
 }
 
-// A refused is an error of the Service, and what the answer must say of it.
-type refused struct {
+// A refusal is an error of the Service, and what the answer must say of it.
+type refusal struct {
 	err     *lock.Error
 	status  int
 	retry   string // Retry-After
 	members map[string]any
 }
 
-func refuseWith(t *testing.T, cases []refused) {
+func wantRefusals(t *testing.T, cases []refusal) {
 	t.Helper()
 	var err error
 	s := refusing(t, &err)
@@ -78,7 +78,7 @@ func refuseWith(t *testing.T, cases []refused) {
 
 func TestRefusalsSayWhatTheyKnow(t *testing.T) {
 	t.Parallel()
-	refuseWith(t, []refused{
+	wantRefusals(t, []refusal{
 		{
 			&lock.Error{Code: lock.ErrHeld, Detail: "It is held by somebody else.", Holder: "w", Newest: 41, RetryAfter: 1500*time.Millisecond + 1},
 			409, "2", map[string]any{"holder": "w", "newest_token": 41.0, "retry_after_ms": 1501.0, "fencing_token": nil},
@@ -97,7 +97,7 @@ func TestRefusalsSayWhatTheyKnow(t *testing.T) {
 
 func TestRefusalsSayWhatTheyKnowOfTheQueue(t *testing.T) {
 	t.Parallel()
-	refuseWith(t, []refused{
+	wantRefusals(t, []refusal{
 		{
 			&lock.Error{Code: lock.ErrHeld, Detail: "Others wait for it, too.", Ahead: 3, KeptFor: 10 * time.Second},
 			409, "", map[string]any{"waiters_ahead": 3.0, "place_kept_ms": 10000.0, "capacity": nil},

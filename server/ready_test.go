@@ -19,7 +19,7 @@ func TestReadinessIsAskedForOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked, bad atomic.Int64
-		s, _, end := piped(t, server.Options{Ready: func(context.Context) error {
+		s, _, end := servePiped(t, server.Options{Ready: func(context.Context) error {
 			asked.Add(1)
 			time.Sleep(time.Second)
 			if bad.Load() > 0 {
@@ -59,7 +59,7 @@ func TestReadinessIsAskedForOnceASecond(t *testing.T) {
 func TestWhoLeavesDoesNotMakeTheReplicaUnready(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _, end := piped(t, server.Options{Ready: func(ctx context.Context) error {
+		s, _, end := servePiped(t, server.Options{Ready: func(ctx context.Context) error {
 			time.Sleep(2 * time.Second)
 			return ctx.Err()
 		}})

@@ -45,7 +45,7 @@ func (s *Server) logRefusal(r *http.Request, e *lock.Error, err error) {
 	case http.StatusServiceUnavailable:
 		level = slog.LevelWarn
 	}
-	if clientOf(r).Err() != nil && level == slog.LevelWarn {
+	if clientContext(r).Err() != nil && level == slog.LevelWarn {
 		level = slog.LevelDebug // its client is gone, which is why it was not answered
 	}
 	attrs := []slog.Attr{

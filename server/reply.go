@@ -34,8 +34,8 @@ func granted(g lock.Grant) reply {
 }
 
 // reply tells of the lock, unless the caller has seen it as it is.
-func (s seen) reply(l lock.Lock) reply {
-	r := reply{status: http.StatusNotModified, tag: tagOf(l)}
+func (s ifNoneMatch) reply(l lock.Lock) reply {
+	r := reply{status: http.StatusNotModified, tag: etagOf(l)}
 	if !s.has(l.Version()) {
 		r.status, r.body = http.StatusOK, lockOf(l)
 	}

@@ -49,9 +49,9 @@ func requestID(r *http.Request) string {
 	return ""
 }
 
-// clientOf returns the context of a request that ends with the client and the Server
+// clientContext returns the context of a request that ends with the client and the Server
 // alone, without the limit if it was limited.
-func clientOf(r *http.Request) context.Context {
+func clientContext(r *http.Request) context.Context {
 	if q := requestOf(r); q != nil {
 		return q
 	}

@@ -19,19 +19,19 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// An instantly is a Service that says yes at once.
-type instantly struct{ lock.Service }
+// An instantService is a Service that says yes at once.
+type instantService struct{ lock.Service }
 
-func (instantly) Acquire(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+func (instantService) Acquire(_ context.Context, a lock.Acquire) (lock.Grant, error) {
 	a.Mode, a.TTL = lock.Exclusive, time.Minute
 	return grantOf(a), nil
 }
 
-func (s instantly) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+func (s instantService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return s.Acquire(ctx, lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "worker-1"})
 }
 
-func (instantly) Release(context.Context, lock.Release) error { return nil }
+func (instantService) Release(context.Context, lock.Release) error { return nil }
 
 // benchCalls are the calls that there are most of, as they go over the connection.
 var benchCalls = []struct{ verb, body string }{
@@ -59,13 +59,13 @@ func BenchmarkRequest(b *testing.B) {
 	})
 	for _, call := range benchCalls {
 		b.Run(call.verb, func(b *testing.B) {
-			s := server.New(server.Options{Locks: instantly{}})
+			s := server.New(server.Options{Locks: instantService{}})
 			exchange(b, func(l net.Listener) error { return s.Serve(b.Context(), l) }, benchText(call.verb, call.body, ""))
 		})
 		b.Run(call.verb+" with a key", func(b *testing.B) {
-			ring, log := newRing(b), nowhere(b)
+			ring, log := newKeyring(b), nowhere(b)
 			s := server.New(server.Options{
-				Locks: access.Guard(instantly{}, access.Limits{}), Keys: ring.Keyring,
+				Locks: access.Guard(instantService{}, access.Limits{}), Keys: ring.Keyring,
 				Log: slog.New(slog.NewJSONHandler(log, nil)),
 			})
 			exchange(b, func(l net.Listener) error { return s.Serve(b.Context(), l) },

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/access"
 )
 
-// A ring is a Keyring of a file, with the secrets that the file does not have.
-type ring struct {
+// A keyring is a Keyring of a file, with the secrets that the file does not have.
+type keyring struct {
 	t    testing.TB
 	path string
 	*access.Keyring
@@ -20,15 +20,15 @@ type ring struct {
 	ids     map[string]string
 }
 
-// newRing returns a Keyring with more keys and these:
+// newKeyring returns a Keyring with more keys and these:
 //
 //	read, lock, admin   for all names, with the role of that name
 //	right, head        for billing, with the roles lock and admin
 //	other               for other, with the role lock
 //	expired             admin for all names, until a while ago
-func newRing(t testing.TB, more ...access.Key) *ring {
+func newKeyring(t testing.TB, more ...access.Key) *keyring {
 	t.Helper()
-	k := &ring{t: t, path: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}, ids: map[string]string{}}
+	k := &keyring{t: t, path: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}, ids: map[string]string{}}
 	for _, one := range append([]access.Key{
 		{Name: "read", Role: access.Read}, {Name: "lock", Role: access.Lock}, {Name: "admin", Role: access.Admin},
 		{Name: "right", Role: access.Lock, Prefixes: []string{"billing"}},
@@ -46,7 +46,7 @@ func newRing(t testing.TB, more ...access.Key) *ring {
 	return k
 }
 
-func (k *ring) add(like access.Key) {
+func (k *keyring) add(like access.Key) {
 	k.t.Helper()
 	key, secret, err := access.Issue(like.Name, like.Role, like.Prefixes, time.Time{})
 	if err != nil {
@@ -62,41 +62,41 @@ func (k *ring) add(like access.Key) {
 }
 
 // revoke takes the key out of the file, which the Keyring reads within a second or so.
-func (k *ring) revoke(name string) {
+func (k *keyring) revoke(name string) {
 	k.t.Helper()
 	if _, err := access.Revoke(k.path, k.ids[name]); err != nil {
 		k.t.Fatal(err)
 	}
 }
 
-// show has the request carry the key of that name; "" for none.
-func (k *ring) show(r *http.Request, name string) *http.Request {
+// authorize has the request carry the key of that name; "" for none.
+func (k *keyring) authorize(r *http.Request, name string) *http.Request {
 	if name != "" {
 		r.Header.Set("Authorization", "Bearer "+k.secrets[name])
 	}
 	return r
 }
 
-// A direct is a RoundTripper that asks a handler without a connection. It ends a
+// A handlerTransport is a RoundTripper that asks a handler without a connection. It ends a
 // stream when that has said something.
-type direct struct{ http.Handler }
+type handlerTransport struct{ http.Handler }
 
 // RoundTrip returns what the handler answers.
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
-	w := cutShort{httptest.NewRecorder(), cut}
+	w := flushRecorder{httptest.NewRecorder(), cut}
 	in := httptest.NewRequestWithContext(ctx, r.Method, r.URL.RequestURI(), r.Body)
 	in.Host, in.Header, in.ContentLength = r.URL.Host, r.Header.Clone(), r.ContentLength
 	d.ServeHTTP(w, in)
 	return w.Result(), nil
 }
 
-// A cutShort is a recorder whose client goes away when it is flushed.
-type cutShort struct {
+// A flushRecorder is a recorder whose client goes away when it is flushed.
+type flushRecorder struct {
 	*httptest.ResponseRecorder
 	cut context.CancelFunc
 }
 
 // Flush ends the request.
-func (c cutShort) Flush() { c.cut() }
+func (c flushRecorder) Flush() { c.cut() }

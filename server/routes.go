@@ -12,36 +12,36 @@ import (
 // routes returns the router: what openapi.yaml describes, and the pages.
 func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.recovered, s.headed, s.timed, s.boundHeader, s.protected(), s.local, named, s.authenticated)
+	r.Use(s.withRecovery, s.withHeaders, s.withWriteDeadline, s.withHeaderLimit, s.withCrossOriginCheck(), s.withLocalHostCheck, withDecodedPath, s.withAuthentication)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
-		r.Use(s.checked, s.rejectEncoded)
+		r.Use(s.withParameterCheck, s.rejectEncoded)
 		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.unbound})
 	})
 	home := "/docs/"
 	if ui != nil {
 		home = "/ui/"
 		r.Get("/ui", redirectTo("/ui/"))
-		s.signing(r, ui)
-		r.With(s.limited, s.rejectEncoded).Handle("/ui/*", ui)
+		s.mountSignIn(r, ui)
+		r.With(s.withTimeout, s.rejectEncoded).Handle("/ui/*", ui)
 	}
 	r.Get("/", redirectTo(home))
 	r.Get("/docs", redirectTo("/docs/"))
-	docs(r)
+	mountDocs(r)
 	return r
 }
 
-// signing adds where readers of the page sign in and out. Where there are no keys
+// mountSignIn adds where readers of the page sign in and out. Where there are no keys
 // nobody does.
-func (s *Server) signing(r chi.Router, ui http.Handler) {
+func (s *Server) mountSignIn(r chi.Router, ui http.Handler) {
 	if s.keys == nil {
 		r.Get(signInPath, redirectTo("/ui/"))
 		return
 	}
-	r.With(s.limited).Method(http.MethodGet, signInPath, ui)
-	r.With(s.limited, s.rejectEncoded).Post(signInPath, s.signIn)
-	r.With(s.limited, s.rejectEncoded).Post(signOutPath, s.signOut)
+	r.With(s.withTimeout).Method(http.MethodGet, signInPath, ui)
+	r.With(s.withTimeout, s.rejectEncoded).Post(signInPath, s.signIn)
+	r.With(s.withTimeout, s.rejectEncoded).Post(signOutPath, s.signOut)
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
@@ -82,9 +82,9 @@ func (s *Server) allowed(r *http.Request) string {
 	return list
 }
 
-// protected refuses what a browser sends from another site and would change
+// withCrossOriginCheck refuses what a browser sends from another site and would change
 // something.
-func (s *Server) protected() func(http.Handler) http.Handler {
+func (s *Server) withCrossOriginCheck() func(http.Handler) http.Handler {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, ErrCrossOrigin)

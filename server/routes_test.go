@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 	})
 	with, without := serve(t, server.Options{UI: ui}), serve(t, server.Options{})
 	for _, c := range []struct {
-		s        site
+		s        harness
 		path, to string
 	}{
 		{with, "/", "/ui/"}, {with, "/ui", "/ui/"}, {with, "/docs", "/docs/"}, {without, "/", "/docs/"}, {without, "/docs", "/docs/"},

@@ -62,18 +62,18 @@ func (s *Server) httpServer(base context.Context) *http.Server {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderSize,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxConcurrent, WriteByteTimeout: writeTimeout},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxHTTP2Streams, WriteByteTimeout: writeTimeout},
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          log.New(complaints{s.log}, "", 0),
+		ErrorLog:          log.New(httpErrorLog{s.log}, "", 0),
 	}
 }
 
-// The complaints are what net/http has to say of connections. That a handshake failed anybody
+// The httpErrorLog are what net/http has to say of connections. That a handshake failed anybody
 // could have it say without end, so it is for those who look for it, at debug level.
-type complaints struct{ log *slog.Logger }
+type httpErrorLog struct{ log *slog.Logger }
 
 // Write logs one of them.
-func (c complaints) Write(p []byte) (int, error) {
+func (c httpErrorLog) Write(p []byte) (int, error) {
 	level := slog.LevelWarn
 	if bytes.HasPrefix(p, []byte("http: TLS handshake error")) {
 		level = slog.LevelDebug

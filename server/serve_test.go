@@ -19,13 +19,13 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// A waiting Service answers an acquire when it is told to, or when the request's
+// A waitingService Service answers an acquire when it is told to, or when the request's
 // time is over.
-type waiting struct{ asked, answer chan struct{} }
+type waitingService struct{ asked, answer chan struct{} }
 
-func newWaiting() waiting { return waiting{make(chan struct{}, 1), make(chan struct{})} }
+func newWaitingService() waitingService { return waitingService{make(chan struct{}, 1), make(chan struct{})} }
 
-func (w waiting) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (w waitingService) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	w.asked <- struct{}{}
 	select {
 	case <-w.answer:
@@ -37,7 +37,7 @@ func (w waiting) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 
 func TestServeEndsGracefully(t *testing.T) {
 	t.Parallel()
-	w := newWaiting()
+	w := newWaitingService()
 	h := server.New(server.Options{Locks: &fake{acquire: w.acquire}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	served, answered := make(chan error, 1), make(chan answer, 1)
 	go func() { served <- h.Serve(ctx, l) }()
-	s := site{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
+	s := harness{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
 	s.get("/readyz").want(t, http.StatusOK, nil)
 	go func() { answered <- s.post(acquirePath, `{"holder": "a"}`) }()
 	<-w.asked
@@ -86,7 +86,7 @@ func untilRefused(t *testing.T, address net.Addr) {
 
 func TestServeSaysThatItsListenerFailed(t *testing.T) {
 	t.Parallel()
-	p := newPipes()
+	p := newPipeListener()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +101,12 @@ func TestTheEndIsBounded(t *testing.T) {
 	t.Parallel()
 	for deaf, want := range map[bool]time.Duration{false: server.MaxDrain, true: server.MaxDrain + server.DrainMargin} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWaiting()
+			w := newWaitingService()
 			acquire := w.acquire
 			if deaf {
 				acquire = func(_ context.Context, a lock.Acquire) (lock.Grant, error) { return w.acquire(t.Context(), a) }
 			}
-			s, _, end := piped(t, server.Options{Locks: &fake{acquire: acquire}, RequestTimeout: time.Hour})
+			s, _, end := servePiped(t, server.Options{Locks: &fake{acquire: acquire}, RequestTimeout: time.Hour})
 			status := make(chan int, 1)
 			go func() {
 				res, err := s.client.Do(s.request(http.MethodPost, acquirePath, `{"holder": "a"}`))
@@ -136,7 +136,7 @@ func TestABalancerHasTimeToNotice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
-		s, _, end := piped(t, server.Options{Locks: &fake{}, DrainDelay: delay})
+		s, _, end := servePiped(t, server.Options{Locks: &fake{}, DrainDelay: delay})
 		ended, start := make(chan error, 1), time.Now()
 		go func() { ended <- end() }()
 		synctest.Wait()
@@ -151,8 +151,8 @@ func TestABalancerHasTimeToNotice(t *testing.T) {
 func TestTheServiceHasTheRequestsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, start := newWaiting(), time.Now()
-		s, _, end := piped(t, server.Options{Locks: &fake{acquire: w.acquire}})
+		w, start := newWaitingService(), time.Now()
+		s, _, end := servePiped(t, server.Options{Locks: &fake{acquire: w.acquire}})
 		got := s.post(acquirePath, `{"holder": "a"}`)
 		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unknown_outcome"})
 		if took := time.Since(start); took != server.DefaultRequestTimeout {
@@ -175,7 +175,7 @@ func TestALongAnswerIsNoLostClient(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		s, _, end := piped(t, server.Options{RequestTimeout: time.Minute, Ready: long, Locks: &fake{
+		s, _, end := servePiped(t, server.Options{RequestTimeout: time.Minute, Ready: long, Locks: &fake{
 			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), long(ctx) },
 		}})
 		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
@@ -189,7 +189,7 @@ func TestALongAnswerIsNoLostClient(t *testing.T) {
 func TestABodyMustArriveInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, p, end := piped(t, server.Options{Locks: &fake{}})
+		_, p, end := servePiped(t, server.Options{Locks: &fake{}})
 		c, err := p.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestAnAnswerMustLeaveInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
-		_, p, end := piped(t, server.Options{UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, p, end := servePiped(t, server.Options{UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, err := w.Write(make([]byte, 1<<20))
 			failed <- err
 		})})

@@ -83,13 +83,13 @@ type Server struct {
 	drainDelay time.Duration
 	drain      func()
 	localNames bool
-	signsIn    bool // whether there is a page, and readers sign in to it
+	hasSignIn    bool // whether there is a page, and readers sign in to it
 
 	secureCookies bool
-	always        []header
+	headers        []headerField
 
 	room    chan struct{} // has a value for each large batch in memory
-	streams *gate
+	streams *streamLimiter
 	events  *eventCache     // of what streams tell
 	stopped context.Context // ends, by stop, when the streams are to
 	stop    context.CancelFunc
@@ -97,17 +97,17 @@ type Server struct {
 
 // New returns a Server that does what o says.
 func New(o Options) *Server {
-	s := &Server{locks: o.Locks, ready: &readiness{ask: o.Ready, turn: make(chan struct{}, 1)}, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
+	s := &Server{locks: o.Locks, ready: &readiness{probe: o.Ready, busy: make(chan struct{}, 1)}, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
 		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
-		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, always: usualHeaders(),
+		keys: o.Keys, attempts: o.Attempts, hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		room:    make(chan struct{}, maxLargeBatches),
-		streams: newGate(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		events:  &eventCache{encode: toldEvent}}
+		streams: newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
+		events:  &eventCache{encode: sseEvent}}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	s.readers.New = func() any { return new(reader) }
 	s.routings.New = func() any { return chi.NewRouteContext() }
-	if s.ready.ask == nil {
-		s.ready.ask = func(context.Context) error { return nil }
+	if s.ready.probe == nil {
+		s.ready.probe = func(context.Context) error { return nil }
 	}
 	if s.drain == nil {
 		s.drain = func() {}
@@ -127,7 +127,7 @@ func New(o Options) *Server {
 	if s.timeout == 0 {
 		s.timeout = DefaultRequestTimeout
 	}
-	s.ready.limit = s.timeout
+	s.ready.timeout = s.timeout
 	s.router = s.routes(o.UI)
 	return s
 }

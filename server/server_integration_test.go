@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// stored returns a site on a database of its own.
-func stored(t *testing.T) (site, *store.Store) {
+// serveStore returns a site on a database of its own.
+func serveStore(t *testing.T) (harness, *store.Store) {
 	t.Helper()
-	locks := opened(t, pgtest.URL(t))
+	locks := openStore(t, pgtest.URL(t))
 	return serve(t, server.Options{Locks: locks, Ready: locks.Ready, Drain: locks.Drain}), locks
 }
 
@@ -36,7 +36,7 @@ func (a answer) number(t *testing.T, name string) float64 {
 
 func TestALockChangesHands(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
 	as := func(id, holder string) string { return `{"lease_id": "` + id + `", "holder": "` + holder + `"}` }
 	s.get("/readyz").want(t, http.StatusOK, nil)
@@ -70,7 +70,7 @@ func TestALockChangesHands(t *testing.T) {
 
 func TestARevokedHolderIsKeptOut(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	write := func(token float64) answer {
 		return s.send("PUT", "/v1/fenced/k", fmt.Sprintf(`{"lock": "jobs:nightly", "fencing_token": %.0f, "value": null, "if_version": 0}`, token))
 	}
@@ -105,7 +105,7 @@ func TestARevokedHolderIsKeptOut(t *testing.T) {
 
 func TestFreeFormJSONComesBack(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	for name, metadata := range map[string]string{
 		"an-empty-object": `{}`, "a-zero-byte": `{"a":"\u0000"}`, "a-great-number": `{"a":1e300,"b":123456789012345678901234567890}`,
 		"null-inside": `{"a":null}`, "deep": `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`, "html": `{"<&>":"é"}`,
@@ -125,7 +125,7 @@ func TestFreeFormJSONComesBack(t *testing.T) {
 // may stand: it comes back as it was, or is refused as any other.
 func TestSQLInTextIsText(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	for i, text := range []string{
 		`'; drop table paddock.locks; --`, `' or '1'='1`, `"; select pg_sleep(10); --`, `\'; --`, `$1`, `%s`, `$$`, `/* */`, `E'\\000'`, `a' || 'b`, `') returning *; --`,
 	} {
@@ -158,7 +158,7 @@ func TestSQLInTextIsText(t *testing.T) {
 
 func TestACursorThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	for _, cursor := range []string{"x", "%00", "am9i", strings.Repeat("a", 300), "%F0%9F"} {
 		for _, list := range []string{"/v1/locks", "/v1/events"} {
 			got := s.get(list + "?cursor=" + cursor)
@@ -172,7 +172,7 @@ func TestACursorThatIsNoneIsRefused(t *testing.T) {
 
 func TestAStoreThatIsClosedIsNotReady(t *testing.T) {
 	t.Parallel()
-	s, locks := stored(t)
+	s, locks := serveStore(t)
 	locks.Close()
 	s.get("/readyz").want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
 	s.get("/livez").want(t, http.StatusOK, nil)

@@ -34,7 +34,7 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 		if a.draining.Load() {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Detail: "This replica is shutting down. Send requests to another."}
 		}
-		if err := a.ready.now(ctx); err != nil {
+		if err := a.ready.check(ctx); err != nil {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log says why under this request_id. Send requests to another."}
 		}

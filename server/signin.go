@@ -19,9 +19,9 @@ const (
 )
 
 const (
-	longestSignIn = 8 * time.Hour // for which the browser is told to keep the key
+	maxSignIn = 8 * time.Hour // for which the browser is told to keep the key
 	maxSignInSize = 8 << 10       // of the form, in bytes
-	maxBackSize   = 2 << 10       // of the address to go back to, in bytes
+	maxReturnPath   = 2 << 10       // of the address to go back to, in bytes
 )
 
 // signedOut is what the sign-in page is told after a sign-out, where otherwise it is
@@ -34,7 +34,7 @@ const signedOut = "signed_out"
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignInSize)
 	if err := r.ParseForm(); err != nil {
-		s.leadToSignIn(w, r, lock.ErrInvalid)
+		s.redirectToSignIn(w, r, lock.ErrInvalid)
 		return
 	}
 	secret := strings.TrimSpace(r.PostForm.Get("key"))
@@ -43,19 +43,19 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		key, err = s.keys.Find(secret)
 	}
 	if err != nil {
-		s.leadToSignIn(w, r, refusalOf(s.failed(r, err)).Code)
+		s.redirectToSignIn(w, r, refusalOf(s.countFailure(r, err)).Code)
 		return
 	}
-	note(w, key)
+	recordKey(w, key)
 	s.log.LogAttrs(r.Context(), slog.LevelInfo, "signed in", slog.String("request_id", requestID(r)), slog.String("key", key.ID))
-	http.SetCookie(w, s.cookie(r, secret, lifeOf(key)))
-	seeOther(w, backTo(r.PostForm.Get("back")))
+	http.SetCookie(w, s.cookie(r, secret, cookieMaxAge(key)))
+	redirectSeeOther(w, localPath(r.PostForm.Get("back")))
 }
 
 // signOut has the browser forget the key, which stays good.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.cookie(r, "", -1))
-	seeOther(w, signInPath+"?"+url.Values{"why": {signedOut}}.Encode())
+	redirectSeeOther(w, signInPath+"?"+url.Values{"why": {signedOut}}.Encode())
 }
 
 // cookie returns the cookie with that value, for that many seconds.
@@ -66,18 +66,18 @@ func (s *Server) cookie(r *http.Request, value string, seconds int) *http.Cookie
 	}
 }
 
-// lifeOf returns for how many seconds the browser is to keep the key.
-func lifeOf(key access.Key) int {
-	life := longestSignIn
+// cookieMaxAge returns for how many seconds the browser is to keep the key.
+func cookieMaxAge(key access.Key) int {
+	life := maxSignIn
 	if !key.ExpiresAt.IsZero() {
 		life = min(life, time.Until(key.ExpiresAt))
 	}
 	return max(int(life/time.Second), 1)
 }
 
-// leadToSignIn sends the reader of a page to the form, which knows why, and where to
+// redirectToSignIn sends the reader of a page to the form, which knows why, and where to
 // go on to.
-func (s *Server) leadToSignIn(w http.ResponseWriter, r *http.Request, why lock.Code) {
+func (s *Server) redirectToSignIn(w http.ResponseWriter, r *http.Request, why lock.Code) {
 	v := url.Values{}
 	if why != lock.ErrKeyMissing || r.Method == http.MethodPost {
 		v.Set("why", string(why))
@@ -86,22 +86,22 @@ func (s *Server) leadToSignIn(w http.ResponseWriter, r *http.Request, why lock.C
 	if r.Method == http.MethodPost {
 		back = r.PostForm.Get("back")
 	}
-	if back = backTo(back); back != backTo("") {
+	if back = localPath(back); back != localPath("") {
 		v.Set("back", back)
 	}
 	to := signInPath
 	if len(v) > 0 {
 		to += "?" + v.Encode()
 	}
-	seeOther(w, to)
+	redirectSeeOther(w, to)
 }
 
-// backTo returns the page of this service that the address is of, the first page if
+// localPath returns the page of this service that the address is of, the first page if
 // it is of none: nobody is led anywhere else.
-func backTo(address string) string {
+func localPath(address string) string {
 	const home = "/ui/"
 	u, err := url.Parse(address)
-	if err != nil || len(address) > maxBackSize || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" {
+	if err != nil || len(address) > maxReturnPath || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" {
 		return home
 	}
 	at := u.EscapedPath()
@@ -115,7 +115,7 @@ func backTo(address string) string {
 	return u.String()
 }
 
-func seeOther(w http.ResponseWriter, to string) {
+func redirectSeeOther(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 }

@@ -15,11 +15,11 @@ import (
 // answers and the Server runs.
 func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openapi.StreamEventsParams) {
 	key, _ := access.KeyFrom(r.Context())
-	if err := a.streams.enter(key.ID); err != nil {
+	if err := a.streams.acquire(key.ID); err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	defer a.streams.leave(key.ID)
+	defer a.streams.release(key.ID)
 	query, err := streamQueryFrom(params)
 	if err != nil {
 		a.refuse(w, r, err)
@@ -35,8 +35,8 @@ func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openap
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := stream{Server: a.Server, w: w, r: r, query: query, tells: tale{events: a.events}}
-	s.follow(first)
+	s := stream{Server: a.Server, w: w, r: r, query: query, encoder: sseEncoder{events: a.events}}
+	s.run(first)
 }
 
 // ofLastEventID returns err as one of the header where the cursor came from there.
@@ -54,17 +54,17 @@ type stream struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	query lock.EventQuery // from where the stream is
-	tells tale
+	encoder sseEncoder
 }
 
-// follow tells the pages, until one cannot be had or told. The client is to
+// run tells the pages, until one cannot be had or told. The client is to
 // connect again then, unless it is gone.
-func (s *stream) follow(page lock.Page[lock.Event]) {
-	ctx, cancel := context.WithCancel(access.Continued(clientOf(s.r)))
+func (s *stream) run(page lock.Page[lock.Event]) {
+	ctx, cancel := context.WithCancel(access.Continued(clientContext(s.r)))
 	defer cancel()
 	defer context.AfterFunc(s.stopped, cancel)()
 	for {
-		texts, next := s.tells.page(page, s.query.Cursor)
+		texts, next := s.encoder.encodePage(page, s.query.Cursor)
 		page = lock.Page[lock.Event]{} // a client that does not read holds the texts alone
 		err := s.send(texts...)
 		if err != nil {
@@ -83,22 +83,22 @@ func (s *stream) follow(page lock.Page[lock.Event]) {
 // a sign of life. It bears with a Service that is unavailable for a moment.
 func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err error) {
 	for try := 1; ; try++ {
-		page, err = s.ask(ctx)
-		if err == nil || try == streamTries || !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrTooManyWaiters) {
+		page, err = s.poll(ctx)
+		if err == nil || try == maxStreamAttempts || !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrTooManyWaiters) {
 			return page, err
 		}
 		select {
-		case <-time.After(streamPause):
+		case <-time.After(streamRetryDelay):
 		case <-ctx.Done():
 			return page, err
 		}
 	}
 }
 
-// ask waits for news once all that there was has been told.
-func (s *stream) ask(ctx context.Context) (lock.Page[lock.Event], error) {
-	if s.query.Wait = 0; s.tells.synced {
-		s.query.Wait = keepAlive
+// poll waits for news once all that there was has been told.
+func (s *stream) poll(ctx context.Context) (lock.Page[lock.Event], error) {
+	if s.query.Wait = 0; s.encoder.synced {
+		s.query.Wait = keepAliveInterval
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout+s.query.Wait)
 	defer cancel()
@@ -109,7 +109,7 @@ func (s *stream) ask(ctx context.Context) (lock.Page[lock.Event], error) {
 // cut off. Once it has left there is no deadline: over HTTP/2 one that passes ends the
 // stream also while nothing is written.
 func (s *stream) send(texts ...[]byte) error {
-	s.allow(s.w, s.r, writeTimeout)
+	s.setWriteDeadline(s.w, s.r, writeTimeout)
 	for _, text := range texts {
 		if _, err := s.w.Write(text); err != nil {
 			return err

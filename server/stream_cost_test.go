@@ -16,15 +16,15 @@ import (
 func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, most = 1000, 100 << 20
-		h := new(history)
-		s, _, end := piped(t, server.Options{Locks: &fake{events: h.events}})
+		h := new(fakeEvents)
+		s, _, end := servePiped(t, server.Options{Locks: &fake{events: h.events}})
 		before := inUse()
 		all := make([]stream, streams)
 		for i := range all {
 			all[i] = s.stream("/v1/events/stream", "")
 			all[i].want(synced("0"))
 		}
-		h.goOn(1)
+		h.add(1)
 		for _, one := range all {
 			one.want(news(1))
 		}
@@ -51,9 +51,9 @@ func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
 func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, most = 500, 72 << 10 // bytes for each; with a copy of the page it would be 120 KiB
-		h := new(history)
-		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}})
-		h.goOn(server.StreamPage)
+		h := new(fakeEvents)
+		_, p, end := servePiped(t, server.Options{Locks: &fake{events: h.events}})
+		h.add(server.StreamPage)
 		before := inUse()
 		conns := make([]net.Conn, streams)
 		for i := range conns {

@@ -21,7 +21,7 @@ func as(id, more string) string { return `{"lease_id": "` + id + `"` + more + `}
 
 // until looks at the lock until a member of it is so, without asking twice for
 // what has not changed.
-func (s site) until(path, member string, want any) {
+func (s harness) until(path, member string, want any) {
 	s.t.Helper()
 	for tag := `""`; ; {
 		r := s.request(http.MethodGet, path+"?wait_ms=10000", "")
@@ -38,7 +38,7 @@ func (s site) until(path, member string, want any) {
 }
 
 // inBackground sends the request and returns what will have its answer.
-func (s site) inBackground(r *http.Request) <-chan answer {
+func (s harness) inBackground(r *http.Request) <-chan answer {
 	answered := make(chan answer, 1)
 	go func() { answered <- s.do(r) }()
 	return answered
@@ -46,7 +46,7 @@ func (s site) inBackground(r *http.Request) <-chan answer {
 
 func TestAReleaseIsAHandOver(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
 	token := s.post(acquirePath, as(mine, `, "holder": "me"`)).number(t, "fencing_token")
 	start := time.Now()
@@ -69,7 +69,7 @@ func TestAReleaseIsAHandOver(t *testing.T) {
 
 func TestAPlaceIsKept(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
 	s.post(acquirePath, as(mine, `, "holder": "me"`)).want(t, http.StatusCreated, nil)
 	kept := as(yours, `, "holder": "you", "wait_ms": 1, "keep_place": true`)
@@ -91,7 +91,7 @@ func TestAPlaceIsKept(t *testing.T) {
 
 func TestAClientThatHangsUpLeavesTheQueue(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	s.post(acquirePath, `{"holder": "me"}`).want(t, http.StatusCreated, nil)
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -116,7 +116,7 @@ func TestAClientThatHangsUpLeavesTheQueue(t *testing.T) {
 
 func TestModesOverTheWire(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	first := s.post("/v1/locks/doc/acquire", `{"holder": "r1", "mode": "shared"}`)
 	first.want(t, http.StatusCreated, map[string]any{"slot": 1.0})
 	s.post("/v1/locks/doc/acquire", `{"holder": "r2", "mode": "shared"}`).
@@ -148,7 +148,7 @@ func TestModesOverTheWire(t *testing.T) {
 // TestAStreamIsComplete reads what happens across a reconnect.
 func TestAStreamIsComplete(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	stream := s.stream("/v1/events/stream?lock=a", "")
 	if got := stream.next(); got.name != "sync" {
 		t.Fatalf("told %+v", got)
@@ -174,7 +174,7 @@ func TestAStreamIsComplete(t *testing.T) {
 }
 
 // nextNews returns the next event that is one of a lock.
-func (s stream) nextNews() told {
+func (s stream) nextNews() message {
 	s.t.Helper()
 	for {
 		if got := s.next(); got.ended || got.name != "sync" && got.name != "" {
@@ -183,13 +183,13 @@ func (s stream) nextNews() told {
 	}
 }
 
-func (s site) streamRequest(last string) *http.Request {
+func (s harness) streamRequest(last string) *http.Request {
 	r := s.request(http.MethodGet, "/v1/events/stream", "")
 	r.Header.Set("Last-Event-ID", last)
 	return r
 }
 
-func opened(t *testing.T, url string) *store.Store {
+func openStore(t *testing.T, url string) *store.Store {
 	t.Helper()
 	locks, err := store.Open(t.Context(), url, store.Options{})
 	if err != nil {
@@ -199,10 +199,10 @@ func opened(t *testing.T, url string) *store.Store {
 	return locks
 }
 
-// ending returns a replica, and a function that has it end and returns how it did.
-func ending(t *testing.T, url string) (site, func() error) {
+// stoppableReplica returns a replica, and a function that has it end and returns how it did.
+func stoppableReplica(t *testing.T, url string) (harness, func() error) {
 	t.Helper()
-	locks := opened(t, url)
+	locks := openStore(t, url)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func ending(t *testing.T, url string) (site, func() error) {
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- server.New(server.Options{Locks: locks, Drain: locks.Drain}).Serve(ctx, l) }()
-	s := site{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
+	s := harness{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
 	return s, func() error { end(); return <-served }
 }
 
@@ -219,8 +219,8 @@ func ending(t *testing.T, url string) (site, func() error) {
 func TestAReplicaThatStopsKeepsThePlaces(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	leaving, end := ending(t, url)
-	staying := serve(t, server.Options{Locks: opened(t, url)})
+	leaving, end := stoppableReplica(t, url)
+	staying := serve(t, server.Options{Locks: openStore(t, url)})
 	mine, yours := uuid.NewString(), uuid.NewString()
 	staying.post(acquirePath, as(mine, `, "holder": "me"`)).want(t, http.StatusCreated, nil)
 	wait := as(yours, `, "holder": "you", "wait_ms": 50000`)

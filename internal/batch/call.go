@@ -9,21 +9,21 @@ import (
 type Call[Req, Res any] struct {
 	Req Req
 
-	state    atomic.Int32
-	answered chan struct{} // closed by Answer, or when the call is handed back
-	res      Res
-	err      error
-	shared   bool // its caller can do it alone
-	turn     turn // with which it was handed back
+	state     atomic.Int32
+	answered  chan struct{} // closed by Answer, or when the call is handed back
+	res       Res
+	err       error
+	canInline bool // its caller can do it alone
+	slot      slot // with which it was handed back
 }
 
 // The states of a call. Only a call that waits can be left for good; one that was
 // left after it began is, should it be rewound.
 const (
-	waiting int32 = iota
+	pending int32 = iota
 	begun
-	begunAndLeft
-	left
+	begunCanceled
+	canceled
 	handedBack
 )
 
@@ -35,13 +35,13 @@ func NewCall[Req, Res any](req Req) *Call[Req, Res] {
 // Begin marks the call as one that may take effect from now on. It returns false
 // if its caller has left before: then the call must not be run.
 func (c *Call[Req, Res]) Begin() bool {
-	return c.state.CompareAndSwap(waiting, begun) || c.state.Load() != left
+	return c.state.CompareAndSwap(pending, begun) || c.state.Load() != canceled
 }
 
 // Rewind takes Begin back, when it is certain that the call took no effect.
 func (c *Call[Req, Res]) Rewind() {
-	if !c.state.CompareAndSwap(begun, waiting) {
-		c.state.CompareAndSwap(begunAndLeft, left)
+	if !c.state.CompareAndSwap(begun, pending) {
+		c.state.CompareAndSwap(begunCanceled, canceled)
 	}
 }
 
@@ -58,22 +58,22 @@ func (c *Call[Req, Res]) Wait(ctx context.Context) (Res, error) {
 	case <-c.answered:
 		return c.res, c.err
 	case <-ctx.Done():
-		return c.leave(context.Cause(ctx))
+		return c.cancel(context.Cause(ctx))
 	}
 }
 
 // HandBack has the caller do the call alone, beside all batches, unless it has
 // left. The call came by Share; if it has begun, it may be done again. HandBack takes the
 // place of Answer.
-func (c *Call[Req, Res]) HandBack() { c.handBack(turn{}) }
+func (c *Call[Req, Res]) HandBack() { c.handBack(slot{}) }
 
 // handBack hands the call back with a turn of the Group's. It returns false if the
 // caller has left.
-func (c *Call[Req, Res]) handBack(t turn) bool {
-	if !c.state.CompareAndSwap(waiting, handedBack) && !c.state.CompareAndSwap(begun, handedBack) {
+func (c *Call[Req, Res]) handBack(t slot) bool {
+	if !c.state.CompareAndSwap(pending, handedBack) && !c.state.CompareAndSwap(begun, handedBack) {
 		return false
 	}
-	c.turn = t
+	c.slot = t
 	close(c.answered)
 	return true
 }
@@ -81,11 +81,11 @@ func (c *Call[Req, Res]) handBack(t turn) bool {
 // isHandedBack is whether the caller has to do the call. The caller asks once it is answered.
 func (c *Call[Req, Res]) isHandedBack() bool { return c.state.Load() == handedBack }
 
-// leave gives the call up, unless it has been answered meanwhile.
-func (c *Call[Req, Res]) leave(cause error) (Res, error) {
-	started := !c.state.CompareAndSwap(waiting, left)
+// cancel gives the call up, unless it has been answered meanwhile.
+func (c *Call[Req, Res]) cancel(cause error) (Res, error) {
+	started := !c.state.CompareAndSwap(pending, canceled)
 	if started {
-		c.state.CompareAndSwap(begun, begunAndLeft)
+		c.state.CompareAndSwap(begun, begunCanceled)
 	}
 	if c.isHandedBack() {
 		<-c.answered
@@ -95,18 +95,18 @@ func (c *Call[Req, Res]) leave(cause error) (Res, error) {
 		return c.res, c.err
 	default:
 		var none Res
-		return none, &Abandoned{Started: started, Cause: cause}
+		return none, &CanceledError{Started: started, Cause: cause}
 	}
 }
 
-// Abandoned says that the caller left before the answer came.
-type Abandoned struct {
+// CanceledError says that the caller left before the answer came.
+type CanceledError struct {
 	Started bool  // whether the call may have taken effect, or still may
 	Cause   error // of the caller's context
 }
 
 // Error says whether the call may have taken effect.
-func (a *Abandoned) Error() string {
+func (a *CanceledError) Error() string {
 	if a.Started {
 		return "left after it began: " + a.Cause.Error()
 	}
@@ -114,4 +114,4 @@ func (a *Abandoned) Error() string {
 }
 
 // Unwrap returns the cause.
-func (a *Abandoned) Unwrap() error { return a.Cause }
+func (a *CanceledError) Unwrap() error { return a.Cause }

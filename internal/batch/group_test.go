@@ -17,14 +17,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type call = batch.Call[int, int]
 
-// double answers each call with twice its request and notes the batches.
-type double struct {
+// doubler answers each call with twice its request and notes the batches.
+type doubler struct {
 	mu      sync.Mutex
 	batches [][]int
 	gate    chan struct{} // each batch waits for one value, if not nil
 }
 
-func (d *double) run(calls []*call) {
+func (d *doubler) run(calls []*call) {
 	var reqs []int
 	for _, c := range calls {
 		reqs = append(reqs, c.Req)
@@ -42,9 +42,9 @@ func (d *double) run(calls []*call) {
 	}
 }
 
-// doAndLeave submits a call, leaves when nothing moves any more, and returns what
+// doAndCancel submits a call, leaves when nothing moves any more, and returns what
 // Do says to that.
-func doAndLeave(t *testing.T, g *batch.Group[int, int]) error {
+func doAndCancel(t *testing.T, g *batch.Group[int, int]) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -54,10 +54,10 @@ func doAndLeave(t *testing.T, g *batch.Group[int, int]) error {
 	return <-done
 }
 
-func TestWhatArrivesMeanwhileIsTheNextBatch(t *testing.T) {
+func TestCallsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(3, 100, d.run)
 		var wg sync.WaitGroup
 		for i := range 6 {
@@ -80,13 +80,13 @@ func TestWhatArrivesMeanwhileIsTheNextBatch(t *testing.T) {
 	})
 }
 
-func TestACallLeftBeforeItBeganIsNeverRun(t *testing.T) {
+func TestACallCanceledBeforeItBeganIsNeverRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(10, 100, d.run)
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
 			t.Errorf("err = %v, want Abandoned before it began", err)
 		}
 		d.gate <- struct{}{} // the runner now finds that Begin is false
@@ -94,7 +94,7 @@ func TestACallLeftBeforeItBeganIsNeverRun(t *testing.T) {
 	})
 }
 
-func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
+func TestACallCanceledAfterItBeganReportsThat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -103,8 +103,8 @@ func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
 			<-gate
 			calls[0].Answer(0, nil)
 		})
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || !a.Started {
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || !a.Started {
 			t.Errorf("err = %v, want Abandoned after it began", err)
 		}
 		close(gate)
@@ -112,7 +112,7 @@ func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
 	})
 }
 
-func TestARewoundCallCanBeLeftForGood(t *testing.T) {
+func TestARewoundCallCanBeCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -123,8 +123,8 @@ func TestARewoundCallCanBeLeftForGood(t *testing.T) {
 			<-gate
 			again = calls[0].Begin()
 		})
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started {
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || a.Started {
 			t.Errorf("err = %v, want Abandoned before it began", err)
 		}
 		close(gate)
@@ -135,7 +135,7 @@ func TestARewoundCallCanBeLeftForGood(t *testing.T) {
 	})
 }
 
-func TestACallLeftWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
+func TestACallCanceledWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -146,8 +146,8 @@ func TestACallLeftWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
 			calls[0].Rewind()
 			again = calls[0].Begin()
 		})
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || !a.Started {
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || !a.Started {
 			t.Errorf("err = %v, want Abandoned after it began", err)
 		}
 		close(gate)
@@ -158,10 +158,10 @@ func TestACallLeftWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
 	})
 }
 
-func TestAFullQueueTakesNoMore(t *testing.T) {
+func TestAFullQueueRefusesCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(1, 2, d.run)
 		var wg sync.WaitGroup
 		for range 3 { // one runs, two wait
@@ -182,9 +182,9 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	})
 }
 
-func TestACallMayBeHandedOn(t *testing.T) {
+func TestACallCanMoveToAnotherGroup(t *testing.T) {
 	t.Parallel()
-	d := new(double)
+	d := new(doubler)
 	second := batch.New(10, 100, d.run)
 	first := batch.New(10, 100, func(calls []*call) { second.Add(calls...) })
 	if res, err := first.Do(t.Context(), 21); err != nil || res != 42 {
@@ -194,10 +194,10 @@ func TestACallMayBeHandedOn(t *testing.T) {
 	second.Wait()
 }
 
-func TestCallsAreTakenTogetherOrNotAtAll(t *testing.T) {
+func TestOfferQueuesAllCallsOrNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(2, 3, d.run)
 		calls := make([]*call, 7)
 		for i := range calls {
@@ -228,8 +228,8 @@ func TestCallsAreTakenTogetherOrNotAtAll(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsThereIsTold also when the caller leaves.
-func TestAnAnswerThatIsThereIsTold(t *testing.T) {
+// TestAnAnswerWinsOverAnEndedContext also when the caller leaves.
+func TestAnAnswerWinsOverAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -242,8 +242,8 @@ func TestAnAnswerThatIsThereIsTold(t *testing.T) {
 	}
 }
 
-// TestARelievedGroupGoesOn beside what runs, and counts it until it has ended.
-func TestARelievedGroupGoesOn(t *testing.T) {
+// TestAGroupContinuesBesideDetachedBatches beside what runs, and counts it until it has ended.
+func TestAGroupContinuesBesideDetachedBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
@@ -259,7 +259,7 @@ func TestARelievedGroupGoesOn(t *testing.T) {
 		g.Offer(first)
 		synctest.Wait()
 		g.Offer(second)
-		g.Relieve()
+		g.DetachRunning()
 		if res, err := second.Wait(t.Context()); res != 1 || err != nil {
 			t.Errorf("what waited was answered %d, %v", res, err)
 		}

@@ -23,11 +23,11 @@ const (
 	// rounds is how often Detect asks both connections for their backends. One is enough for a
 	// pooler that is idle.
 	rounds = 3
-	// holdFor is how long one connection keeps its transaction open while the other waits for a
+	// holdTime is how long one connection keeps its transaction open while the other waits for a
 	// backend. PostgreSQL lets neither wait for the other; a pooler with one connection does.
-	holdFor = 250 * time.Millisecond
-	// within is how long Detect may take.
-	within = 5 * time.Second
+	holdTime = 250 * time.Millisecond
+	// detectTimeout is how long Detect may take.
+	detectTimeout = 5 * time.Second
 )
 
 // What an Error advises.
@@ -74,9 +74,9 @@ func Refuse(ctx context.Context, a, b *pgconn.PgConn, advice string) error {
 // else may use meanwhile. It takes a dozen round trips, and five seconds at most: false without an
 // error also says that it could not tell in that time. The connections may be closed then.
 func Detect(ctx context.Context, a, b *pgconn.PgConn) (bool, error) {
-	bounded, cancel := context.WithTimeout(ctx, within)
+	bounded, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
-	first, second := &client{conn: a}, &client{conn: b}
+	first, second := &probedConn{conn: a}, &probedConn{conn: b}
 	for range rounds {
 		if err := round(bounded, first, second); err != nil {
 			if bounded.Err() != nil && ctx.Err() == nil {
@@ -92,8 +92,8 @@ func Detect(ctx context.Context, a, b *pgconn.PgConn) (bool, error) {
 	return false, nil
 }
 
-// A client is a connection, and what was seen of its backends.
-type client struct {
+// A probedConn is a connection, and what was seen of its backends.
+type probedConn struct {
 	conn    *pgconn.PgConn
 	backend string // the last one
 	moved   bool   // it had another before
@@ -101,31 +101,31 @@ type client struct {
 
 // round has second open a transaction after one of first. A pooler then gives second the backend
 // that first had, or one of the others; in the latter case first is to move when it asks again.
-func round(ctx context.Context, first, second *client) error {
-	if err := first.look(ctx, ""); err != nil {
+func round(ctx context.Context, first, second *probedConn) error {
+	if err := first.probe(ctx, ""); err != nil {
 		return err
 	}
-	if err := second.look(ctx, "begin; "); err != nil {
+	if err := second.probe(ctx, "begin; "); err != nil {
 		return err
 	}
 	var err error
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		err = first.look(ctx, "")
+		err = first.probe(ctx, "")
 	}()
 	select {
 	case <-answered:
-	case <-time.After(holdFor):
+	case <-time.After(holdTime):
 	}
 	_, errEnd := second.conn.Exec(ctx, "rollback").ReadAll()
 	<-answered
 	return errors.Join(err, errEnd)
 }
 
-// look notes which backend the client has. A process id alone would not do: two servers behind
+// probe notes which backend the client has. A process id alone would not do: two servers behind
 // one address may have backends of the same id.
-func (c *client) look(ctx context.Context, before string) error {
+func (c *probedConn) probe(ctx context.Context, before string) error {
 	results, err := c.conn.Exec(ctx, before+"select pg_catalog.pg_backend_pid(), "+
 		"pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())").ReadAll()
 	if err != nil {

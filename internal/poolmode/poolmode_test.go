@@ -73,9 +73,9 @@ func TestAPoolerInTransactionModeIsFound(t *testing.T) {
 	}
 }
 
-// TestAPoolerThatTakesTurnsIsFound has the pooler give away the connection that was idle longest,
+// TestARoundRobinPoolerIsFound has the pooler give away the connection that was idle longest,
 // of as many as it may have.
-func TestAPoolerThatTakesTurnsIsFound(t *testing.T) {
+func TestARoundRobinPoolerIsFound(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{2, 3, 5} {
 		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestAPoolerThatTakesTurnsIsFound(t *testing.T) {
 	}
 }
 
-// TestManyWhoAskAtOnceFindThePooler has them take the backends away from each other.
-func TestManyWhoAskAtOnceFindThePooler(t *testing.T) {
+// TestConcurrentDetectionsFindThePooler has them take the backends away from each other.
+func TestConcurrentDetectionsFindThePooler(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3, 20} {
 		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestManyWhoAskAtOnceFindThePooler(t *testing.T) {
 	}
 }
 
-func TestAPoolerInSessionModeIsNoPoolerInTransactionMode(t *testing.T) {
+func TestAPoolerInSessionModeIsNotReported(t *testing.T) {
 	t.Parallel()
 	url := pgbouncer.Start(t, pgtest.URL(t), "session", 20)
 	for range 5 {
@@ -122,17 +122,17 @@ func TestAPoolerInSessionModeIsNoPoolerInTransactionMode(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatNeverComesSettlesNothing has a pooler in session mode with one connection to
+// TestAPoolerWithoutAFreeConnectionIsNotReported has a pooler in session mode with one connection to
 // the server: the second client waits for it until it is tired.
-func TestAConnectionThatNeverComesSettlesNothing(t *testing.T) {
+func TestAPoolerWithoutAFreeConnectionIsNotReported(t *testing.T) {
 	t.Parallel()
 	if detect(t, pgbouncer.Start(t, pgtest.URL(t), "session", 1)) {
 		t.Error("session mode was taken for transaction mode")
 	}
 }
 
-// TestADirectConnectionIsNeverTakenForAPooler has the server be busy, and asks many times.
-func TestADirectConnectionIsNeverTakenForAPooler(t *testing.T) {
+// TestADirectConnectionIsNeverReported has the server be busy, and asks many times.
+func TestADirectConnectionIsNeverReported(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -176,7 +176,7 @@ func TestALostConnectionIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatAMixUpOfStatementsSaysIsExplained(t *testing.T) {
+func TestPreparedStatementMixUpsAreExplained(t *testing.T) {
 	t.Parallel()
 	for code, explained := range map[string]bool{"42P05": true, "26000": true, "42P01": false, "08006": false} {
 		cause := fmt.Errorf("opening: %w", &pgconn.PgError{Code: code, Message: "prepared statement"})

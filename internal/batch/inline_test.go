@@ -12,35 +12,35 @@ import (
 	"github.com/paddock-lock/paddock/internal/batch"
 )
 
-// sharing is a Group with calls that can be done alone, and sees which are.
-type sharing struct {
+// inlineGroup is a Group with calls that can be done alone, and sees which are.
+type inlineGroup struct {
 	*batch.Group[int, int]
 	gate chan struct{} // each call that is done alone waits for one value
 
-	mu    sync.Mutex
-	alone []int
-	all   sync.WaitGroup
+	mu      sync.Mutex
+	inlined []int
+	all     sync.WaitGroup
 }
 
-func newSharing(atOnce int, patience time.Duration, run func([]*call)) *sharing {
-	s := &sharing{Group: batch.New(100, 1000, run), gate: make(chan struct{})}
-	s.AtOnce, s.Patience, s.Alone = atOnce, patience, s.goAlone
+func newInlineGroup(atOnce int, patience time.Duration, run func([]*call)) *inlineGroup {
+	s := &inlineGroup{Group: batch.New(100, 1000, run), gate: make(chan struct{})}
+	s.MaxInFlight, s.StallTimeout, s.RunInline = atOnce, patience, s.runInline
 	return s
 }
 
-func (s *sharing) goAlone(_ context.Context, n int) (int, error) {
+func (s *inlineGroup) runInline(_ context.Context, n int) (int, error) {
 	s.mu.Lock()
-	s.alone = append(s.alone, n)
+	s.inlined = append(s.inlined, n)
 	s.mu.Unlock()
 	<-s.gate
 	return 2 * n, nil
 }
 
 // submit has the call be shared, and waits until nothing moves any more.
-func (s *sharing) submit(t *testing.T, n int) {
+func (s *inlineGroup) submit(t *testing.T, n int) {
 	t.Helper()
 	s.all.Go(func() {
-		res, err := s.Share(t.Context(), n)
+		res, err := s.TryInline(t.Context(), n)
 		if err != nil || res != 2*n {
 			t.Errorf("Share(%d) = %d, %v", n, res, err)
 		}
@@ -48,17 +48,17 @@ func (s *sharing) submit(t *testing.T, n int) {
 	synctest.Wait()
 }
 
-func (s *sharing) expectAlone(t *testing.T, want ...int) {
+func (s *inlineGroup) expectInlined(t *testing.T, want ...int) {
 	t.Helper()
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.alone, want) {
-		t.Errorf("%v were done alone, want %v", s.alone, want)
+	if !slices.Equal(s.inlined, want) {
+		t.Errorf("%v were done alone, want %v", s.inlined, want)
 	}
 }
 
-func (d *double) expect(t *testing.T, want ...[]int) {
+func (d *doubler) expect(t *testing.T, want ...[]int) {
 	t.Helper()
 	synctest.Wait()
 	d.mu.Lock()
@@ -68,15 +68,15 @@ func (d *double) expect(t *testing.T, want ...[]int) {
 	}
 }
 
-func TestWhoFindsATurnFreeGoesAloneAndOthersShare(t *testing.T) {
+func TestCallsRunInlineWhileSlotsAreFreeAndOthersShareABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := new(double)
-		s := newSharing(2, 0, d.run)
+		d := new(doubler)
+		s := newInlineGroup(2, 0, d.run)
 		for n := range 6 {
 			s.submit(t, n)
 		}
-		s.expectAlone(t, 0, 1)
+		s.expectInlined(t, 0, 1)
 		d.expect(t)
 		s.gate <- struct{}{}
 		d.expect(t, []int{2, 3, 4, 5})
@@ -86,18 +86,18 @@ func TestWhoFindsATurnFreeGoesAloneAndOthersShare(t *testing.T) {
 	})
 }
 
-func TestWhoIsAloneWhenItsTurnComesGoesAlone(t *testing.T) {
+func TestASingleQueuedCallRunsInline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := new(double)
-		s := newSharing(1, 0, d.run)
+		d := new(doubler)
+		s := newInlineGroup(1, 0, d.run)
 		s.submit(t, 1)
 		s.submit(t, 2)
 		s.gate <- struct{}{}
-		s.expectAlone(t, 1, 2)
+		s.expectInlined(t, 1, 2)
 		s.submit(t, 3)
 		s.submit(t, 4)
-		s.expectAlone(t, 1, 2) // the turn is taken still
+		s.expectInlined(t, 1, 2) // the turn is taken still
 		s.gate <- struct{}{}
 		d.expect(t, []int{3, 4})
 		s.all.Wait()
@@ -105,12 +105,12 @@ func TestWhoIsAloneWhenItsTurnComesGoesAlone(t *testing.T) {
 	})
 }
 
-func TestSeveralBatchesRunAtOnce(t *testing.T) {
+func TestSeveralBatchesRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(2, 100, d.run)
-		g.AtOnce = 3
+		g.MaxInFlight = 3
 		var all sync.WaitGroup
 		for n := range 8 {
 			all.Go(func() {
@@ -131,18 +131,18 @@ func TestSeveralBatchesRunAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatRunsForTooLongKeepsNobodyWaiting(t *testing.T) {
+func TestAStalledBatchDoesNotBlockTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
-		s := newSharing(2, time.Second, d.run)
+		d := &doubler{gate: make(chan struct{})}
+		s := newInlineGroup(2, time.Second, d.run)
 		for n := range 4 {
 			s.submit(t, n) // 0 and 1 get stuck
 		}
 		<-time.After(time.Second)
 		d.expect(t, []int{2, 3})
 		s.submit(t, 4) // there is a turn left
-		s.expectAlone(t, 0, 1, 4)
+		s.expectInlined(t, 0, 1, 4)
 		for n := 5; n < 8; n++ {
 			s.submit(t, n)
 		}
@@ -151,9 +151,9 @@ func TestWhatRunsForTooLongKeepsNobodyWaiting(t *testing.T) {
 		s.submit(t, 8)
 		s.gate <- struct{}{} // of 0, which counts no longer
 		s.gate <- struct{}{} // of 1
-		s.expectAlone(t, 0, 1, 4)
+		s.expectInlined(t, 0, 1, 4)
 		s.gate <- struct{}{} // of 4, which does
-		s.expectAlone(t, 0, 1, 4, 8)
+		s.expectInlined(t, 0, 1, 4, 8)
 		s.gate <- struct{}{}
 		d.gate <- struct{}{}
 		s.all.Wait()
@@ -161,10 +161,10 @@ func TestWhatRunsForTooLongKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-func TestWhatIsHandedBackIsDoneAlone(t *testing.T) {
+func TestCallsHandedBackRunInline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSharing(1, 0, func(calls []*call) {
+		s := newInlineGroup(1, 0, func(calls []*call) {
 			for i, c := range calls {
 				if i > 0 {
 					c.Begin() // and may be done again
@@ -178,9 +178,9 @@ func TestWhatIsHandedBackIsDoneAlone(t *testing.T) {
 		s.gate <- struct{}{}
 		synctest.Wait()
 		s.mu.Lock()
-		slices.Sort(s.alone)
+		slices.Sort(s.inlined)
 		s.mu.Unlock()
-		s.expectAlone(t, 0, 1, 2, 3) // beside one another
+		s.expectInlined(t, 0, 1, 2, 3) // beside one another
 		for range 3 {
 			s.gate <- struct{}{}
 		}
@@ -189,38 +189,38 @@ func TestWhatIsHandedBackIsDoneAlone(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesWhileItWaitsForItsTurnDoesNotGo(t *testing.T) {
+func TestACallCanceledWhileQueuedDoesNotRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSharing(1, 0, new(double).run)
+		s := newInlineGroup(1, 0, new(doubler).run)
 		s.submit(t, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := s.Share(ctx, 2)
+			_, err := s.TryInline(ctx, 2)
 			done <- err
 		}()
 		synctest.Wait()
 		cancel()
-		if a := (*batch.Abandoned)(nil); !errors.As(<-done, &a) || a.Started {
+		if a := (*batch.CanceledError)(nil); !errors.As(<-done, &a) || a.Started {
 			t.Errorf("Share = %v, want Abandoned before it began", a)
 		}
 		s.gate <- struct{}{}
-		s.expectAlone(t, 1)
+		s.expectInlined(t, 1)
 		s.all.Wait()
 		s.Wait() // the turn is free
 	})
 }
 
-func TestAQueueThatIsFullTakesNobodyToShare(t *testing.T) {
+func TestTryInlineRefusesACallWhenTheQueueIsFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSharing(1, 0, new(double).run)
-		s.Group = batch.New(1, 1, new(double).run)
-		s.Alone = s.goAlone
+		s := newInlineGroup(1, 0, new(doubler).run)
+		s.Group = batch.New(1, 1, new(doubler).run)
+		s.RunInline = s.runInline
 		s.submit(t, 1)
 		s.submit(t, 2)
-		if _, err := s.Share(t.Context(), 3); !errors.Is(err, batch.ErrFull) {
+		if _, err := s.TryInline(t.Context(), 3); !errors.Is(err, batch.ErrFull) {
 			t.Errorf("Share = %v, want ErrFull", err)
 		}
 		s.gate <- struct{}{}

@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-lock/paddock/internal/batch"
 )
 
-// TestCrewRunsEverythingBesideEachOther: nobody waits for another, however many there are.
-func TestCrewRunsEverythingBesideEachOther(t *testing.T) {
+// TestWorkerPoolRunsEverythingConcurrently: nobody waits for another, however many there are.
+func TestWorkerPoolRunsEverythingConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		crew := batch.NewCrew()
+		crew := batch.NewWorkerPool()
 		const n = 10
 		var there, gone sync.WaitGroup
 		there.Add(n)
@@ -26,16 +26,16 @@ func TestCrewRunsEverythingBesideEachOther(t *testing.T) {
 			})
 		}
 		gone.Wait()
-		crew.Dismiss()
-		crew.Dismiss()
+		crew.Close()
+		crew.Close()
 	})
 }
 
-// TestCrewGoesWhenThereIsNothingToDo: the bubble ends only if all its goroutines do.
-func TestCrewGoesWhenThereIsNothingToDo(t *testing.T) {
+// TestIdleWorkersExit: the bubble ends only if all its goroutines do.
+func TestIdleWorkersExit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		crew := batch.NewCrew()
+		crew := batch.NewWorkerPool()
 		began := time.Now()
 		for range 3 {
 			done := make(chan struct{})

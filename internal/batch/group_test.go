@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type call = batch.Call[int, int]
 
-// doubler answers each call with twice its request and notes the batches.
+// doubler answers each call with twice its request and records the batches.
 type doubler struct {
 	mu      sync.Mutex
 	batches [][]int
@@ -42,8 +42,8 @@ func (d *doubler) run(calls []*call) {
 	}
 }
 
-// doAndCancel submits a call, leaves when nothing moves any more, and returns what
-// Do says to that.
+// doAndCancel submits a call, cancels it when all goroutines are blocked, and returns the
+// error of Do.
 func doAndCancel(t *testing.T, g *batch.Group[int, int]) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,9 +87,9 @@ func TestACallCanceledBeforeItBeganIsNeverRun(t *testing.T) {
 		g := batch.New(10, 100, d.run)
 		err := doAndCancel(t, g)
 		if a := new(batch.CanceledError); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
-			t.Errorf("err = %v, want Abandoned before it began", err)
+			t.Errorf("err = %v, want CanceledError before it began", err)
 		}
-		d.gate <- struct{}{} // the runner now finds that Begin is false
+		d.gate <- struct{}{} // the runner's Begin now returns false
 		g.Wait()
 	})
 }
@@ -105,7 +105,7 @@ func TestACallCanceledAfterItBeganReportsThat(t *testing.T) {
 		})
 		err := doAndCancel(t, g)
 		if a := new(batch.CanceledError); !errors.As(err, &a) || !a.Started {
-			t.Errorf("err = %v, want Abandoned after it began", err)
+			t.Errorf("err = %v, want CanceledError after it began", err)
 		}
 		close(gate)
 		g.Wait()
@@ -125,12 +125,12 @@ func TestARewoundCallCanBeCanceled(t *testing.T) {
 		})
 		err := doAndCancel(t, g)
 		if a := new(batch.CanceledError); !errors.As(err, &a) || a.Started {
-			t.Errorf("err = %v, want Abandoned before it began", err)
+			t.Errorf("err = %v, want CanceledError before it began", err)
 		}
 		close(gate)
 		g.Wait()
 		if again {
-			t.Error("Begin = true for a call that was left")
+			t.Error("Begin = true for a canceled call")
 		}
 	})
 }
@@ -148,12 +148,12 @@ func TestACallCanceledWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
 		})
 		err := doAndCancel(t, g)
 		if a := new(batch.CanceledError); !errors.As(err, &a) || !a.Started {
-			t.Errorf("err = %v, want Abandoned after it began", err)
+			t.Errorf("err = %v, want CanceledError after it began", err)
 		}
 		close(gate)
 		g.Wait()
 		if again {
-			t.Error("Begin = true for a call whose caller has left")
+			t.Error("Begin = true for a canceled call")
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestAFullQueueRefusesCalls(t *testing.T) {
 		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(1, 2, d.run)
 		var wg sync.WaitGroup
-		for range 3 { // one runs, two wait
+		for range 3 { // one runs, two are queued
 			wg.Go(func() {
 				if _, err := g.Do(t.Context(), 1); err != nil {
 					t.Error(err)
@@ -204,21 +204,21 @@ func TestOfferQueuesAllCallsOrNone(t *testing.T) {
 			calls[i] = batch.NewCall[int, int](i)
 		}
 		if g.Offer(calls[:4]...) {
-			t.Error("four calls were taken where three may wait")
+			t.Error("four calls were queued in a queue of three")
 		}
 		if !g.Offer() || !g.Offer(calls[0]) {
-			t.Error("no calls, or one, were not taken")
+			t.Error("Offer refused no calls, or one call")
 		}
-		synctest.Wait() // it runs
+		synctest.Wait() // the call runs
 		if !g.Offer(calls[1:3]...) || g.Offer(calls[3:5]...) || !g.Offer(calls[5]) || g.Offer(calls[6]) {
-			t.Error("with one more place to wait at, two calls were taken, or one was not")
+			t.Error("with room for one call, Offer queued two or refused one")
 		}
 		for range 3 {
 			d.gate <- struct{}{}
 		}
 		for _, i := range []int{0, 1, 2, 5} {
 			if res, err := calls[i].Wait(t.Context()); res != 2*i || err != nil {
-				t.Errorf("call %d was answered %d, %v", i, res, err)
+				t.Errorf("call %d got the answer %d, %v", i, res, err)
 			}
 		}
 		g.Wait()
@@ -228,7 +228,7 @@ func TestOfferQueuesAllCallsOrNone(t *testing.T) {
 	})
 }
 
-// TestAnAnswerWinsOverAnEndedContext also when the caller leaves.
+// TestAnAnswerWinsOverAnEndedContext repeats Wait because select chooses at random.
 func TestAnAnswerWinsOverAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -242,7 +242,7 @@ func TestAnAnswerWinsOverAnEndedContext(t *testing.T) {
 	}
 }
 
-// TestAGroupContinuesBesideDetachedBatches beside what runs, and counts it until it has ended.
+// TestAGroupContinuesBesideDetachedBatches also checks that Group.Wait waits for them.
 func TestAGroupContinuesBesideDetachedBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,24 +261,24 @@ func TestAGroupContinuesBesideDetachedBatches(t *testing.T) {
 		g.Offer(second)
 		g.DetachRunning()
 		if res, err := second.Wait(t.Context()); res != 1 || err != nil {
-			t.Errorf("what waited was answered %d, %v", res, err)
+			t.Errorf("the queued call got the answer %d, %v", res, err)
 		}
 		g.Offer(third)
 		if res, err := third.Wait(t.Context()); res != 2 || err != nil {
-			t.Errorf("what came was answered %d, %v", res, err)
+			t.Errorf("the later call got the answer %d, %v", res, err)
 		}
 		over := make(chan struct{})
 		go func() { defer close(over); g.Wait() }()
 		synctest.Wait()
 		select {
 		case <-over:
-			t.Error("the group is idle while a batch runs")
+			t.Error("Group.Wait returned while a batch runs")
 		default:
 		}
 		close(stuck)
 		<-over
 		if res, err := first.Wait(t.Context()); res != 0 || err != nil {
-			t.Errorf("what was stuck was answered %d, %v", res, err)
+			t.Errorf("the stuck call got the answer %d, %v", res, err)
 		}
 	})
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/paddock-lock/paddock/internal/batch"
 )
 
-// inlineGroup is a Group with calls that can be done alone, and sees which are.
+// inlineGroup is a Group whose calls can run inline. It records which did.
 type inlineGroup struct {
 	*batch.Group[int, int]
-	gate chan struct{} // each call that is done alone waits for one value
+	gate chan struct{} // each inline call waits for one value
 
 	mu      sync.Mutex
 	inlined []int
 	all     sync.WaitGroup
 }
 
-func newInlineGroup(atOnce int, patience time.Duration, run func([]*call)) *inlineGroup {
+func newInlineGroup(maxInFlight int, stallTimeout time.Duration, run func([]*call)) *inlineGroup {
 	s := &inlineGroup{Group: batch.New(100, 1000, run), gate: make(chan struct{})}
-	s.MaxInFlight, s.StallTimeout, s.RunInline = atOnce, patience, s.runInline
+	s.MaxInFlight, s.StallTimeout, s.RunInline = maxInFlight, stallTimeout, s.runInline
 	return s
 }
 
@@ -36,13 +36,13 @@ func (s *inlineGroup) runInline(_ context.Context, n int) (int, error) {
 	return 2 * n, nil
 }
 
-// submit has the call be shared, and waits until nothing moves any more.
+// submit starts a call with TryInline and waits until all goroutines are blocked.
 func (s *inlineGroup) submit(t *testing.T, n int) {
 	t.Helper()
 	s.all.Go(func() {
 		res, err := s.TryInline(t.Context(), n)
 		if err != nil || res != 2*n {
-			t.Errorf("Share(%d) = %d, %v", n, res, err)
+			t.Errorf("TryInline(%d) = %d, %v", n, res, err)
 		}
 	})
 	synctest.Wait()
@@ -54,7 +54,7 @@ func (s *inlineGroup) expectInlined(t *testing.T, want ...int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Equal(s.inlined, want) {
-		t.Errorf("%v were done alone, want %v", s.inlined, want)
+		t.Errorf("%v ran inline, want %v", s.inlined, want)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestASingleQueuedCallRunsInline(t *testing.T) {
 		s.expectInlined(t, 1, 2)
 		s.submit(t, 3)
 		s.submit(t, 4)
-		s.expectInlined(t, 1, 2) // the turn is taken still
+		s.expectInlined(t, 1, 2) // the slot is still taken
 		s.gate <- struct{}{}
 		d.expect(t, []int{3, 4})
 		s.all.Wait()
@@ -137,22 +137,22 @@ func TestAStalledBatchDoesNotBlockTheQueue(t *testing.T) {
 		d := &doubler{gate: make(chan struct{})}
 		s := newInlineGroup(2, time.Second, d.run)
 		for n := range 4 {
-			s.submit(t, n) // 0 and 1 get stuck
+			s.submit(t, n) // 0 and 1 stall
 		}
 		<-time.After(time.Second)
 		d.expect(t, []int{2, 3})
-		s.submit(t, 4) // there is a turn left
+		s.submit(t, 4) // one slot is left
 		s.expectInlined(t, 0, 1, 4)
 		for n := 5; n < 8; n++ {
 			s.submit(t, n)
 		}
-		d.gate <- struct{}{} // of 2 and 3, which counts
+		d.gate <- struct{}{} // ends the batch of 2 and 3, which holds a slot
 		d.expect(t, []int{2, 3}, []int{5, 6, 7})
 		s.submit(t, 8)
-		s.gate <- struct{}{} // of 0, which counts no longer
-		s.gate <- struct{}{} // of 1
+		s.gate <- struct{}{} // ends call 0, which holds no slot any more
+		s.gate <- struct{}{} // ends call 1
 		s.expectInlined(t, 0, 1, 4)
-		s.gate <- struct{}{} // of 4, which does
+		s.gate <- struct{}{} // ends call 4, which holds a slot
 		s.expectInlined(t, 0, 1, 4, 8)
 		s.gate <- struct{}{}
 		d.gate <- struct{}{}
@@ -167,7 +167,7 @@ func TestCallsHandedBackRunInline(t *testing.T) {
 		s := newInlineGroup(1, 0, func(calls []*call) {
 			for i, c := range calls {
 				if i > 0 {
-					c.Begin() // and may be done again
+					c.Begin() // such a call may be run again
 				}
 				c.HandBack()
 			}
@@ -180,7 +180,7 @@ func TestCallsHandedBackRunInline(t *testing.T) {
 		s.mu.Lock()
 		slices.Sort(s.inlined)
 		s.mu.Unlock()
-		s.expectInlined(t, 0, 1, 2, 3) // beside one another
+		s.expectInlined(t, 0, 1, 2, 3) // they run concurrently
 		for range 3 {
 			s.gate <- struct{}{}
 		}
@@ -203,12 +203,12 @@ func TestACallCanceledWhileQueuedDoesNotRun(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if a := (*batch.CanceledError)(nil); !errors.As(<-done, &a) || a.Started {
-			t.Errorf("Share = %v, want Abandoned before it began", a)
+			t.Errorf("TryInline = %v, want CanceledError before it began", a)
 		}
 		s.gate <- struct{}{}
 		s.expectInlined(t, 1)
 		s.all.Wait()
-		s.Wait() // the turn is free
+		s.Wait() // the slot is free
 	})
 }
 
@@ -221,7 +221,7 @@ func TestTryInlineRefusesACallWhenTheQueueIsFull(t *testing.T) {
 		s.submit(t, 1)
 		s.submit(t, 2)
 		if _, err := s.TryInline(t.Context(), 3); !errors.Is(err, batch.ErrFull) {
-			t.Errorf("Share = %v, want ErrFull", err)
+			t.Errorf("TryInline = %v, want ErrFull", err)
 		}
 		s.gate <- struct{}{}
 		s.gate <- struct{}{}

@@ -5,55 +5,56 @@ import (
 	"time"
 )
 
-// workerIdleTimeout is for how long a goroutine of a Crew waits for more to do.
+// workerIdleTimeout is how long an idle goroutine of a WorkerPool waits for more work.
 const workerIdleTimeout = time.Second
 
-// A WorkerPool runs functions beside each other, on goroutines that stay for a while when they
-// are done: what is run thousands of times a second finds a stack that has grown already.
-// Make one with NewCrew; a nil one keeps none.
+// A WorkerPool runs functions concurrently on goroutines that are kept for a short time
+// after each run. Functions that run thousands of times a second thus reuse stacks that
+// have already grown. Make one with NewWorkerPool; a nil WorkerPool starts a goroutine for each
+// function.
 type WorkerPool struct {
-	jobs    chan func() // received from by those who have nothing to do
+	jobs    chan func() // received by idle workers
 	closed  chan struct{}
-	once    sync.Once // closes dismissed
+	once    sync.Once // closes closed
 	workers sync.WaitGroup
 }
 
-// NewWorkerPool returns a Crew of nobody yet.
+// NewWorkerPool returns an empty WorkerPool.
 func NewWorkerPool() *WorkerPool {
 	return &WorkerPool{jobs: make(chan func()), closed: make(chan struct{})}
 }
 
-// Go has f run at once.
-func (c *WorkerPool) Go(f func()) {
-	if c == nil {
+// Go runs f in another goroutine without delay.
+func (p *WorkerPool) Go(f func()) {
+	if p == nil {
 		go f()
 		return
 	}
 	select {
-	case c.jobs <- f:
+	case p.jobs <- f:
 	default:
-		c.workers.Go(func() { c.work(f) })
+		p.workers.Go(func() { p.work(f) })
 	}
 }
 
-// Close has nobody stay any longer, and returns when all have gone. It is called when
-// nothing more is to be run, and may be called again.
-func (c *WorkerPool) Close() {
-	c.once.Do(func() { close(c.closed) })
-	c.workers.Wait()
+// Close ends idle workers and returns when all have ended. Go must not be called after
+// Close; Close may be called again.
+func (p *WorkerPool) Close() {
+	p.once.Do(func() { close(p.closed) })
+	p.workers.Wait()
 }
 
-func (c *WorkerPool) work(f func()) {
-	stay := time.NewTimer(workerIdleTimeout)
-	defer stay.Stop()
+func (p *WorkerPool) work(f func()) {
+	idle := time.NewTimer(workerIdleTimeout)
+	defer idle.Stop()
 	for {
 		f()
-		stay.Reset(workerIdleTimeout)
+		idle.Reset(workerIdleTimeout)
 		select {
-		case f = <-c.jobs:
-		case <-stay.C:
+		case f = <-p.jobs:
+		case <-idle.C:
 			return
-		case <-c.closed:
+		case <-p.closed:
 			return
 		}
 	}

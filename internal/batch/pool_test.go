@@ -9,43 +9,43 @@ import (
 	"github.com/paddock-lock/paddock/internal/batch"
 )
 
-// TestWorkerPoolRunsEverythingConcurrently: nobody waits for another, however many there are.
+// TestWorkerPoolRunsEverythingConcurrently starts functions that wait for each other.
 func TestWorkerPoolRunsEverythingConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		crew := batch.NewWorkerPool()
+		pool := batch.NewWorkerPool()
 		const n = 10
-		var there, gone sync.WaitGroup
-		there.Add(n)
+		var started, ended sync.WaitGroup
+		started.Add(n)
 		for range n {
-			gone.Add(1)
-			crew.Go(func() {
-				there.Done()
-				there.Wait()
-				gone.Done()
+			ended.Add(1)
+			pool.Go(func() {
+				started.Done()
+				started.Wait()
+				ended.Done()
 			})
 		}
-		gone.Wait()
-		crew.Close()
-		crew.Close()
+		ended.Wait()
+		pool.Close()
+		pool.Close()
 	})
 }
 
-// TestIdleWorkersExit: the bubble ends only if all its goroutines do.
+// TestIdleWorkersExit relies on synctest: the bubble ends only when all goroutines have ended.
 func TestIdleWorkersExit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		crew := batch.NewWorkerPool()
+		pool := batch.NewWorkerPool()
 		began := time.Now()
 		for range 3 {
 			done := make(chan struct{})
-			crew.Go(func() { close(done) })
+			pool.Go(func() { close(done) })
 			<-done
-			synctest.Wait() // it waits for more
+			synctest.Wait() // the worker is idle now
 		}
 		if passed := time.Since(began); passed != 0 {
-			t.Errorf("it took %v", passed)
+			t.Errorf("the runs took %v, want no time", passed)
 		}
-		time.Sleep(time.Minute) // those who stayed go by themselves, too
+		time.Sleep(time.Minute) // idle workers exit without Close
 	})
 }

@@ -26,7 +26,7 @@ func connect(t *testing.T, url string) *pgconn.PgConn {
 	}
 	t.Cleanup(func() {
 		if err := conn.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Log(err) // it may have been closed by a timeout
+			t.Log(err) // a timeout may have closed it
 		}
 	})
 	return conn
@@ -42,7 +42,7 @@ func detect(t *testing.T, url string) bool {
 	return found
 }
 
-// openAll makes a pooler open that many connections to the server.
+// openAll makes the pooler open size connections to the server.
 func openAll(t *testing.T, url string, size int) {
 	t.Helper()
 	var clients []*pgconn.PgConn
@@ -73,8 +73,7 @@ func TestAPoolerInTransactionModeIsFound(t *testing.T) {
 	}
 }
 
-// TestARoundRobinPoolerIsFound has the pooler give away the connection that was idle longest,
-// of as many as it may have.
+// TestARoundRobinPoolerIsFound uses a pooler that assigns the connection that was idle longest.
 func TestARoundRobinPoolerIsFound(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{2, 3, 5} {
@@ -91,7 +90,7 @@ func TestARoundRobinPoolerIsFound(t *testing.T) {
 	}
 }
 
-// TestConcurrentDetectionsFindThePooler has them take the backends away from each other.
+// TestConcurrentDetectionsFindThePooler runs detections that compete for backends.
 func TestConcurrentDetectionsFindThePooler(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3, 20} {
@@ -117,21 +116,21 @@ func TestAPoolerInSessionModeIsNotReported(t *testing.T) {
 	url := pgbouncer.Start(t, pgtest.URL(t), "session", 20)
 	for range 5 {
 		if detect(t, url) {
-			t.Fatal("session mode was taken for transaction mode")
+			t.Fatal("session mode was reported as transaction mode")
 		}
 	}
 }
 
-// TestAPoolerWithoutAFreeConnectionIsNotReported has a pooler in session mode with one connection to
-// the server: the second client waits for it until it is tired.
+// TestAPoolerWithoutAFreeConnectionIsNotReported uses a pooler in session mode with one connection
+// to the server. The second client waits for it until the timeout.
 func TestAPoolerWithoutAFreeConnectionIsNotReported(t *testing.T) {
 	t.Parallel()
 	if detect(t, pgbouncer.Start(t, pgtest.URL(t), "session", 1)) {
-		t.Error("session mode was taken for transaction mode")
+		t.Error("session mode was reported as transaction mode")
 	}
 }
 
-// TestADirectConnectionIsNeverReported has the server be busy, and asks many times.
+// TestADirectConnectionIsNeverReported runs many detections on a busy server.
 func TestADirectConnectionIsNeverReported(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -160,7 +159,7 @@ func TestADirectConnectionIsNeverReported(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(begun))
 	}
-	t.Logf("the slowest of 50 took %v", slowest)
+	t.Logf("the slowest of 50 detections took %v", slowest)
 	stop()
 }
 

@@ -37,7 +37,7 @@ func (c *Client) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 	got, err := c.post(ctx, bytes.NewReader(b.close()), func() []lock.Command { return b.items })
 	for i, place := range places {
 		if err != nil {
-			results[place].Err = ownOf(err)
+			results[place].Err = cloneError(err)
 		} else {
 			results[place] = got.value[i]
 		}

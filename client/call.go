@@ -73,7 +73,7 @@ func (c call[T]) do(ctx context.Context) (answer[T], error) {
 	}
 	value, err := c.decode(res, text, sent)
 	if err != nil {
-		return answer[T]{status: res.StatusCode}, foreign(c.changes, res, err)
+		return answer[T]{status: res.StatusCode}, notPaddock(c.changes, res, err)
 	}
 	return answer[T]{sent: sent, status: res.StatusCode, value: value}, nil
 }

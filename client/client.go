@@ -60,8 +60,8 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("client: give TLS, or a Transport that has it, and not both")
 	}
 	api, err := openapi.NewClient(o.BaseURL,
-		openapi.WithHTTPClient(sender(o.HTTP, o.TLS)),
-		openapi.WithRequestEditorFn(signed(o.Key)),
+		openapi.WithHTTPClient(httpClient(o.HTTP, o.TLS)),
+		openapi.WithRequestEditorFn(withHeaders(o.Key)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -103,8 +103,8 @@ func checkKey(key string) error {
 	return nil
 }
 
-// signed returns what has a request say from whom it comes.
-func signed(key string) openapi.RequestEditorFn {
+// withHeaders returns what has a request say from whom it comes.
+func withHeaders(key string) openapi.RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {
 		r.Header.Set("User-Agent", userAgent)
 		if key != "" {

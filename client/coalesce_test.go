@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func (d *desk) acquire(name string) func() error {
+func (d *harness) acquire(name string) func() error {
 	return func() error {
 		g, err := d.Acquire(d.t.Context(), lock.Acquire{Name: name, Holder: "h-" + name})
 		if err == nil && (g.Name != name || g.Holder != "h-"+name) {
@@ -21,7 +21,7 @@ func (d *desk) acquire(name string) func() error {
 	}
 }
 
-func (d *desk) renew(name string) func() error {
+func (d *harness) renew(name string) func() error {
 	return func() error {
 		g, err := d.Renew(d.t.Context(), lock.Renew{Name: name, LeaseID: leaseID})
 		if err == nil && g.Name != name {
@@ -31,15 +31,15 @@ func (d *desk) renew(name string) func() error {
 	}
 }
 
-func (d *desk) release(name string) func() error {
+func (d *harness) release(name string) func() error {
 	return func() error { return d.Release(d.t.Context(), lock.Release{Name: name, LeaseID: leaseID}) }
 }
 
-func TestCallsThatComeMeanwhileShareARequest(t *testing.T) {
+func TestCallsGatheredWhileOthersRunShareARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		d.call(d.acquire("a"))
 		d.call(d.renew("b"))
 		d.call(d.release("a"))
@@ -60,10 +60,10 @@ func TestCallsThatComeMeanwhileShareARequest(t *testing.T) {
 	})
 }
 
-func TestACallThatFindsNothingUnderWayIsARequestOfItsOwn(t *testing.T) {
+func TestACallIsSentAloneWhenNothingIsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
+		d := newHarness(t, client.Options{})
 		for range 3 {
 			d.call(d.acquire("a"))
 			d.request("ac:a").grant()
@@ -72,10 +72,10 @@ func TestACallThatFindsNothingUnderWayIsARequestOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWhoWantsNoSharingHasNone(t *testing.T) {
+func TestNoCoalesceSendsEachCallAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{NoCoalesce: true})
+		d := newHarness(t, client.Options{NoCoalesce: true})
 		for n := range 10 {
 			d.call(d.acquire(fmt.Sprint(n)))
 		}
@@ -84,11 +84,11 @@ func TestWhoWantsNoSharingHasNone(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsOrIsTooLargeSharesNothing(t *testing.T) {
+func TestWaitingAndLargeCallsAreSentAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		large := []byte(`{"a":"` + strings.Repeat("a", lock.MaxMetadataSize) + `"}`)
 		for want, a := range map[string]lock.Acquire{
 			"ac:waits": {Wait: time.Second},
@@ -107,22 +107,22 @@ func TestWhatWaitsOrIsTooLargeSharesNothing(t *testing.T) {
 	})
 }
 
-func TestUntilOfASharedCallIsCountedFromTheSending(t *testing.T) {
+func TestUntilOfASharedCallCountsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		start := time.Now()
 		for range 2 {
 			d.call(func() error {
 				g, err := d.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h"})
-				if until := g.Until.Sub(start); until != 29*time.Second+client.LongestGathering/2 {
+				if until := g.Until.Sub(start); until != 29*time.Second+client.MaxLinger/2 {
 					t.Errorf("Until is %v after the call", until)
 				}
 				return err
 			})
 		}
-		<-time.After(client.LongestGathering / 2)
+		<-time.After(client.MaxLinger / 2)
 		busy[0].grant()
 		shared := d.requests(1)[0]
 		<-time.After(time.Second)
@@ -131,17 +131,17 @@ func TestUntilOfASharedCallIsCountedFromTheSending(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsStuckHoldsUpOthersForAMomentOnly(t *testing.T) {
+func TestAStuckRequestDelaysOthersByMaxLingerOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		stuck := d.busy()
+		d := newHarness(t, client.Options{})
+		stuck := d.saturate()
 		d.call(d.acquire("a"))
 		d.call(d.acquire("b"))
 		start := time.Now()
-		<-time.After(client.LongestGathering)
+		<-time.After(client.MaxLinger)
 		d.request("[ac:a ac:b]").grant()
-		if waited := time.Since(start); waited != client.LongestGathering {
+		if waited := time.Since(start); waited != client.MaxLinger {
 			t.Errorf("they waited for %v", waited)
 		}
 		d.call(d.acquire("c"))
@@ -151,7 +151,7 @@ func TestARequestThatIsStuckHoldsUpOthersForAMomentOnly(t *testing.T) {
 	})
 }
 
-func TestBatchesAreOfASizeThatTheServiceTakes(t *testing.T) {
+func TestBatchesStayWithinTheServiceLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		calls    int
@@ -164,8 +164,8 @@ func TestBatchesAreOfASizeThatTheServiceTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, client.Options{})
-				busy := d.busy()
+				d := newHarness(t, client.Options{})
+				busy := d.saturate()
 				for range c.calls {
 					metadata := []byte(`{"a":"` + strings.Repeat("a", max(c.metadata-8, 0)) + `"}`)
 					d.call(func() error {

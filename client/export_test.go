@@ -4,8 +4,8 @@ import "time"
 
 // Numbers that tests count with.
 const (
-	FlightsAtOnce                  = flightsAtOnce
-	LongestGathering time.Duration = longestGathering
-	SinglyFor        time.Duration = singlyFor
-	FullAt                         = fullAt
+	MaxInFlight                       = maxInFlight
+	MaxLinger           time.Duration = maxLinger
+	BatchUnsupportedFor time.Duration = batchUnsupportedFor
+	MaxBodySize                       = maxBodySize
 )

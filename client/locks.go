@@ -39,7 +39,7 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.Wait != 0 || a.KeepPlace {
 		return c.acquire(ctx, a)
 	}
-	return c.share(ctx, a)
+	return c.coalesce(ctx, a)
 }
 
 // acquire sends the call in a request of its own.
@@ -93,7 +93,7 @@ func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	if err := cmp.Or(lock.CheckName(r.Name), carriesMetadata(r.Metadata)); err != nil {
 		return lock.Grant{}, err
 	}
-	return c.share(ctx, r)
+	return c.coalesce(ctx, r)
 }
 
 // renew sends the call in a request of its own.
@@ -117,7 +117,7 @@ func (c *Client) Release(ctx context.Context, r lock.Release) error {
 	if err := lock.CheckName(r.Name); err != nil {
 		return err
 	}
-	_, err := c.share(ctx, r)
+	_, err := c.coalesce(ctx, r)
 	return err
 }
 

@@ -1,11 +1,14 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -29,7 +32,7 @@ func lostOnTheWay(err error) error {
 
 // lost returns the error of a call whose answer did not come, or not whole. What
 // err says is left to its Cause: net/http quotes peers, and a peer may echo.
-func lost(changes bool, w *way, err error) error {
+func lost(changes bool, w *connTrace, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -47,17 +50,17 @@ func lost(changes bool, w *way, err error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, Cause: err, Detail: what + nothingDone}
 }
 
-// foreign returns the error of a call that something else than Paddock answered:
+// notPaddock returns the error of a call that something else than Paddock answered:
 // a proxy on the way, or another server. Nothing of its text is repeated, since
 // it may echo the request.
-func foreign(changes bool, res *http.Response, err error) error {
+func notPaddock(changes bool, res *http.Response, err error) error {
 	e := &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter(res), Cause: err}
 	what := fmt.Sprintf("The answer, HTTP %d with content type %q, is none of Paddock's: "+
 		"a proxy on the way gave it, or the base URL is that of another server. ", res.StatusCode, mediaType(res))
 	if res.StatusCode/100 == 3 {
 		what += "Redirects are not followed: give the final address as base URL. "
 	}
-	if changes && !refusedAhead[res.StatusCode] {
+	if changes && !refusedByProxy[res.StatusCode] {
 		e.Code, e.Detail = lock.ErrUnknownOutcome, what+maybeDone
 	} else {
 		e.Detail = what + nothingDone
@@ -65,12 +68,32 @@ func foreign(changes bool, res *http.Response, err error) error {
 	return e
 }
 
-// refusedAhead are the statuses with which something in front of the service
+// refusedByProxy are the statuses with which something in front of the service
 // turns a request down before it hands it on. Any other may come from one that
 // did hand it on and then lost patience, a redirect to an error page included.
-var refusedAhead = map[int]bool{
+var refusedByProxy = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true,
 	http.StatusMethodNotAllowed: true, http.StatusRequestEntityTooLarge: true,
 	http.StatusUnsupportedMediaType: true, http.StatusTooManyRequests: true,
 	http.StatusRequestHeaderFieldsTooLarge: true,
 }
+
+// A connTrace knows how far a request can have come.
+type connTrace struct {
+	requested atomic.Bool // a connection was asked for
+	connected atomic.Bool // and there was one
+}
+
+// traced returns a context under which a request's way is followed.
+func traced(ctx context.Context) (context.Context, *connTrace) {
+	w := new(connTrace)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { w.requested.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { w.connected.Store(true) },
+	}), w
+}
+
+// unsent is whether it is certain that nothing of the request was sent: a
+// connection was asked for and there never was one. Of a transport that does not
+// report that, nothing is certain.
+func (w *connTrace) unsent() bool { return w.requested.Load() && !w.connected.Load() }

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestALostAnswer(t *testing.T) {
+func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, raw := range map[string]string{
 		"to a connection cut before it":      "",
@@ -32,7 +32,7 @@ func TestALostAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int32
-			c := open(t, client.Options{BaseURL: cutting(t, &asked, raw)})
+			c := open(t, client.Options{BaseURL: startCuttingServer(t, &asked, raw)})
 			for call, err := range changes(t, c) {
 				expectLost(t, call, err, lock.ErrUnknownOutcome)
 			}
@@ -57,9 +57,9 @@ func expectLost(t *testing.T, call string, err error, code lock.Code) {
 	}
 }
 
-// cutting returns the address of a server that reads a request, says raw, and
+// startCuttingServer returns the address of a server that reads a request, says raw, and
 // hangs up.
-func cutting(t *testing.T, asked *atomic.Int32, raw string) string {
+func startCuttingServer(t *testing.T, asked *atomic.Int32, raw string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +98,7 @@ func TestACallThatWasNeverSentIsUnavailable(t *testing.T) {
 	tlsServer.StartTLS()
 	t.Cleanup(tlsServer.Close)
 	for name, o := range map[string]client.Options{
-		"since nobody listens":               {BaseURL: "http://" + deaf(t)},
+		"since nobody listens":               {BaseURL: "http://" + closedAddress(t)},
 		"since the certificate is not known": {BaseURL: tlsServer.URL, HTTP: &http.Client{Transport: quietTLS()}},
 		"since the dialer refuses": {BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: &http.Transport{
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") },
@@ -121,8 +121,8 @@ func quietTLS() *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
 }
 
-// deaf returns an address at which nobody listens.
-func deaf(t *testing.T) string {
+// closedAddress returns an address at which nobody listens.
+func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,11 +134,105 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestAnErrorOfATransportThatReportsNothingIsUnknown(t *testing.T) {
+func TestAnErrorWithoutConnectionTraceIsUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	c := over(t, func(*http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("refused, after a try that was not")}
 	})
 	_, err := acquire(c, t)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
+}
+
+var errEnough = errors.New("enough")
+
+func acquireIn(ctx context.Context, c *client.Client) error {
+	_, err := c.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1"})
+	return err
+}
+
+func readIn(ctx context.Context, c *client.Client) error {
+	_, err := c.Lock(ctx, "jobs:nightly")
+	return err
+}
+
+func TestAnEndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	c := over(t, func(*http.Request) (*http.Response, error) {
+		t.Error("something was sent")
+		return nil, errors.New("unexpected")
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errEnough)
+	err := acquireIn(ctx, c)
+	expect(t, "Acquire", err, lock.ErrUnavailable)
+	if !errors.Is(err, errEnough) {
+		t.Errorf("the error %v does not hold the context's cause", err)
+	}
+}
+
+func TestContextEndsWhileTheServerIsWorking(t *testing.T) {
+	t.Parallel()
+	thinking := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		thinking <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	c := open(t, client.Options{BaseURL: s.URL})
+	for want, call := range map[lock.Code]func(context.Context, *client.Client) error{
+		lock.ErrUnknownOutcome: acquireIn,
+		lock.ErrUnavailable:    readIn,
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-thinking
+			cancel()
+		}()
+		err := call(ctx, c)
+		expect(t, "a call", err, want)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the error %v does not hold context.Canceled", err)
+		}
+	}
+}
+
+func TestContextEndsWhileDialing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	c := open(t, client.Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			cancel()
+			<-over
+			return nil, errors.New("nobody waits for this connection any more")
+		},
+	}}})
+	expect(t, "Acquire", acquireIn(ctx, c), lock.ErrUnavailable)
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		s := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
+		t.Cleanup(s.Close)
+		c := open(t, client.Options{BaseURL: s.URL, HTTP: &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return nil },
+		}})
+		for call, err := range changes(t, c) {
+			expect(t, call, err, lock.ErrUnknownOutcome) // it may lead to a proxy's error page
+		}
+		for call, err := range reads(t, c) {
+			expect(t, call, err, lock.ErrUnavailable)
+		}
+	}
+	if reached.Load() {
+		t.Error("a redirect was followed")
+	}
 }

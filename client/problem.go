@@ -18,14 +18,14 @@ import (
 // problem document says, if it is one of Paddock's.
 func refusal(changes bool, res *http.Response, text []byte) error {
 	if mediaType(res) != contentProblem {
-		return foreign(changes, res, nil)
+		return notPaddock(changes, res, nil)
 	}
 	var p openapi.Problem
 	if err := json.Unmarshal(text, &p); err != nil {
-		return foreign(changes, res, err)
+		return notPaddock(changes, res, err)
 	}
 	if p.Code == "" || res.StatusCode >= http.StatusInternalServerError && !p.Code.Valid() {
-		return foreign(changes, res, errors.New("the problem has no code of Paddock's"))
+		return notPaddock(changes, res, errors.New("the problem has no code of Paddock's"))
 	}
 	return problemFrom(p, res.StatusCode, retryAfter(res))
 }

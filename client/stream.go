@@ -57,7 +57,7 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 	case err != nil:
 		return nil, lost(false, way, err)
 	case res.StatusCode == http.StatusOK:
-		return nil, foreign(false, res, errors.New("the answer is not a stream of events"))
+		return nil, notPaddock(false, res, errors.New("the answer is not a stream of events"))
 	}
 	return nil, refusal(false, res, text)
 }

@@ -29,13 +29,13 @@ var leaseID = lock.LeaseID{
 	0x5e, 0x0c, 0x7a, 0x0e, 0x6d, 0x6e, 0x4b, 0x0f, 0x9e, 0x0b, 0x0d, 0x8d, 0x2c, 0x5b, 0x6a, 0x11,
 }
 
-// A way is a RoundTripper without a network.
-type way func(*http.Request) (*http.Response, error)
+// A roundTripFunc is a RoundTripper without a network.
+type roundTripFunc func(*http.Request) (*http.Response, error)
 
-func (w way) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+func (w roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
 
 // over returns a Client whose requests go that way.
-func over(t *testing.T, w way) *client.Client {
+func over(t *testing.T, w roundTripFunc) *client.Client {
 	t.Helper()
 	return open(t, client.Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: w}})
 }
@@ -50,7 +50,7 @@ func open(t *testing.T, o client.Options) *client.Client {
 }
 
 // saying returns a way on which every request is answered so.
-func saying(status int, contentType, body string) way {
+func saying(status int, contentType, body string) roundTripFunc {
 	return func(r *http.Request) (*http.Response, error) { return reply(r, status, contentType, body), nil }
 }
 
@@ -62,7 +62,7 @@ func reply(r *http.Request, status int, contentType, body string) *http.Response
 }
 
 // heard returns a way that keeps the request and its body as JSON in to.
-func heard(to *request, status int, body string) way {
+func heard(to *request, status int, body string) roundTripFunc {
 	return func(r *http.Request) (*http.Response, error) {
 		to.method, to.uri, to.header = r.Method, r.URL.RequestURI(), r.Header
 		if r.Body != nil {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// pingAfter is for how long an HTTP/2 connection may be silent before it is asked
+// pingTimeout is for how long an HTTP/2 connection may be silent before it is asked
 // whether it still works, and how long the answer may take. All calls share such a
 // connection, so one that swallows everything must be replaced well within a TTL;
 // under HTTP/1.1 the end of a call's context does that.
-const pingAfter = 2 * time.Second
+const pingTimeout = 2 * time.Second
 
-// sender returns a copy of h that hands redirects back instead of following them,
+// httpClient returns a copy of h that hands redirects back instead of following them,
 // and that has a transport of our own unless h has one.
-func sender(h *http.Client, secured *tls.Config) *http.Client {
+func httpClient(h *http.Client, secured *tls.Config) *http.Client {
 	var c http.Client
 	if h != nil {
 		c = *h
@@ -36,7 +36,7 @@ func transport(secured *tls.Config) *http.Transport {
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
 		MaxIdleConns:          512,
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       90 * time.Second,

@@ -26,7 +26,7 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (b slowBody) Close() error { return nil }
 
-func TestUntilIsCountedFromTheSending(t *testing.T) {
+func TestUntilCountsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := over(t, func(r *http.Request) (*http.Response, error) {
@@ -66,7 +66,7 @@ func TestEachRenewalCountsFromItsOwnSending(t *testing.T) {
 	})
 }
 
-func TestAnAbsurdDurationIsCut(t *testing.T) {
+func TestDurationsOutOfRangeAreClamped(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]time.Duration{
 		"-5000":               0,

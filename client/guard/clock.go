@@ -10,12 +10,12 @@ type clock struct {
 	suspended func() time.Duration
 }
 
-func newClock() clock { return clock{suspended: suspension()} }
+func newClock() clock { return clock{suspended: suspendedFunc()} }
 
 // now returns the instant on this clock. It is of no use for anything but to be compared
 // with others of the same clock.
 func (c clock) now() time.Time { return time.Now().Add(c.suspended()) }
 
-// tick is how often at least a watch looks at the clock, since a timer of the runtime does
+// maxTimerInterval is how often at least a watch looks at the clock, since a timer of the runtime does
 // not count a suspension either.
-const tick = time.Second
+const maxTimerInterval = time.Second

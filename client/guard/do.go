@@ -41,7 +41,46 @@ func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error
 	return work(workCtx, l)
 }
 
-// carry returns ctx with the lease's token.
-func (l *Lease) carry(ctx context.Context) context.Context {
+// withToken returns ctx with the lease's token.
+func (l *Lease) withToken(ctx context.Context) context.Context {
 	return lock.WithToken(ctx, l.granted.Token)
+}
+
+// Context returns a context for the work under the lease: it ends when parent does,
+// when the lease is lost, with a cause that is lock.ErrLeaseLost, and when it is
+// released. It carries the token for lock.TokenFrom. Its Err and Done compare the
+// clock: a process that was paused finds it ended, however late the timers are. Call
+// the function when the work is done.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(l.withToken(parent))
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	return &leaseContext{ctx, l, cancel}, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// leaseContext is a context that looks at its lease before it says that it goes on.
+type leaseContext struct {
+	context.Context
+	lease  *Lease
+	cancel context.CancelCauseFunc
+}
+
+// Err returns why the context has ended, nil if it has not.
+func (g *leaseContext) Err() error {
+	g.check()
+	return g.Context.Err()
+}
+
+// Done returns a channel that is closed when the context ends.
+func (g *leaseContext) Done() <-chan struct{} {
+	g.check()
+	return g.Context.Done()
+}
+
+func (g *leaseContext) check() {
+	if err := g.lease.Err(); err != nil {
+		g.cancel(err)
+	}
 }

@@ -5,15 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http/httptest"
 	"time"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // A job that many start, and one does. The token goes along with the write.
 func ExampleDo() {
-	locks, stop := service() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
+	locks, stop := exampleService() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
 	defer stop()
 	ctx := context.Background()
 
@@ -44,7 +51,7 @@ func ExampleDo() {
 
 // A lease without a function around it, and what an operator can do to it.
 func ExampleAcquire() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
@@ -69,7 +76,7 @@ func ExampleAcquire() {
 
 // Who leads is told to those who look, and that nobody does.
 func ExampleElection() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
@@ -104,7 +111,7 @@ func ExampleElection() {
 
 // Three uploads at a time, and no more.
 func ExampleSemaphore() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
@@ -127,7 +134,7 @@ func ExampleSemaphore() {
 
 // Readers together, a writer alone.
 func ExampleRWLock() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
@@ -145,4 +152,30 @@ func ExampleRWLock() {
 	// two read, with one token: true
 	// a writer is refused: true
 	// <nil>
+}
+
+// exampleService runs what paddock dev runs, for an example, and returns a client of it. It
+// panics for want of a test that could fail.
+func exampleService() (locks *client.Client, stop func()) {
+	ctx := context.Background()
+	db, err := pgserver.Start(ctx, pgserver.Options{Database: "paddock"})
+	must(err)
+	must(migrations.Up(ctx, db.URL("paddock")))
+	log := slog.New(slog.DiscardHandler)
+	s, err := store.Open(ctx, db.URL("paddock"), store.Options{Log: log})
+	must(err)
+	web := httptest.NewServer(server.New(server.Options{Locks: s, Ready: s.Ready, Log: log}))
+	locks, err = client.New(client.Options{BaseURL: web.URL})
+	must(err)
+	return locks, func() {
+		web.Close()
+		s.Close()
+		must(db.Stop(ctx))
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

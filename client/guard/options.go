@@ -62,7 +62,7 @@ func (o Options) resolve() (Options, error) {
 	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, MaxMargin))
 	o.Retry = max(cmp.Or(o.Retry, DefaultRetry), 0)
 	if o.Holder == "" {
-		o.Holder = ourselves()
+		o.Holder = defaultHolder()
 	}
 	switch {
 	case o.TTL < lock.MinTTL || o.TTL > lock.MaxTTL:
@@ -77,8 +77,8 @@ func (o Options) resolve() (Options, error) {
 	return o, nil
 }
 
-// ourselves is the holder where none was given.
-func ourselves() string {
+// defaultHolder is the holder where none was given.
+func defaultHolder() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown-host" // for people only: not to know is no reason not to work

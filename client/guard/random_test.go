@@ -21,89 +21,89 @@ import (
 )
 
 const (
-	plays   = 400              // how many seeds are played
-	permits = 2                // how many a lock has
-	latest  = 40 * time.Second // by which a call is late
-	forLong = time.Hour        // for which nobody need wait
+	seeds    = 400              // how many seeds are played
+	permits  = 2                // how many a lock has
+	maxDelay = 40 * time.Second // by which a call is late
+	longWait = time.Hour        // for which nobody need wait
 )
 
-// TestWhateverHappensTheRulesAreKept plays what seeds say: guards contend over bad lines, calls arrive late, machines are
+// TestRandomFaultsBreakNoRule plays what seeds say: guards contend over bad lines, calls arrive late, machines are
 // suspended, callers cancel, an operator revokes. What counts is the service's own clock. One seed is played again with
-// -run 'TestWhateverHappensTheRulesAreKept/seed_17$', and -count 100 since the jitter of guards is not the seed's.
-func TestWhateverHappensTheRulesAreKept(t *testing.T) {
+// -run 'TestRandomFaultsBreakNoRule/seed_17$', and -count 100 since the jitter of guards is not the seed's.
+func TestRandomFaultsBreakNoRule(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(plays) {
+	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { newWorld(t, seed).play(seed) })
+			synctest.Test(t, func(t *testing.T) { newModel(t, seed).run(seed) })
 		})
 	}
 }
 
-// A world is some locks, and members who want them.
-type world struct {
+// A model is some locks, and members who want them.
+type model struct {
 	*testing.T
-	rnd   *rand.Rand
-	locks []lock.Service // the service as each of its replicas serves it
-	names []string
-	modes []lock.Mode
-	ttl   time.Duration
-	quiet time.Time // nothing goes wrong from then on
+	rnd       *rand.Rand
+	locks     []lock.Service // the service as each of its replicas serves it
+	names     []string
+	modes     []lock.Mode
+	ttl       time.Duration
+	faultsEnd time.Time // nothing goes wrong from then on
 
-	mu     sync.Mutex
-	works  map[*work]bool           // that go on
-	ousted map[lock.Token]time.Time // by the operator; when the leases would have ended at the latest
-	newest map[string]lock.Token    // of those under which works began
+	mu      sync.Mutex
+	jobs    map[*job]bool            // that go on
+	revoked map[lock.Token]time.Time // by the operator; when the leases would have ended at the latest
+	newest  map[string]lock.Token    // of those under which works began
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newModel(t *testing.T, seed uint64) *model {
 	rnd, m := rand.New(rand.NewPCG(seed, 0)), memlock.New()
-	w := &world{
-		T: t, rnd: rnd, works: map[*work]bool{}, ousted: map[lock.Token]time.Time{}, newest: map[string]lock.Token{},
+	w := &model{
+		T: t, rnd: rnd, jobs: map[*job]bool{}, revoked: map[lock.Token]time.Time{}, newest: map[string]lock.Token{},
 		locks: []lock.Service{m.Replica(1), m.Replica(2)}[:1+rnd.IntN(2)],
 		names: []string{"a", "b"}[:1+rnd.IntN(2)],
 		modes: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[:1+rnd.IntN(3)],
 		ttl:   oneOf(rnd, lock.MinTTL, time.Second, 6*time.Second, 30*time.Second),
 	}
-	w.quiet = time.Now().Add(10*w.ttl + time.Minute)
+	w.faultsEnd = time.Now().Add(10*w.ttl + time.Minute)
 	return w
 }
 
 func oneOf[T any](rnd *rand.Rand, these ...T) T { return these[rnd.IntN(len(these))] }
 
-// upTo returns a duration that is positive and at most d.
-func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
+// randomUpTo returns a duration that is positive and at most d.
+func randomUpTo(rnd *rand.Rand, d time.Duration) time.Duration {
 	return 1 + time.Duration(rnd.Int64N(int64(d)))
 }
 
-// play has everybody try in trouble and then once more in peace, and looks at what is left.
-func (w *world) play(seed uint64) {
+// run has everybody try in trouble and then once more in peace, and looks at what is left.
+func (w *model) run(seed uint64) {
 	var all sync.WaitGroup
 	for i := range 2 + w.rnd.Uint64N(4) {
 		m := &member{
-			Service: oneOf(w.rnd, w.locks...), world: w, holder: fmt.Sprint("member ", i), suspends: w.rnd.IntN(3) == 0,
-			rnd: rand.New(rand.NewPCG(seed, 2*i+1)), fate: rand.New(rand.NewPCG(seed, 2*i+2)),
+			Service: oneOf(w.rnd, w.locks...), model: w, holder: fmt.Sprint("member ", i), suspends: w.rnd.IntN(3) == 0,
+			rnd: rand.New(rand.NewPCG(seed, 2*i+1)), faultRnd: rand.New(rand.NewPCG(seed, 2*i+2)),
 		}
-		m.line = &line{Service: m}
-		all.Go(m.suffer)
+		m.service = &faultyService{Service: m}
+		all.Go(m.injectFaults)
 		all.Go(func() {
-			for time.Now().Before(w.quiet) {
-				time.Sleep(upTo(m.rnd, w.ttl))
-				m.try()
+			for time.Now().Before(w.faultsEnd) {
+				time.Sleep(randomUpTo(m.rnd, w.ttl))
+				m.attemptAtRandom()
 			}
-			m.attempt(w.names[0], guard.Options{TTL: w.ttl, Wait: guard.Forever}, 3*w.ttl, 0, forLong)
+			m.attempt(w.names[0], guard.Options{TTL: w.ttl, Wait: guard.Forever}, 3*w.ttl, 0, longWait)
 		})
 	}
-	all.Go(w.revoke)
+	all.Go(w.revokeAtRandom)
 	all.Wait()
-	time.Sleep(2*w.ttl + latest + lock.PlaceRetention + lock.ClaimTimeout)
+	time.Sleep(2*w.ttl + maxDelay + lock.PlaceRetention + lock.ClaimTimeout)
 	for _, name := range w.names {
-		w.prove(name)
+		w.verifyHistory(name)
 	}
 }
 
-// prove checks that nothing is left of the lock but its history, which is sound.
-func (w *world) prove(name string) {
+// verifyHistory checks that nothing is left of the lock but its history, which is sound.
+func (w *model) verifyHistory(name string) {
 	if l := w.lock(name); l.State != lock.Free || l.Waiters != 0 {
 		w.Errorf("in the end the lock is %+v", l)
 	}
@@ -117,38 +117,38 @@ func (w *world) prove(name string) {
 }
 
 // lock returns the lock as the service sees it.
-func (w *world) lock(name string) lock.Lock {
+func (w *model) lock(name string) lock.Lock {
 	l, err := w.locks[0].Lock(context.Background(), name)
 	w.must(err)
 	return l
 }
 
-func (w *world) must(err error) {
+func (w *model) must(err error) {
 	if err != nil {
 		w.Error(err)
 	}
 }
 
-// revoke takes leases away now and then.
-func (w *world) revoke() {
-	for time.Sleep(upTo(w.rnd, 4*w.ttl)); time.Now().Before(w.quiet); time.Sleep(upTo(w.rnd, 4*w.ttl)) {
+// revokeAtRandom takes leases away now and then.
+func (w *model) revokeAtRandom() {
+	for time.Sleep(randomUpTo(w.rnd, 4*w.ttl)); time.Now().Before(w.faultsEnd); time.Sleep(randomUpTo(w.rnd, 4*w.ttl)) {
 		r := lock.Revoke{Name: oneOf(w.rnd, w.names...), Reason: "no reason"}
 		if r.Token = w.lock(r.Name).Token; r.Token == 0 {
 			continue
 		}
 		w.mu.Lock()
-		w.ousted[r.Token] = time.Now().Add(w.ttl) // no lease ends later
+		w.revoked[r.Token] = time.Now().Add(w.ttl) // no lease ends later
 		w.mu.Unlock()
 		if _, err := w.locks[0].Revoke(w.Context(), r); !errors.Is(err, lock.ErrTokenMismatch) {
 			w.must(err) // else it is over already
 		}
-		w.look()
+		w.checkJobs()
 	}
 }
 
-// A work is one under a lease.
-type work struct {
-	by     *member
+// A job is one under a lease.
+type job struct {
+	member *member
 	lease  *guard.Lease
 	mode   lock.Mode
 	margin time.Duration
@@ -156,20 +156,20 @@ type work struct {
 	done   <-chan struct{} // of ctx; it does not look
 }
 
-// whole is whether the work may go on for all it knows. Where the machine is suspended at times it looks; else it waits to be told.
-func (k *work) whole() bool {
+// mayRun is whether the work may go on for all it knows. Where the machine is suspended at times it looks; else it waits to be told.
+func (k *job) mayRun() bool {
 	select {
 	case <-k.done:
 		return false
 	default:
-		return !k.by.suspends || k.ctx.Err() == nil
+		return !k.member.suspends || k.ctx.Err() == nil
 	}
 }
 
-// left returns for how long the work may go on by the service's clock, and whether the service has its lease. What a machine
+// remaining returns for how long the work may go on by the service's clock, and whether the service has its lease. What a machine
 // sleeps passes for its lease only, not on the clock of the test.
-func (w *world) left(k *work) (time.Duration, bool) {
-	least := k.margin + k.by.unseen(k.lease.Token())
+func (w *model) remaining(k *job) (time.Duration, bool) {
+	least := k.margin + k.member.suspendedSince(k.lease.Token())
 	for _, h := range w.lock(k.lease.Name()).Leases {
 		if h.Token == k.lease.Token() && h.Slot == k.lease.Slot() && !h.Revoked {
 			return h.Remaining - least, true
@@ -177,20 +177,20 @@ func (w *world) left(k *work) (time.Duration, bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Until(w.ousted[k.lease.Token()]) - least, false
+	return time.Until(w.revoked[k.lease.Token()]) - least, false
 }
 
-// look finds works that go on for too long, and such that overlap though nobody was ousted.
-func (w *world) look() {
+// checkJobs finds works that go on for too long, and such that overlap though nobody was ousted.
+func (w *model) checkJobs() {
 	w.mu.Lock()
-	going := slices.Collect(maps.Keys(w.works))
+	going := slices.Collect(maps.Keys(w.jobs))
 	w.mu.Unlock()
-	together := map[string][]*work{}
+	together := map[string][]*job{}
 	for _, k := range going {
-		switch left, has := w.left(k); {
-		case !k.whole():
+		switch left, has := w.remaining(k); {
+		case !k.mayRun():
 		case left < 0:
-			w.Errorf("%s goes on with token %d %v after the end of its lease less the margin of %v", k.by.holder, k.lease.Token(), -left, k.margin)
+			w.Errorf("%s goes on with token %d %v after the end of its lease less the margin of %v", k.member.holder, k.lease.Token(), -left, k.margin)
 		case has:
 			together[k.lease.Name()] = append(together[k.lease.Name()], k)
 		}
@@ -204,104 +204,106 @@ func (w *world) look() {
 	}
 }
 
-// begin notes that a work goes on. Who may work alone has the greatest token, unless it was ousted.
-func (w *world) begin(k *work) {
+// startJob notes that a work goes on. Who may work alone has the greatest token, unless it was ousted.
+func (w *model) startJob(k *job) {
 	w.mu.Lock()
 	token, name := k.lease.Token(), k.lease.Name()
-	if k.whole() && w.ousted[token].IsZero() && k.mode == lock.Exclusive && token <= w.newest[name] {
-		w.Errorf("%s begins with token %d after %d", k.by.holder, token, w.newest[name])
+	if k.mayRun() && w.revoked[token].IsZero() && k.mode == lock.Exclusive && token <= w.newest[name] {
+		w.Errorf("%s begins with token %d after %d", k.member.holder, token, w.newest[name])
 	}
-	w.works[k], w.newest[name] = true, max(w.newest[name], token)
+	w.jobs[k], w.newest[name] = true, max(w.newest[name], token)
 	w.mu.Unlock()
-	w.look()
+	w.checkJobs()
 }
 
-// end notes that a work has ended, and returns whether the service has its lease, and whether it was ousted.
-func (w *world) end(k *work) (has, ousted bool) {
-	w.look()
-	_, has = w.left(k)
+// endJob notes that a work has ended, and returns whether the service has its lease, and whether it was ousted.
+func (w *model) endJob(k *job) (has, ousted bool) {
+	w.checkJobs()
+	_, has = w.remaining(k)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.works, k)
-	return has, !w.ousted[k.lease.Token()].IsZero()
+	delete(w.jobs, k)
+	return has, !w.revoked[k.lease.Token()].IsZero()
 }
 
-// watch looks at a work in the first instant at which it must not go on.
-func (w *world) watch(k *work, ended <-chan struct{}) {
-	for left, _ := w.left(k); left >= 0; left, _ = w.left(k) {
+// checkAtDeadline looks at a work in the first instant at which it must not go on.
+func (w *model) checkAtDeadline(k *job, ended <-chan struct{}) {
+	for left, _ := w.remaining(k); left >= 0; left, _ = w.remaining(k) {
 		select {
 		case <-time.After(left + 1):
 		case <-ended:
 			return
 		}
 	}
-	w.look()
+	w.checkJobs()
 }
 
 // A member is a guard on a machine of its own, its line to the service, and what is behind that line, where calls can be late.
 type member struct {
 	lock.Service
-	*world
-	holder   string
-	rnd      *rand.Rand
-	fate     *rand.Rand // its troubles'
-	line     *line
-	suspends bool         // whether its machine ever is suspended
-	slept    atomic.Int64 // for how long it was
-	seen     sync.Map     // slept when the service last moved a lease's end, by its token
-	late     atomic.Int64 // by how much a call is that is sent now
-	lates    atomic.Int64 // how many were
-	wrong    atomic.Int64 // how often something began or ceased to be wrong: odd while something is
-	since    atomic.Int64 // wrong, when the guard last had to clear away what it left
+	*model
+	holder       string
+	rnd          *rand.Rand
+	faultRnd     *rand.Rand // its troubles'
+	service      *faultyService
+	suspends     bool         // whether its machine ever is suspended
+	suspended    atomic.Int64 // for how long it was
+	suspendedAt  sync.Map     // slept when the service last moved a lease's end, by its token
+	delay        atomic.Int64 // by how much a call is that is sent now
+	delayedCalls atomic.Int64 // how many were
+	faultChanges atomic.Int64 // how often something began or ceased to be wrong: odd while something is
+	lastCleanUp  atomic.Int64 // wrong, when the guard last had to clear away what it left
 }
 
-// well is whether nothing has been wrong since wrong was that.
-func (m *member) well(since int64) bool { return since%2 == 0 && m.wrong.Load() == since }
+// noFaultSince is whether nothing has been wrong since wrong was that.
+func (m *member) noFaultSince(since int64) bool {
+	return since%2 == 0 && m.faultChanges.Load() == since
+}
 
-// suffer has something go wrong now and then.
-func (m *member) suffer() {
-	for time.Sleep(upTo(m.fate, 4*m.ttl)); time.Now().Before(m.quiet); time.Sleep(upTo(m.fate, 4*m.ttl)) {
-		m.wrong.Add(1)
-		if m.fate.IntN(4) == 0 {
-			m.late.Store(int64(upTo(m.fate, latest)))
+// injectFaults has something go wrong now and then.
+func (m *member) injectFaults() {
+	for time.Sleep(randomUpTo(m.faultRnd, 4*m.ttl)); time.Now().Before(m.faultsEnd); time.Sleep(randomUpTo(m.faultRnd, 4*m.ttl)) {
+		m.faultChanges.Add(1)
+		if m.faultRnd.IntN(4) == 0 {
+			m.delay.Store(int64(randomUpTo(m.faultRnd, maxDelay)))
 		} else {
-			m.line.fail(oneOf(m.fate, fault{refuses: true}, fault{swallows: true}, fault{deaf: true}, fault{slow: upTo(m.fate, m.ttl/2)}))
+			m.service.setFault(oneOf(m.faultRnd, fault{refuse: true}, fault{blackHole: true}, fault{loseAnswer: true}, fault{delay: randomUpTo(m.faultRnd, m.ttl/2)}))
 		}
-		time.Sleep(upTo(m.fate, m.ttl))
+		time.Sleep(randomUpTo(m.faultRnd, m.ttl))
 		if m.suspends {
-			m.slept.Add(int64(upTo(m.fate, m.ttl)))
+			m.suspended.Add(int64(randomUpTo(m.faultRnd, m.ttl)))
 		}
-		time.Sleep(upTo(m.fate, m.ttl))
-		m.late.Store(0)
-		m.line.fail(fault{})
-		m.wrong.Add(1)
+		time.Sleep(randomUpTo(m.faultRnd, m.ttl))
+		m.delay.Store(0)
+		m.service.setFault(fault{})
+		m.faultChanges.Add(1)
 	}
 }
 
-// unseen returns for how long the machine was suspended since the service moved the lease's end.
-func (m *member) unseen(token lock.Token) time.Duration {
-	seen, _ := m.seen.LoadOrStore(token, int64(0))
-	return time.Duration(m.slept.Load() - seen.(int64))
+// suspendedSince returns for how long the machine was suspended since the service moved the lease's end.
+func (m *member) suspendedSince(token lock.Token) time.Duration {
+	seen, _ := m.suspendedAt.LoadOrStore(token, int64(0))
+	return time.Duration(m.suspended.Load() - seen.(int64))
 }
 
-// carry delivers a call. Of what came of one that is late nobody hears.
-func carry[C, T any](ctx context.Context, m *member, c C, call func(context.Context, C) (T, error)) (T, error) {
+// deliver delivers a call. Of what came of one that is late nobody hears.
+func deliver[C, T any](ctx context.Context, m *member, c C, call func(context.Context, C) (T, error)) (T, error) {
 	deliver := func(ctx context.Context) (T, error) {
 		t, err := call(ctx, c)
 		if g, ok := any(&t).(*lock.Grant); ok && err == nil {
 			if !g.Replayed {
-				m.seen.Store(g.Token, m.slept.Load())
+				m.suspendedAt.Store(g.Token, m.suspended.Load())
 			}
-			g.Until = g.Until.Add(-m.unseen(g.Token))
+			g.Until = g.Until.Add(-m.suspendedSince(g.Token))
 		}
-		m.look()
+		m.checkJobs()
 		return t, err
 	}
-	late := m.late.Load()
+	late := m.delay.Load()
 	if late == 0 {
 		return deliver(ctx)
 	}
-	m.lates.Add(1)
+	m.delayedCalls.Add(1)
 	go func() {
 		time.Sleep(time.Duration(late))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // then it is noticed that nobody listens
@@ -313,27 +315,27 @@ func carry[C, T any](ctx context.Context, m *member, c C, call func(context.Cont
 }
 
 func (m *member) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	return carry(ctx, m, a, m.Service.Acquire)
+	return deliver(ctx, m, a, m.Service.Acquire)
 }
 
 func (m *member) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return carry(ctx, m, r, m.Service.Renew)
+	return deliver(ctx, m, r, m.Service.Renew)
 }
 
 func (m *member) Release(ctx context.Context, r lock.Release) error {
-	_, err := carry(ctx, m, r, func(ctx context.Context, r lock.Release) (any, error) { return nil, m.Service.Release(ctx, r) })
+	_, err := deliver(ctx, m, r, func(ctx context.Context, r lock.Release) (any, error) { return nil, m.Service.Release(ctx, r) })
 	return err
 }
 
-// try attempts what chance says.
-func (m *member) try() {
+// attemptAtRandom attempts what chance says.
+func (m *member) attemptAtRandom() {
 	mode := oneOf(m.rnd, m.modes...)
 	o := guard.Options{
 		Mode: mode, Capacity: map[lock.Mode]int{lock.Permit: permits}[mode], TTL: m.ttl, Margin: oneOf(m.rnd, 0, m.ttl/3), Grace: oneOf(m.rnd, 0, m.ttl/2),
-		MaxHold: oneOf(m.rnd, 0, 0, 0, 2*m.ttl), Wait: oneOf(m.rnd, 0, upTo(m.rnd, m.ttl), time.Minute, guard.Forever),
+		MaxHold: oneOf(m.rnd, 0, 0, 0, 2*m.ttl), Wait: oneOf(m.rnd, 0, randomUpTo(m.rnd, m.ttl), time.Minute, guard.Forever),
 		Retry: oneOf(m.rnd, -1, 0, time.Minute),
 	}
-	length, deaf, patience := upTo(m.rnd, 4*m.ttl), oneOf(m.rnd, 0, 0, upTo(m.rnd, m.ttl)), oneOf(m.rnd, forLong, forLong, forLong, upTo(m.rnd, 3*m.ttl))
+	length, deaf, patience := randomUpTo(m.rnd, 4*m.ttl), oneOf(m.rnd, 0, 0, randomUpTo(m.rnd, m.ttl)), oneOf(m.rnd, longWait, longWait, longWait, randomUpTo(m.rnd, 3*m.ttl))
 	m.attempt(oneOf(m.rnd, m.names...), o, length, deaf, patience)
 }
 
@@ -341,34 +343,34 @@ func (m *member) try() {
 func (m *member) attempt(name string, o guard.Options, length, deaf, patience time.Duration) {
 	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()
-	has, ousted, wrong, lates := true, false, m.wrong.Load(), m.lates.Load()
-	m.since.Store(wrong)
-	end := time.AfterFunc(patience, func() { m.since.Store(m.wrong.Load()); cancel() })
+	has, ousted, wrong, lates := true, false, m.faultChanges.Load(), m.delayedCalls.Load()
+	m.lastCleanUp.Store(wrong)
+	end := time.AfterFunc(patience, func() { m.lastCleanUp.Store(m.faultChanges.Load()); cancel() })
 	defer end.Stop()
 	o.Holder = fmt.Sprintf("%s at %v", m.holder, time.Now())
 	err := m.do(ctx, name, o, func(ctx context.Context, l *guard.Lease) error {
-		k := &work{by: m, lease: l, mode: cmp.Or(o.Mode, lock.Exclusive), margin: cmp.Or(o.Margin, o.TTL/10), ctx: ctx, done: ctx.Done()}
-		m.begin(k)
-		wrong = m.wrong.Load() // a work that nothing disturbs is not lost
+		k := &job{member: m, lease: l, mode: cmp.Or(o.Mode, lock.Exclusive), margin: cmp.Or(o.Margin, o.TTL/10), ctx: ctx, done: ctx.Done()}
+		m.startJob(k)
+		wrong = m.faultChanges.Load() // a work that nothing disturbs is not lost
 		ended := make(chan struct{})
 		defer close(ended)
-		go m.watch(k, ended)
+		go m.checkAtDeadline(k, ended)
 		select {
 		case <-time.After(length):
 		case <-ctx.Done():
 			time.Sleep(deaf)
 		}
-		has, ousted = m.end(k)
+		has, ousted = m.endJob(k)
 		end.Stop()
-		m.since.Store(m.wrong.Load())
+		m.lastCleanUp.Store(m.faultChanges.Load())
 		return context.Cause(ctx)
 	})
-	switch well, lost := m.well(wrong), errors.Is(err, lock.ErrLeaseLost); {
-	case m.well(m.since.Load()) && (!has && !lost || m.lates.Load() == lates && m.leaves(name, o.Holder)):
+	switch well, lost := m.noFaultSince(wrong), errors.Is(err, lock.ErrLeaseLost); {
+	case m.noFaultSince(m.lastCleanUp.Load()) && (!has && !lost || m.delayedCalls.Load() == lates && m.leavesBehind(name, o.Holder)):
 		m.Errorf("%s is not told of its loss, or leaves something behind: %v", o.Holder, err)
-	case err == nil, lost && (ousted || o.MaxHold > 0), patience < forLong && errors.Is(err, context.Canceled):
+	case err == nil, lost && (ousted || o.MaxHold > 0), patience < longWait && errors.Is(err, context.Canceled):
 	case errors.Is(err, lock.ErrHeld) && o.Wait != guard.Forever:
-	case well || patience == forLong && ctx.Err() != nil || !errors.As(err, new(*lock.Error)):
+	case well || patience == longWait && ctx.Err() != nil || !errors.As(err, new(*lock.Error)):
 		m.Errorf("%s ended with %v, and all was well: %v", o.Holder, err, well)
 	}
 }
@@ -376,9 +378,9 @@ func (m *member) attempt(name string, o guard.Options, length, deaf, patience ti
 // do is guard.Do, on a machine that may be suspended at times.
 func (m *member) do(ctx context.Context, name string, o guard.Options, work func(context.Context, *guard.Lease) error) error {
 	if !m.suspends {
-		return guard.Do(ctx, m.line, name, o, work)
+		return guard.Do(ctx, m.service, name, o, work)
 	}
-	l, err := guard.AcquireSuspended(ctx, m.line, name, o, func() time.Duration { return time.Duration(m.slept.Load()) })
+	l, err := guard.AcquireSuspended(ctx, m.service, name, o, func() time.Duration { return time.Duration(m.suspended.Load()) })
 	if err != nil {
 		return err
 	}
@@ -391,8 +393,8 @@ func (m *member) do(ctx context.Context, name string, o guard.Options, work func
 	return err
 }
 
-// leaves is whether the service knows of the holder.
-func (m *member) leaves(name, holder string) bool {
+// leavesBehind is whether the service knows of the holder.
+func (m *member) leavesBehind(name, holder string) bool {
 	q, err := m.Queue(context.Background(), name)
 	m.must(err)
 	return slices.ContainsFunc(q.Waiters, func(w lock.WaiterInfo) bool { return w.Holder == holder }) ||

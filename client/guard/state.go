@@ -27,25 +27,25 @@ func (s State) String() string {
 	return names[s]
 }
 
-// A change is a state that a lease has come to, and why.
-type change struct {
+// A stateChange is a state that a lease has come to, and why.
+type stateChange struct {
 	state State
 	err   error
 }
 
-// A herald tells somebody of changes, one after the other and in their order, whoever
+// A stateNotifier tells somebody of changes, one after the other and in their order, whoever
 // noted them.
-type herald struct {
-	tell func(State, error) // nil for nobody
+type stateNotifier struct {
+	callback func(State, error) // nil for nobody
 
-	mu      sync.Mutex
-	pending []change
-	telling bool
+	mu         sync.Mutex
+	pending    []stateChange
+	delivering bool
 }
 
-// note puts a change in line. It calls nobody, so it may be called with locks held.
-func (h *herald) note(c change) {
-	if h.tell == nil {
+// enqueue puts a change in line. It calls nobody, so it may be called with locks held.
+func (h *stateNotifier) enqueue(c stateChange) {
+	if h.callback == nil {
 		return
 	}
 	h.mu.Lock()
@@ -53,25 +53,25 @@ func (h *herald) note(c change) {
 	h.pending = append(h.pending, c)
 }
 
-// announce tells of what was noted, unless somebody does so already.
-func (h *herald) announce() {
+// deliver tells of what was noted, unless somebody does so already.
+func (h *stateNotifier) deliver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.telling {
+	if h.delivering {
 		return
 	}
-	h.telling = true
-	defer func() { h.telling = false }()
+	h.delivering = true
+	defer func() { h.delivering = false }()
 	for len(h.pending) > 0 {
 		c := h.pending[0]
 		h.pending = h.pending[1:]
-		h.call(c)
+		h.invoke(c)
 	}
 }
 
-// call tells of one change, without the lock that the caller holds.
-func (h *herald) call(c change) {
+// invoke tells of one change, without the lock that the caller holds.
+func (h *stateNotifier) invoke(c stateChange) {
 	h.mu.Unlock()
 	defer h.mu.Lock()
-	h.tell(c.state, c.err)
+	h.callback(c.state, c.err)
 }

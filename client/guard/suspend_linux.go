@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspension returns what measures suspensions: the kernel's boot-time clock goes on
+// suspendedFunc returns what measures suspensions: the kernel's boot-time clock goes on
 // in them, its monotonic clock, which is Go's, does not.
 //
 // The two are read one after the other, the one that is subtracted last. So what
 // passes between the readings makes the result less than it is, never more, and the
 // greatest seen is the best.
-func suspension() func() time.Duration {
+func suspendedFunc() func() time.Duration {
 	var greatest atomic.Int64
 	return func() time.Duration {
 		var boot, mono unix.Timespec

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// suspension returns what measures suspensions by how much farther the wall clock went than
+// suspendedFunc returns what measures suspensions by how much farther the wall clock went than
 // the monotonic one. A wall clock that is put forward looks the same, and costs a
-// lease; one that is put back hides as much of a suspension.
-func suspension() func() time.Duration {
+// lease; one that is put back hides as much of a suspendedFunc.
+func suspendedFunc() func() time.Duration {
 	var greatest atomic.Int64 // were it to go back, deadlines would be that much later
 	begun := time.Now()
 	return func() time.Duration {

@@ -12,27 +12,27 @@ import (
 
 // The SQLSTATEs of paddock_fence.
 const (
-	staleToken = "PF001"
-	wrongCall  = "PF002"
+	codeStaleToken  = "PF001"
+	codeInvalidCall = "PF002"
 )
 
-// explained turns a refusal by the fence, wherever in the transaction it came
+// fenceError turns a refusal by the fence, wherever in the transaction it came
 // from, into the words of package lock. Other errors stay as they are.
-func explained(err error, token lock.Token) error {
+func fenceError(err error, token lock.Token) error {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {
 		return err
 	}
 	switch pg.Code {
-	case staleToken:
-		return stale(pg, err, token)
-	case wrongCall:
+	case codeStaleToken:
+		return staleTokenError(pg, err, token)
+	case codeInvalidCall:
 		return &lock.Error{Code: lock.ErrInvalid, Detail: pg.Message + ". " + pg.Hint, Cause: err}
 	}
 	return err
 }
 
-func stale(pg *pgconn.PgError, cause error, token lock.Token) error {
+func staleTokenError(pg *pgconn.PgError, cause error, token lock.Token) error {
 	e := &lock.Error{Code: lock.ErrStaleToken, Token: token, Detail: pg.Message + ". " + pg.Hint, Cause: cause}
 	var shown, newest lock.Token
 	if _, err := fmt.Sscanf(pg.Detail, "token shown: %d, greatest token seen: %d", &shown, &newest); err == nil {
@@ -41,8 +41,8 @@ func stale(pg *pgconn.PgError, cause error, token lock.Token) error {
 	return e
 }
 
-// unusable adds to an error of the call of paddock_fence what to do about it.
-func unusable(err error) error {
+// setupError adds to an error of the call of paddock_fence what to do about it.
+func setupError(err error) error {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {
 		return err
@@ -61,8 +61,8 @@ func unusable(err error) error {
 	return err
 }
 
-// committed judges what came of a commit.
-func committed(err error, token lock.Token) error {
+// commitResult judges what came of a commit.
+func commitResult(err error, token lock.Token) error {
 	pg := new(pgconn.PgError)
 	switch {
 	case err == nil:
@@ -74,9 +74,9 @@ func committed(err error, token lock.Token) error {
 	case pgconn.SafeToRetry(err):
 		return fmt.Errorf("pgfence: nothing was committed, because the commit could not be sent: %w", err)
 	case errors.As(err, &pg) && refusesCommit(pg):
-		return explained(err, token)
+		return fenceError(err, token)
 	}
-	return unknown(err)
+	return outcomeUnknown(err)
 }
 
 // refusesCommit is whether the server says that the transaction is undone. A
@@ -86,7 +86,7 @@ func refusesCommit(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" || pg.Code == "25P04"
 }
 
-func unknown(cause error) error {
+func outcomeUnknown(cause error) error {
 	return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: cause,
 		Detail: "The commit was sent and is not confirmed. What was written may be there or not; read it to find out."}
 }

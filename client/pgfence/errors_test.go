@@ -44,7 +44,7 @@ func TestAnUnusableFenceSaysWhatToDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			prepare(t, config.ConnConfig, c.before)
+			runSQL(t, config.ConnConfig, c.before)
 			for key, value := range c.params {
 				config.ConnConfig.RuntimeParams[key] = value
 			}
@@ -61,9 +61,9 @@ func TestAnUnusableFenceSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// prepare runs SQL on a connection, which is closed after the test. A role that it
+// runSQL runs SQL on a connection, which is closed after the test. A role that it
 // makes belongs to the server, and goes with it.
-func prepare(t *testing.T, config *pgx.ConnConfig, sql string) {
+func runSQL(t *testing.T, config *pgx.ConnConfig, sql string) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
@@ -79,7 +79,7 @@ func prepare(t *testing.T, config *pgx.ConnConfig, sql string) {
 	}
 }
 
-func TestADatabaseThatIsAwayIsNoRefusal(t *testing.T) {
+func TestAnUnreachableDatabaseIsAConnectError(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing?connect_timeout=5")
 	if err != nil {

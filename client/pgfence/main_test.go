@@ -15,12 +15,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// patience is how long a test waits for what takes milliseconds.
-const patience = time.Minute
+// testTimeout is how long a test waits for what takes milliseconds.
+const testTimeout = time.Minute
 
-// shop returns a pool of connections to a database with a table accounts, in
+// newAccounts returns a pool of connections to a database with a table accounts, in
 // which number 42 has 100, and with the fence.
-func shop(t testing.TB) *pgxpool.Pool {
+func newAccounts(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, pgtest.EmptyURL(t), paddock.InstallFence)
 }
@@ -32,11 +32,11 @@ func open(t testing.TB, url, sql string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return begin(t, config, sql)
+	return openConfig(t, config, sql)
 }
 
-// begin makes the accounts, too.
-func begin(t testing.TB, config *pgxpool.Config, sql string) *pgxpool.Pool {
+// openConfig makes the accounts, too.
+func openConfig(t testing.TB, config *pgxpool.Config, sql string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
@@ -70,8 +70,8 @@ func count(t testing.TB, pool *pgxpool.Pool, query string) (n int) {
 	return n
 }
 
-// spend takes 10 from account 42.
-func spend(ctx context.Context) func(pgx.Tx) error {
+// withdraw10 takes 10 from account 42.
+func withdraw10(ctx context.Context) func(pgx.Tx) error {
 	return func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "update accounts set balance = balance - 10 where id = 42")
 		return err
@@ -81,7 +81,7 @@ func spend(ctx context.Context) func(pgx.Tx) error {
 // eventually asks every 10 ms, for as long as the patience lasts.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
+	again, enough := time.NewTicker(10*time.Millisecond), time.After(testTimeout)
 	defer again.Stop()
 	for !so() {
 		select {
@@ -92,8 +92,8 @@ func eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// idle waits until nobody has a connection of the pool.
-func idle(t testing.TB, pool *pgxpool.Pool) {
+// waitUntilIdle waits until nobody has a connection of the pool.
+func waitUntilIdle(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	eventually(t, "all connections are back", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }

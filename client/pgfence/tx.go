@@ -12,12 +12,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// rollbackPatience is how long a rollback may take before the connection is
+// rollbackTimeout is how long a rollback may take before the connection is
 // closed instead, which rolls back as well.
-const rollbackPatience = 2 * time.Second
+const rollbackTimeout = 2 * time.Second
 
-// passFence also sets the token for tables that are guarded by paddock_fence_guard.
-const passFence = "select paddock_fence($1::text, $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
+// fenceQuery also sets the token for tables that are guarded by paddock_fence_guard.
+const fenceQuery = "select paddock_fence($1::text, $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
 
 // Tx runs fn in a transaction that has passed the fence of the resource with the
 // token, and commits it if fn returns nil. Otherwise, and when fn panics or exits
@@ -38,24 +38,24 @@ const passFence = "select paddock_fence($1::text, $2::bigint), set_config('paddo
 func Tx(ctx context.Context, pool *pgxpool.Pool, resource string, token lock.Token, fn func(pgx.Tx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
-		return because(ctx, fmt.Errorf("pgfence: beginning a transaction: %w", err))
+		return withCause(ctx, fmt.Errorf("pgfence: beginning a transaction: %w", err))
 	}
-	if err := guarded(ctx, tx, resource, token, fn); err != nil {
-		return because(ctx, explained(err, token))
+	if err := runFenced(ctx, tx, resource, token, fn); err != nil {
+		return withCause(ctx, fenceError(err, token))
 	}
 	return commit(ctx, tx, token)
 }
 
-// guarded does all but commit. It rolls back unless that is to follow.
-func guarded(ctx context.Context, tx pgx.Tx, resource string, token lock.Token, fn func(pgx.Tx) error) error {
+// runFenced does all but commit. It rolls back unless that is to follow.
+func runFenced(ctx context.Context, tx pgx.Tx, resource string, token lock.Token, fn func(pgx.Tx) error) error {
 	ready := false
 	defer func() {
 		if !ready {
 			rollback(ctx, tx)
 		}
 	}()
-	if _, err := tx.Exec(ctx, passFence, resource, int64(token)); err != nil {
-		return unusable(err)
+	if _, err := tx.Exec(ctx, fenceQuery, resource, int64(token)); err != nil {
+		return setupError(err)
 	}
 	if err := fn(tx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func guarded(ctx context.Context, tx pgx.Tx, resource string, token lock.Token, 
 // rollback gives the connection back in order, although ctx may be over. Where
 // that fails pgx closes the connection, so there is nothing to report.
 func rollback(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_ = tx.Rollback(ctx)
 }
@@ -82,19 +82,19 @@ func commit(ctx context.Context, tx pgx.Tx, token lock.Token) error {
 	go func() { ended <- tx.Commit(context.WithoutCancel(ctx)) }()
 	select {
 	case err := <-ended:
-		return committed(err, token)
+		return commitResult(err, token)
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-ended:
-		return committed(err, token)
+		return commitResult(err, token)
 	default:
-		return unknown(context.Cause(ctx))
+		return outcomeUnknown(context.Cause(ctx))
 	}
 }
 
-// because returns err together with why ctx has ended, if it has.
-func because(ctx context.Context, err error) error {
+// withCause returns err together with why ctx has ended, if it has.
+func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

@@ -13,24 +13,24 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAGreaterAndAnEqualTokenWrite(t *testing.T) {
+func TestGreaterAndEqualTokensWrite(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	for _, token := range []lock.Token{7, 7, 8, lock.MaxToken} {
-		if err := pgfence.Tx(t.Context(), pool, "accounts", token, spend(t.Context())); err != nil {
+		if err := pgfence.Tx(t.Context(), pool, "accounts", token, withdraw10(t.Context())); err != nil {
 			t.Errorf("token %d: %v", token, err)
 		}
 	}
 	if b := balance(t, pool); b != 60 {
 		t.Errorf("the balance is %d, want 60", b)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 }
 
-func TestAStaleTokenIsRefusedAndTheNewestNamed(t *testing.T) {
+func TestAStaleTokenIsRefusedWithTheNewestToken(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
-	if err := pgfence.Tx(t.Context(), pool, "accounts", 8, spend(t.Context())); err != nil {
+	pool := newAccounts(t)
+	if err := pgfence.Tx(t.Context(), pool, "accounts", 8, withdraw10(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	err := pgfence.Tx(t.Context(), pool, "accounts", 7, func(pgx.Tx) error {
@@ -47,15 +47,15 @@ func TestAStaleTokenIsRefusedAndTheNewestNamed(t *testing.T) {
 	if b := balance(t, pool); b != 90 {
 		t.Errorf("the balance is %d, want 90", b)
 	}
-	if err := pgfence.Tx(t.Context(), pool, "orders", 7, spend(t.Context())); err != nil {
+	if err := pgfence.Tx(t.Context(), pool, "orders", 7, withdraw10(t.Context())); err != nil {
 		t.Errorf("another resource: %v", err)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 }
 
-func TestACallOutOfBoundsIsInvalid(t *testing.T) {
+func TestArgumentsOutOfBoundsAreInvalid(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	for name, c := range map[string]struct {
 		resource string
 		token    lock.Token
@@ -66,23 +66,23 @@ func TestACallOutOfBoundsIsInvalid(t *testing.T) {
 		"no resource":             {"", 7},
 		"a resource too long":     {strings.Repeat("a", 1001), 7},
 	} {
-		if err := pgfence.Tx(t.Context(), pool, c.resource, c.token, spend(t.Context())); !errors.Is(err, lock.ErrInvalid) {
+		if err := pgfence.Tx(t.Context(), pool, c.resource, c.token, withdraw10(t.Context())); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := pgfence.Tx(t.Context(), pool, strings.Repeat("a", 1000), 7, spend(t.Context())); err != nil {
+	if err := pgfence.Tx(t.Context(), pool, strings.Repeat("a", 1000), 7, withdraw10(t.Context())); err != nil {
 		t.Errorf("the longest resource: %v", err)
 	}
 }
 
-func TestAGuardedTableTakesTheTokenOfTx(t *testing.T) {
+func TestAGuardedTableChecksTheTokenOfTx(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	run(t, pool, "select paddock_fence_guard('accounts')")
-	if err := pgfence.Tx(t.Context(), pool, "elsewhere", 8, spend(t.Context())); err != nil {
+	if err := pgfence.Tx(t.Context(), pool, "elsewhere", 8, withdraw10(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	err := pgfence.Tx(t.Context(), pool, "anywhere", 7, spend(t.Context()))
+	err := pgfence.Tx(t.Context(), pool, "anywhere", 7, withdraw10(t.Context()))
 	refusal := new(lock.Error)
 	if !errors.As(err, &refusal) || refusal.Code != lock.ErrStaleToken || refusal.Newest != 8 {
 		t.Errorf("a stale token at the guarded table: %v", err)
@@ -94,7 +94,7 @@ func TestAGuardedTableTakesTheTokenOfTx(t *testing.T) {
 
 var errWork = errors.New("the work failed")
 
-func TestWhateverEndsTheWorkRollsItBack(t *testing.T) {
+func TestATransactionThatDoesNotCommitIsRolledBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for name, c := range map[string]struct {
@@ -112,10 +112,10 @@ func TestWhateverEndsTheWorkRollsItBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := shop(t)
-			err := survive(func() error {
+			pool := newAccounts(t)
+			err := recovered(func() error {
 				return pgfence.Tx(ctx, pool, "accounts", 8, func(tx pgx.Tx) error {
-					if err := spend(ctx)(tx); err != nil {
+					if err := withdraw10(ctx)(tx); err != nil {
 						return err
 					}
 					return c.end(tx)
@@ -127,18 +127,18 @@ func TestWhateverEndsTheWorkRollsItBack(t *testing.T) {
 			if b := balance(t, pool); b != 100 {
 				t.Errorf("the balance is %d", b)
 			}
-			if err := pgfence.Tx(ctx, pool, "accounts", 7, spend(ctx)); err != nil {
+			if err := pgfence.Tx(ctx, pool, "accounts", 7, withdraw10(ctx)); err != nil {
 				t.Errorf("token 8 was remembered, although nothing was written under it: %v", err)
 			}
-			idle(t, pool)
+			waitUntilIdle(t, pool)
 		})
 	}
 }
 
 var errSurvived = errors.New("f did not return")
 
-// survive returns what f returns, errSurvived if it panics or exits.
-func survive(f func() error) error {
+// recovered returns what f returns, errSurvived if it panics or exits.
+func recovered(f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
 		err := errSurvived

@@ -17,54 +17,54 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A desk is a way on which every request waits until the test answers it. It lives in
+// A harness is a way on which every request waits until the test answers it. It lives in
 // a bubble of synctest.
-type desk struct {
+type harness struct {
 	t *testing.T
 	*client.Client
 	all     sync.WaitGroup // of the calls
 	connect func()         // waits until there is a connection; nil: at once
 
-	mu      sync.Mutex
-	waiting []*asked
+	mu   sync.Mutex
+	held []*heldRequest
 }
 
-// asked is a request that waits.
-type asked struct {
+// heldRequest is a request that waits.
+type heldRequest struct {
 	path   string
 	length int64
-	items  []asking
+	items  []requestItem
 	size   int
 	res    chan func(*http.Request) (*http.Response, error)
 	gone   <-chan struct{}
 }
 
-// asking is an item, or what a request of its own asks for.
-type asking struct {
+// requestItem is an item, or what a request of its own asks for.
+type requestItem struct {
 	Op, Name, Holder string
 	LeaseID          string `json:"lease_id"`
 }
 
-func newDesk(t *testing.T, o client.Options) *desk {
+func newHarness(t *testing.T, o client.Options) *harness {
 	t.Helper()
-	d := &desk{t: t}
-	o.BaseURL, o.HTTP = "http://paddock.test", &http.Client{Transport: way(d.take)}
+	d := &harness{t: t}
+	o.BaseURL, o.HTTP = "http://paddock.test", &http.Client{Transport: roundTripFunc(d.hold)}
 	d.Client = open(t, o)
 	return d
 }
 
-// take has a request wait, or go away with its context.
-func (d *desk) take(r *http.Request) (*http.Response, error) {
+// hold has a request wait, or go away with its context.
+func (d *harness) hold(r *http.Request) (*http.Response, error) {
 	if d.connect != nil {
 		d.connect()
 	}
-	a, err := readAsked(r)
+	a, err := readHeld(r)
 	if err != nil {
 		d.t.Error(err)
 		return nil, err
 	}
 	d.mu.Lock()
-	d.waiting = append(d.waiting, a)
+	d.held = append(d.held, a)
 	d.mu.Unlock()
 	select {
 	case answer := <-a.res:
@@ -74,29 +74,29 @@ func (d *desk) take(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func readAsked(r *http.Request) (*asked, error) {
-	a := &asked{path: r.URL.Path, length: r.ContentLength, gone: r.Context().Done(), res: make(chan func(*http.Request) (*http.Response, error))}
+func readHeld(r *http.Request) (*heldRequest, error) {
+	a := &heldRequest{path: r.URL.Path, length: r.ContentLength, gone: r.Context().Done(), res: make(chan func(*http.Request) (*http.Response, error))}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
 	a.size = len(text)
 	if a.isBatch() {
-		var body struct{ Items []asking }
+		var body struct{ Items []requestItem }
 		err = json.Unmarshal(text, &body)
 		a.items = body.Items
 		return a, err
 	}
-	one := asking{Op: path.Base(a.path), Name: path.Base(path.Dir(a.path))}
+	one := requestItem{Op: path.Base(a.path), Name: path.Base(path.Dir(a.path))}
 	err = json.Unmarshal(text, &one)
-	a.items = []asking{one}
+	a.items = []requestItem{one}
 	return a, err
 }
 
-func (a *asked) isBatch() bool { return a.path == "/v1/batch" }
+func (a *heldRequest) isBatch() bool { return a.path == "/v1/batch" }
 
 // String tells what was asked for: a*b for a batch of a and b.
-func (a *asked) String() string {
+func (a *heldRequest) String() string {
 	names := make([]string, len(a.items))
 	for i, item := range a.items {
 		names[i] = item.Op[:2] + ":" + item.Name
@@ -108,12 +108,12 @@ func (a *asked) String() string {
 }
 
 // answer answers the request with that.
-func (a *asked) answer(status int, contentType, body string) {
+func (a *heldRequest) answer(status int, contentType, body string) {
 	a.res <- func(r *http.Request) (*http.Response, error) { return reply(r, status, contentType, body), nil }
 }
 
 // grant answers as the service would, each item with a token of its own.
-func (a *asked) grant() {
+func (a *heldRequest) grant() {
 	if !a.isBatch() {
 		status, text := a.items[0].granted(1)
 		a.answer(status, "application/json", text)
@@ -130,7 +130,7 @@ func (a *asked) grant() {
 	a.answer(http.StatusOK, "application/json", `{"results":[`+strings.Join(results, ",")+`]}`)
 }
 
-func (a asking) granted(token int) (int, string) {
+func (a requestItem) granted(token int) (int, string) {
 	status := map[string]int{"acquire": 201, "renew": 200, "release": 204}[a.Op]
 	if a.Op == "release" {
 		return status, ""
@@ -141,17 +141,17 @@ func (a asking) granted(token int) (int, string) {
 }
 
 // pending returns the requests that wait when nothing moves any more, and forgets them.
-func (d *desk) pending() []*asked {
+func (d *harness) pending() []*heldRequest {
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	waiting := d.waiting
-	d.waiting = nil
+	waiting := d.held
+	d.held = nil
 	return waiting
 }
 
 // requests returns the requests that wait, which are to be so many.
-func (d *desk) requests(n int) []*asked {
+func (d *harness) requests(n int) []*heldRequest {
 	d.t.Helper()
 	got := d.pending()
 	if len(got) != n {
@@ -161,7 +161,7 @@ func (d *desk) requests(n int) []*asked {
 }
 
 // request returns the one request that waits and is to be that.
-func (d *desk) request(want string) *asked {
+func (d *harness) request(want string) *heldRequest {
 	d.t.Helper()
 	a := d.requests(1)[0]
 	if a.String() != want {
@@ -170,19 +170,19 @@ func (d *desk) request(want string) *asked {
 	return a
 }
 
-// busy has as many requests be under way as may before calls gather, and returns them.
-func (d *desk) busy() []*asked {
+// saturate has as many requests be under way as may before calls gather, and returns them.
+func (d *harness) saturate() []*heldRequest {
 	d.t.Helper()
-	for n := range client.FlightsAtOnce {
+	for n := range client.MaxInFlight {
 		d.call(func() error {
 			return d.Release(d.t.Context(), lock.Release{Name: fmt.Sprintf("busy-%d", n), LeaseID: leaseID})
 		})
 	}
-	return d.requests(client.FlightsAtOnce)
+	return d.requests(client.MaxInFlight)
 }
 
 // call has a call be made that is to succeed.
-func (d *desk) call(do func() error) {
+func (d *harness) call(do func() error) {
 	d.all.Go(func() {
 		if err := do(); err != nil {
 			d.t.Error(err)
@@ -192,7 +192,7 @@ func (d *desk) call(do func() error) {
 }
 
 // fail has a call be made that is to fail, and returns where its error will be.
-func (d *desk) fail(do func() error) <-chan *lock.Error {
+func (d *harness) fail(do func() error) <-chan *lock.Error {
 	failed := make(chan *lock.Error, 1)
 	d.all.Go(func() {
 		var e *lock.Error
@@ -205,10 +205,10 @@ func (d *desk) fail(do func() error) <-chan *lock.Error {
 	return failed
 }
 
-// later waits for that long, and a moment.
-func (d *desk) later(pause time.Duration) { <-time.After(pause + time.Nanosecond) }
+// sleepPast waits for that long, and a moment.
+func (d *harness) sleepPast(pause time.Duration) { <-time.After(pause + time.Nanosecond) }
 
-func grantAll(requests []*asked) {
+func grantAll(requests []*heldRequest) {
 	for _, a := range requests {
 		a.grant()
 	}

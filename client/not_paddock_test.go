@@ -13,7 +13,7 @@ import (
 const page = "<html><body>" + leaseText + "</body></html>"
 
 // Answers that are none of Paddock's, and what a change and a read make of them.
-var strangers = map[string]struct {
+var foreignAnswers = map[string]struct {
 	status            int
 	contentType, body string
 	change, read      lock.Code
@@ -40,9 +40,9 @@ var strangers = map[string]struct {
 	"a gateway's own problem":      {504, "application/problem+json", `{"code":"upstream_timeout"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 }
 
-func TestAnswersThatAreNoneOfPaddocks(t *testing.T) {
+func TestAnswersThatAreNotFromPaddock(t *testing.T) {
 	t.Parallel()
-	for name, c := range strangers {
+	for name, c := range foreignAnswers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := saying(c.status, c.contentType, c.body)
@@ -59,7 +59,7 @@ func TestAnswersThatAreNoneOfPaddocks(t *testing.T) {
 	}
 }
 
-func TestALeaseOfSomebodyElseIsNotTakenForMine(t *testing.T) {
+func TestALeaseThatWasNotAskedForIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"another lease_id": strings.Replace(leaseJSON, leaseText[:8], "00000000", 1),
@@ -71,7 +71,7 @@ func TestALeaseOfSomebodyElseIsNotTakenForMine(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutEndIsCutOff(t *testing.T) {
+func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	endless := strings.Repeat(" ", 17<<20)
 	c := over(t, saying(http.StatusOK, "application/json", endless))

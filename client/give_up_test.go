@@ -16,17 +16,17 @@ import (
 
 var waiting = lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1", Wait: lock.MaxWait}
 
-// A line is a server at which acquires wait until their clients are gone, and
+// A queueServer is a server at which acquires wait until their clients are gone, and
 // releases are answered so.
-type line struct {
+type queueServer struct {
 	joined   chan struct{} // an acquire waits
 	left     chan struct{} // the server has noticed that its client is gone
 	released chan string   // the body of a release
 }
 
-func stand(t *testing.T, release http.HandlerFunc) (*line, *client.Client) {
+func newQueueServer(t *testing.T, release http.HandlerFunc) (*queueServer, *client.Client) {
 	t.Helper()
-	l := &line{joined: make(chan struct{}, 1), left: make(chan struct{}, 1), released: make(chan string, 8)}
+	l := &queueServer{joined: make(chan struct{}, 1), left: make(chan struct{}, 1), released: make(chan string, 8)}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -45,8 +45,8 @@ func stand(t *testing.T, release http.HandlerFunc) (*line, *client.Client) {
 	return l, open(t, client.Options{BaseURL: s.URL})
 }
 
-// leave has a call wait and its context end, and returns the call's error.
-func (l *line) leave(t *testing.T, c *client.Client) *lock.Error {
+// cancelAcquire has a call wait and its context end, and returns the call's error.
+func (l *queueServer) cancelAcquire(t *testing.T, c *client.Client) *lock.Error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
@@ -64,7 +64,7 @@ func (l *line) leave(t *testing.T, c *client.Client) *lock.Error {
 	return e
 }
 
-func TestAnAcquireThatWaitedAndIsOverGivesItsPlaceUp(t *testing.T) {
+func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]http.HandlerFunc{
 		"which it has, or the lease that came": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
@@ -78,8 +78,8 @@ func TestAnAcquireThatWaitedAndIsOverGivesItsPlaceUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, c := stand(t, release)
-			e := l.leave(t, c)
+			l, c := newQueueServer(t, release)
+			e := l.cancelAcquire(t, c)
 			if got := strings.TrimSpace(<-l.released); got != `{"lease_id":"`+leaseText+`"}` {
 				t.Errorf("released %s", got)
 			}
@@ -93,16 +93,16 @@ func TestAnAcquireThatWaitedAndIsOverGivesItsPlaceUp(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatCannotBeGivenUpIsSaid(t *testing.T) {
+func TestAPlaceThatCannotBeGivenUpIsReported(t *testing.T) {
 	t.Parallel()
-	l, c := stand(t, http.NotFound)
-	e := l.leave(t, c)
+	l, c := newQueueServer(t, http.NotFound)
+	e := l.cancelAcquire(t, c)
 	if !strings.Contains(e.Detail, "nobody answers") || !errors.Is(e.Cause, lock.ErrUnavailable) {
 		t.Errorf("the error says %q because of %v", e.Detail, e.Cause)
 	}
 }
 
-func TestWhatDidNotWaitIsNotGivenUp(t *testing.T) {
+func TestACallThatDidNotWaitSendsNoRelease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ctx  func(context.Context) (context.Context, context.CancelFunc)
@@ -110,7 +110,7 @@ func TestWhatDidNotWaitIsNotGivenUp(t *testing.T) {
 	}{
 		"a try whose context ends":                     {context.WithCancel, 0},
 		"a call that waits, its connection lost":       {nil, time.Second},
-		"a call whose context was over from the start": {ended, time.Second},
+		"a call whose context was over from the start": {withEndedContext, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,8 +134,8 @@ func TestWhatDidNotWaitIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// ended returns a context that is over.
-func ended(ctx context.Context) (context.Context, context.CancelFunc) {
+// withEndedContext returns a context that is over.
+func withEndedContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx, cancel

@@ -24,50 +24,50 @@ const (
 	ttl  = 30 * time.Second
 )
 
-// A scene is a service, and the line over which a guard reaches it.
-type scene struct {
+// A fixture is a service, and the line over which a guard reaches it.
+type fixture struct {
 	*testing.T
-	locks lock.Service // as others reach it
-	line  *line
-	seen  states
+	locks   lock.Service // as others reach it
+	service *faultyService
+	states  stateLog
 }
 
-// play runs a test on a clock of its own, which stands still while anybody works.
-func play(t *testing.T, test func(*scene)) {
+// withFixture runs a test on a clock of its own, which stands still while anybody works.
+func withFixture(t *testing.T, test func(*fixture)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		locks := memlock.New().Replica(1)
-		test(&scene{T: t, locks: locks, line: &line{Service: locks}})
+		test(&fixture{T: t, locks: locks, service: &faultyService{Service: locks}})
 	})
 }
 
-// states are those that OnState was told of.
-type states struct {
+// stateLog are those that OnState was told of.
+type stateLog struct {
 	mu   sync.Mutex
 	all  []guard.State
 	errs []error
 }
 
-func (s *states) note(state guard.State, err error) {
+func (s *stateLog) add(state guard.State, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all, s.errs = append(s.all, state), append(s.errs, err)
 }
 
 // options fills in who is told of states.
-func (s *scene) options(o guard.Options) guard.Options {
-	o.OnState = s.seen.note
+func (s *fixture) options(o guard.Options) guard.Options {
+	o.OnState = s.states.add
 	return o
 }
 
-// acquired returns a lease, got over the line.
-func (s *scene) acquired(o guard.Options) *guard.Lease {
+// acquire returns a lease, got over the line.
+func (s *fixture) acquire(o guard.Options) *guard.Lease {
 	s.Helper()
-	l, err := guard.Acquire(s.Context(), s.line, name, s.options(o))
+	l, err := guard.Acquire(s.Context(), s.service, name, s.options(o))
 	s.must(err)
 	s.Cleanup(func() {
-		s.line.fail(fault{})
+		s.service.setFault(fault{})
 		if err := l.Release(s.Context()); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
 			s.Error(err)
 		}
@@ -75,8 +75,8 @@ func (s *scene) acquired(o guard.Options) *guard.Lease {
 	return l
 }
 
-// granted has the service grant the lock to somebody else.
-func (s *scene) granted(a lock.Acquire) lock.Grant {
+// grantOther has the service grant the lock to somebody else.
+func (s *fixture) grantOther(a lock.Acquire) lock.Grant {
 	s.Helper()
 	a.Name, a.LeaseID, a.Holder = name, lock.LeaseID(uuid.New()), "somebody else"
 	g, err := s.locks.Acquire(s.Context(), a)
@@ -84,21 +84,21 @@ func (s *scene) granted(a lock.Acquire) lock.Grant {
 	return g
 }
 
-func (s *scene) released(g lock.Grant) {
+func (s *fixture) releaseOther(g lock.Grant) {
 	s.Helper()
 	s.must(s.locks.Release(s.Context(), lock.Release{Name: name, LeaseID: g.ID}))
 }
 
-// now returns the lock as the service sees it.
-func (s *scene) now() lock.Lock {
+// lockNow returns the lock as the service sees it.
+func (s *fixture) lockNow() lock.Lock {
 	s.Helper()
 	l, err := s.locks.Lock(context.WithoutCancel(s.Context()), name)
 	s.must(err)
 	return l
 }
 
-// happened compares the events of the lock with those that there should be.
-func (s *scene) happened(want ...lock.Kind) {
+// wantEvents compares the events of the lock with those that there should be.
+func (s *fixture) wantEvents(want ...lock.Kind) {
 	s.Helper()
 	page, err := s.locks.Events(context.WithoutCancel(s.Context()), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
 	s.must(err)
@@ -111,26 +111,26 @@ func (s *scene) happened(want ...lock.Kind) {
 	}
 }
 
-// went compares the states that were told with those that there should be.
-func (s *scene) went(want ...guard.State) {
+// wantStates compares the states that were told with those that there should be.
+func (s *fixture) wantStates(want ...guard.State) {
 	s.Helper()
 	synctest.Wait()
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	if !slices.Equal(s.seen.all, want) {
-		s.Errorf("the states were %v, want %v", s.seen.all, want)
+	s.states.mu.Lock()
+	defer s.states.mu.Unlock()
+	if !slices.Equal(s.states.all, want) {
+		s.Errorf("the states were %v, want %v", s.states.all, want)
 	}
 }
 
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-// is ends the test unless err is what it should be.
-func (s *scene) is(err, want error) {
+// wantError ends the test unless err is what it should be.
+func (s *fixture) wantError(err, want error) {
 	s.Helper()
 	if !errors.Is(err, want) {
 		s.Fatalf("the error is %v, want %v", err, want)

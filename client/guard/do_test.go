@@ -15,137 +15,137 @@ import (
 var errWork = errors.New("the work has failed")
 
 // do works under a lease got over the line.
-func (s *scene) do(ctx context.Context, work func(context.Context, *guard.Lease) error) error {
-	return guard.Do(ctx, s.line, name, s.options(guard.Options{}), work)
+func (s *fixture) do(ctx context.Context, work func(context.Context, *guard.Lease) error) error {
+	return guard.Do(ctx, s.service, name, s.options(guard.Options{}), work)
 }
 
-func TestTheWorkHasTheTokenAndTheLock(t *testing.T) {
-	play(t, func(s *scene) {
+func TestWorkRunsWithTheTokenAndTheLock(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		s.must(s.do(s.Context(), func(ctx context.Context, l *guard.Lease) error {
 			token, ok := lock.TokenFrom(ctx)
-			if now := s.now(); !ok || token != l.Token() || now.Token != token || now.State != lock.Held || l.Name() != name {
+			if now := s.lockNow(); !ok || token != l.Token() || now.Token != token || now.State != lock.Held || l.Name() != name {
 				s.Errorf("the work has token %d, the lock is %+v", token, now)
 			}
 			return ctx.Err()
 		}))
-		s.happened(lock.Granted, lock.Released)
+		s.wantEvents(lock.Granted, lock.Released)
 	})
 }
 
-func TestTheWorksErrorIsReturnedAndTheLockReleased(t *testing.T) {
-	play(t, func(s *scene) {
-		s.is(s.do(s.Context(), func(context.Context, *guard.Lease) error { return errWork }), errWork)
-		s.happened(lock.Granted, lock.Released)
+func TestDoReturnsTheErrorOfTheWorkAndReleasesTheLock(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.wantError(s.do(s.Context(), func(context.Context, *guard.Lease) error { return errWork }), errWork)
+		s.wantEvents(lock.Granted, lock.Released)
 	})
 }
 
-func TestWorkThatPanicsLeavesTheLockFree(t *testing.T) {
-	play(t, func(s *scene) {
+func TestAPanicReleasesTheLock(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		defer func() {
 			if got, ok := recover().(error); !ok || !errors.Is(got, errWork) {
 				s.Errorf("recovered %v", got)
 			}
-			s.happened(lock.Granted, lock.Released)
+			s.wantEvents(lock.Granted, lock.Released)
 		}()
 		s.must(s.do(s.Context(), func(context.Context, *guard.Lease) error { panic(errWork) }))
 	})
 }
 
-func TestWorkThatIsCancelledReleasesTheLock(t *testing.T) {
-	play(t, func(s *scene) {
+func TestCanceledWorkReleasesTheLock(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())
 		time.AfterFunc(time.Minute, cancel)
-		s.is(s.do(ctx, func(ctx context.Context, _ *guard.Lease) error {
+		s.wantError(s.do(ctx, func(ctx context.Context, _ *guard.Lease) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}), context.Canceled)
-		s.happened(lock.Granted, lock.Released)
-		s.went(guard.Released)
+		s.wantEvents(lock.Granted, lock.Released)
+		s.wantStates(guard.Released)
 	})
 }
 
 func TestWorkUnderALostLeaseIsReportedAsLost(t *testing.T) {
 	for what, returns := range map[string]error{"though it succeeded": nil, "and it failed": errWork} {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
+			withFixture(t, func(s *fixture) {
 				err := s.do(s.Context(), func(ctx context.Context, _ *guard.Lease) error {
-					s.line.fail(fault{refuses: true})
+					s.service.setFault(fault{refuse: true})
 					<-ctx.Done()
-					s.line.fail(fault{})
-					s.is(context.Cause(ctx), lock.ErrLeaseLost)
+					s.service.setFault(fault{})
+					s.wantError(context.Cause(ctx), lock.ErrLeaseLost)
 					return returns
 				})
-				s.is(err, lock.ErrLeaseLost)
+				s.wantError(err, lock.ErrLeaseLost)
 				if returns != nil {
-					s.is(err, returns)
+					s.wantError(err, returns)
 				}
-				s.happened(lock.Granted, lock.Released)
+				s.wantEvents(lock.Granted, lock.Released)
 			})
 		})
 	}
 }
 
-func TestALossThatOnlyTheReleaseLearnsOfIsReported(t *testing.T) {
-	play(t, func(s *scene) {
+func TestALossDetectedAtReleaseIsReported(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		err := s.do(s.Context(), func(ctx context.Context, l *guard.Lease) error {
 			_, err := s.locks.Revoke(ctx, lock.Revoke{Name: name, Token: l.Token(), Reason: "maintenance"})
 			return err
 		})
-		if e := refusal(s, err); e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked {
+		if e := lockError(s, err); e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked {
 			s.Errorf("the error is %v", err)
 		}
 	})
 }
 
-func TestAReleaseThatNobodyAnswersIsNoFailureOfTheWork(t *testing.T) {
-	play(t, func(s *scene) {
+func TestAnUnansweredReleaseIsNotAnErrorOfDo(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		s.must(s.do(s.Context(), func(context.Context, *guard.Lease) error {
-			s.line.fail(fault{refuses: true})
+			s.service.setFault(fault{refuse: true})
 			return nil
 		}))
-		s.went(guard.Released)
-		s.is(s.seen.errs[0], lock.ErrUnavailable)
+		s.wantStates(guard.Released)
+		s.wantError(s.states.errs[0], lock.ErrUnavailable)
 		time.Sleep(ttl)
-		s.happened(lock.Granted, lock.Expired)
+		s.wantEvents(lock.Granted, lock.Expired)
 	})
 }
 
-func TestAReleaseIsSentAgain(t *testing.T) {
-	for what, f := range map[string]fault{"over a bad line": {refuses: true}, "when its answer is lost": {deaf: true}} {
+func TestAReleaseIsRetried(t *testing.T) {
+	for what, f := range map[string]fault{"over a bad line": {refuse: true}, "when its answer is lost": {loseAnswer: true}} {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
-				l := s.acquired(guard.Options{})
-				s.line.fail(f)
-				time.AfterFunc(time.Second, func() { s.line.fail(fault{}) })
+			withFixture(t, func(s *fixture) {
+				l := s.acquire(guard.Options{})
+				s.service.setFault(f)
+				time.AfterFunc(time.Second, func() { s.service.setFault(fault{}) })
 				s.must(l.Release(s.Context()))
 				s.must(l.Release(s.Context()))
-				s.is(l.Err(), guard.ErrReleased)
-				s.happened(lock.Granted, lock.Released)
+				s.wantError(l.Err(), guard.ErrReleased)
+				s.wantEvents(lock.Granted, lock.Released)
 			})
 		})
 	}
 }
 
-func TestTheWorksContextEndsWithTheLease(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{})
+func TestTheContextOfTheWorkEndsWithTheLease(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
 		ctx, cancel := l.Context(s.Context())
 		child, cancelChild := context.WithTimeout(ctx, time.Hour)
 		defer cancelChild()
 		s.must(l.Release(s.Context()))
 		for _, c := range []context.Context{ctx, child} {
 			<-c.Done()
-			s.is(context.Cause(c), guard.ErrReleased)
-			s.is(c.Err(), context.Canceled)
+			s.wantError(context.Cause(c), guard.ErrReleased)
+			s.wantError(c.Err(), context.Canceled)
 		}
 		cancel()
-		s.is(context.Cause(ctx), guard.ErrReleased)
+		s.wantError(context.Cause(ctx), guard.ErrReleased)
 	})
 }
 
-// TestAPauseIsNoticedBeforeTheTimersAre has a suspension of the machine stand for
+// TestAPauseIsDetectedBeforeTimersFire has a suspension of the machine stand for
 // any pause: the clock has gone on, and no timer has fired.
-func TestAPauseIsNoticedBeforeTheTimersAre(t *testing.T) {
+func TestAPauseIsDetectedBeforeTimersFire(t *testing.T) {
 	looks := map[string]func(*guard.Lease, context.Context) bool{
 		"by the lease":           func(l *guard.Lease, _ context.Context) bool { return l.Err() != nil },
 		"by the lease's state":   func(l *guard.Lease, _ context.Context) bool { return l.State() == guard.Lost },
@@ -161,9 +161,9 @@ func TestAPauseIsNoticedBeforeTheTimersAre(t *testing.T) {
 	}
 	for what, isOver := range looks {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
+			withFixture(t, func(s *fixture) {
 				var slept atomic.Int64
-				l, err := guard.AcquireSuspended(s.Context(), s.line, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+				l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
 				s.must(err)
 				ctx, cancel := l.Context(s.Context())
 				defer cancel()
@@ -174,17 +174,17 @@ func TestAPauseIsNoticedBeforeTheTimersAre(t *testing.T) {
 				if !isOver(l, ctx) {
 					s.Error("the pause was not noticed")
 				}
-				s.is(l.Err(), lock.ErrLeaseLost)
+				s.wantError(l.Err(), lock.ErrLeaseLost)
 				s.must(l.Release(s.Context()))
 			})
 		})
 	}
 }
 
-func TestASuspensionIsNoticedThoughNobodyLooks(t *testing.T) {
-	play(t, func(s *scene) {
+func TestASuspensionIsDetectedByTheTimer(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		var slept atomic.Int64
-		l, err := guard.AcquireSuspended(s.Context(), s.line, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
 		s.must(err)
 		synctest.Wait()
 		slept.Store(int64(ttl))
@@ -197,16 +197,16 @@ func TestASuspensionIsNoticedThoughNobodyLooks(t *testing.T) {
 	})
 }
 
-func TestAShortSuspensionBringsTheRenewalForward(t *testing.T) {
-	play(t, func(s *scene) {
+func TestAShortSuspensionMakesTheRenewalDue(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		var slept atomic.Int64
-		l, err := guard.AcquireSuspended(s.Context(), s.line, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
 		s.must(err)
 		synctest.Wait()
 		slept.Store(int64(ttl / 2))
 		time.Sleep(2 * time.Second)
 		s.must(l.Err())
-		if n := len(s.line.made("renew")); n != 1 {
+		if n := len(s.service.sentAt("renew")); n != 1 {
 			s.Errorf("%d renewals", n)
 		}
 		s.must(l.Release(s.Context()))

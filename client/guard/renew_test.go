@@ -11,27 +11,27 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestALeaseIsKeptForAsLongAsItIsWanted(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{})
+func TestALeaseIsRenewedUntilItIsReleased(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
 		time.Sleep(24 * time.Hour)
 		s.must(l.Err())
-		if now := s.now(); now.State != lock.Held || now.Token != l.Token() || l.State() != guard.Held {
+		if now := s.lockNow(); now.State != lock.Held || now.Token != l.Token() || l.State() != guard.Held {
 			s.Errorf("after a day the lock is %+v, the lease %v", now, l.State())
 		}
 		s.must(l.Release(s.Context()))
-		s.happened(lock.Granted, lock.Released)
-		s.went(guard.Released)
+		s.wantEvents(lock.Granted, lock.Released)
+		s.wantStates(guard.Released)
 	})
 }
 
-func TestARenewalIsSentEachThirdOfTheTTLOrSooner(t *testing.T) {
-	play(t, func(s *scene) {
+func TestRenewalsAreAtMostAThirdOfTheTTLApart(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		last := time.Now()
-		s.acquired(guard.Options{})
+		s.acquire(guard.Options{})
 		time.Sleep(time.Hour)
 		gaps := map[time.Duration]bool{}
-		for _, at := range s.line.made("renew") {
+		for _, at := range s.service.sentAt("renew") {
 			gap := at.Sub(last)
 			if gap > ttl/3 || gap < ttl*8/30-ttl/60 {
 				s.Errorf("a renewal came %v after what was before it", gap)
@@ -45,16 +45,16 @@ func TestARenewalIsSentEachThirdOfTheTTLOrSooner(t *testing.T) {
 }
 
 func TestManyLeasesAreRenewedAtFewInstants(t *testing.T) {
-	play(t, func(s *scene) {
+	withFixture(t, func(s *fixture) {
 		const leases, span = 200, 10 * time.Minute
 		for range leases {
-			s.acquired(guard.Options{Mode: lock.Shared})
+			s.acquire(guard.Options{Mode: lock.Shared})
 			time.Sleep(rand.N(time.Second))
 		}
 		began := time.Now()
 		time.Sleep(span)
 		renewals, instants := 0, map[time.Time]bool{}
-		for _, at := range s.line.made("renew") {
+		for _, at := range s.service.sentAt("renew") {
 			if at.After(began) {
 				renewals++
 				instants[at] = true
@@ -66,59 +66,59 @@ func TestManyLeasesAreRenewedAtFewInstants(t *testing.T) {
 	})
 }
 
-func TestTheWorkStopsBeforeTheLeaseEndsThoughNobodyAnswers(t *testing.T) {
+func TestWorkStopsBeforeTheLeaseEndsInAnOutage(t *testing.T) {
 	for what, f := range map[string]fault{
-		"what is sent is swallowed": {swallows: true},
-		"answers are lost":          {deaf: true},
-		"connections are refused":   {refuses: true},
-		"answers come late":         {slow: time.Hour},
+		"what is sent is swallowed": {blackHole: true},
+		"answers are lost":          {loseAnswer: true},
+		"connections are refused":   {refuse: true},
+		"answers come late":         {delay: time.Hour},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for try := range 25 {
 				t.Run(fmt.Sprint(try), func(t *testing.T) {
-					play(t, func(s *scene) { stopsInTime(s, f) })
+					withFixture(t, func(s *fixture) { checkStopsInTime(s, f) })
 				})
 			}
 		})
 	}
 }
 
-// stopsInTime has the fault begin at any moment between two renewals.
-func stopsInTime(s *scene, f fault) {
-	l := s.acquired(guard.Options{})
+// checkStopsInTime has the fault begin at any moment between two renewals.
+func checkStopsInTime(s *fixture, f fault) {
+	l := s.acquire(guard.Options{})
 	ctx, cancel := l.Context(s.Context())
 	defer cancel()
 	time.Sleep(rand.N(2 * ttl))
-	s.line.fail(f)
+	s.service.setFault(f)
 	broken := time.Now()
 	<-ctx.Done()
-	if now := s.now(); now.State != lock.Held {
+	if now := s.lockNow(); now.State != lock.Held {
 		s.Errorf("the work stopped when the lock was %v", now.State)
 	}
 	if lasted := time.Since(broken); lasted < ttl/2 {
 		s.Errorf("the work was stopped after %v of outage, too soon", lasted)
 	}
-	s.is(context.Cause(ctx), lock.ErrLeaseLost)
-	s.is(l.Err(), lock.ErrLeaseLost)
-	if f.refuses {
-		s.went(guard.AtRisk, guard.Lost)
+	s.wantError(context.Cause(ctx), lock.ErrLeaseLost)
+	s.wantError(l.Err(), lock.ErrLeaseLost)
+	if f.refuse {
+		s.wantStates(guard.AtRisk, guard.Lost)
 	}
 }
 
 func TestAnOutageIsNotALoss(t *testing.T) {
 	for what, f := range map[string]fault{
-		"what is sent is swallowed": {swallows: true},
-		"answers are lost":          {deaf: true},
-		"connections are refused":   {refuses: true},
+		"what is sent is swallowed": {blackHole: true},
+		"answers are lost":          {loseAnswer: true},
+		"connections are refused":   {refuse: true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
-				l := s.acquired(guard.Options{})
+			withFixture(t, func(s *fixture) {
+				l := s.acquire(guard.Options{})
 				for range 10 {
 					time.Sleep(ttl)
-					s.line.fail(f)
+					s.service.setFault(f)
 					time.Sleep(ttl / 2)
-					s.line.fail(fault{})
+					s.service.setFault(fault{})
 					time.Sleep(ttl)
 					s.must(l.Err())
 					if l.State() != guard.Held {
@@ -126,32 +126,32 @@ func TestAnOutageIsNotALoss(t *testing.T) {
 					}
 				}
 				s.must(l.Release(s.Context()))
-				s.happened(lock.Granted, lock.Released)
+				s.wantEvents(lock.Granted, lock.Released)
 			})
 		})
 	}
 }
 
-func TestStatesAreToldInTheirOrder(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{})
-		s.line.fail(fault{refuses: true})
+func TestStateChangesAreReportedInOrder(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
+		s.service.setFault(fault{refuse: true})
 		time.Sleep(ttl / 2)
-		s.went(guard.AtRisk)
-		s.is(s.seen.errs[0], lock.ErrUnavailable)
-		s.line.fail(fault{})
+		s.wantStates(guard.AtRisk)
+		s.wantError(s.states.errs[0], lock.ErrUnavailable)
+		s.service.setFault(fault{})
 		time.Sleep(ttl)
-		s.went(guard.AtRisk, guard.Held)
+		s.wantStates(guard.AtRisk, guard.Held)
 		s.must(l.Release(s.Context()))
-		s.went(guard.AtRisk, guard.Held, guard.Released)
-		s.must(s.seen.errs[2])
-		s.is(l.Err(), guard.ErrReleased)
+		s.wantStates(guard.AtRisk, guard.Held, guard.Released)
+		s.must(s.states.errs[2])
+		s.wantError(l.Err(), guard.ErrReleased)
 	})
 }
 
 func TestARevokedLeaseIsLostAtTheNextRenewal(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{})
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
 		_, err := s.locks.Revoke(s.Context(), lock.Revoke{Name: name, Token: l.Token(), Reason: "db-3 is being replaced"})
 		s.must(err)
 		revoked := time.Now()
@@ -159,29 +159,29 @@ func TestARevokedLeaseIsLostAtTheNextRenewal(t *testing.T) {
 		if took := time.Since(revoked); took > ttl/3 {
 			s.Errorf("it took %v", took)
 		}
-		s.is(l.Err(), lock.ErrLeaseLost)
-		s.went(guard.Lost)
-		if e := refusal(s, l.Err()); e.Ended != lock.Revoked || e.Reason != "db-3 is being replaced" {
+		s.wantError(l.Err(), lock.ErrLeaseLost)
+		s.wantStates(guard.Lost)
+		if e := lockError(s, l.Err()); e.Ended != lock.Revoked || e.Reason != "db-3 is being replaced" {
 			s.Errorf("the loss says %+v", e)
 		}
-		s.is(l.Release(s.Context()), lock.ErrLeaseLost)
+		s.wantError(l.Release(s.Context()), lock.ErrLeaseLost)
 	})
 }
 
-func TestTheMarginIsKept(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{Margin: 10 * time.Second})
-		s.line.fail(fault{swallows: true})
+func TestALeaseIsLostAtItsMargin(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{Margin: 10 * time.Second})
+		s.service.setFault(fault{blackHole: true})
 		<-l.Done()
-		if left := s.now().Leases[0].Remaining; left < 10*time.Second-time.Millisecond {
+		if left := s.lockNow().Leases[0].Remaining; left < 10*time.Second-time.Millisecond {
 			s.Errorf("the lease is lost %v before its end", left)
 		}
 	})
 }
 
 func TestTheDeadlineMovesWithRenewals(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{})
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
 		if left := time.Until(l.Deadline()); (left - ttl*9/10).Abs() > time.Millisecond {
 			s.Errorf("at first there are %v left", left)
 		}
@@ -192,14 +192,14 @@ func TestTheDeadlineMovesWithRenewals(t *testing.T) {
 	})
 }
 
-func TestAtItsMaxHoldALeaseIsLost(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{MaxHold: time.Minute})
+func TestALeaseIsLostAtItsMaxHold(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{MaxHold: time.Minute})
 		begun := time.Now()
 		<-l.Done()
 		if held := time.Since(begun); held > time.Minute || held < time.Minute-ttl/3 {
 			s.Errorf("it was held for %v", held)
 		}
-		s.is(l.Err(), lock.ErrLeaseLost)
+		s.wantError(l.Err(), lock.ErrLeaseLost)
 	})
 }

@@ -18,26 +18,26 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// patience is how long a test waits for what must come.
-const patience = time.Minute
+// testTimeout is how long a test waits for what must come.
+const testTimeout = time.Minute
 
-// A crew is guards that reach the service over a bad line, each of a lock of its own.
-type crew struct {
+// A remoteGuards is guards that reach the service over a bad line, each of a lock of its own.
+type remoteGuards struct {
 	*testing.T
-	line   *tcpproxy.Line
+	proxy  *tcpproxy.Line
 	direct *client.Client // around the line
 	leases []*guard.Lease
 }
 
-func newCrew(t *testing.T, size int, o guard.Options) *crew {
+func newRemoteGuards(t *testing.T, size int, o guard.Options) *remoteGuards {
 	t.Helper()
 	base := served(t, pgtest.URL(t))
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crew{T: t, line: tcpproxy.New(t, u.Host), direct: open(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
-	locks := open(t, client.Options{BaseURL: "http://" + c.line.Address})
+	c := &remoteGuards{T: t, proxy: tcpproxy.New(t, u.Host), direct: open(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
+	locks := open(t, client.Options{BaseURL: "http://" + c.proxy.Address})
 	var all sync.WaitGroup
 	for i := range c.leases {
 		all.Go(func() {
@@ -53,9 +53,9 @@ func newCrew(t *testing.T, size int, o guard.Options) *crew {
 	return c
 }
 
-// end releases all leases, so that nothing goes on after the test.
-func (c *crew) end() {
-	c.line.Mend()
+// releaseAll releases all leases, so that nothing goes on after the test.
+func (c *remoteGuards) releaseAll() {
+	c.proxy.Mend()
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
@@ -67,19 +67,19 @@ func (c *crew) end() {
 	all.Wait()
 }
 
-// TestTheWorkStopsBeforeTheLeaseEndsOnADeadLine compares two instants of one
+// TestWorkStopsBeforeTheLeaseEndsOnADeadConnection compares two instants of one
 // machine's clock: when each of a hundred works was stopped, and when the lock was granted to the
 // next. All leases are in the middle of something else when the line goes dead.
-func TestTheWorkStopsBeforeTheLeaseEndsOnADeadLine(t *testing.T) {
+func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, 100, guard.Options{TTL: 6 * time.Second, Margin: 2 * time.Second})
-	defer c.end()
-	c.line.Break()
+	c := newRemoteGuards(t, 100, guard.Options{TTL: 6 * time.Second, Margin: 2 * time.Second})
+	defer c.releaseAll()
+	c.proxy.Break()
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
 			next := make(chan lock.Grant, 1)
-			all.Go(func() { next <- c.next(l.Name()) })
+			all.Go(func() { next <- c.acquireNext(l.Name()) })
 			ctx, cancel := l.Context(t.Context())
 			defer cancel()
 			<-ctx.Done()
@@ -92,9 +92,9 @@ func TestTheWorkStopsBeforeTheLeaseEndsOnADeadLine(t *testing.T) {
 	all.Wait()
 }
 
-// next waits for the lock around the line.
-func (c *crew) next(name string) lock.Grant {
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+// acquireNext waits for the lock around the line.
+func (c *remoteGuards) acquireNext(name string) lock.Grant {
+	ctx, cancel := context.WithTimeout(c.Context(), testTimeout)
 	defer cancel()
 	g, err := c.direct.Acquire(ctx, lock.Acquire{
 		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
@@ -105,18 +105,18 @@ func (c *crew) next(name string) lock.Grant {
 	return g
 }
 
-func TestADeadLineThatComesBackInTimeStopsNobody(t *testing.T) {
+func TestAConnectionThatRecoversInTimeLosesNoLease(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, 20, guard.Options{TTL: 8 * time.Second})
-	defer c.end()
-	c.line.Break()
-	c.become(guard.AtRisk)
-	c.line.Mend()
-	c.become(guard.Held)
+	c := newRemoteGuards(t, 20, guard.Options{TTL: 8 * time.Second})
+	defer c.releaseAll()
+	c.proxy.Break()
+	c.waitFor(guard.AtRisk)
+	c.proxy.Mend()
+	c.waitFor(guard.Held)
 }
 
-// become waits until all leases are in that state.
-func (c *crew) become(state guard.State) {
+// waitFor waits until all leases are in that state.
+func (c *remoteGuards) waitFor(state guard.State) {
 	c.Helper()
 	for _, l := range c.leases {
 		for l.State() != state {

@@ -13,27 +13,27 @@ import (
 // The first and the greatest pause between two tries of a call, before chance makes
 // them longer or shorter.
 const (
-	shortestPause = 50 * time.Millisecond
-	longestPause  = 2 * time.Second
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
-// pauses are those between the tries of a call, each longer than the one before.
-type pauses struct {
+// retryBackoff are those between the tries of a call, each longer than the one before.
+type retryBackoff struct {
 	*backoff.ExponentialBackOff
 }
 
-func newPauses() pauses {
+func newRetryBackoff() retryBackoff {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval, b.Multiplier = shortestPause, longestPause, 2
-	return pauses{b}
+	b.InitialInterval, b.MaxInterval, b.Multiplier = minBackoff, maxBackoff, 2
+	return retryBackoff{b}
 }
 
 // sleep waits until it is time for another try, which is no sooner than the refusal
 // asks for, and returns false if ctx ends before.
-func (p pauses) sleep(ctx context.Context, err error) bool {
+func (p retryBackoff) sleep(ctx context.Context, err error) bool {
 	pause := p.NextBackOff()
 	if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {
-		pause = max(pause, min(refusal.RetryAfter, longestPause))
+		pause = max(pause, min(refusal.RetryAfter, maxBackoff))
 	}
 	t := time.NewTimer(pause)
 	defer t.Stop()

@@ -13,13 +13,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func refuse(status int, members string) func(*asked) {
-	return func(a *asked) { a.answer(status, "application/problem+json", problem(members)) }
+func refuse(status int, members string) func(*heldRequest) {
+	return func(a *heldRequest) { a.answer(status, "application/problem+json", problem(members)) }
 }
 
 // What may become of a batch as a whole, and the code that each of its calls has then.
-var fates = map[string]struct {
-	answer func(*asked)
+var batchFailures = map[string]struct {
+	answer func(*heldRequest)
 	want   lock.Code
 }{
 	"no key":                {refuse(401, `"code":"key_missing"`), lock.ErrKeyMissing},
@@ -28,13 +28,13 @@ var fates = map[string]struct {
 	"not now":               {refuse(503, `"code":"unavailable"`), lock.ErrUnavailable},
 	"a fault":               {refuse(500, `"code":"internal"`), lock.ErrInternal},
 	"nobody knows":          {refuse(503, `"code":"unknown_outcome"`), lock.ErrUnknownOutcome},
-	"a proxy's 502 page":    {func(a *asked) { a.answer(502, "text/html", page) }, lock.ErrUnknownOutcome},
-	"a proxy's 401 page":    {func(a *asked) { a.answer(401, "text/html", page) }, lock.ErrUnavailable},
-	"a redirect":            {func(a *asked) { a.answer(307, "text/html", page) }, lock.ErrUnknownOutcome},
-	"a connection cut": {func(a *asked) {
+	"a proxy's 502 page":    {func(a *heldRequest) { a.answer(502, "text/html", page) }, lock.ErrUnknownOutcome},
+	"a proxy's 401 page":    {func(a *heldRequest) { a.answer(401, "text/html", page) }, lock.ErrUnavailable},
+	"a redirect":            {func(a *heldRequest) { a.answer(307, "text/html", page) }, lock.ErrUnknownOutcome},
+	"a connection cut": {func(a *heldRequest) {
 		a.res <- func(*http.Request) (*http.Response, error) { return nil, errors.New("cut") }
 	}, lock.ErrUnknownOutcome},
-	"no connection": {func(a *asked) {
+	"no connection": {func(a *heldRequest) {
 		a.res <- func(r *http.Request) (*http.Response, error) {
 			httptrace.ContextClientTrace(r.Context()).GetConn("paddock.test:80")
 			return nil, errors.New("refused")
@@ -42,14 +42,14 @@ var fates = map[string]struct {
 	}, lock.ErrUnavailable},
 }
 
-func TestTheFateOfABatchIsThatOfEachCall(t *testing.T) {
+func TestAFailedBatchFailsEachCall(t *testing.T) {
 	t.Parallel()
-	for name, c := range fates {
+	for name, c := range batchFailures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, client.Options{})
-				busy := d.busy()
+				d := newHarness(t, client.Options{})
+				busy := d.saturate()
 				failed := []<-chan *lock.Error{d.fail(d.acquire("a")), d.fail(d.renew("b")), d.fail(d.release("c"))}
 				busy[0].grant()
 				c.answer(d.request("[ac:a re:b re:c]"))
@@ -70,11 +70,11 @@ func TestTheFateOfABatchIsThatOfEachCall(t *testing.T) {
 	}
 }
 
-func TestEachCallOfABatchHasItsOwnAnswer(t *testing.T) {
+func TestEachCallOfABatchGetsItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		held := d.fail(d.acquire("a"))
 		d.call(d.release("b"))
 		lost := d.fail(d.renew("c"))
@@ -99,11 +99,11 @@ func TestEachCallOfABatchHasItsOwnAnswer(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesBeforeTheSendingIsNotSent(t *testing.T) {
+func TestACallCanceledWhileGatheringIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		d.call(d.acquire("a"))
 		failed := d.fail(func() error { return acquireIn(ctx, d.Client) })
@@ -120,14 +120,14 @@ func TestWhoLeavesBeforeTheSendingIsNotSent(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesWhileThereIsNoConnectionYetIsNotSent(t *testing.T) {
+func TestACallCanceledBeforeTheConnectionIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		connected := make(chan struct{})
-		d := newDesk(t, client.Options{})
+		d := newHarness(t, client.Options{})
 		d.connect = func() { <-connected }
 		ctx, cancel := context.WithCancel(t.Context())
-		for range client.FlightsAtOnce {
+		for range client.MaxInFlight {
 			d.call(d.release("busy"))
 		}
 		d.call(d.acquire("a"))
@@ -140,7 +140,7 @@ func TestWhoLeavesWhileThereIsNoConnectionYetIsNotSent(t *testing.T) {
 		cancel()
 		expect(t, "Acquire", <-failed, lock.ErrUnavailable)
 		close(connected)
-		requests := d.requests(client.FlightsAtOnce)
+		requests := d.requests(client.MaxInFlight)
 		for _, a := range requests {
 			if a.isBatch() && (a.String() != "[ac:a ac:b]" || a.length != int64(a.size)) {
 				t.Errorf("asked for %v in %d bytes, of which %d were sent", a, a.length, a.size)
@@ -151,11 +151,11 @@ func TestWhoLeavesWhileThereIsNoConnectionYetIsNotSent(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesABatchDoesNotKnowAndTheOthersDo(t *testing.T) {
+func TestACallCanceledAfterSendingHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		d.call(d.acquire("a"))
 		failed := d.fail(func() error { return acquireIn(ctx, d.Client) })
@@ -172,11 +172,11 @@ func TestWhoLeavesABatchDoesNotKnowAndTheOthersDo(t *testing.T) {
 	})
 }
 
-func TestABatchThatAllHaveLeftIsGivenUp(t *testing.T) {
+func TestABatchWhoseCallsAreAllCanceledIsAborted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		d := newHarness(t, client.Options{})
+		busy := d.saturate()
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := []<-chan *lock.Error{
 			d.fail(func() error { return acquireIn(ctx, d.Client) }), d.fail(func() error { return acquireIn(ctx, d.Client) }),
@@ -196,31 +196,31 @@ func TestABatchThatAllHaveLeftIsGivenUp(t *testing.T) {
 }
 
 // Answers of those who take no batch, and whether it is any use to send another.
-var strangersToBatches = map[string]struct {
-	answer func(*asked)
+var batchRefusals = map[string]struct {
+	answer func(*heldRequest)
 	again  bool
 }{
 	"an older replica":           {refuse(404, `"code":"no_route"`), false},
 	"one that has other methods": {refuse(405, `"code":"method_not_allowed"`), false},
-	"a proxy's 404":              {func(a *asked) { a.answer(404, "text/html", page) }, false},
-	"a proxy with small bodies":  {func(a *asked) { a.answer(413, "text/html", page) }, false},
-	"a page":                     {func(a *asked) { a.answer(200, "text/html", page) }, false},
-	"another's JSON":             {func(a *asked) { a.answer(200, "application/json", `{}`) }, false},
-	"too few results":            {func(a *asked) { a.answer(200, "application/json", `{"results":[{"status":204}]}`) }, false},
-	"too many results": {func(a *asked) {
+	"a proxy's 404":              {func(a *heldRequest) { a.answer(404, "text/html", page) }, false},
+	"a proxy with small bodies":  {func(a *heldRequest) { a.answer(413, "text/html", page) }, false},
+	"a page":                     {func(a *heldRequest) { a.answer(200, "text/html", page) }, false},
+	"another's JSON":             {func(a *heldRequest) { a.answer(200, "application/json", `{}`) }, false},
+	"too few results":            {func(a *heldRequest) { a.answer(200, "application/json", `{"results":[{"status":204}]}`) }, false},
+	"too many results": {func(a *heldRequest) {
 		a.answer(200, "application/json", `{"results":[`+strings.Repeat(`{"status":204},`, 99)+`{"status":204}]}`)
 	}, false},
 	"one that cannot read an item": {refuse(400, `"code":"invalid_request"`), true},
 }
 
-func TestWhoTakesNoBatchIsSentEachCallAlone(t *testing.T) {
+func TestCallsAreSentAloneToAServiceWithoutBatches(t *testing.T) {
 	t.Parallel()
-	for name, c := range strangersToBatches {
+	for name, c := range batchRefusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, client.Options{})
-				busy := d.busy()
+				d := newHarness(t, client.Options{})
+				busy := d.saturate()
 				d.call(d.acquire("a"))
 				d.call(d.renew("b"))
 				d.call(d.release("c"))
@@ -232,7 +232,7 @@ func TestWhoTakesNoBatchIsSentEachCallAlone(t *testing.T) {
 						d.call(d.acquire("d"))
 					}
 					alone = append(alone, d.requests(5)...)
-					d.later(client.SinglyFor)
+					d.sleepPast(client.BatchUnsupportedFor)
 				}
 				for _, a := range append(alone, busy[1:]...) {
 					if a.isBatch() {
@@ -241,7 +241,7 @@ func TestWhoTakesNoBatchIsSentEachCallAlone(t *testing.T) {
 					a.grant()
 				}
 				d.all.Wait()
-				busy = d.busy()
+				busy = d.saturate()
 				d.call(d.acquire("a"))
 				d.call(d.acquire("b"))
 				busy[0].grant()

@@ -16,7 +16,7 @@ func TestTheBodyOfABatchIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 20_000)
 	cases := []badRequest{
-		{name: "white space alone", body: "  \n", pointer: "", detail: `is empty. Send a JSON object such as {"items"`},
+		{name: "white space alone", body: "  \n", pointer: "", detail: `is empty. Send a JSON object, such as {"items"`},
 		{name: "text that is not JSON", body: `items`, pointer: "", detail: "not valid JSON at byte 0"},
 		{name: "a list", body: `[` + acquireItem + `]`, pointer: "", detail: "is not a JSON object"},
 		{name: "null", body: `null`, pointer: "", detail: "is not a JSON object"},
@@ -165,7 +165,7 @@ func TestSoManyLargeBatchesAreReadAtOnce(t *testing.T) {
 		}
 		bodies = append(bodies, out)
 	}
-	if w := send(strings.NewReader(batchOf(acquireItem)), -1); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "in smaller ones") {
+	if w := send(strings.NewReader(batchOf(acquireItem)), -1); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "send smaller ones") {
 		t.Errorf("one more: %d %s", w.Code, w.Body)
 	}
 	if w := send(strings.NewReader(batchOf(acquireItem)), server.MaxBodySize); w.Code != http.StatusOK {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -19,7 +20,7 @@ const (
 	DefaultMaxStreams    = 2000
 	DefaultStreamsPerKey = 200
 	// MaxBodySize is the greatest size of a request's body, in bytes.
-	MaxBodySize = 16 << 10
+	MaxBodySize = wire.MaxBodySize
 	// MaxBatchBodySize is that of a batch, in bytes; none of its items is greater than
 	// MaxBodySize.
 	MaxBatchBodySize = 1 << 20
@@ -37,9 +38,9 @@ const (
 	streamPage    = 200      // events that a stream asks for at once
 	maxStreamText = 64 << 10 // of these, in bytes, that a stream holds until its client has read them; one event at least
 
-	keepAliveInterval   = 15 * time.Second // between two signs of life of a stream
+	keepAliveInterval = 15 * time.Second // between two signs of life of a stream
 	maxStreamAttempts = 3                // of a stream with a Service that is unavailable, before it ends
-	streamRetryDelay = time.Second      // between two of these
+	streamRetryDelay  = time.Second      // between two of these
 
 	maxHTTP2Streams = 100 // requests in one connection of HTTP/2
 )

@@ -19,7 +19,7 @@ import (
 // is over it logs a line, which holds nothing of bodies and of the query.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, path, seen := time.Now(), r.URL.Path, &responseRecorder{ResponseWriter: w}
-	q := &request{Context: r.Context(), route: s.routings.Get().(*chi.Context), readers: &s.readers, id: [1]string{newRequestID()}}
+	q := &request{Context: r.Context(), route: s.routings.Get().(*chi.Context), decoders: &s.decoders, id: [1]string{newRequestID()}}
 	q.route.Reset()
 	w.Header()["X-Request-Id"] = q.id[:]
 	defer func() {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // refuse answers with the problem that err is. What is not a refusal of the
@@ -23,14 +23,16 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("WWW-Authenticate", challenge(e.Code))
 	}
 	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.FormatInt(roundUp(e.RetryAfter, time.Second), 10))
+		h.Set("Retry-After", strconv.FormatInt(wire.RoundUp(e.RetryAfter, time.Second), 10))
 	}
 	s.write(w, r, p.Status, p)
 }
 
 // problemTo returns the problem that e, made of err, is to whoever sent the request.
-func problemTo(r *http.Request, e *lock.Error, err error) openapi.Problem {
-	p := problemOf(e)
+func problemTo(r *http.Request, e *lock.Error, err error) wire.Problem {
+	p := wire.ProblemOf(e)
+	p.Status = refusals[e.Code].status
+	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
 	p.RequestID, p.Pointer = requestID(r), pointerTo(e, r, err)
 	return p
 }

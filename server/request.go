@@ -17,7 +17,7 @@ import (
 type request struct {
 	context.Context // of the client and the Server alone; the key is in there once it is known
 	route           *chi.Context
-	readers         *sync.Pool // of *reader
+	decoders        *sync.Pool // of *wire.Decoder
 	id              [1]string  // the values of a header
 }
 

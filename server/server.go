@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -77,22 +78,22 @@ type Server struct {
 	router   *chi.Mux
 	draining atomic.Bool
 
-	readers  sync.Pool // of *reader
+	decoders sync.Pool // of *wire.Decoder
 	routings sync.Pool // of *chi.Context
 
 	drainDelay time.Duration
 	drain      func()
 	localNames bool
-	hasSignIn    bool // whether there is a page, and readers sign in to it
+	hasSignIn  bool // whether there is a page, and readers sign in to it
 
 	secureCookies bool
-	headers        []headerField
+	headers       []headerField
 
-	room    chan struct{} // has a value for each large batch in memory
-	streams *streamLimiter
-	events  *eventCache     // of what streams tell
-	stopped context.Context // ends, by stop, when the streams are to
-	stop    context.CancelFunc
+	batchSlots chan struct{} // has a value for each large batch in memory
+	streams    *streamLimiter
+	events     *eventCache     // of what streams tell
+	stopped    context.Context // ends, by stop, when the streams are to
+	stop       context.CancelFunc
 }
 
 // New returns a Server that does what o says.
@@ -100,11 +101,11 @@ func New(o Options) *Server {
 	s := &Server{locks: o.Locks, ready: &readiness{probe: o.Ready, busy: make(chan struct{}, 1)}, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
 		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
 		keys: o.Keys, attempts: o.Attempts, hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
-		room:    make(chan struct{}, maxLargeBatches),
-		streams: newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		events:  &eventCache{encode: sseEvent}}
+		batchSlots: make(chan struct{}, maxLargeBatches),
+		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
+		events:     &eventCache{encode: sseEvent}}
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.readers.New = func() any { return new(reader) }
+	s.decoders.New = func() any { return new(wire.Decoder) }
 	s.routings.New = func() any { return chi.NewRouteContext() }
 	if s.ready.probe == nil {
 		s.ready.probe = func(context.Context) error { return nil }

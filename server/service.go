@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // A document is openapi.yaml in both of its forms.
@@ -25,7 +25,7 @@ func newAPI(s *Server) *api {
 
 // Livez says that the process runs. It looks at nothing else.
 func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(openapi.Health{Status: openapi.Ok}), nil })
+	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(wire.Health{Status: wire.Ok}), nil })
 }
 
 // Readyz says whether requests should be sent here.
@@ -38,7 +38,7 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log says why under this request_id. Send requests to another."}
 		}
-		return ok(openapi.Health{Status: openapi.Ok}), nil
+		return ok(wire.Health{Status: wire.Ok}), nil
 	})
 }
 
@@ -46,7 +46,7 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 func (a *api) Version(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(_ context.Context) (reply, error) {
 		v := a.version
-		return ok(openapi.Version{Version: v.Version, Commit: unlessZero(v.Commit), Go: v.Go}), nil
+		return ok(wire.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
 	})
 }
 

@@ -7,24 +7,25 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // StreamEvents tells what happens for as long as the client reads, the Service
 // answers and the Server runs.
-func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openapi.StreamEventsParams) {
+func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params wire.StreamEventsParams) {
 	key, _ := access.KeyFrom(r.Context())
 	if err := a.streams.acquire(key.ID); err != nil {
 		a.refuse(w, r, err)
 		return
 	}
 	defer a.streams.release(key.ID)
-	query, err := streamQueryFrom(params)
+	query, err := params.Domain()
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
+	query.Limit = streamPage
 	first, err := a.locks.Events(r.Context(), query)
 	if err != nil {
 		a.refuse(w, r, ofLastEventID(err, params))
@@ -40,9 +41,9 @@ func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params openap
 }
 
 // ofLastEventID returns err as one of the header where the cursor came from there.
-func ofLastEventID(err error, params openapi.StreamEventsParams) error {
+func ofLastEventID(err error, params wire.StreamEventsParams) error {
 	e := (*lock.Error)(nil)
-	if value(params.LastEventID) == "" || !errors.As(err, &e) || e.Field != "cursor" {
+	if wire.ValueOf(params.LastEventID) == "" || !errors.As(err, &e) || e.Field != "cursor" {
 		return err
 	}
 	return lock.Invalid("Last-Event-ID", "is no id that a stream gave; send it as it came, or leave it out to begin now")
@@ -51,9 +52,9 @@ func ofLastEventID(err error, params openapi.StreamEventsParams) error {
 // A stream is one answer that goes on and on.
 type stream struct {
 	*Server
-	w     http.ResponseWriter
-	r     *http.Request
-	query lock.EventQuery // from where the stream is
+	w       http.ResponseWriter
+	r       *http.Request
+	query   lock.EventQuery // from where the stream is
 	encoder sseEncoder
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -61,7 +62,7 @@ func keepAliveComment(moved bool, cursor string) []byte {
 func eventID(e lock.Event) string { return strconv.FormatInt(e.ID, 10) }
 
 // sseEvent returns e in the form of text/event-stream.
-func sseEvent(e lock.Event) []byte { return encodeSSE(eventID(e), e.Kind.String(), eventOf(e)) }
+func sseEvent(e lock.Event) []byte { return encodeSSE(eventID(e), e.Kind.String(), wire.EventOf(e)) }
 
 func encodeSSE(id, name string, data any) []byte {
 	var text bytes.Buffer

@@ -13,7 +13,7 @@ import (
 func LeaseOf(g lock.Grant) Lease {
 	return Lease{
 		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode), Holder: g.Holder,
-		TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(), MaxHoldMs: unlessZero(g.MaxHold.Milliseconds()),
+		TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(), MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()),
 		AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: msLeft(time.Until(g.Until)),
 		Metadata: g.Metadata,
 	}
@@ -23,7 +23,7 @@ func LeaseOf(g lock.Grant) Lease {
 func LockOf(l lock.Lock) Lock {
 	return Lock{
 		Name: l.Name, State: State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
-		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: unlessZero(l.Capacity), Waiters: l.Waiters,
+		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
 		Leases: Each(l.Leases, leaseInfoOf),
 	}
 }
@@ -39,7 +39,7 @@ func (l Lock) Domain() lock.Lock {
 
 // LockPageOf returns the model of a page of locks.
 func LockPageOf(p lock.Page[lock.Lock]) LockPage {
-	return LockPage{Locks: Each(p.Items, LockOf), NextCursor: unlessZero(p.Next)}
+	return LockPage{Locks: Each(p.Items, LockOf), NextCursor: UnlessZero(p.Next)}
 }
 
 // Domain returns the page.
@@ -51,7 +51,7 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 	return LeaseInfo{
 		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: msLeft(l.Remaining),
-		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: unlessZero(l.Revoked),
+		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
 	}
 }
 
@@ -76,7 +76,7 @@ func (q Queue) Domain() lock.QueueInfo {
 
 func waiterOf(w lock.WaiterInfo) Waiter {
 	out := Waiter{
-		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: unlessZero(w.Capacity), Holder: w.Holder,
+		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt.UTC(), WaitedMs: msLeft(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
 		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: Each(w.Leases, leaseInfoOf),
 	}
@@ -97,7 +97,7 @@ func (w Waiter) Domain() lock.WaiterInfo {
 
 // EventPageOf returns the model of a page of events.
 func EventPageOf(p lock.Page[lock.Event]) EventPage {
-	return EventPage{Events: Each(p.Items, EventOf), NextCursor: p.Next, Gap: unlessZero(p.Gap)}
+	return EventPage{Events: Each(p.Items, EventOf), NextCursor: p.Next, Gap: UnlessZero(p.Gap)}
 }
 
 // Domain returns the page.
@@ -110,7 +110,7 @@ func EventOf(e lock.Event) Event {
 	return Event{
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
 		Kind: EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
-		FencingToken: unlessZero(int64(e.Token)), Place: unlessZero(e.Place), Reason: unlessZero(e.Reason),
+		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
 	}
 }
 
@@ -165,9 +165,9 @@ func (f FencedValue) Domain() lock.FencedValue {
 // request_id.
 func ProblemOf(e *lock.Error) Problem {
 	p := Problem{
-		Code: Code(e.Code), Detail: e.Detail, Holder: unlessZero(e.Holder), Reason: unlessZero(e.Reason), EndedAt: instantOf(e.EndedAt),
-		FencingToken: unlessZero(int64(e.Token)), NewestToken: unlessZero(int64(e.Newest)), Version: unlessZero(e.Version),
-		WaitersAhead: unlessZero(e.Ahead), PlaceKeptMs: unlessZero(msLeft(e.KeptFor)), Capacity: unlessZero(e.Capacity),
+		Code: Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason), EndedAt: instantOf(e.EndedAt),
+		FencingToken: UnlessZero(int64(e.Token)), NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version),
+		WaitersAhead: UnlessZero(e.Ahead), PlaceKeptMs: UnlessZero(msLeft(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 	}
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
@@ -235,7 +235,8 @@ func instantOf(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-func unlessZero[T comparable](v T) *T {
+// UnlessZero returns a pointer to v, nil for zero.
+func UnlessZero[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
 	}

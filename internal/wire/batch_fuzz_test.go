@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"encoding/json"
@@ -21,34 +21,39 @@ func FuzzBatch(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		items, err := itemsOf(body)
-		if checkRefusal(t, err); err != nil {
+		var items []object
+		err := new(Decoder).readBatch(body, func(o *object) { items = append(items, *o) })
+		commands, results, again := new(Decoder).Batch(body)
+		if checkInvalid(t, err); err != nil || again != nil {
+			if (err == nil) != (again == nil) {
+				t.Errorf("%q: %v, then %v", body, err, again)
+			}
 			return
 		}
 		var lenient struct{ Items []json.RawMessage }
-		if err := json.Unmarshal(body, &lenient); err != nil || len(lenient.Items) != len(items) || len(items) == 0 || len(items) > lock.MaxBatch {
+		if err := json.Unmarshal(body, &lenient); err != nil || len(lenient.Items) != len(items) || len(items) == 0 || len(items) > lock.MaxBatch ||
+			len(commands) != len(items) || len(results) != len(items) {
 			t.Fatalf("of %q made %d items: %d, %v", body, len(items), len(lenient.Items), err)
 		}
 		for i, text := range lenient.Items {
-			if !items[i].foreign && items[i].size != len(text) {
+			if !items[i].notObject && items[i].size != len(text) {
 				t.Fatalf("item %d of %q has %d bytes, want %d", i, body, items[i].size, len(text))
 			}
-			command, err := items[i].command()
-			if err == nil {
-				checkCommand(t, text, command)
-			} else if !errors.Is(err, ErrBodyTooLarge) {
-				checkRefusal(t, err)
+			if err := results[i].Err; err == nil {
+				checkCommand(t, text, commands[i])
+			} else if !errors.Is(err, lock.Code(CodeBodyTooLarge)) {
+				checkInvalid(t, err)
 			}
 		}
 	})
 }
 
-// required are the members that an item of each kind has beside op and name.
+// required has the member that an item of each kind needs beside op and name.
 var required = map[string]struct{ member, command string }{
 	"acquire": {"holder", "lock.Acquire"}, "renew": {"lease_id", "lock.Renew"}, "release": {"lease_id", "lock.Release"},
 }
 
-// checkCommand holds for what says of itself that it is that command, for that lock.
+// checkCommand checks that a command is what its text says, for the lock that its text names.
 func checkCommand(t *testing.T, text []byte, command lock.Command) {
 	t.Helper()
 	var members map[string]json.RawMessage

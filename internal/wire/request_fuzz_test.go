@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 func FuzzDecode(f *testing.F) {
@@ -21,36 +20,39 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		acquire, err := parse[openapi.AcquireRequest](new(reader), body)
-		checkParsed(t, body, err, "holder")
+		d := new(Decoder)
+		a, err := d.Acquire("a", body)
+		checkDecoded(t, body, err, "holder")
 		if err == nil {
-			a, err := acquireFrom("a", acquire)
-			checkRefusal(t, err)
-			checkTime(t, a.TTL, acquire.TTLMs)
-			checkTime(t, a.Wait, acquire.WaitMs)
+			var sent AcquireRequest
+			if err := json.Unmarshal(body, &sent); err != nil {
+				t.Fatalf("accepted %q: %v", body, err)
+			}
+			checkTime(t, a.TTL, sent.TTLMs)
+			checkTime(t, a.Wait, sent.WaitMs)
 		}
-		_, err = parse[openapi.RenewRequest](new(reader), body)
-		checkParsed(t, body, err, "lease_id")
-		_, err = parse[openapi.ReleaseRequest](new(reader), body)
-		checkParsed(t, body, err, "lease_id")
-		_, err = parse[openapi.RevokeRequest](new(reader), body)
-		checkParsed(t, body, err, "fencing_token", "reason")
-		_, err = parse[openapi.VerifyRequest](new(reader), body)
-		checkParsed(t, body, err, "name", "fencing_token")
-		write, err := parse[openapi.FencedWrite](new(reader), body)
-		checkParsed(t, body, err, "lock", "fencing_token", "value")
-		if err == nil && !json.Valid(*write.Value) {
-			t.Errorf("value %q is not JSON", *write.Value)
+		_, err = d.Renew("a", body)
+		checkDecoded(t, body, err, "lease_id")
+		_, err = d.Release("a", body)
+		checkDecoded(t, body, err, "lease_id")
+		_, err = d.Revoke("a", body)
+		checkDecoded(t, body, err, "fencing_token", "reason")
+		_, err = d.Verify("", body)
+		checkDecoded(t, body, err, "name", "fencing_token")
+		write, err := d.FencedWrite("a", body)
+		checkDecoded(t, body, err, "lock", "fencing_token", "value")
+		if err == nil && !json.Valid(write.Value) {
+			t.Errorf("value %q is not JSON", write.Value)
 		}
 	})
 }
 
-// checkParsed holds for what the lenient decoder of the standard library agrees
-// to be an object with these members.
-func checkParsed(t *testing.T, body []byte, err error, required ...string) {
+// checkDecoded checks that an accepted body is an object with these members to the lenient decoder of the standard
+// library, too.
+func checkDecoded(t *testing.T, body []byte, err error, required ...string) {
 	t.Helper()
 	if err != nil {
-		checkRefusal(t, err)
+		checkInvalid(t, err)
 		return
 	}
 	var object map[string]json.RawMessage
@@ -64,7 +66,8 @@ func checkParsed(t *testing.T, body []byte, err error, required ...string) {
 	}
 }
 
-func checkRefusal(t *testing.T, err error) {
+// checkInvalid checks that an error is ErrInvalid, in whole sentences.
+func checkInvalid(t *testing.T, err error) {
 	t.Helper()
 	var e *lock.Error
 	if err != nil && (!errors.As(err, &e) || e.Code != lock.ErrInvalid || !strings.HasSuffix(e.Detail, ".")) {
@@ -72,7 +75,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// checkTime holds for durations that did not overflow.
+// checkTime checks that a duration did not overflow.
 func checkTime(t *testing.T, d time.Duration, ms *int64) {
 	t.Helper()
 	if ms != nil && (*ms > 0) != (d > 0) {

@@ -34,7 +34,7 @@ func TestNewRefusesABaseURL(t *testing.T) {
 			t.Parallel()
 			_, err := client.New(client.Options{BaseURL: url})
 			if err == nil {
-				t.Fatalf("New took the base URL %q", url)
+				t.Fatalf("New accepted the base URL %q", url)
 			}
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error shows the password: %v", err)
@@ -75,7 +75,7 @@ func TestTheCallersHTTPClientIsLeftAsItIs(t *testing.T) {
 	h := &http.Client{Transport: saying(http.StatusOK, "application/json", freeJSON)}
 	open(t, client.Options{BaseURL: "http://paddock.test", HTTP: h})
 	if h.CheckRedirect != nil {
-		t.Error("New changed the HTTP client that it was given")
+		t.Error("New changed the caller's HTTP client")
 	}
 }
 
@@ -95,7 +95,7 @@ func TestTheKeyIsSentWithEachRequest(t *testing.T) {
 func TestNewRefusesAKeyThatNoHeaderCanCarry(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]string{
-		"with the end of its line": key + "\n", "with another header": key + "\r\nX: y", "with a space": "Bearer " + key, "of no ASCII": key + "é",
+		"with a line break at the end": key + "\n", "with another header": key + "\r\nX: y", "with a space": "Bearer " + key, "with a letter beyond ASCII": key + "é",
 	} {
 		_, err := client.New(client.Options{BaseURL: "http://paddock.test", Key: bad})
 		if err == nil || strings.Contains(err.Error(), key[:8]) {
@@ -113,7 +113,7 @@ func TestTheKeyIsNeverPrinted(t *testing.T) {
 		fmt.Sprint(o), fmt.Sprintf("%+v", o), fmt.Sprintf("%#v", o), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprintf("%#v", err), fmt.Sprint(errors.Unwrap(err), err),
 	} {
 		if strings.Contains(text, key[:8]) {
-			t.Errorf("shows the key: %s", text)
+			t.Errorf("the key is printed: %s", text)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestTheKeyIsNeverPrinted(t *testing.T) {
 func TestTheKeyIsNotSentToARedirectTarget(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("asked elsewhere, with Authorization: %q", r.Header.Get("Authorization"))
+		t.Errorf("the redirect target got a request with Authorization: %q", r.Header.Get("Authorization"))
 	}))
 	defer elsewhere.Close()
 	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
@@ -143,9 +143,9 @@ func TestTLSOptionsAreUsed(t *testing.T) {
 		t.Error(err)
 	}
 	if err := read(open(t, client.Options{BaseURL: s.URL}), t); !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) {
-		t.Errorf("whom nobody vouches for: %v", err)
+		t.Errorf("a server with an untrusted certificate: %v", err)
 	}
 	if _, err := client.New(client.Options{BaseURL: s.URL, TLS: &tls.Config{}, HTTP: s.Client()}); err == nil {
-		t.Error("New took TLS beside a Transport that has its own")
+		t.Error("New accepted TLS together with a Transport")
 	}
 }

@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// replica returns a client of a server of its own on the database.
+// replica returns a client of a new server on the database.
 func replica(t *testing.T, databaseURL string) *client.Client {
 	t.Helper()
 	return open(t, client.Options{BaseURL: served(t, databaseURL)})
 }
 
-// served returns the base URL of a server of its own on the database.
+// served starts a server on the database and returns its base URL.
 func served(t *testing.T, databaseURL string) string {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -57,8 +57,7 @@ func TestBatchedClientConforms(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
-// TestClientWithAKeyConforms, on the rules alone: for a key that may do everything it
-// makes no difference that there are keys.
+// TestClientWithAKeyConforms uses an in-memory service and a key that permits everything.
 func TestClientWithAKeyConforms(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
@@ -115,7 +114,7 @@ func TestOneOf50ClientsGetsTheLock(t *testing.T) {
 	}
 }
 
-// countingClient returns a client of the server that counts its requests.
+// countingClient returns a client of the server and its number of requests.
 func countingClient(t *testing.T, url string) (*client.Client, *atomic.Int64) {
 	t.Helper()
 	requests := new(atomic.Int64)
@@ -134,7 +133,7 @@ func TestManyCallsShareFewRequests(t *testing.T) {
 	var tokens sync.Map
 	for i := range callers {
 		all.Go(func() {
-			name := fmt.Sprintf("many:%d", i/2) // of two callers one finds it held
+			name := fmt.Sprintf("many:%d", i/2) // one of two callers finds the lock held
 			for range rounds {
 				g, err := c.Acquire(t.Context(), lock.Acquire{Name: name, Holder: fmt.Sprint(i)})
 				var held *lock.Error
@@ -145,7 +144,7 @@ func TestManyCallsShareFewRequests(t *testing.T) {
 					t.Errorf("caller %d: %v", i, err)
 					return
 				case g.Name != name || g.Holder != fmt.Sprint(i):
-					t.Errorf("caller %d was told of %s, which %s holds", i, g.Name, g.Holder)
+					t.Errorf("caller %d got a grant of %s to %s", i, g.Name, g.Holder)
 				}
 				if _, twice := tokens.Swap(g.Token, true); twice {
 					t.Errorf("the token %d was granted twice", g.Token)
@@ -165,20 +164,19 @@ func TestManyCallsShareFewRequests(t *testing.T) {
 	tokens.Range(func(any, any) bool { granted++; return true })
 	calls := int64(callers*rounds + 2*granted)
 	if n := requests.Load(); n > calls/4 {
-		t.Errorf("%d calls were %d requests", calls, n)
+		t.Errorf("%d calls used %d requests", calls, n)
 	}
-	t.Logf("%d calls were %d requests", calls, requests.Load())
+	t.Logf("%d calls used %d requests", calls, requests.Load())
 }
 
-// TestClientConformsWhileOthersCall has the calls of the suite share their requests with
-// those of others.
+// TestClientConformsWhileOthersCall makes the calls of the suite share requests with other calls.
 func TestClientConformsWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	c := concurrentClient{replica(t, pgtest.URL(t)), t}
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
-// concurrentClient has others call whenever somebody does.
+// A concurrentClient starts other calls beside each call.
 type concurrentClient struct {
 	*client.Client
 	t *testing.T
@@ -204,8 +202,8 @@ func (c concurrentClient) startOthers() (wait func()) {
 	var all sync.WaitGroup
 	for range 2 * client.MaxInFlight {
 		all.Go(func() {
-			if err := c.Client.Release(context.Background(), lock.Release{Name: "crowd", LeaseID: leaseID}); !errors.Is(err, lock.ErrLeaseLost) {
-				c.t.Errorf("one of the crowd: %v", err)
+			if err := c.Client.Release(context.Background(), lock.Release{Name: "others", LeaseID: leaseID}); !errors.Is(err, lock.ErrLeaseLost) {
+				c.t.Errorf("one of the other calls: %v", err)
 			}
 		})
 	}

@@ -2,7 +2,7 @@ package client
 
 import "time"
 
-// Numbers that tests count with.
+// Constants for tests.
 const (
 	MaxInFlight                       = maxInFlight
 	MaxLinger           time.Duration = maxLinger

@@ -14,14 +14,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-var waiting = lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1", Wait: lock.MaxWait}
+var waitingAcquire = lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1", Wait: lock.MaxWait}
 
-// A queueServer is a server at which acquires wait until their clients are gone, and
-// releases are answered so.
+// A queueServer holds acquires until their clients disconnect, and answers releases with the
+// given handler.
 type queueServer struct {
-	joined   chan struct{} // an acquire waits
-	left     chan struct{} // the server has noticed that its client is gone
-	released chan string   // the body of a release
+	joined   chan struct{} // an acquire is waiting
+	left     chan struct{} // the server has noticed the disconnect
+	released chan string   // bodies of releases
 }
 
 func newQueueServer(t *testing.T, release http.HandlerFunc) (*queueServer, *client.Client) {
@@ -45,30 +45,30 @@ func newQueueServer(t *testing.T, release http.HandlerFunc) (*queueServer, *clie
 	return l, open(t, client.Options{BaseURL: s.URL})
 }
 
-// cancelAcquire has a call wait and its context end, and returns the call's error.
-func (l *queueServer) cancelAcquire(t *testing.T, c *client.Client) *lock.Error {
+// cancelAcquire starts an acquire that waits, cancels its context and returns its error.
+func (s *queueServer) cancelAcquire(t *testing.T, c *client.Client) *lock.Error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
-		<-l.joined
-		cancel(errEnough)
+		<-s.joined
+		cancel(errCanceled)
 	}()
-	_, err := c.Acquire(ctx, waiting)
+	_, err := c.Acquire(ctx, waitingAcquire)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
-	if !errors.Is(err, errEnough) {
+	if !errors.Is(err, errCanceled) {
 		t.Errorf("the error %v does not hold the context's cause", err)
 	}
 	var e *lock.Error
 	errors.As(err, &e)
-	<-l.left
+	<-s.left
 	return e
 }
 
 func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]http.HandlerFunc{
-		"which it has, or the lease that came": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		"which the server had taken already": func(w http.ResponseWriter, _ *http.Request) {
+		"in the queue, or its lease": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"which the server has removed already": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusConflict)
 			if _, err := io.WriteString(w, problem(`"code":"lease_lost"`)); err != nil {
@@ -83,8 +83,8 @@ func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 			if got := strings.TrimSpace(<-l.released); got != `{"lease_id":"`+leaseText+`"}` {
 				t.Errorf("released %s", got)
 			}
-			if again := len(l.released); again != map[string]int{"which the server had taken already": 3}[name] {
-				t.Errorf("released %d times more", again) // it may have overtaken the acquire
+			if again := len(l.released); again != map[string]int{"which the server has removed already": 3}[name] {
+				t.Errorf("released %d more times", again) // the release may have overtaken the acquire
 			}
 			if !strings.Contains(e.Detail, "was given up") || strings.Contains(e.Detail, "nobody answers") {
 				t.Errorf("the error says %q", e.Detail)
@@ -108,9 +108,9 @@ func TestACallThatDidNotWaitSendsNoRelease(t *testing.T) {
 		ctx  func(context.Context) (context.Context, context.CancelFunc)
 		wait time.Duration
 	}{
-		"a try whose context ends":                     {context.WithCancel, 0},
-		"a call that waits, its connection lost":       {nil, time.Second},
-		"a call whose context was over from the start": {withEndedContext, time.Second},
+		"a canceled try": {context.WithCancel, 0},
+		"a waiting call that loses its connection": {nil, time.Second},
+		"a call with an ended context":             {withEndedContext, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,16 +125,16 @@ func TestACallThatDidNotWaitSendsNoRelease(t *testing.T) {
 				end()
 				return nil, errors.New("no answer")
 			})
-			a := waiting
+			a := waitingAcquire
 			a.Wait = c.wait
 			if _, err := sender.Acquire(ctx, a); err == nil {
-				t.Error("nothing was taken for a grant")
+				t.Error("Acquire returned a grant without an answer")
 			}
 		})
 	}
 }
 
-// withEndedContext returns a context that is over.
+// withEndedContext returns a canceled context.
 func withEndedContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()

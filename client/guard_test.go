@@ -18,14 +18,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// testTimeout is how long a test waits for what must come.
+// testTimeout bounds waits for events that must happen.
 const testTimeout = time.Minute
 
-// A remoteGuards is guards that reach the service over a bad line, each of a lock of its own.
+// remoteGuards are guards of different locks that reach the service through a proxy.
 type remoteGuards struct {
 	*testing.T
 	proxy  *tcpproxy.Line
-	direct *client.Client // around the line
+	direct *client.Client // bypasses the proxy
 	leases []*guard.Lease
 }
 
@@ -53,7 +53,7 @@ func newRemoteGuards(t *testing.T, size int, o guard.Options) *remoteGuards {
 	return c
 }
 
-// releaseAll releases all leases, so that nothing goes on after the test.
+// releaseAll releases all leases, so that no goroutine outlives the test.
 func (c *remoteGuards) releaseAll() {
 	c.proxy.Mend()
 	var all sync.WaitGroup
@@ -67,9 +67,9 @@ func (c *remoteGuards) releaseAll() {
 	all.Wait()
 }
 
-// TestWorkStopsBeforeTheLeaseEndsOnADeadConnection compares two instants of one
-// machine's clock: when each of a hundred works was stopped, and when the lock was granted to the
-// next. All leases are in the middle of something else when the line goes dead.
+// TestWorkStopsBeforeTheLeaseEndsOnADeadConnection holds a hundred leases when the connection dies.
+// It compares two times on the machine's clock: when the work was stopped, and when the lock was
+// granted to the next holder.
 func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
 	t.Parallel()
 	c := newRemoteGuards(t, 100, guard.Options{TTL: 6 * time.Second, Margin: 2 * time.Second})
@@ -85,14 +85,14 @@ func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
 			<-ctx.Done()
 			stopped := time.Now()
 			if g := <-next; !stopped.Before(g.AcquiredAt) || g.Token <= l.Token() {
-				t.Errorf("%s: stopped at %v with token %d; the next has it since %v with %d", l.Name(), stopped, l.Token(), g.AcquiredAt, g.Token)
+				t.Errorf("%s: work stopped at %v with token %d; the next holder acquired at %v with token %d", l.Name(), stopped, l.Token(), g.AcquiredAt, g.Token)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// acquireNext waits for the lock around the line.
+// acquireNext waits for the lock, bypassing the proxy.
 func (c *remoteGuards) acquireNext(name string) lock.Grant {
 	ctx, cancel := context.WithTimeout(c.Context(), testTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func TestAConnectionThatRecoversInTimeLosesNoLease(t *testing.T) {
 	c.waitFor(guard.Held)
 }
 
-// waitFor waits until all leases are in that state.
+// waitFor waits until all leases are in the state.
 func (c *remoteGuards) waitFor(state guard.State) {
 	c.Helper()
 	for _, l := range c.leases {

@@ -17,19 +17,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A harness is a way on which every request waits until the test answers it. It lives in
-// a bubble of synctest.
+// A harness is a Client whose requests are held until the test answers them. It runs in a
+// synctest bubble.
 type harness struct {
 	t *testing.T
 	*client.Client
-	all     sync.WaitGroup // of the calls
-	connect func()         // waits until there is a connection; nil: at once
+	all     sync.WaitGroup // the calls
+	connect func()         // blocks until there is a connection; nil for immediately
 
 	mu   sync.Mutex
 	held []*heldRequest
 }
 
-// heldRequest is a request that waits.
+// A heldRequest waits for its answer.
 type heldRequest struct {
 	path   string
 	length int64
@@ -39,7 +39,7 @@ type heldRequest struct {
 	gone   <-chan struct{}
 }
 
-// requestItem is an item, or what a request of its own asks for.
+// A requestItem is an item of a batch, or the call of a single request.
 type requestItem struct {
 	Op, Name, Holder string
 	LeaseID          string `json:"lease_id"`
@@ -47,25 +47,25 @@ type requestItem struct {
 
 func newHarness(t *testing.T, o client.Options) *harness {
 	t.Helper()
-	d := &harness{t: t}
-	o.BaseURL, o.HTTP = "http://paddock.test", &http.Client{Transport: roundTripFunc(d.hold)}
-	d.Client = open(t, o)
-	return d
+	h := &harness{t: t}
+	o.BaseURL, o.HTTP = "http://paddock.test", &http.Client{Transport: roundTripFunc(h.hold)}
+	h.Client = open(t, o)
+	return h
 }
 
-// hold has a request wait, or go away with its context.
-func (d *harness) hold(r *http.Request) (*http.Response, error) {
-	if d.connect != nil {
-		d.connect()
+// hold holds a request until it is answered or canceled.
+func (h *harness) hold(r *http.Request) (*http.Response, error) {
+	if h.connect != nil {
+		h.connect()
 	}
 	a, err := readHeld(r)
 	if err != nil {
-		d.t.Error(err)
+		h.t.Error(err)
 		return nil, err
 	}
-	d.mu.Lock()
-	d.held = append(d.held, a)
-	d.mu.Unlock()
+	h.mu.Lock()
+	h.held = append(h.held, a)
+	h.mu.Unlock()
 	select {
 	case answer := <-a.res:
 		return answer(r)
@@ -95,7 +95,7 @@ func readHeld(r *http.Request) (*heldRequest, error) {
 
 func (a *heldRequest) isBatch() bool { return a.path == "/v1/batch" }
 
-// String tells what was asked for: a*b for a batch of a and b.
+// String returns OP:NAME for a single request and [OP:NAME OP:NAME] for a batch.
 func (a *heldRequest) String() string {
 	names := make([]string, len(a.items))
 	for i, item := range a.items {
@@ -107,12 +107,12 @@ func (a *heldRequest) String() string {
 	return names[0]
 }
 
-// answer answers the request with that.
+// answer answers the request.
 func (a *heldRequest) answer(status int, contentType, body string) {
 	a.res <- func(r *http.Request) (*http.Response, error) { return reply(r, status, contentType, body), nil }
 }
 
-// grant answers as the service would, each item with a token of its own.
+// grant answers as the service would, with a different token for each item.
 func (a *heldRequest) grant() {
 	if !a.isBatch() {
 		status, text := a.items[0].granted(1)
@@ -140,64 +140,64 @@ func (a requestItem) granted(token int) (int, string) {
 		a.Name, a.LeaseID, token, a.Holder)
 }
 
-// pending returns the requests that wait when nothing moves any more, and forgets them.
-func (d *harness) pending() []*heldRequest {
+// pending waits until all goroutines are blocked, then removes and returns the held requests.
+func (h *harness) pending() []*heldRequest {
 	synctest.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	waiting := d.held
-	d.held = nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	waiting := h.held
+	h.held = nil
 	return waiting
 }
 
-// requests returns the requests that wait, which are to be so many.
-func (d *harness) requests(n int) []*heldRequest {
-	d.t.Helper()
-	got := d.pending()
+// requests is pending, and fails the test unless there are n requests.
+func (h *harness) requests(n int) []*heldRequest {
+	h.t.Helper()
+	got := h.pending()
 	if len(got) != n {
-		d.t.Fatalf("%d requests wait: %v, want %d", len(got), got, n)
+		h.t.Fatalf("%d requests are held: %v, want %d", len(got), got, n)
 	}
 	return got
 }
 
-// request returns the one request that waits and is to be that.
-func (d *harness) request(want string) *heldRequest {
-	d.t.Helper()
-	a := d.requests(1)[0]
+// request returns the only held request and checks what it asks for.
+func (h *harness) request(want string) *heldRequest {
+	h.t.Helper()
+	a := h.requests(1)[0]
 	if a.String() != want {
-		d.t.Errorf("asked for %v, want %s", a, want)
+		h.t.Errorf("asked for %v, want %s", a, want)
 	}
 	return a
 }
 
-// saturate has as many requests be under way as may before calls gather, and returns them.
-func (d *harness) saturate() []*heldRequest {
-	d.t.Helper()
+// saturate starts MaxInFlight requests, so that further calls gather, and returns them.
+func (h *harness) saturate() []*heldRequest {
+	h.t.Helper()
 	for n := range client.MaxInFlight {
-		d.call(func() error {
-			return d.Release(d.t.Context(), lock.Release{Name: fmt.Sprintf("busy-%d", n), LeaseID: leaseID})
+		h.call(func() error {
+			return h.Release(h.t.Context(), lock.Release{Name: fmt.Sprintf("busy-%d", n), LeaseID: leaseID})
 		})
 	}
-	return d.requests(client.MaxInFlight)
+	return h.requests(client.MaxInFlight)
 }
 
-// call has a call be made that is to succeed.
-func (d *harness) call(do func() error) {
-	d.all.Go(func() {
+// call starts a call that must succeed.
+func (h *harness) call(do func() error) {
+	h.all.Go(func() {
 		if err := do(); err != nil {
-			d.t.Error(err)
+			h.t.Error(err)
 		}
 	})
 	synctest.Wait()
 }
 
-// fail has a call be made that is to fail, and returns where its error will be.
-func (d *harness) fail(do func() error) <-chan *lock.Error {
+// fail starts a call that must fail. It returns a channel that receives the error.
+func (h *harness) fail(do func() error) <-chan *lock.Error {
 	failed := make(chan *lock.Error, 1)
-	d.all.Go(func() {
+	h.all.Go(func() {
 		var e *lock.Error
 		if err := do(); !errors.As(err, &e) {
-			d.t.Errorf("the call ended with %v", err)
+			h.t.Errorf("the call ended with %v", err)
 		}
 		failed <- e
 	})
@@ -205,8 +205,8 @@ func (d *harness) fail(do func() error) <-chan *lock.Error {
 	return failed
 }
 
-// sleepPast waits for that long, and a moment.
-func (d *harness) sleepPast(pause time.Duration) { <-time.After(pause + time.Nanosecond) }
+// sleepPast sleeps until just after the pause.
+func (h *harness) sleepPast(pause time.Duration) { <-time.After(pause + time.Nanosecond) }
 
 func grantAll(requests []*heldRequest) {
 	for _, a := range requests {

@@ -12,32 +12,32 @@ import (
 
 const page = "<html><body>" + leaseText + "</body></html>"
 
-// Answers that are none of Paddock's, and what a change and a read make of them.
+// Answers that are not from Paddock, and the codes of a change and of a read that get them.
 var foreignAnswers = map[string]struct {
 	status            int
 	contentType, body string
 	change, read      lock.Code
 }{
-	"a proxy's 502 page":           {502, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a proxy's 503 without a type": {503, "", "", lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a proxy's 504 page":           {504, "text/html; charset=utf-8", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"somebody's 500":               {500, "text/plain", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"another server's 404":         {404, "text/plain", page, lock.ErrUnavailable, lock.ErrUnavailable},
-	"a proxy's 401":                {401, "text/html", page, lock.ErrUnavailable, lock.ErrUnavailable},
-	"a proxy's 429":                {429, "application/json", `{"code":"lock_held"}`, lock.ErrUnavailable, lock.ErrUnavailable},
-	"a problem without a code":     {502, "application/problem+json", `{"title":"x"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a problem cut short":          {503, "application/problem+json", `{"code":"lock_h`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a problem that is a list":     {409, "application/problem+json", `[]`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a login page with 200":        {200, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"another server's JSON":        {200, "application/json", `{"status":"ok"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"JSON that is null":            {200, "application/json", `null`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"JSON cut short":               {200, "application/json", `{"name":"jobs:nightly","state":"fr`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"an empty 200":                 {200, "application/json", ``, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a 204 where a body is due":    {204, "application/json", ``, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a status of success not ours": {202, "application/json", leaseJSON, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a redirect":                   {307, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a proxy's 408 page":           {408, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
-	"a gateway's own problem":      {504, "application/problem+json", `{"code":"upstream_timeout"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a proxy's 502 page":             {502, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a proxy's 503 without a type":   {503, "", "", lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a proxy's 504 page":             {504, "text/html; charset=utf-8", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"another server's 500":           {500, "text/plain", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"another server's 404":           {404, "text/plain", page, lock.ErrUnavailable, lock.ErrUnavailable},
+	"a proxy's 401":                  {401, "text/html", page, lock.ErrUnavailable, lock.ErrUnavailable},
+	"a proxy's 429":                  {429, "application/json", `{"code":"lock_held"}`, lock.ErrUnavailable, lock.ErrUnavailable},
+	"a problem without a code":       {502, "application/problem+json", `{"title":"x"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a problem cut short":            {503, "application/problem+json", `{"code":"lock_h`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a problem that is a list":       {409, "application/problem+json", `[]`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a login page with 200":          {200, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"another server's JSON":          {200, "application/json", `{"status":"ok"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"JSON that is null":              {200, "application/json", `null`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"JSON cut short":                 {200, "application/json", `{"name":"jobs:nightly","state":"fr`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"an empty 200":                   {200, "application/json", ``, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a 204 where a body is required": {204, "application/json", ``, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"an unknown success status":      {202, "application/json", leaseJSON, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a redirect":                     {307, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a proxy's 408 page":             {408, "text/html", page, lock.ErrUnknownOutcome, lock.ErrUnavailable},
+	"a gateway's own problem":        {504, "application/problem+json", `{"code":"upstream_timeout"}`, lock.ErrUnknownOutcome, lock.ErrUnavailable},
 }
 
 func TestAnswersThatAreNotFromPaddock(t *testing.T) {
@@ -89,15 +89,15 @@ func expect(t *testing.T, call string, err error, code lock.Code) {
 		return
 	}
 	if e.Detail == "" {
-		t.Errorf("%s: the error does not say what to do", call)
+		t.Errorf("%s: the error has no Detail", call)
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
 		if strings.Contains(err.Error(), leaseText) {
-			t.Errorf("%s: the error shows a lease_id: %v", call, err)
+			t.Errorf("%s: the error contains a lease_id: %v", call, err)
 		}
 	}
 	if e.Cause != nil && strings.Contains(e.Cause.Error(), leaseText) {
-		t.Errorf("%s: the cause shows a lease_id: %v", call, e.Cause)
+		t.Errorf("%s: the cause contains a lease_id: %v", call, e.Cause)
 	}
 }
 

@@ -13,105 +13,104 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A pendingCall is for a call that may go with others.
+// A pendingCall is a call that may be sent in a sharedRequest.
 type pendingCall struct {
 	item    lock.Command
-	request atomic.Pointer[sharedRequest] // nil until it has boarded one
+	request atomic.Pointer[sharedRequest] // nil until the call is added to a request or canceled
 }
 
-// cancel returns the error of a call whose caller has left.
-func (t *pendingCall) cancel(a *batch.CanceledError) error {
-	if f := t.request.Swap(new(sharedRequest)); f != nil {
-		f.release()
+// cancel takes the call out of its request, if it has one, and returns the caller's error.
+func (p *pendingCall) cancel(canceled *batch.CanceledError) error {
+	if s := p.request.Swap(new(sharedRequest)); s != nil { // the new one keeps the call from being added later
+		s.release()
 	}
-	if !a.Started {
-		return unsent(a.Cause)
+	if !canceled.Started {
+		return unsent(canceled.Cause)
 	}
-	return lostOnTheWay(a.Cause)
+	return canceledAfterSend(canceled.Cause)
 }
 
-// A sharedRequest is a request with many calls. It goes on until it is answered, or all
-// callers have left.
+// A sharedRequest is one batch request for several calls. It is aborted when all of them are
+// canceled.
 type sharedRequest struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	refs   atomic.Int32 // callers, and whoever sees to the boarding
+	refs   atomic.Int32 // one for each call that is not canceled, and one during add
 
 	freezing sync.Once
 	calls    []*groupedCall
 	batch    *bundle
-	size     int64 // of the bundle's text
+	size     int64 // of the body, in bytes
 }
 
 func newSharedRequest(calls int) *sharedRequest {
-	f := &sharedRequest{batch: newBundle(calls), calls: make([]*groupedCall, 0, calls)}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.refs.Store(1)
-	return f
+	s := &sharedRequest{batch: newBundle(calls), calls: make([]*groupedCall, 0, calls)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.refs.Store(1)
+	return s
 }
 
-// add takes calls aboard and returns those for which there is no room.
-func (f *sharedRequest) add(calls []*groupedCall) []*groupedCall {
-	defer f.release()
+// add adds calls up to maxBodySize and returns the rest.
+func (s *sharedRequest) add(calls []*groupedCall) []*groupedCall {
+	defer s.release()
 	n := 0
-	for ; n < len(calls) && len(f.batch.text) < maxBodySize; n++ {
-		if f.refs.Add(1); calls[n].Req.request.CompareAndSwap(nil, f) {
-			f.calls = append(f.calls, calls[n])
-			f.batch.add(calls[n].Req.item)
+	for ; n < len(calls) && len(s.batch.text) < maxBodySize; n++ {
+		if s.refs.Add(1); calls[n].Req.request.CompareAndSwap(nil, s) {
+			s.calls = append(s.calls, calls[n])
+			s.batch.add(calls[n].Req.item)
 		} else {
-			f.release()
+			s.release()
 		}
 	}
-	f.size = int64(len(f.batch.close()))
+	s.size = int64(len(s.batch.close()))
 	return calls[n:]
 }
 
-// release is called for each that was aboard. The last one ends the flight.
-func (f *sharedRequest) release() {
-	if f.refs.Add(-1) == 0 {
-		f.cancel()
+// release drops a reference. The last one aborts the request.
+func (s *sharedRequest) release() {
+	if s.refs.Add(-1) == 0 {
+		s.cancel()
 	}
 }
 
-// freeze returns what is sent. It is called when there is a connection, and the calls
-// of those who have left by then stay behind.
-func (f *sharedRequest) freeze() *bundle {
-	f.freezing.Do(func() {
-		boarded := len(f.calls)
-		f.calls = slices.DeleteFunc(f.calls, func(c *groupedCall) bool { return !c.Begin() })
-		if len(f.calls) == boarded {
+// freeze drops the canceled calls, begins the others and returns the batch to send. It is
+// first called when net/http has a connection and reads the body.
+func (s *sharedRequest) freeze() *bundle {
+	s.freezing.Do(func() {
+		added := len(s.calls)
+		s.calls = slices.DeleteFunc(s.calls, func(c *groupedCall) bool { return !c.Begin() })
+		if len(s.calls) == added {
 			return
 		}
-		f.batch = newBundle(boarded)
-		for _, c := range f.calls {
-			f.batch.add(c.Req.item)
+		s.batch = newBundle(added)
+		for _, c := range s.calls {
+			s.batch.add(c.Req.item)
 		}
-		blank := int(f.size) - len(f.batch.close()) // the length has been announced
-		f.batch.text = append(f.batch.text, bytes.Repeat([]byte(" "), blank)...)
+		padding := int(s.size) - len(s.batch.close()) // the Content-Length has been sent already
+		s.batch.text = append(s.batch.text, bytes.Repeat([]byte(" "), padding)...)
 	})
-	return f.batch
+	return s.batch
 }
 
-// sendShared sends the flight.
-func (c *Client) sendShared(f *sharedRequest) (answer[[]lock.Result], error) {
-	return c.post(f.ctx, &lazyBody{request: f}, func() []lock.Command { return f.freeze().items }, f.setBody)
+// sendShared sends the request and returns the results of its calls.
+func (c *Client) sendShared(s *sharedRequest) (answer[[]lock.Result], error) {
+	return c.post(s.ctx, &lazyBody{request: s}, func() []lock.Command { return s.freeze().items }, s.setBody)
 }
 
-// setBody tells net/http what it would know by itself of a body that is not made as it
-// is sent.
-func (f *sharedRequest) setBody(_ context.Context, r *http.Request) error {
-	r.ContentLength = f.size
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&lazyBody{request: f}), nil }
+// setBody sets what net/http cannot derive from a lazyBody: its length, and how to read it again.
+func (s *sharedRequest) setBody(_ context.Context, r *http.Request) error {
+	r.ContentLength = s.size
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&lazyBody{request: s}), nil }
 	return nil
 }
 
-// lazyBody is the body of a flight's request. The flight departs when it is read.
+// A lazyBody is the body of a sharedRequest, which is frozen at the first Read.
 type lazyBody struct {
 	request *sharedRequest
 	text    io.Reader
 }
 
-// Read reads the body.
+// Read implements io.Reader.
 func (l *lazyBody) Read(p []byte) (int, error) {
 	if l.text == nil {
 		l.text = bytes.NewReader(l.request.freeze().text)

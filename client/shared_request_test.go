@@ -17,20 +17,20 @@ func refuse(status int, members string) func(*heldRequest) {
 	return func(a *heldRequest) { a.answer(status, "application/problem+json", problem(members)) }
 }
 
-// What may become of a batch as a whole, and the code that each of its calls has then.
+// Failures of a batch as a whole, and the code that each of its calls then returns.
 var batchFailures = map[string]struct {
 	answer func(*heldRequest)
 	want   lock.Code
 }{
-	"no key":                {refuse(401, `"code":"key_missing"`), lock.ErrKeyMissing},
-	"a key without a right": {refuse(403, `"code":"role_missing"`), lock.ErrRoleMissing},
-	"too many calls":        {refuse(429, `"code":"rate_limited"`), lock.ErrRateLimited},
-	"not now":               {refuse(503, `"code":"unavailable"`), lock.ErrUnavailable},
-	"a fault":               {refuse(500, `"code":"internal"`), lock.ErrInternal},
-	"nobody knows":          {refuse(503, `"code":"unknown_outcome"`), lock.ErrUnknownOutcome},
-	"a proxy's 502 page":    {func(a *heldRequest) { a.answer(502, "text/html", page) }, lock.ErrUnknownOutcome},
-	"a proxy's 401 page":    {func(a *heldRequest) { a.answer(401, "text/html", page) }, lock.ErrUnavailable},
-	"a redirect":            {func(a *heldRequest) { a.answer(307, "text/html", page) }, lock.ErrUnknownOutcome},
+	"no key":                 {refuse(401, `"code":"key_missing"`), lock.ErrKeyMissing},
+	"a key without the role": {refuse(403, `"code":"role_missing"`), lock.ErrRoleMissing},
+	"too many calls":         {refuse(429, `"code":"rate_limited"`), lock.ErrRateLimited},
+	"unavailable":            {refuse(503, `"code":"unavailable"`), lock.ErrUnavailable},
+	"an internal error":      {refuse(500, `"code":"internal"`), lock.ErrInternal},
+	"an unknown outcome":     {refuse(503, `"code":"unknown_outcome"`), lock.ErrUnknownOutcome},
+	"a proxy's 502 page":     {func(a *heldRequest) { a.answer(502, "text/html", page) }, lock.ErrUnknownOutcome},
+	"a proxy's 401 page":     {func(a *heldRequest) { a.answer(401, "text/html", page) }, lock.ErrUnavailable},
+	"a redirect":             {func(a *heldRequest) { a.answer(307, "text/html", page) }, lock.ErrUnknownOutcome},
 	"a connection cut": {func(a *heldRequest) {
 		a.res <- func(*http.Request) (*http.Response, error) { return nil, errors.New("cut") }
 	}, lock.ErrUnknownOutcome},
@@ -48,23 +48,23 @@ func TestAFailedBatchFailsEachCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newHarness(t, client.Options{})
-				busy := d.saturate()
-				failed := []<-chan *lock.Error{d.fail(d.acquire("a")), d.fail(d.renew("b")), d.fail(d.release("c"))}
+				h := newHarness(t, client.Options{})
+				busy := h.saturate()
+				failed := []<-chan *lock.Error{h.fail(h.acquire("a")), h.fail(h.renew("b")), h.fail(h.release("c"))}
 				busy[0].grant()
-				c.answer(d.request("[ac:a re:b re:c]"))
+				c.answer(h.request("[ac:a re:b re:c]"))
 				seen := map[*lock.Error]bool{}
 				for _, f := range failed {
 					err := <-f
 					if expect(t, "a call", err, c.want); seen[err] {
-						t.Error("two callers have one error between them")
+						t.Error("two callers share one error value")
 					}
 					seen[err] = true
 				}
 				grantAll(busy[1:])
-				d.call(d.acquire("again"))
-				d.request("ac:again").grant()
-				d.all.Wait()
+				h.call(h.acquire("again"))
+				h.request("ac:again").grant()
+				h.all.Wait()
 			})
 		})
 	}
@@ -73,14 +73,14 @@ func TestAFailedBatchFailsEachCall(t *testing.T) {
 func TestEachCallOfABatchGetsItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newHarness(t, client.Options{})
-		busy := d.saturate()
-		held := d.fail(d.acquire("a"))
-		d.call(d.release("b"))
-		lost := d.fail(d.renew("c"))
-		odd := d.fail(d.release("d"))
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
+		held := h.fail(h.acquire("a"))
+		h.call(h.release("b"))
+		lost := h.fail(h.renew("c"))
+		odd := h.fail(h.release("d"))
 		busy[0].grant()
-		d.requests(1)[0].answer(200, "application/json", `{"later":[{}],"results":[
+		h.requests(1)[0].answer(200, "application/json", `{"later":[{}],"results":[
 			{"status":409,"problem":`+problem(`"code":"lock_held","holder":"w","retry_after_ms":5`)+`},
 			{"status":204},
 			{"problem":`+problem(`"code":"lease_lost","ended":"revoked"`)+`,"status":409},
@@ -95,28 +95,28 @@ func TestEachCallOfABatchGetsItsOwnAnswer(t *testing.T) {
 			t.Errorf("the release ended with %#v", e)
 		}
 		grantAll(busy[1:])
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
 func TestACallCanceledWhileGatheringIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newHarness(t, client.Options{})
-		busy := d.saturate()
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		d.call(d.acquire("a"))
-		failed := d.fail(func() error { return acquireIn(ctx, d.Client) })
-		d.call(d.acquire("b"))
-		cancel(errEnough)
+		h.call(h.acquire("a"))
+		failed := h.fail(func() error { return acquireIn(ctx, h.Client) })
+		h.call(h.acquire("b"))
+		cancel(errCanceled)
 		err := <-failed
-		if expect(t, "Acquire", err, lock.ErrUnavailable); !errors.Is(err, errEnough) {
+		if expect(t, "Acquire", err, lock.ErrUnavailable); !errors.Is(err, errCanceled) {
 			t.Errorf("the error %v does not hold the context's cause", err)
 		}
 		busy[0].grant()
-		d.request("[ac:a ac:b]").grant()
+		h.request("[ac:a ac:b]").grant()
 		grantAll(busy[1:])
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
@@ -124,93 +124,93 @@ func TestACallCanceledBeforeTheConnectionIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		connected := make(chan struct{})
-		d := newHarness(t, client.Options{})
-		d.connect = func() { <-connected }
+		h := newHarness(t, client.Options{})
+		h.connect = func() { <-connected }
 		ctx, cancel := context.WithCancel(t.Context())
 		for range client.MaxInFlight {
-			d.call(d.release("busy"))
+			h.call(h.release("busy"))
 		}
-		d.call(d.acquire("a"))
-		failed := d.fail(func() error { return acquireIn(ctx, d.Client) })
-		d.call(d.acquire("b"))
+		h.call(h.acquire("a"))
+		failed := h.fail(func() error { return acquireIn(ctx, h.Client) })
+		h.call(h.acquire("b"))
 		connected <- struct{}{}
-		busy := d.requests(1)
+		busy := h.requests(1)
 		busy[0].grant()
-		synctest.Wait() // all are in the request that waits for a connection
+		synctest.Wait() // all calls are in the request that waits for a connection
 		cancel()
 		expect(t, "Acquire", <-failed, lock.ErrUnavailable)
 		close(connected)
-		requests := d.requests(client.MaxInFlight)
+		requests := h.requests(client.MaxInFlight)
 		for _, a := range requests {
 			if a.isBatch() && (a.String() != "[ac:a ac:b]" || a.length != int64(a.size)) {
-				t.Errorf("asked for %v in %d bytes, of which %d were sent", a, a.length, a.size)
+				t.Errorf("asked for %v with Content-Length %d, but %d bytes were sent", a, a.length, a.size)
 			}
 			a.grant()
 		}
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
 func TestACallCanceledAfterSendingHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newHarness(t, client.Options{})
-		busy := d.saturate()
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		d.call(d.acquire("a"))
-		failed := d.fail(func() error { return acquireIn(ctx, d.Client) })
+		h.call(h.acquire("a"))
+		failed := h.fail(func() error { return acquireIn(ctx, h.Client) })
 		busy[0].grant()
-		shared := d.request("[ac:a ac:jobs:nightly]")
-		cancel(errEnough)
+		shared := h.request("[ac:a ac:jobs:nightly]")
+		cancel(errCanceled)
 		err := <-failed
-		if expect(t, "Acquire", err, lock.ErrUnknownOutcome); !errors.Is(err, errEnough) {
+		if expect(t, "Acquire", err, lock.ErrUnknownOutcome); !errors.Is(err, errCanceled) {
 			t.Errorf("the error %v does not hold the context's cause", err)
 		}
 		shared.grant()
 		grantAll(busy[1:])
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
-func TestABatchWhoseCallsAreAllCanceledIsAborted(t *testing.T) {
+func TestABatchIsAbortedWhenAllItsCallsAreCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newHarness(t, client.Options{})
-		busy := d.saturate()
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := []<-chan *lock.Error{
-			d.fail(func() error { return acquireIn(ctx, d.Client) }), d.fail(func() error { return acquireIn(ctx, d.Client) }),
+			h.fail(func() error { return acquireIn(ctx, h.Client) }), h.fail(func() error { return acquireIn(ctx, h.Client) }),
 		}
 		busy[0].grant()
-		shared := d.requests(1)[0]
+		shared := h.requests(1)[0]
 		cancel()
 		<-shared.gone
 		for _, f := range failed {
 			expect(t, "Acquire", <-f, lock.ErrUnknownOutcome)
 		}
-		d.call(d.acquire("a"))
-		d.request("ac:a").grant() // there is a turn again
+		h.call(h.acquire("a"))
+		h.request("ac:a").grant() // a slot is free again
 		grantAll(busy[1:])
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
-// Answers of those who take no batch, and whether it is any use to send another.
+// Refusals of a batch, and whether further batches are sent after it.
 var batchRefusals = map[string]struct {
 	answer func(*heldRequest)
-	again  bool
+	again  bool // batches are still sent
 }{
-	"an older replica":           {refuse(404, `"code":"no_route"`), false},
-	"one that has other methods": {refuse(405, `"code":"method_not_allowed"`), false},
-	"a proxy's 404":              {func(a *heldRequest) { a.answer(404, "text/html", page) }, false},
-	"a proxy with small bodies":  {func(a *heldRequest) { a.answer(413, "text/html", page) }, false},
-	"a page":                     {func(a *heldRequest) { a.answer(200, "text/html", page) }, false},
-	"another's JSON":             {func(a *heldRequest) { a.answer(200, "application/json", `{}`) }, false},
-	"too few results":            {func(a *heldRequest) { a.answer(200, "application/json", `{"results":[{"status":204}]}`) }, false},
+	"an older replica":            {refuse(404, `"code":"no_route"`), false},
+	"a server with other methods": {refuse(405, `"code":"method_not_allowed"`), false},
+	"a proxy's 404":               {func(a *heldRequest) { a.answer(404, "text/html", page) }, false},
+	"a proxy with small bodies":   {func(a *heldRequest) { a.answer(413, "text/html", page) }, false},
+	"a page":                      {func(a *heldRequest) { a.answer(200, "text/html", page) }, false},
+	"JSON of another server":      {func(a *heldRequest) { a.answer(200, "application/json", `{}`) }, false},
+	"too few results":             {func(a *heldRequest) { a.answer(200, "application/json", `{"results":[{"status":204}]}`) }, false},
 	"too many results": {func(a *heldRequest) {
 		a.answer(200, "application/json", `{"results":[`+strings.Repeat(`{"status":204},`, 99)+`{"status":204}]}`)
 	}, false},
-	"one that cannot read an item": {refuse(400, `"code":"invalid_request"`), true},
+	"an item that cannot be parsed": {refuse(400, `"code":"invalid_request"`), true},
 }
 
 func TestCallsAreSentAloneToAServiceWithoutBatches(t *testing.T) {
@@ -219,20 +219,20 @@ func TestCallsAreSentAloneToAServiceWithoutBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newHarness(t, client.Options{})
-				busy := d.saturate()
-				d.call(d.acquire("a"))
-				d.call(d.renew("b"))
-				d.call(d.release("c"))
+				h := newHarness(t, client.Options{})
+				busy := h.saturate()
+				h.call(h.acquire("a"))
+				h.call(h.renew("b"))
+				h.call(h.release("c"))
 				busy[0].grant()
-				c.answer(d.request("[ac:a re:b re:c]"))
-				alone := d.requests(3)
+				c.answer(h.request("[ac:a re:b re:c]"))
+				alone := h.requests(3)
 				if !c.again {
 					for range 5 {
-						d.call(d.acquire("d"))
+						h.call(h.acquire("d"))
 					}
-					alone = append(alone, d.requests(5)...)
-					d.sleepPast(client.BatchUnsupportedFor)
+					alone = append(alone, h.requests(5)...)
+					h.sleepPast(client.BatchUnsupportedFor)
 				}
 				for _, a := range append(alone, busy[1:]...) {
 					if a.isBatch() {
@@ -240,13 +240,13 @@ func TestCallsAreSentAloneToAServiceWithoutBatches(t *testing.T) {
 					}
 					a.grant()
 				}
-				d.all.Wait()
-				busy = d.saturate()
-				d.call(d.acquire("a"))
-				d.call(d.acquire("b"))
+				h.all.Wait()
+				busy = h.saturate()
+				h.call(h.acquire("a"))
+				h.call(h.acquire("b"))
 				busy[0].grant()
-				grantAll(append(busy[1:], d.request("[ac:a ac:b]")))
-				d.all.Wait()
+				grantAll(append(busy[1:], h.request("[ac:a ac:b]")))
+				h.all.Wait()
 			})
 		})
 	}

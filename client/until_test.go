@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A slowBody takes its time before the first byte.
+// A slowBody pauses before the first byte.
 type slowBody struct {
 	io.Reader
 	pause <-chan time.Time
@@ -46,7 +46,7 @@ func TestUntilCountsFromSending(t *testing.T) {
 			t.Fatalf("the answer took %v", time.Since(sent))
 		}
 		if d := got.Until.Sub(sent); d != 29*time.Second {
-			t.Errorf("Until is %v after the sending, want the 29s of expires_in_ms", d)
+			t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
 		}
 	})
 }

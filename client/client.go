@@ -1,14 +1,13 @@
 package client
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
-	"github.com/paddock-lock/paddock/client/internal/openapi"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -38,8 +37,10 @@ type Options struct {
 
 // A Client is a lock.Service over HTTP. It is safe for concurrent use.
 type Client struct {
-	api    *openapi.Client
-	shared *coalescer // nil with NoCoalesce
+	baseURL    string // without a slash at the end
+	setHeaders func(http.Header)
+	http       *http.Client
+	shared     *coalescer // nil with NoCoalesce
 }
 
 var _ lock.Service = (*Client)(nil)
@@ -55,14 +56,7 @@ func New(o Options) (*Client, error) {
 	if o.TLS != nil && o.HTTP != nil && o.HTTP.Transport != nil {
 		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
-	api, err := openapi.NewClient(o.BaseURL,
-		openapi.WithHTTPClient(httpClient(o.HTTP, o.TLS)),
-		openapi.WithRequestEditorFn(withHeaders(o.Key)),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	c := &Client{api: api}
+	c := &Client{baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), http: httpClient(o.HTTP, o.TLS)}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
 	}
@@ -99,14 +93,14 @@ func checkKey(key string) error {
 	return nil
 }
 
-// withHeaders returns an editor that sets the User-Agent and the API key.
-func withHeaders(key string) openapi.RequestEditorFn {
-	return func(_ context.Context, r *http.Request) error {
-		r.Header.Set("User-Agent", userAgent)
+// withHeaders returns a function that sets the User-Agent and the API key. A Client has the key in there only, so that
+// %+v does not print it.
+func withHeaders(key string) func(http.Header) {
+	return func(h http.Header) {
+		h.Set("User-Agent", userAgent)
 		if key != "" {
-			r.Header.Set("Authorization", "Bearer "+key)
+			h.Set("Authorization", "Bearer "+key)
 		}
-		return nil
 	}
 }
 

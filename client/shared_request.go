@@ -39,12 +39,12 @@ type sharedRequest struct {
 
 	freezing sync.Once
 	calls    []*groupedCall
-	batch    *bundle
+	batch    *batchBody
 	size     int64 // of the body, in bytes
 }
 
 func newSharedRequest(calls int) *sharedRequest {
-	s := &sharedRequest{batch: newBundle(calls), calls: make([]*groupedCall, 0, calls)}
+	s := &sharedRequest{batch: newBatchBody(calls), calls: make([]*groupedCall, 0, calls)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.refs.Store(1)
 	return s
@@ -75,14 +75,14 @@ func (s *sharedRequest) release() {
 
 // freeze drops the canceled calls, begins the others and returns the batch to send. It is
 // first called when net/http has a connection and reads the body.
-func (s *sharedRequest) freeze() *bundle {
+func (s *sharedRequest) freeze() *batchBody {
 	s.freezing.Do(func() {
 		added := len(s.calls)
 		s.calls = slices.DeleteFunc(s.calls, func(c *groupedCall) bool { return !c.Begin() })
 		if len(s.calls) == added {
 			return
 		}
-		s.batch = newBundle(added)
+		s.batch = newBatchBody(added)
 		for _, c := range s.calls {
 			s.batch.add(c.Req.item)
 		}
@@ -98,10 +98,9 @@ func (c *Client) sendShared(s *sharedRequest) (answer[[]lock.Result], error) {
 }
 
 // setBody sets what net/http cannot derive from a lazyBody: its length, and how to read it again.
-func (s *sharedRequest) setBody(_ context.Context, r *http.Request) error {
+func (s *sharedRequest) setBody(r *http.Request) {
 	r.ContentLength = s.size
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&lazyBody{request: s}), nil }
-	return nil
 }
 
 // A lazyBody is the body of a sharedRequest, which is frozen at the first Read.

@@ -171,10 +171,15 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// object reads an object. It calls each with the name of each member; each reads the value.
+// object reads an object. It calls each with the name of each member that is not null; each reads the value.
 func (r *reader) object(each func(member []byte)) {
 	for r.open('{'); r.more('}'); {
-		each(r.value())
+		member := r.value()
+		if r.err == nil && r.PeekKind() == 'n' {
+			r.skip()
+			continue
+		}
+		each(member)
 	}
 }
 

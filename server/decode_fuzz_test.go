@@ -45,8 +45,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkParsed holds for what the lenient decoder of the standard library agrees
-// to be an object with these members.
+// checkParsed checks that the standard library's decoder finds an object with these members, too.
 func checkParsed(t *testing.T, body []byte, err error, required ...string) {
 	t.Helper()
 	if err != nil {
@@ -72,7 +71,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// checkTime holds for durations that did not overflow.
+// checkTime checks that the duration did not overflow.
 func checkTime(t *testing.T, d time.Duration, ms *int64) {
 	t.Helper()
 	if ms != nil && (*ms > 0) != (d > 0) {

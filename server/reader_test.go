@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// TestAReaderKeepsNothing reads each body after each other one, with the memory of that.
-func TestAReaderKeepsNothing(t *testing.T) {
+// TestReaderKeepsNothing parses each body after each other one, with the same reader.
+func TestReaderKeepsNothing(t *testing.T) {
 	t.Parallel()
 	bodies := []string{
 		`{"holder":"worker-1","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","ttl_ms":30000,"metadata":{"a":{"b":[1]}}}`,
@@ -34,8 +34,8 @@ func TestAReaderKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatWasReadIsNoMemoryOfTheReader overwrites a body that was read.
-func TestWhatWasReadIsNoMemoryOfTheReader(t *testing.T) {
+// TestParsedBodyDoesNotAliasTheReader overwrites a body after parsing it.
+func TestParsedBodyDoesNotAliasTheReader(t *testing.T) {
 	t.Parallel()
 	const text = `{"holder":"worker-1","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","mode":"shared","metadata":{"a":"b"}}`
 	body, used := []byte(text), new(reader)

@@ -33,8 +33,8 @@ type addressFailures struct {
 	limiter *rate.Limiter
 }
 
-// NewAttempts returns Attempts that allow perMinute failures at once, and perMinute in each later minute. It remembers at
-// most maxAddresses addresses, and drops the one that failed longest ago. Zeros stand for DefaultAttempts and
+// NewAttempts returns Attempts that allow perMinute failures at once, and perMinute in each later minute. It remembers
+// at most maxAddresses addresses, and drops the one that failed longest ago. Zeros stand for DefaultAttempts and
 // DefaultAttemptsInAll.
 func NewAttempts(perMinute, maxAddresses int) *Attempts {
 	if perMinute <= 0 {
@@ -43,7 +43,10 @@ func NewAttempts(perMinute, maxAddresses int) *Attempts {
 	if maxAddresses <= 0 {
 		maxAddresses = DefaultAttemptsInAll
 	}
-	return &Attempts{perMinute: perMinute, maxAddresses: maxAddresses, known: map[netip.Prefix]*list.Element{}, byRecency: list.New()}
+	return &Attempts{
+		perMinute: perMinute, maxAddresses: maxAddresses,
+		known: map[netip.Prefix]*list.Element{}, byRecency: list.New(),
+	}
 }
 
 // Failed counts a failure, and returns ErrRateLimited if there were too many before it.
@@ -66,15 +69,17 @@ func (a *Attempts) failuresFrom(from netip.Prefix) *addressFailures {
 		oldest := a.byRecency.Back()
 		delete(a.known, a.byRecency.Remove(oldest).(*addressFailures).from)
 	}
-	f := &addressFailures{from: from, limiter: rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)}
+	limiter := rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)
+	f := &addressFailures{from: from, limiter: limiter}
 	a.known[from] = a.byRecency.PushFront(f)
 	return f
 }
 
 func (a *Attempts) errTooMany(f *addressFailures) error {
 	missing := 1 - f.limiter.Tokens()
-	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(missing * float64(time.Minute) / float64(a.perMinute)),
-		Detail: "Too many failed API key attempts from your address. Fix the key and retry after Retry-After."}
+	return &lock.Error{Code: lock.ErrRateLimited,
+		RetryAfter: time.Duration(missing * float64(time.Minute) / float64(a.perMinute)),
+		Detail:     "Too many failed API key attempts from your address. Fix the key and retry after Retry-After."}
 }
 
 // network returns the network that counts as one address.

@@ -85,8 +85,8 @@ func (failingBatches) Batch(ctx context.Context, items []lock.Command) []lock.Re
 	return lock.BatchSequentially(ctx, nil, items)
 }
 
-// TestBatchItemsCountTowardsTheRate has acquires, which share one limit, and renewals and releases, which share another.
-// A refused item counts, too.
+// TestBatchItemsCountTowardsTheRate has acquires, which share one limit, and renewals and releases, which share
+// another. A refused item counts, too.
 func TestBatchItemsCountTowardsTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

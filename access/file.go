@@ -50,8 +50,8 @@ type authFileKey struct {
 //	  "hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 //	}]}
 //
-// All members but the times are required; prefixes may be [], for all names. Malformed files, duplicate ids and files that
-// are writable by others than owner and group are errors that name the place.
+// All members but the times are required; prefixes may be [], for all names. Malformed files, duplicate ids and files
+// that are writable by others than owner and group are errors that name the place.
 func ReadFile(path string) ([]Key, error) {
 	file, err := readText(path)
 	if err != nil {
@@ -84,7 +84,8 @@ func readText(path string) (_ fileContent, err error) {
 		return fileContent{}, fmt.Errorf("%s is not a regular file", path)
 	}
 	if info.Mode().Perm()&0o002 != 0 {
-		return fileContent{}, fmt.Errorf("%s is writable by every user of this machine, who could add keys: run chmod o-w %s", path, path)
+		return fileContent{}, fmt.Errorf("%s is writable by every user of this machine, who could add keys: run chmod o-w %s",
+			path, path)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 	if err == nil && len(content) > MaxFileSize {
@@ -162,8 +163,8 @@ func render(keys []Key) ([]byte, error) {
 var ErrKeyNotFound = errors.New("there is no such key")
 
 // Add adds the key to the auth file, which it creates with mode 0600 if there is none. The change is atomic, and
-// concurrent changes are not lost. An existing file keeps its owner and group, and whether they may read it. A malformed
-// file is not changed.
+// concurrent changes are not lost. An existing file keeps its owner and group, and whether they may read it. A
+// malformed file is not changed.
 func Add(path string, k Key) error {
 	if err := k.check(); err != nil {
 		return err
@@ -195,8 +196,8 @@ func Revoke(path, id string) (revoked Key, err error) {
 	return revoked, err
 }
 
-// updateFile replaces the keys by what edit returns; edit gets the results of ReadFile. A lock on the file's folder, which
-// ends with the process, serializes updates.
+// updateFile replaces the keys by what edit returns; edit gets the results of ReadFile. A lock on the file's folder,
+// which ends with the process, serializes updates.
 func updateFile(path string, edit func([]Key, error) ([]Key, error)) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -264,7 +265,8 @@ func copyOwnership(f *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && (int(owner.Uid) != os.Geteuid() || int(owner.Gid) != os.Getegid()) {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if ok && (int(owner.Uid) != os.Geteuid() || int(owner.Gid) != os.Getegid()) {
 		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
 			return fmt.Errorf("%w: change %s as its owner, or as root", err, path)
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Guard returns inner behind access checks. Each call needs a key in its context, see [WithKey], with the method's role
-// and with prefixes that cover every name it uses, and must stay within the limits. It refuses other calls with
-// ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and ErrTooManyWaiters,
-// without calling inner, so that a caller does not learn whether another's name is in use.
+// Guard returns inner behind access checks. Each call needs a key in its context, see [WithKey], with the method's
+// role and with prefixes that cover every name it uses, and must stay within the limits. It refuses other calls with
+// ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and
+// ErrTooManyWaiters, without calling inner, so that a caller does not learn whether another's name is in use.
 func Guard(inner lock.Service, l Limits) lock.Service {
 	return &guard{inner: inner, limits: l, meters: map[string]*usageMeter{}}
 }
@@ -63,8 +63,8 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	return results
 }
 
-// requirementOf returns the requirement of a batch item. For a command that cannot be an item it is minimal: inner refuses
-// the command.
+// requirementOf returns the requirement of a batch item. For a command that cannot be an item it is minimal: inner
+// refuses the command.
 func requirementOf(item lock.Command) requirement {
 	switch c := item.(type) {
 	case lock.Acquire:
@@ -117,18 +117,20 @@ func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificati
 }
 
 func (g *guard) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
-	return checkedCall(ctx, g, requirement{role: Lock, scopes: append(singleName("key", w.Key), singleName("lock", w.Lock)...)},
+	scopes := append(singleName("key", w.Key), singleName("lock", w.Lock)...)
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: scopes},
 		func(ctx context.Context) (lock.FencedValue, error) { return g.inner.WriteFenced(ctx, w) })
 }
 
-// ReadFenced refuses a value that was written under a lock that the key does not cover, because the answer has the lock's
-// name.
+// ReadFenced refuses a value that was written under a lock that the key does not cover, because the answer has the
+// lock's name.
 func (g *guard) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("key", key)},
 		func(ctx context.Context) (lock.FencedValue, error) {
 			f, err := g.inner.ReadFenced(ctx, key)
 			if k, ok := KeyFrom(ctx); err == nil && (!ok || !k.Covers(f.Lock)) {
-				return lock.FencedValue{}, k.errName("covers the resource %s, but not the lock that guards it. Use a key for both", key)
+				return lock.FencedValue{}, k.errName(
+					"covers the resource %s, but not the lock that guards it. Use a key for both", key)
 			}
 			return f, err
 		})
@@ -142,10 +144,11 @@ type requirement struct {
 	wait       time.Duration // how long the call may wait
 }
 
-// checkedCall makes the call if its key allows it. If the key is revoked or expires while the call waits, the call fails
-// with that error, except after an unknown outcome: the caller must know that it may hold a lease.
-func checkedCall[T any](ctx context.Context, g *guard, n requirement, call func(context.Context) (T, error)) (T, error) {
-	var none T
+// checkedCall makes the call if its key allows it. If the key is revoked or expires while the call waits, the call
+// fails with that error, except after an unknown outcome: the caller must know that it may hold a lease.
+func checkedCall[T any](
+	ctx context.Context, g *guard, n requirement, call func(context.Context) (T, error),
+) (none T, err error) {
 	k, m, err := g.admit(ctx, n)
 	if err != nil {
 		return none, err
@@ -163,7 +166,8 @@ func checkedCall[T any](ctx context.Context, g *guard, n requirement, call func(
 	ctx, release := k.untilEnd(ctx)
 	defer release()
 	answer, err := call(ctx)
-	if ended := (keyEnded{}); err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &ended) {
+	ended := keyEnded{}
+	if err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &ended) {
 		return none, ended.error
 	}
 	return answer, err
@@ -189,7 +193,8 @@ func keyOf(ctx context.Context) (Key, error) {
 	k, ok := KeyFrom(ctx)
 	switch {
 	case !ok:
-		return k, &lock.Error{Code: lock.ErrKeyMissing, Detail: "This service requires an API key. Send Authorization: Bearer KEY."}
+		return k, &lock.Error{Code: lock.ErrKeyMissing,
+			Detail: "This service requires an API key. Send Authorization: Bearer KEY."}
 	case k.revoked != nil && k.revoked.Err() != nil:
 		return k, errInvalid()
 	case k.Expired(time.Now()):
@@ -248,8 +253,8 @@ func (g *guard) meter(k Key) *usageMeter {
 	return m
 }
 
-// dropMeterWith drops the meter when the key's context ends. Inside meter, the closure would make every k escape to the
-// heap.
+// dropMeterWith drops the meter when the key's context ends. Inside meter, the closure would make every k escape to
+// the heap.
 func (g *guard) dropMeterWith(revoked context.Context, id string, m *usageMeter) {
 	context.AfterFunc(revoked, func() { g.dropMeter(id, m) })
 }
@@ -278,7 +283,8 @@ func (c scope) check(k Key) error {
 	case c.all && k.CoversAll(c.text), !c.all && k.Covers(c.text):
 		return nil
 	case c.text != "" && lock.CheckName(c.text) != nil:
-		return lock.Invalid(c.field, "is not a valid name; use 1 to %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first", lock.MaxNameLength)
+		return lock.Invalid(c.field, "is not a valid name; use 1 to %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first",
+			lock.MaxNameLength)
 	case c.all && c.text == "":
 		return k.errName("does not cover all names. Use %s", k.prefixHint())
 	case c.all:
@@ -299,8 +305,9 @@ func (k Key) prefixHint() string {
 }
 
 func (k Key) errName(format string, args ...any) error {
-	return &lock.Error{Code: lock.ErrNameNotAllowed, Detail: fmt.Sprintf("The API key %s is for names under %s. It ", k, strings.Join(k.Prefixes, ", ")) +
-		fmt.Sprintf(format, args...) + "."}
+	prefixes := strings.Join(k.Prefixes, ", ")
+	return &lock.Error{Code: lock.ErrNameNotAllowed,
+		Detail: fmt.Sprintf("The API key %s is for names under %s. It ", k, prefixes) + fmt.Sprintf(format, args...) + "."}
 }
 
 func (k Key) errRole(needed Role) error {

@@ -102,12 +102,13 @@ func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.
 
 // sameAs reports whether two keys with one id are equal in everything that matters.
 func (k Key) sameAs(other Key) bool {
-	return k.Hash == other.Hash && k.Role == other.Role && k.Name == other.Name && slices.Equal(k.Prefixes, other.Prefixes) &&
-		k.ExpiresAt.Equal(other.ExpiresAt)
+	return k.Hash == other.Hash && k.Role == other.Role && k.Name == other.Name &&
+		slices.Equal(k.Prefixes, other.Prefixes) && k.ExpiresAt.Equal(other.ExpiresAt)
 }
 
 func errInvalid() error {
-	return &lock.Error{Code: lock.ErrKeyInvalid, Detail: "Unknown API key: mistyped or revoked. Ask your operator for a new one."}
+	return &lock.Error{Code: lock.ErrKeyInvalid,
+		Detail: "Unknown API key: mistyped or revoked. Ask your operator for a new one."}
 }
 
 func (k Key) errExpired() error {
@@ -120,7 +121,8 @@ func (k Key) check() error {
 	if !isID(k.ID) {
 		return errors.New("id: use 1 to 32 of the characters a-z 0-9")
 	}
-	if n := utf8.RuneCountInString(k.Name); n < 1 || n > MaxKeyName || !utf8.ValidString(k.Name) || strings.ContainsFunc(k.Name, unicode.IsControl) {
+	n := utf8.RuneCountInString(k.Name)
+	if n < 1 || n > MaxKeyName || !utf8.ValidString(k.Name) || strings.ContainsFunc(k.Name, unicode.IsControl) {
 		return fmt.Errorf("name: use 1 to %d characters, without control characters", MaxKeyName)
 	}
 	if RoleOf(k.Role.String()) == 0 {
@@ -149,10 +151,12 @@ func (k Key) checkTimes() error {
 // checkPrefix returns an error unless a key may have this prefix.
 func checkPrefix(prefix string) error {
 	if strings.HasSuffix(prefix, ":") {
-		return fmt.Errorf("%q: omit the last colon; %s covers the lock of this name and all names under it", prefix, strings.TrimRight(prefix, ":"))
+		return fmt.Errorf("%q: omit the last colon; %s covers the lock of this name and all names under it",
+			prefix, strings.TrimRight(prefix, ":"))
 	}
 	if lock.CheckName(prefix) != nil {
-		return fmt.Errorf("%q is not a valid prefix; use at most %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first", prefix, lock.MaxNameLength)
+		return fmt.Errorf("%q is not a valid prefix; use at most %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first",
+			prefix, lock.MaxNameLength)
 	}
 	return nil
 }
@@ -166,8 +170,8 @@ const (
 	randomLength = 43 // of 256 bits in base64
 )
 
-// Issue returns a new key and its secret, which is stored nowhere. Empty prefixes are for all names, a zero expires is for
-// never. The error names the invalid argument.
+// Issue returns a new key and its secret, which is stored nowhere. Empty prefixes are for all names, a zero expires is
+// for never. The error names the invalid argument.
 func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, string, error) {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails
@@ -175,7 +179,8 @@ func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, s
 	secret := secretPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random)
 	k := Key{
 		ID: id, Name: name, Role: role, Prefixes: slices.Clone(prefixes),
-		CreatedAt: time.Now().UTC().Truncate(time.Second), ExpiresAt: expires.UTC().Truncate(time.Second), Hash: sha256.Sum256([]byte(secret)),
+		CreatedAt: time.Now().UTC().Truncate(time.Second), ExpiresAt: expires.UTC().Truncate(time.Second),
+		Hash: sha256.Sum256([]byte(secret)),
 	}
 	if expires.IsZero() {
 		k.ExpiresAt = time.Time{}

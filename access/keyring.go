@@ -36,9 +36,9 @@ type loadedKey struct {
 	revoke context.CancelFunc
 }
 
-// Open returns a Keyring of the keys in the auth file, or the error of [ReadFile]. It reloads the file when it changes,
-// until Close. It logs changes and errors, and a warning if every user of the machine may read the file. The log may be
-// nil.
+// Open returns a Keyring of the keys in the auth file, or the error of [ReadFile]. It reloads the file when it
+// changes, until Close. It logs changes and errors, and a warning if every user of the machine may read the file. The
+// log may be nil.
 func Open(path string, log *slog.Logger) (*Keyring, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -59,8 +59,8 @@ func (r *Keyring) Close() {
 	<-r.done
 }
 
-// Find returns the key with this secret. It returns ErrKeyInvalid for every unknown secret, with the same text and in the
-// same time, and ErrKeyExpired for the secret of an expired key.
+// Find returns the key with this secret. It returns ErrKeyInvalid for every unknown secret, with the same text and in
+// the same time, and ErrKeyExpired for the secret of an expired key.
 func (r *Keyring) Find(secret string) (Key, error) {
 	sum := sha256.Sum256([]byte(secret))
 	id, _ := KeyID(secret)

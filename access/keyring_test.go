@@ -173,7 +173,8 @@ func TestMalformedFileChangesNothing(t *testing.T) {
 	})
 }
 
-// TestReplacedLinkIsFollowed replaces a symbolic link in the middle of the path, as Kubernetes does for mounted secrets.
+// TestReplacedLinkIsFollowed replaces a symbolic link in the middle of the path, as Kubernetes does for mounted
+// secrets.
 func TestReplacedLinkIsFollowed(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, _ string) {
 		mount := t.TempDir()
@@ -223,8 +224,8 @@ func TestWorldReadableFileIsLoggedAsAWarning(t *testing.T) {
 	})
 }
 
-// TestFindTakesTheSameTimeForEverySecret compares medians, which may differ by a millisecond: too little to measure over a
-// network.
+// TestFindTakesTheSameTimeForEverySecret compares medians, which may differ by a millisecond: too little to measure
+// over a network.
 func TestFindTakesTheSameTimeForEverySecret(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")

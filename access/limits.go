@@ -13,8 +13,8 @@ import (
 
 // Limits are what each key may use of one replica. The zero value limits nothing.
 type Limits struct {
-	// Rate is the calls per second of a key; zero: no limit. Renew and Release have their own limit, of the same size, so
-	// that a client with too many other calls does not lose its leases.
+	// Rate is the calls per second of a key; zero: no limit. Renew and Release have their own limit, of the same size,
+	// so that a client with too many other calls does not lose its leases.
 	Rate float64
 	// Burst is how many calls may come at once after a pause; zero: Rate, but at least one.
 	Burst int
@@ -43,8 +43,8 @@ func newUsageMeter(l Limits) *usageMeter {
 	return &usageMeter{limits: l, calls: rate.NewLimiter(limit, burst), leaseCalls: rate.NewLimiter(limit, burst)}
 }
 
-// countCall counts one call, or refuses it with ErrRateLimited and a RetryAfter. It holds the mutex because a limiter that
-// sees times out of order counts some time twice.
+// countCall counts one call, or refuses it with ErrRateLimited and a RetryAfter. It holds the mutex because a limiter
+// that sees times out of order counts some time twice.
 func (m *usageMeter) countCall(k Key, keepsLease bool) error {
 	limiter := m.calls
 	if keepsLease {
@@ -57,8 +57,9 @@ func (m *usageMeter) countCall(k Key, keepsLease bool) error {
 		return nil
 	}
 	missing := (1 - limiter.TokensAt(now)) / float64(limiter.Limit())
-	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(math.Ceil(missing * float64(time.Second))), Detail: fmt.Sprintf(
-		"The API key %s makes more than %g calls per second. Slow down, and repeat the call after Retry-After.", k, m.limits.Rate)}
+	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(math.Ceil(missing * float64(time.Second))),
+		Detail: fmt.Sprintf("The API key %s makes more than %g calls per second. "+
+			"Slow down, and repeat the call after Retry-After.", k, m.limits.Rate)}
 }
 
 // startWaiting counts one waiting call until the returned function is called, or refuses it with ErrTooManyWaiters.
@@ -66,8 +67,9 @@ func (m *usageMeter) startWaiting(k Key) (stop func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.limits.Waiters > 0 && m.waiting >= m.limits.Waiters {
-		return nil, &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: time.Second, Detail: fmt.Sprintf(
-			"The API key %[2]s has %[1]d waiting calls on this replica, which is the limit. Repeat the call when one of them has ended.", m.waiting, k)}
+		return nil, &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: time.Second,
+			Detail: fmt.Sprintf("The API key %s has %d waiting calls on this replica, which is the limit. "+
+				"Repeat the call when one of them has ended.", k, m.waiting)}
 	}
 	m.waiting++
 	return func() {

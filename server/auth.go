@@ -48,8 +48,9 @@ func (s *Server) isPublic(r *http.Request) bool {
 	case signOutPath:
 		return s.hasSignIn && r.Method == http.MethodPost
 	}
-	rest, asset := strings.CutPrefix(at, "/ui/assets/")
-	return s.hasSignIn && asset && path.Clean(at) == at && strings.Count(rest, "/") == 1 && !strings.ContainsAny(rest, `%\`)
+	rest, isAsset := strings.CutPrefix(at, "/ui/assets/")
+	isClean := path.Clean(at) == at && !strings.ContainsAny(rest, `%\`)
+	return s.hasSignIn && isAsset && isClean && strings.Count(rest, "/") == 1
 }
 
 // routePath returns the path that chi routes by.
@@ -83,7 +84,8 @@ func (s *Server) secretOf(r *http.Request) (string, error) {
 	}
 	switch cookies := r.CookiesNamed(s.cookieName(r)); {
 	case len(cookies) > 1:
-		return "", badKey("The browser sends two keys in cookies of the same name. Delete the cookies of this site and sign in again.")
+		return "", badKey("The browser sends two keys in cookies of the same name. " +
+			"Delete the cookies of this site and sign in again.")
 	case len(cookies) == 1 && cookies[0].Value != "":
 		return cookies[0].Value, nil
 	}
@@ -98,17 +100,20 @@ func bearerOf(header string) (string, error) {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return "", badKey("The Authorization header does not start with Bearer. Send Authorization: Bearer KEY.")
 	case secret == "":
-		return "", &lock.Error{Code: lock.ErrKeyMissing, Detail: "The Authorization header has no key after Bearer. Send Authorization: Bearer KEY."}
+		return "", &lock.Error{Code: lock.ErrKeyMissing,
+			Detail: "The Authorization header has no key after Bearer. Send Authorization: Bearer KEY."}
 	case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return "", badKey("The text after Bearer is not an API key: a key has no spaces and only ASCII characters. Send the key unchanged.")
+		return "", badKey("The text after Bearer is not an API key: a key has no spaces and only ASCII characters. " +
+			"Send the key unchanged.")
 	}
 	return secret, nil
 }
 
 func badKey(detail string) error { return &lock.Error{Code: lock.ErrKeyInvalid, Detail: detail} }
 
-// acceptsCookie reports whether the cookie authenticates the request: for the pages and for what they read. It never does
-// for API calls that change something. Writes of the page are under /ui/ and refused when another site sends them.
+// acceptsCookie reports whether the cookie authenticates the request: for the pages and for what they read. It never
+// does for API calls that change something. Writes of the page are under /ui/ and refused when another site sends
+// them.
 func acceptsCookie(r *http.Request) bool {
 	path := routePath(r)
 	switch {
@@ -126,8 +131,8 @@ func acceptsCookie(r *http.Request) bool {
 	return false
 }
 
-// countFailure counts a failed authentication from the client's address. It returns err, or ErrRateLimited after too many
-// failures. A valid key is never rate-limited here, so clients behind the same proxy do not lock each other out.
+// countFailure counts a failed authentication from the client's address. It returns err, or ErrRateLimited after too
+// many failures. A valid key is never rate-limited here, so clients behind the same proxy do not lock each other out.
 func (s *Server) countFailure(r *http.Request, err error) error {
 	code := refusalOf(err).Code
 	if code != lock.ErrKeyInvalid && code != lock.ErrKeyExpired {
@@ -151,9 +156,9 @@ func clientAddress(r *http.Request) netip.Addr {
 	return client.Addr()
 }
 
-// rejectUnauthenticated redirects page requests to the sign-in page and refuses all other requests. Browsers do not send
-// the SameSite cookie after a link from another site, or a redirect from there. So such a request is answered with a
-// page that reloads itself, which counts as same-site.
+// rejectUnauthenticated redirects page requests to the sign-in page and refuses all other requests. Browsers do not
+// send the SameSite cookie after a link from another site, or a redirect from there. So such a request is answered
+// with a page that reloads itself, which counts as same-site.
 func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case !s.hasSignIn || !isPage(r) || !strings.Contains(r.Header.Get("Accept"), "text/html"):
@@ -167,8 +172,8 @@ func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, e
 	s.refuse(w, r, err)
 }
 
-// clearBadCookie deletes the rejected cookie, which would otherwise count as a failure with every request. It runs only
-// where the user sees why.
+// clearBadCookie deletes the rejected cookie, which would otherwise count as a failure with every request. It runs
+// only where the user sees why.
 func (s *Server) clearBadCookie(w http.ResponseWriter, r *http.Request) {
 	if len(r.CookiesNamed(s.cookieName(r))) > 0 && len(r.Header.Values("Authorization")) == 0 {
 		http.SetCookie(w, s.cookie(r, "", -1))
@@ -196,8 +201,8 @@ const (
 // signedOut takes the place of a Code in the sign-in page's parameter why, after signing out.
 const signedOut = "signed_out"
 
-// signIn reads the form. With a valid key it sets the cookie and redirects to the page first asked for; otherwise back to
-// the form, with the reason. The cookie holds the key itself, so replicas share no session state.
+// signIn reads the form. With a valid key it sets the cookie and redirects to the page first asked for; otherwise back
+// to the form, with the reason. The cookie holds the key itself, so replicas share no session state.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignInSize)
 	if err := r.ParseForm(); err != nil {
@@ -214,7 +219,8 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	recordKey(w, key)
-	s.log.LogAttrs(r.Context(), slog.LevelInfo, "signed in", slog.String("request_id", requestID(r)), slog.String("key", key.ID))
+	s.log.LogAttrs(r.Context(), slog.LevelInfo, "signed in",
+		slog.String("request_id", requestID(r)), slog.String("key", key.ID))
 	http.SetCookie(w, s.cookie(r, secret, cookieMaxAge(key)))
 	redirectSeeOther(w, localPath(r.PostForm.Get("back")))
 }
@@ -225,8 +231,8 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	redirectSeeOther(w, signInPath+"?"+url.Values{"why": {signedOut}}.Encode())
 }
 
-// The cookie with the user's API key. Browsers accept the first name only over TLS and only for this host. The second is
-// for plain HTTP, on the user's own machine.
+// The cookie with the user's API key. Browsers accept the first name only over TLS and only for this host. The second
+// is for plain HTTP, on the user's own machine.
 const (
 	secureCookie = "__Host-paddock"
 	plainCookie  = "paddock"
@@ -291,7 +297,8 @@ func localPath(address string) string {
 	clean := path.Clean(at)
 	plain := path.Clean(u.Path) == strings.TrimSuffix(u.Path, "/") // also decoded, as browsers do with %2e
 	inside := strings.HasPrefix(at, home) || strings.HasPrefix(at, "/docs/")
-	if !inside || !plain || clean != strings.TrimSuffix(at, "/") || strings.Contains(address, `\`) || clean == signInPath || clean == signOutPath {
+	if !inside || !plain || clean != strings.TrimSuffix(at, "/") || strings.Contains(address, `\`) ||
+		clean == signInPath || clean == signOutPath {
 		return home
 	}
 	u.Fragment = ""

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestAmbiguousFramingClosesTheConnection sends requests whose end another server could see elsewhere. Each is followed
-// by an acquire that such a server would take for part of the body, or for a request.
+// TestAmbiguousFramingClosesTheConnection sends requests whose end another server could see elsewhere. Each is
+// followed by an acquire that such a server would take for part of the body, or for a request.
 func TestAmbiguousFramingClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	const (

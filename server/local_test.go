@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestDNSRebindingIsRefused sends requests of a page whose name resolves to this machine, so that the browser takes them
-// for same-origin.
+// TestDNSRebindingIsRefused sends requests of a page whose name resolves to this machine, so that the browser takes
+// them for same-origin.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	open := server.New(server.Options{LocalNames: true})

@@ -27,7 +27,8 @@ const (
 
 // matrix has the answer to each caller on each route of the service that swappableService.reset describes.
 var matrix = []struct{ route, path, body, cells string }{
-	// route                          path                                  body        none malformed unknown expired  read lock admin right head other
+	// route                          path                                  body        none malformed unknown expired
+	// read lock admin right head other
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing:new/acquire", take, shut + "role 201 201 201 201 name"},
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing/acquire", take, shut + "role 201 201 201 201 name"},
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing3/acquire", take, shut + "role 201 201 name name name"},

@@ -39,7 +39,8 @@ func (s *Server) withRecovery(next http.Handler) http.Handler {
 	})
 }
 
-// apiPolicy forbids a browser that shows an API answer to load, run or frame anything. The pages have their own policies.
+// apiPolicy forbids a browser that shows an API answer to load, run or frame anything. The pages have their own
+// policies.
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // hstsPolicy makes browsers use only TLS for a year.
@@ -122,7 +123,9 @@ func (s *Server) withTimeout(next http.Handler) http.Handler {
 
 // waitContext returns the context for a call that may wait this long: the request timeout starts after the wait, and
 // the answer's time to leave after that. The context also ends when the client disconnects.
-func (s *Server) waitContext(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
+func (s *Server) waitContext(
+	w http.ResponseWriter, r *http.Request, wait time.Duration,
+) (context.Context, context.CancelFunc) {
 	limit := s.timeout + min(max(wait, 0), lock.MaxWait)
 	if wait > 0 { // otherwise withWriteDeadline's deadline is right
 		s.setWriteDeadline(w, r, limit+writeTimeout)
@@ -133,8 +136,8 @@ func (s *Server) waitContext(w http.ResponseWriter, r *http.Request, wait time.D
 // fieldOverhead is what an HTTP/2 header field counts beside its name and value, in bytes (RFC 9113, section 6.5.2).
 const fieldOverhead = 32
 
-// withHeaderLimit refuses a header of more than maxHeaderSize bytes. net/http's own limit bounds memory while the header
-// arrives, but is some kilobytes higher.
+// withHeaderLimit refuses a header of more than maxHeaderSize bytes. net/http's own limit bounds memory while the
+// header arrives, but is some kilobytes higher.
 func (s *Server) withHeaderLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headerSize(r) > maxHeaderSize {
@@ -148,10 +151,12 @@ func (s *Server) withHeaderLimit(next http.Handler) http.Handler {
 // headerSize returns the size of r's header in bytes. HTTP/1: the request line, the fields and the empty line, without
 // optional white space and Transfer-Encoding. HTTP/2: the size of the header list.
 func headerSize(r *http.Request) int {
-	size, perField := len(r.Method)+len("  HTTP/1.1\r\n")+len(r.RequestURI)+len("Host: \r\n")+len(r.Host)+len("\r\n"), len(": \r\n")
+	perField := len(": \r\n")
+	size := len(r.Method) + len("  HTTP/1.1\r\n") + len(r.RequestURI) + len("Host: \r\n") + len(r.Host) + len("\r\n")
 	if r.ProtoMajor == 2 {
 		perField = fieldOverhead
-		size = len(":method:scheme:path:authority") + 4*perField + len(r.Method) + len("https") + len(r.RequestURI) + len(r.Host)
+		size = len(":method:scheme:path:authority") + 4*perField +
+			len(r.Method) + len("https") + len(r.RequestURI) + len(r.Host)
 	}
 	for name, values := range r.Header {
 		for _, value := range values {

@@ -19,7 +19,8 @@ import (
 // id sent by the client is ignored. It logs one line per request, without bodies and query.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, path, recorder := time.Now(), r.URL.Path, &responseRecorder{ResponseWriter: w}
-	q := &request{Context: r.Context(), route: s.routings.Get().(*chi.Context), readers: &s.readers, id: [1]string{newRequestID()}}
+	route := s.routings.Get().(*chi.Context)
+	q := &request{Context: r.Context(), route: route, readers: &s.readers, id: [1]string{newRequestID()}}
 	q.route.Reset()
 	w.Header()["X-Request-Id"] = q.id[:]
 	defer func() {
@@ -31,9 +32,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(recorder, r.WithContext(q))
 }
 
-// A request is the context of an HTTP request and holds everything known about it. One context instead of several saves
-// copies of the http.Request. It has no reference to the response writer, because a timer may keep it alive after the
-// answer.
+// A request is the context of an HTTP request and holds everything known about it. One context instead of several
+// saves copies of the http.Request. It has no reference to the response writer, because a timer may keep it alive
+// after the answer.
 type request struct {
 	context.Context // of the client and the Server; with the key once it is known
 	route           *chi.Context
@@ -86,8 +87,8 @@ func newRequestID() string {
 	return id.String()
 }
 
-// accessLevel logs requests with an API key at Info. Anonymous requests are logged at Debug, because anyone could flood
-// the log. countFailure logs bad keys, at a bounded rate.
+// accessLevel logs requests with an API key at Info. Anonymous requests are logged at Debug, because anyone could
+// flood the log. countFailure logs bad keys, at a bounded rate.
 func accessLevel(c *responseRecorder) slog.Level {
 	if c.key == "" {
 		return slog.LevelDebug

@@ -56,7 +56,8 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Allow", allowed)
-	s.refuse(w, r, &lock.Error{Code: ErrMethodNotAllowed, Detail: r.Method + " is not allowed here. Use " + allowed + "."})
+	detail := r.Method + " is not allowed here. Use " + allowed + "."
+	s.refuse(w, r, &lock.Error{Code: ErrMethodNotAllowed, Detail: detail})
 }
 
 // allowed returns the methods of r's path for an Allow header, or "" if there is no such path.

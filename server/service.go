@@ -31,7 +31,8 @@ func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
 func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		if a.draining.Load() {
-			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Detail: "This replica is shutting down. Use another replica."}
+			return reply{}, &lock.Error{Code: lock.ErrUnavailable,
+				Detail: "This replica is shutting down. Use another replica."}
 		}
 		if err := a.ready.check(ctx); err != nil {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
@@ -41,11 +42,12 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// readinessTTL is how long a result is reused. Clients without a key may ask, so the Service is probed at most this often.
+// readinessTTL is how long a result is reused. Clients without a key may ask, so the Service is probed at most this
+// often.
 const readinessTTL = time.Second
 
-// A readiness caches whether this replica should receive requests. One probe runs at a time; concurrent callers wait for
-// its result.
+// A readiness caches whether this replica should receive requests. One probe runs at a time; concurrent callers wait
+// for its result.
 type readiness struct {
 	probe   func(context.Context) error
 	timeout time.Duration // of a probe

@@ -94,7 +94,8 @@ func (s *stream) run(page lock.Page[lock.Event]) {
 func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err error) {
 	for try := 1; ; try++ {
 		page, err = s.poll(ctx)
-		if err == nil || try == maxStreamAttempts || !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrTooManyWaiters) {
+		transient := errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrTooManyWaiters)
+		if err == nil || try == maxStreamAttempts || !transient {
 			return page, err
 		}
 		select {
@@ -115,8 +116,8 @@ func (s *stream) poll(ctx context.Context) (lock.Page[lock.Event], error) {
 	return s.locks.Events(ctx, s.query)
 }
 
-// send writes the texts without copying them, and fails if the client does not read them in time. Afterwards it removes
-// the deadline: over HTTP/2 one that passes ends the stream even while nothing is written.
+// send writes the texts without copying them, and fails if the client does not read them in time. Afterwards it
+// removes the deadline: over HTTP/2 one that passes ends the stream even while nothing is written.
 func (s *stream) send(texts ...[]byte) error {
 	s.setWriteDeadline(s.w, s.r, writeTimeout)
 	for _, text := range texts {
@@ -165,8 +166,8 @@ type cursorData struct {
 }
 
 // encodePage returns the page that was requested with this cursor, as texts to write in order, and the next cursor. It
-// returns at least one text: for an empty page, a keep-alive. The texts of events are shared with other streams. Events
-// beyond maxStreamText bytes are left for the next request.
+// returns at least one text: for an empty page, a keep-alive. The texts of events are shared with other streams.
+// Events beyond maxStreamText bytes are left for the next request.
 //
 // Each id that the client sees is a cursor after everything sent so far. The id of a gap is the cursor before the gap.
 func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
@@ -193,8 +194,8 @@ func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [
 	return texts, p.Next
 }
 
-// keepAliveComment returns a comment, preceded by the cursor if it has moved. Clients keep an id without data, but see no
-// event.
+// keepAliveComment returns a comment, preceded by the cursor if it has moved. Clients keep an id without data, but see
+// no event.
 func keepAliveComment(moved bool, cursor string) []byte {
 	if moved {
 		return []byte("id: " + cursor + "\n: still here\n\n")
@@ -222,8 +223,8 @@ func encodeSSE(id, name string, data any) []byte {
 // cachedEvents bounds an eventCache. The store's tail holds as many, so streams that are not far behind hit the cache.
 const cachedEvents = 4096
 
-// An eventCache holds the latest events as text/event-stream, so that an event is encoded once for all streams. The slot
-// of an event is its id modulo cachedEvents. It is safe for concurrent use.
+// An eventCache holds the latest events as text/event-stream, so that an event is encoded once for all streams. The
+// slot of an event is its id modulo cachedEvents. It is safe for concurrent use.
 type eventCache struct {
 	encode func(lock.Event) []byte
 	slots  [cachedEvents]eventCacheSlot

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestConcurrentBodiesAreNotMixedUp sends different bodies from many clients, valid and invalid ones in turn, which are
-// parsed with shared readers.
+// TestConcurrentBodiesAreNotMixedUp sends different bodies from many clients, valid and invalid ones in turn, which
+// are parsed with shared readers.
 func TestConcurrentBodiesAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})

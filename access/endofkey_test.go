@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// keyEndings are the ways in which a key ends, and what who waits under it is told.
+// keyEndings returns the ways in which a key ends, with the code that waiting calls return.
 func keyEndings() map[string]func(r *fixture, k access.Key) (lock.Code, error) {
 	all := map[string]func(*fixture, access.Key) (lock.Code, error){
 		"revoked": func(r *fixture, k access.Key) (lock.Code, error) {
@@ -30,9 +30,8 @@ func keyEndings() map[string]func(r *fixture, k access.Key) (lock.Code, error) {
 	return all
 }
 
-// TestWhoWaitsUnderAKeyThatEndsIsToldSo has calls of each method that waits, wait when
-// the key is revoked, edited, or over.
-func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
+// TestWaitingCallsEndWithTheirKey revokes, changes or expires a key during waiting calls of every method.
+func TestWaitingCallsEndWithTheirKey(t *testing.T) {
 	for name, end := range keyEndings() {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(r *fixture, _ access.Key, _ string) {
@@ -42,12 +41,12 @@ func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
 				}
 				r.waitForReload()
 				ctx := access.WithKey(r.Context(), r.finds(secret))
-				guarded := access.Guard(newSpy(), access.Limits{Waiters: 3})
-				told := make(chan error, len(methods))
+				locks := access.Guard(newSpy(), access.Limits{Waiters: 3})
+				errs := make(chan error, len(methods))
 				var wg sync.WaitGroup
 				for name, m := range methods {
 					if m.wait != nil {
-						wg.Go(func() { told <- fmt.Errorf("%s: %w", name, m.wait(ctx, guarded, "x")) })
+						wg.Go(func() { errs <- fmt.Errorf("%s: %w", name, m.wait(ctx, locks, "x")) })
 					}
 				}
 				synctest.Wait()
@@ -62,9 +61,9 @@ func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
 				}
 				for name, m := range methods {
 					if m.wait != nil {
-						wantCode(r, <-told, want)
+						wantCode(r, <-errs, want)
 					}
-					wantCode(r, fmt.Errorf("%s after that: %w", name, m.call(ctx, guarded, "x")), want)
+					wantCode(r, fmt.Errorf("%s after that: %w", name, m.call(ctx, locks, "x")), want)
 				}
 			})
 		})
@@ -78,7 +77,7 @@ func wantCode(r *fixture, err error, want lock.Code) {
 	}
 }
 
-// A hastyService service may have granted something when it is told to stop.
+// A hastyService is a Service that may have granted the lock when its context ends.
 type hastyService struct{ lock.Service }
 
 func (hastyService) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
@@ -86,9 +85,8 @@ func (hastyService) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, er
 	return lock.Grant{}, &lock.Error{Code: lock.ErrUnknownOutcome, Cause: ctx.Err()}
 }
 
-// TestWhoMayHaveBeenGrantedSomethingIsToldSo: that its key has ended is nothing to it
-// beside a lease that it may have.
-func TestWhoMayHaveBeenGrantedSomethingIsToldSo(t *testing.T) {
+// TestUnknownOutcomeIsReturnedEvenIfTheKeyEnded exists because a client must know that it may hold a lease.
+func TestUnknownOutcomeIsReturnedEvenIfTheKeyEnded(t *testing.T) {
 	inBubble(t, func(r *fixture, k access.Key, secret string) {
 		ctx := access.WithKey(r.Context(), r.finds(secret))
 		if _, err := access.Revoke(r.path, k.ID); err != nil {
@@ -99,36 +97,36 @@ func TestWhoMayHaveBeenGrantedSomethingIsToldSo(t *testing.T) {
 	})
 }
 
-func TestAWaitThatIsOverForAnotherReasonIsNotTheKeys(t *testing.T) {
+func TestOtherCancellationIsNotTheKeys(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		ctx, cancel := context.WithCancelCause(access.WithKey(r.Context(), r.finds(secret)))
-		guarded := access.Guard(newSpy(), access.Limits{})
+		locks := access.Guard(newSpy(), access.Limits{})
 		time.AfterFunc(time.Second, func() { cancel(&lock.Error{Code: lock.ErrLeaseLost}) })
-		if _, err := guarded.Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
+		if _, err := locks.Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
 			r.Error(err)
 		}
 	})
 }
 
-func TestWhatIsCountedOfAKeyIsForgottenWithIt(t *testing.T) {
+func TestMeterIsDroppedWithItsKey(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, _ string) {
-		guarded := access.Guard(newSpy(), access.Limits{Rate: 1})
+		locks := access.Guard(newSpy(), access.Limits{Rate: 1})
 		for i := range 20 {
 			k, secret := addKey(r.T, r.path, access.Read)
 			r.waitForReload()
-			if _, err := guarded.Lock(access.WithKey(r.Context(), r.finds(secret)), "x"); err != nil {
+			if _, err := locks.Lock(access.WithKey(r.Context(), r.finds(secret)), "x"); err != nil {
 				r.Fatal(err)
 			}
 			if _, err := access.Revoke(r.path, k.ID); err != nil {
 				r.Fatal(err)
 			}
-			if n := access.Metered(guarded); n != 1 {
-				r.Fatalf("the key %d: %d are counted", i, n)
+			if n := access.Metered(locks); n != 1 {
+				r.Fatalf("key %d: there are %d meters", i, n)
 			}
 			r.waitForReload()
 		}
-		if n := access.Metered(guarded); n != 0 {
-			r.Errorf("%d are counted when no key is left that was used", n)
+		if n := access.Metered(locks); n != 0 {
+			r.Errorf("%d meters are left without a key", n)
 		}
 	})
 }

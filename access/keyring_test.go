@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A fixture is a Keyring in a bubble, the file that it is of, and what it logs.
+// A fixture is a Keyring in a synctest bubble, with its file and its log.
 type fixture struct {
 	*testing.T
 	*access.Keyring
@@ -24,7 +24,7 @@ type fixture struct {
 	log  logBuffer
 }
 
-// A logBuffer is what was logBuffer so far.
+// A logBuffer is a log that tests may read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -42,7 +42,7 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// inBubble runs the test on a Keyring of one key of the role lock.
+// inBubble runs the test with a Keyring that has one key with the role lock.
 func inBubble(t *testing.T, test func(r *fixture, k access.Key, secret string)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func inBubble(t *testing.T, test func(r *fixture, k access.Key, secret string)) 
 	})
 }
 
-// waitForReload returns once the Keyring has seen the file.
+// waitForReload returns after the Keyring has reloaded the file.
 func (r *fixture) waitForReload() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
@@ -79,7 +79,7 @@ func (r *fixture) refuses(secret string, code lock.Code) {
 	}
 }
 
-func TestAKeyIsFoundByItsSecretAlone(t *testing.T) {
+func TestKeyIsFoundOnlyByItsSecret(t *testing.T) {
 	inBubble(t, func(r *fixture, k access.Key, secret string) {
 		if found := r.finds(secret); found.ID != k.ID || found.Role != access.Lock || found.Name != "ci" {
 			t.Errorf("found %+v", found)
@@ -95,12 +95,12 @@ func TestAKeyIsFoundByItsSecretAlone(t *testing.T) {
 			said[err.Error()] = true
 		}
 		if len(said) != 1 {
-			t.Errorf("who tries can tell the mistakes apart: %v", said)
+			t.Errorf("the answers differ: %v", said)
 		}
 	})
 }
 
-func TestAKeyIsGoodUntilItExpires(t *testing.T) {
+func TestKeyIsValidUntilItExpires(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, _ string) {
 		k, secret, err := access.Issue("temp", access.Read, nil, time.Now().Add(time.Hour))
 		if err == nil {
@@ -119,7 +119,7 @@ func TestAKeyIsGoodUntilItExpires(t *testing.T) {
 	})
 }
 
-func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
+func TestChangedFileIsReloaded(t *testing.T) {
 	inBubble(t, func(r *fixture, first access.Key, firstSecret string) {
 		second, secondSecret := addKey(t, r.path, access.Read, "billing")
 		r.refuses(secondSecret, lock.ErrKeyInvalid)
@@ -142,7 +142,7 @@ func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
 	})
 }
 
-func TestAFileThatBecameMalformedChangesNothing(t *testing.T) {
+func TestMalformedFileChangesNothing(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		good := content(t, r.path)
 		for name, spoil := range map[string]func() error{
@@ -166,16 +166,16 @@ func TestAFileThatBecameMalformedChangesNothing(t *testing.T) {
 			}
 			write(t, r.path, good)
 			r.waitForReload()
-			if !strings.Contains(r.log.String()[before:], "can be used again") {
-				t.Errorf("%s: that it can be used again is not logged:\n%s", name, &r.log)
+			if !strings.Contains(r.log.String()[before:], "is valid again") {
+				t.Errorf("%s: the recovery is not logged:\n%s", name, &r.log)
 			}
 		}
 	})
 }
 
-// TestALinkThatIsSwappedIsFollowed swaps a link in the middle of the way, as Kubernetes does
-// with the secrets that it mounts.
-func TestALinkThatIsSwappedIsFollowed(t *testing.T) {
+// TestReplacedLinkIsFollowed replaces a symbolic link in the middle of the path, as Kubernetes does for mounted
+// secrets.
+func TestReplacedLinkIsFollowed(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, _ string) {
 		mount := t.TempDir()
 		var secrets []string
@@ -207,7 +207,7 @@ func TestALinkThatIsSwappedIsFollowed(t *testing.T) {
 	})
 }
 
-func TestAFileThatEverybodyMayReadIsWarnedOf(t *testing.T) {
+func TestWorldReadableFileIsLoggedAsAWarning(t *testing.T) {
 	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		if err := os.Chmod(r.path, 0o644); err != nil {
 			t.Fatal(err)
@@ -224,9 +224,9 @@ func TestAFileThatEverybodyMayReadIsWarnedOf(t *testing.T) {
 	})
 }
 
-// TestHowLongARefusalTakesTellsNothing compares medians, which differ by what it takes to tell
-// more than an answer over a network could: a millisecond.
-func TestHowLongARefusalTakesTellsNothing(t *testing.T) {
+// TestFindTakesTheSameTimeForEverySecret compares medians, which may differ by a millisecond: too little to measure
+// over a network.
+func TestFindTakesTheSameTimeForEverySecret(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	k, secret := addKey(t, path, access.Read)

@@ -11,8 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// newKeyedServer returns a Server behind keys, with a page that answers anybody, and the
-// secret of a key that reads.
+// newKeyedServer returns a Server with keys and a page, and the secret of a key with the role read.
 func newKeyedServer(f *testing.F) (*server.Server, string) {
 	f.Helper()
 	k := newKeyring(f)
@@ -22,8 +21,7 @@ func newKeyedServer(f *testing.F) (*server.Server, string) {
 	}), k.secrets["read"]
 }
 
-// FuzzAuthorization: nothing but the word Bearer and the key lets anybody in, and
-// what was sent is not repeated. KEY stands for the key.
+// FuzzAuthorization checks that only "Bearer KEY" authenticates, and that answers do not repeat the header.
 func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{
 		"Bearer KEY", "bearer  KEY ", "Bearer", "Basic KEY", "KEY", "Bearer KEYx", "Bearer KEY KEY", "Bearer pk__", "", "Bearer \x00", "Bearer é", "\tBearer KEY", ",Bearer KEY",
@@ -48,7 +46,7 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzCookie: nothing but the one cookie with the key is a reader.
+// FuzzCookie checks that only the one cookie with the key authenticates.
 func FuzzCookie(f *testing.F) {
 	for _, seed := range []string{
 		"paddock=KEY", "a=b; paddock=KEY", "paddock=KEY; paddock=KEY", "__Host-paddock=KEY", "paddock=\"KEY\"", "paddock=", "paddock", "PADDOCK=KEY", "paddock=KEY;;", "=;\x00,",
@@ -69,8 +67,7 @@ func FuzzCookie(f *testing.F) {
 	})
 }
 
-// FuzzSignIn: only a good key gets a cookie, and nobody is led to another site,
-// whatever the form says.
+// FuzzSignIn checks that only a valid key gets a cookie, and that no form redirects to another site.
 func FuzzSignIn(f *testing.F) {
 	for _, seed := range []string{
 		"key=KEY&back=/ui/locks/a", "key=KEY&back=//evil.example/", "key=KEY&back=/ui/%5c..", "key=pk_x", "key=%zz", "back=/ui/", "key=KEY&key=x", "key=KEY&back=/docs/",

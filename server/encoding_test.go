@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestEncodedBodiesAreRefused asks every operation of the document that takes a body, and every form of the page.
+// TestEncodedBodiesAreRefused calls every operation with a body, and every form of the page.
 func TestEncodedBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t)
@@ -45,7 +45,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestEncodedBodiesOfUnknownLengthAreRefused sends one in chunks.
+// TestEncodedBodiesOfUnknownLengthAreRefused sends a chunked body.
 func TestEncodedBodiesOfUnknownLengthAreRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
@@ -54,6 +54,6 @@ func TestEncodedBodiesOfUnknownLengthAreRefused(t *testing.T) {
 	r.Header.Set("Content-Encoding", "gzip")
 	s.do(r).want(t, http.StatusUnsupportedMediaType, map[string]any{"code": "unsupported_media_type", "pointer": nil})
 	r = s.request(http.MethodGet, "/v1/locks/a", "")
-	r.Header.Set("Content-Encoding", "gzip") // of a body that is not there
+	r.Header.Set("Content-Encoding", "gzip") // without a body
 	s.do(r).want(t, http.StatusOK, nil)
 }

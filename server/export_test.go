@@ -8,11 +8,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// What the tests of this package see of its inside.
+// What the tests see of the package's internals.
 
 const (
-	HeaderTimeout = headerTimeout
-	MaxHeaderSize = maxHeaderSize
+	HeaderTimeout   = headerTimeout
+	MaxHeaderSize   = maxHeaderSize
 	MaxHTTP2Streams = maxHTTP2Streams
 
 	ReadTimeout = readTimeout
@@ -21,10 +21,10 @@ const (
 
 	MaxLargeBatches = maxLargeBatches
 
-	WriteTimeout = writeTimeout
-	KeepAliveInterval    = keepAliveInterval
-	StreamPage   = streamPage
-	MaxStreamAttempts  = maxStreamAttempts
+	WriteTimeout      = writeTimeout
+	KeepAliveInterval = keepAliveInterval
+	StreamPage        = streamPage
+	MaxStreamAttempts = maxStreamAttempts
 	StreamRetryDelay  = streamRetryDelay
 
 	CachedEvents  = cachedEvents
@@ -41,7 +41,7 @@ func Statuses() map[lock.Code]int {
 	return statuses
 }
 
-// CountEncodings returns how many events s has encoded for its streams since then. It is called before s serves.
+// CountEncodings returns a counter of events that s encodes from now on. Call it before s serves.
 func CountEncodings(s *Server) *atomic.Int64 {
 	count := new(atomic.Int64)
 	s.events.encode = func(e lock.Event) []byte {
@@ -51,10 +51,10 @@ func CountEncodings(s *Server) *atomic.Int64 {
 	return count
 }
 
-// EventText returns the event as the streams of s tell it.
+// EventText returns the event as the streams of s send it.
 func EventText(s *Server, e lock.Event) []byte { return s.events.text(e) }
 
-// PageTexts returns the page as the first that a stream of s tells.
+// PageTexts returns the page as the first that a stream of s sends.
 func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
 	return (&sseEncoder{events: s.events}).encodePage(p, cursor)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// slowClients opens that many connections which send the text and then nothing, and
-// returns, in order of their end, what they were told and after how long.
+// slowClients opens this many connections that send the text and then nothing. It returns a function that waits for
+// their answers.
 func slowClients(t *testing.T, p *pipeListener, count int, text string) func() (statuses map[int]int, longest time.Duration) {
 	t.Helper()
 	type end struct {
@@ -58,8 +58,8 @@ func slowClients(t *testing.T, p *pipeListener, count int, text string) func() (
 	}
 }
 
-// TestSlowSendersAreCutOff, and others are served at once meanwhile.
-func TestSlowSendersAreCutOff(t *testing.T) {
+// TestSlowSendersAreDisconnected also checks that other clients are served at once.
+func TestSlowSendersAreDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
@@ -71,7 +71,7 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 		start := time.Now()
 		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
 		if took := time.Since(start); took != 0 {
-			t.Errorf("others wait for %v", took)
+			t.Errorf("other clients wait for %v", took)
 		}
 		for name, c := range map[string]struct {
 			ends   func() (map[int]int, time.Duration)
@@ -93,7 +93,7 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	})
 }
 
-// A endlessBody is a body that never ends. It counts what was read of it.
+// An endlessBody is a body that never ends. It counts the bytes read.
 type endlessBody struct{ read int }
 
 func (e *endlessBody) Read(p []byte) (int, error) {
@@ -104,7 +104,7 @@ func (e *endlessBody) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestABodyThatNeverEndsIsRefused(t *testing.T) {
+func TestEndlessBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
 	body := new(endlessBody)
@@ -124,7 +124,7 @@ func TestABodyThatNeverEndsIsRefused(t *testing.T) {
 	if _, err := io.WriteString(c, "POST "+acquirePath+" HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // until nobody reads it
+	go func() { // until the server closes the connection
 		for err := error(nil); err == nil; _, err = io.WriteString(c, "400\r\n"+strings.Repeat(" ", 0x400)+"\r\n") {
 		}
 	}()
@@ -134,7 +134,7 @@ func TestABodyThatNeverEndsIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHeaderIsNotTooLong(t *testing.T) {
+func TestLongHeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
@@ -150,7 +150,7 @@ func TestAHeaderIsNotTooLong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			go func() { _, _ = io.WriteString(c, text) }() // nobody reads it to its end
+			go func() { _, _ = io.WriteString(c, text) }() // the server does not read all of it
 			got, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil || got.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 				t.Errorf("%.40q…: %v %v", text, got, err)

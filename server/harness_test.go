@@ -23,7 +23,7 @@ const (
 // instant is the database's clock in these tests.
 var instant = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
-// A harness is a Server behind a real listener, with a client that trusts nothing.
+// A harness is a Server behind a real listener, with a client that checks every answer.
 type harness struct {
 	t      testing.TB
 	url    string

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// secured serves h over TLS and HTTP/2 and returns where, and how to trust it.
+// secured serves h over TLS and HTTP/2. It returns the address and a client configuration.
 func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config) {
 	t.Helper()
 	made := httptest.NewTLSServer(nil) // for its certificate
@@ -57,9 +57,9 @@ func TestCallsAndStreamsWorkOverHTTP2(t *testing.T) {
 	stream.close()
 }
 
-// TestAnIdleStreamOverHTTP2GoesOn: there a deadline for writing ends a stream when it
-// passes, whether anything is written then or not.
-func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
+// TestIdleStreamOverHTTP2StaysOpen exists because over HTTP/2 a write deadline that passes ends the stream even while
+// nothing is written.
+func TestIdleStreamOverHTTP2StaysOpen(t *testing.T) {
 	t.Parallel()
 	made := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(made.Close)
@@ -89,9 +89,9 @@ func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
 	})
 }
 
-// TestOneConnectionAsksSoMuchAtOnce reads what the server allows a connection of
-// HTTP/2, in its first frame (RFC 9113, sections 3.4 and 6.5).
-func TestOneConnectionAsksSoMuchAtOnce(t *testing.T) {
+// TestHTTP2StreamsPerConnectionAreBounded reads the limit from the server's first frame (RFC 9113, sections 3.4 and
+// 6.5).
+func TestHTTP2StreamsPerConnectionAreBounded(t *testing.T) {
 	t.Parallel()
 	address, trust := secured(t, server.New(server.Options{}))
 	c, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", address)
@@ -114,10 +114,10 @@ func TestOneConnectionAsksSoMuchAtOnce(t *testing.T) {
 	for ; len(all) >= 6; all = all[6:] {
 		if binary.BigEndian.Uint16(all) == maxConcurrentStreams {
 			if got := binary.BigEndian.Uint32(all[2:]); got != server.MaxHTTP2Streams {
-				t.Errorf("%d at once, want %d", got, server.MaxHTTP2Streams)
+				t.Errorf("%d concurrent streams, want %d", got, server.MaxHTTP2Streams)
 			}
 			return
 		}
 	}
-	t.Error("it allows any number at once")
+	t.Error("there is no limit")
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// follow opens a stream with the key of that name.
+// follow opens a stream with the key of this name.
 func (k *keyring) follow(s harness, name string) stream {
 	k.t.Helper()
 	s.client = &http.Client{Transport: authTransport{k, name, s.client.Transport}}
 	return s.stream("/v1/events/stream?prefix=billing:", "")
 }
 
-// A authTransport is a RoundTripper that shows a key.
+// An authTransport is a RoundTripper that adds a key.
 type authTransport struct {
 	*keyring
 	name string
@@ -35,17 +35,16 @@ func (s authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(s.authorize(r.Clone(r.Context()), s.name))
 }
 
-// TestAStreamEndsWithItsKey: when that is revoked, and when it expires, although
-// nothing happens that there is to tell.
-func TestAStreamEndsWithItsKey(t *testing.T) {
+// TestStreamEndsWithItsKey revokes a key, and lets one expire, while no event happens.
+func TestStreamEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		end    func(*keyring)
 		within time.Duration
 		why    string
 	}{
-		"revoked": {func(k *keyring) { k.revoke("passing") }, 5 * time.Second, "key_invalid; connect again with a key that is good"},
-		"expired": {func(*keyring) {}, server.WriteTimeout, "key_expired; connect again with a key that is good"},
+		"revoked": {func(k *keyring) { k.revoke("passing") }, 5 * time.Second, "key_invalid; reconnect with a valid key"},
+		"expired": {func(*keyring) {}, server.WriteTimeout, "key_expired; reconnect with a valid key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,12 +58,12 @@ func TestAStreamEndsWithItsKey(t *testing.T) {
 				start := time.Now()
 				for next := passing.next(); next.comment != c.why; next = passing.next() {
 					if next.ended || next.comment != "still here" {
-						t.Fatalf("told %+v", next)
+						t.Fatalf("received %+v", next)
 					}
 				}
 				passing.want(message{ended: true})
 				if took := time.Since(start); took > c.within {
-					t.Errorf("went on for %v", took)
+					t.Errorf("continued for %v", took)
 				}
 				right.want(message{comment: "still here"})
 				if err := end(); err != nil {
@@ -75,8 +74,8 @@ func TestAStreamEndsWithItsKey(t *testing.T) {
 	}
 }
 
-// TestAStreamIsNoRate: whoever follows much that happens makes one call.
-func TestAStreamIsNoRate(t *testing.T) {
+// TestStreamCountsAsOneCall sends more events than the rate limit allows calls.
+func TestStreamCountsAsOneCall(t *testing.T) {
 	t.Parallel()
 	k, h := newKeyring(t), new(fakeEvents)
 	s := serve(t, server.Options{Locks: access.Guard(&fake{events: h.events}, access.Limits{Rate: 0.001, Burst: 1, Waiters: 1}), Keys: k.Keyring})
@@ -92,7 +91,7 @@ func TestAStreamIsNoRate(t *testing.T) {
 	all.want(news(601))
 }
 
-func TestAKeyHasSoManyStreams(t *testing.T) {
+func TestStreamsPerKeyAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyring(t)
@@ -101,7 +100,7 @@ func TestAKeyHasSoManyStreams(t *testing.T) {
 		})
 		refused := func(name string) {
 			t.Helper()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that is let in goes on for ever
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // an accepted stream would not end
 			defer cancel()
 			got, err := s.client.Do(k.authorize(s.request(http.MethodGet, "/v1/events/stream?prefix=billing:", "").WithContext(ctx), name))
 			if err != nil {
@@ -130,9 +129,8 @@ func TestAKeyHasSoManyStreams(t *testing.T) {
 	})
 }
 
-// TestAWaitEndsWithItsKey: whoever waits for a lock gets none with a key that is
-// revoked meanwhile, and leaves the queue.
-func TestAWaitEndsWithItsKey(t *testing.T) {
+// TestWaitEndsWithItsKey revokes the key of a waiting call, which must be refused and leave the queue.
+func TestWaitEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k, locks := newKeyring(t), memlock.New().Replica(1)
@@ -150,7 +148,7 @@ func TestAWaitEndsWithItsKey(t *testing.T) {
 		start := time.Now()
 		(<-got).want(t, http.StatusUnauthorized, map[string]any{"code": "key_invalid"})
 		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("waited on for %v", took)
+			t.Errorf("waited for another %v", took)
 		}
 		queue, err := locks.Queue(t.Context(), "billing:a")
 		if err != nil || len(queue.Waiters) != 0 {

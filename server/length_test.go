@@ -9,9 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestEveryAnswerSaysItsLength: net/http does for short ones, the Server for others; HEAD
-// is told what GET would be.
-func TestEveryAnswerSaysItsLength(t *testing.T) {
+// TestEveryAnswerHasContentLength checks answers whose length net/http sets, and longer ones; HEAD must match GET.
+func TestEveryAnswerHasContentLength(t *testing.T) {
 	t.Parallel()
 	many := func(lock.LockQuery) (lock.Page[lock.Lock], error) {
 		return lock.Page[lock.Lock]{Items: make([]lock.Lock, 100)}, nil

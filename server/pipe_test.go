@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// A pipeListener is a listener in memory, so that the tests of time can run in a bubble.
+// A pipeListener is an in-memory listener for synctest bubbles.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -31,10 +31,10 @@ func (p *pipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close refuses all further connections.
+// Close refuses further connections.
 func (p *pipeListener) Close() error { p.once.Do(func() { close(p.closed) }); return nil }
 
-// Addr returns an address that means nothing.
+// Addr returns a placeholder.
 func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // Dial returns a new connection.
@@ -50,8 +50,7 @@ func (p *pipeListener) Dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// servePiped serves o in a bubble. The function it returns ends the serving and
-// returns what Serve did.
+// servePiped serves o in a bubble. The returned function ends Serve and returns its error.
 func servePiped(t *testing.T, o server.Options) (harness, *pipeListener, func() error) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 
 const acquirePath = "/v1/locks/jobs:nightly/acquire"
 
-// A badRequest request and what must be said of it.
+// A badRequest is a request and the problem that must answer it.
 type badRequest struct {
 	name    string
 	method  string // empty: POST with a body, GET without

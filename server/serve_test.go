@@ -19,11 +19,12 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// A waitingService Service answers an acquire when it is told to, or when the request's
-// time is over.
+// A waitingService is a Service that answers an acquire when the test releases it, or when the request's context ends.
 type waitingService struct{ asked, answer chan struct{} }
 
-func newWaitingService() waitingService { return waitingService{make(chan struct{}, 1), make(chan struct{})} }
+func newWaitingService() waitingService {
+	return waitingService{make(chan struct{}, 1), make(chan struct{})}
+}
 
 func (w waitingService) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	w.asked <- struct{}{}
@@ -65,7 +66,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	}
 }
 
-// untilRefused returns when nobody accepts connections at the address.
+// untilRefused returns once connections to the address are refused.
 func untilRefused(t *testing.T, address net.Addr) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -84,7 +85,7 @@ func untilRefused(t *testing.T, address net.Addr) {
 	}
 }
 
-func TestServeSaysThatItsListenerFailed(t *testing.T) {
+func TestServeReturnsTheListenersError(t *testing.T) {
 	t.Parallel()
 	p := newPipeListener()
 	if err := p.Close(); err != nil {
@@ -95,9 +96,8 @@ func TestServeSaysThatItsListenerFailed(t *testing.T) {
 	}
 }
 
-// TestTheEndIsBounded: a request that would go on is told so, and one that does
-// not hear it is cut off.
-func TestTheEndIsBounded(t *testing.T) {
+// TestShutdownIsBounded has a request that ends when its context does, and one that ignores it.
+func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	for deaf, want := range map[bool]time.Duration{false: server.MaxDrain, true: server.MaxDrain + server.DrainMargin} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,9 +130,8 @@ func TestTheEndIsBounded(t *testing.T) {
 	}
 }
 
-// TestABalancerHasTimeToNotice: for the delay the Server answers, and says that it
-// is not ready.
-func TestABalancerHasTimeToNotice(t *testing.T) {
+// TestServerIsUnreadyDuringDrainDelay checks that the Server still answers meanwhile.
+func TestServerIsUnreadyDuringDrainDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
@@ -148,7 +147,7 @@ func TestABalancerHasTimeToNotice(t *testing.T) {
 	})
 }
 
-func TestTheServiceHasTheRequestsTime(t *testing.T) {
+func TestServiceHasTheRequestTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, start := newWaitingService(), time.Now()
@@ -164,7 +163,7 @@ func TestTheServiceHasTheRequestsTime(t *testing.T) {
 	})
 }
 
-func TestALongAnswerIsNoLostClient(t *testing.T) {
+func TestSlowServiceIsNotTakenForALostClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		long := func(ctx context.Context) error {
@@ -186,7 +185,7 @@ func TestALongAnswerIsNoLostClient(t *testing.T) {
 	})
 }
 
-func TestABodyMustArriveInTime(t *testing.T) {
+func TestBodyMustArriveInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, p, end := servePiped(t, server.Options{Locks: &fake{}})
@@ -211,7 +210,7 @@ func TestABodyMustArriveInTime(t *testing.T) {
 	})
 }
 
-func TestAnAnswerMustLeaveInTime(t *testing.T) {
+func TestAnswerMustLeaveInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
@@ -236,7 +235,7 @@ func TestAnAnswerMustLeaveInTime(t *testing.T) {
 	})
 }
 
-// TestFailedHandshakesDoNotFloodTheLog: anybody can have them fail without end.
+// TestFailedHandshakesDoNotFloodTheLog checks that they are logged at Debug.
 func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	log := new(syncBuffer)
@@ -255,7 +254,7 @@ func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
 	if _, err := c.Write([]byte("no handshake at all\n")); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, c) // it is closed, one way or another, once that was logged
+	_, _ = io.Copy(io.Discard, c) // the server closes the connection after logging
 	end()
 	if err := errors.Join(c.Close(), <-served); err != nil {
 		t.Error(err)

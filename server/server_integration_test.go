@@ -17,14 +17,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// serveStore returns a site on a database of its own.
+// serveStore returns a harness with its own database.
 func serveStore(t *testing.T) (harness, *store.Store) {
 	t.Helper()
 	locks := openStore(t, pgtest.URL(t))
 	return serve(t, server.Options{Locks: locks, Ready: locks.Ready, Drain: locks.Drain}), locks
 }
 
-// number returns a member that is a number, as it stands in JSON.
+// number returns a member that is a JSON number.
 func (a answer) number(t *testing.T, name string) float64 {
 	t.Helper()
 	n, ok := a.body[name].(float64)
@@ -34,7 +34,7 @@ func (a answer) number(t *testing.T, name string) float64 {
 	return n
 }
 
-func TestALockChangesHands(t *testing.T) {
+func TestLockChangesHands(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
@@ -68,7 +68,7 @@ func TestALockChangesHands(t *testing.T) {
 		want(t, http.StatusConflict, map[string]any{"code": "lease_lost", "ended": nil})
 }
 
-func TestARevokedHolderIsKeptOut(t *testing.T) {
+func TestRevokedHolderIsRefused(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	write := func(token float64) answer {
@@ -103,7 +103,7 @@ func TestARevokedHolderIsKeptOut(t *testing.T) {
 	}
 }
 
-func TestFreeFormJSONComesBack(t *testing.T) {
+func TestFreeFormJSONIsReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	for name, metadata := range map[string]string{
@@ -121,8 +121,7 @@ func TestFreeFormJSONComesBack(t *testing.T) {
 	}
 }
 
-// TestSQLInTextIsText sends what would be SQL if any text became that, wherever text
-// may stand: it comes back as it was, or is refused as any other.
+// TestSQLInTextIsText sends SQL wherever a request has text. It is returned unchanged, or refused like other text.
 func TestSQLInTextIsText(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
@@ -152,25 +151,25 @@ func TestSQLInTextIsText(t *testing.T) {
 	s.post("/v1/locks/a_b/acquire", `{"holder": "h"}`).want(t, http.StatusCreated, nil)
 	s.post("/v1/locks/axb/acquire", `{"holder": "h"}`).want(t, http.StatusCreated, nil)
 	if locks := s.get("/v1/locks?prefix=a_").body["locks"].([]any); len(locks) != 1 {
-		t.Errorf("a_ is a pattern: %v", locks)
+		t.Errorf("a_ is used as a pattern: %v", locks)
 	}
 }
 
-func TestACursorThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidCursorIsRefused(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	for _, cursor := range []string{"x", "%00", "am9i", strings.Repeat("a", 300), "%F0%9F"} {
 		for _, list := range []string{"/v1/locks", "/v1/events"} {
 			got := s.get(list + "?cursor=" + cursor)
 			if got.StatusCode == http.StatusOK {
-				continue // it happens to be one
+				continue // it happens to be valid
 			}
 			got.want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "cursor"})
 		}
 	}
 }
 
-func TestAStoreThatIsClosedIsNotReady(t *testing.T) {
+func TestClosedStoreIsNotReady(t *testing.T) {
 	t.Parallel()
 	s, locks := serveStore(t)
 	locks.Close()

@@ -13,12 +13,12 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// A signInHarness is a service behind keys to which readers come with a browser.
+// A signInHarness is a service with keys and a page, used by a browser.
 type signInHarness struct {
 	*testing.T
 	*keyring
 	server *server.Server
-	tls    bool // whether the browser comes over TLS
+	tls    bool // the browser connects over TLS
 }
 
 func newSignInHarness(t *testing.T, o server.Options) *signInHarness {
@@ -32,7 +32,7 @@ func newSignInHarness(t *testing.T, o server.Options) *signInHarness {
 	return d
 }
 
-// browse sends the request as a browser does that has the cookie.
+// browse sends the request as a browser with the cookie does.
 func (d *signInHarness) browse(method, path string, form url.Values, cookie *http.Cookie) *http.Response {
 	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
 	r.Host = "paddock.example"
@@ -52,7 +52,7 @@ func (d *signInHarness) browse(method, path string, form url.Values, cookie *htt
 	return w.Result()
 }
 
-// signIn posts the key and returns the answer with the cookie, nil if it sets none.
+// signIn posts the key and returns the answer and its cookie, nil if there is none.
 func (d *signInHarness) signIn(key, back string) (*http.Response, *http.Cookie) {
 	got := d.browse(http.MethodPost, "/ui/login", url.Values{"key": {key}, "back": {back}}, nil)
 	if cookies := got.Cookies(); len(cookies) > 0 {
@@ -68,7 +68,7 @@ func (d *signInHarness) wantRedirect(got *http.Response, to string) {
 	}
 }
 
-func TestAReaderSignsInAndOut(t *testing.T) {
+func TestUserSignsInAndOut(t *testing.T) {
 	t.Parallel()
 	d := newSignInHarness(t, server.Options{})
 	d.wantRedirect(d.browse("GET", "/ui/locks/a?all=1", nil, nil), "/ui/login?back=%2Fui%2Flocks%2Fa%3Fall%3D1")
@@ -85,7 +85,7 @@ func TestAReaderSignsInAndOut(t *testing.T) {
 	}
 }
 
-func TestTheCookieIsKeptClose(t *testing.T) {
+func TestCookieAttributes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		options server.Options
@@ -93,10 +93,10 @@ func TestTheCookieIsKeptClose(t *testing.T) {
 		cookie  string
 		secure  bool
 	}{
-		"over plain HTTP":               {cookie: "paddock"},
-		"over TLS":                      {tls: true, cookie: "__Host-paddock", secure: true},
-		"behind a proxy that ends TLS":  {options: server.Options{SecureCookies: true}, cookie: "__Host-paddock", secure: true},
-		"behind a proxy, over TLS, too": {options: server.Options{SecureCookies: true}, tls: true, cookie: "__Host-paddock", secure: true},
+		"over plain HTTP":          {cookie: "paddock"},
+		"over TLS":                 {tls: true, cookie: "__Host-paddock", secure: true},
+		"behind a TLS proxy":       {options: server.Options{SecureCookies: true}, cookie: "__Host-paddock", secure: true},
+		"behind a proxy, over TLS": {options: server.Options{SecureCookies: true}, tls: true, cookie: "__Host-paddock", secure: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestTheCookieIsKeptClose(t *testing.T) {
 	}
 }
 
-func TestABadKeyDoesNotSignIn(t *testing.T) {
+func TestInvalidKeyDoesNotSignIn(t *testing.T) {
 	t.Parallel()
 	d := newSignInHarness(t, server.Options{Attempts: access.NewAttempts(2, 0)})
 	for _, c := range []struct{ key, to string }{
@@ -148,7 +148,7 @@ func TestABadKeyDoesNotSignIn(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLedElsewhere(t *testing.T) {
+func TestSignInDoesNotRedirectElsewhere(t *testing.T) {
 	t.Parallel()
 	d := newSignInHarness(t, server.Options{})
 	for _, back := range []string{
@@ -168,9 +168,8 @@ func TestNobodyIsLedElsewhere(t *testing.T) {
 	}
 }
 
-// TestTheCookieChangesNothingButByThePage: it is no key for the API, except to look
-// where the page looks.
-func TestTheCookieChangesNothingButByThePage(t *testing.T) {
+// TestCookieAuthenticatesOnlyThePage checks that the API accepts it only for reads that the page makes.
+func TestCookieAuthenticatesOnlyThePage(t *testing.T) {
 	t.Parallel()
 	d := newSignInHarness(t, server.Options{})
 	_, cookie := d.signIn(d.secrets["admin"], "")
@@ -191,7 +190,7 @@ func TestTheCookieChangesNothingButByThePage(t *testing.T) {
 	}
 }
 
-func TestOtherSitesDoNothingWithTheCookie(t *testing.T) {
+func TestOtherSitesCannotUseTheCookie(t *testing.T) {
 	t.Parallel()
 	d := newSignInHarness(t, server.Options{})
 	_, cookie := d.signIn(d.secrets["admin"], "")
@@ -217,14 +216,14 @@ func TestOtherSitesDoNothingWithTheCookie(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysNobodySignsIn(t *testing.T) {
+func TestWithoutKeysThereIsNoSignIn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{UI: http.NotFoundHandler()})
 	if got := s.get("/ui/login"); got.StatusCode != http.StatusTemporaryRedirect || got.Header.Get("Location") != "/ui/" {
 		t.Errorf("%d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
 	k := newKeyring(t)
-	bare := serve(t, server.Options{Keys: k.Keyring}) // no page, so nothing to sign in to
+	bare := serve(t, server.Options{Keys: k.Keyring}) // no page, so no sign-in
 	for _, path := range []string{"/ui/login", "/ui/assets/x/paddock.css", "/"} {
 		r := bare.request(http.MethodGet, path, "")
 		r.Header.Set("Accept", "text/html")
@@ -232,9 +231,8 @@ func TestWithoutKeysNobodySignsIn(t *testing.T) {
 	}
 }
 
-// TestACookieThatIsGoodNoLongerIsForgotten when its reader is told so, and at a sign-out; not
-// before, lest nobody is told.
-func TestACookieThatIsGoodNoLongerIsForgotten(t *testing.T) {
+// TestInvalidCookieIsDeleted checks that it is deleted when the user sees why, and at sign-out, but not earlier.
+func TestInvalidCookieIsDeleted(t *testing.T) {
 	t.Parallel()
 	d := newSignInHarness(t, server.Options{Attempts: access.NewAttempts(1, 0)})
 	forgets := func(got *http.Response, name string) bool {
@@ -255,14 +253,14 @@ func TestACookieThatIsGoodNoLongerIsForgotten(t *testing.T) {
 				t.Errorf("sign-out sets %v", got.Cookies())
 			}
 			if got := d.browse("GET", "/v1/events/stream", nil, cookie); len(got.Cookies()) > 0 {
-				t.Errorf("what the script asks for sets %v", got.Cookies())
+				t.Errorf("a request of the script sets %v", got.Cookies())
 			}
 		}
 		if got := d.browse("GET", "/ui/", nil, nil); len(got.Cookies()) > 0 {
 			t.Errorf("without a cookie one is set: %v", got.Cookies())
 		}
 		if got := d.browse("GET", "/ui/", nil, &http.Cookie{Name: name, Value: d.secrets["read"]}); len(got.Cookies()) > 0 {
-			t.Errorf("a good cookie is set anew: %v", got.Cookies())
+			t.Errorf("a valid cookie is set again: %v", got.Cookies())
 		}
 	}
 	d.tls = false
@@ -272,6 +270,6 @@ func TestACookieThatIsGoodNoLongerIsForgotten(t *testing.T) {
 	r.AddCookie(&http.Cookie{Name: "paddock", Value: d.secrets["read"]})
 	w := httptest.NewRecorder()
 	if d.server.ServeHTTP(w, r); len(w.Result().Cookies()) > 0 {
-		t.Errorf("a bad header has the cookie forgotten: %v", w.Result().Cookies())
+		t.Errorf("an invalid header deletes the cookie: %v", w.Result().Cookies())
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestStreamsCostLittleAndGiveItBack opens a thousand of them. What is counted is both
-// ends, that of the client too.
-func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
+// TestStreamMemoryIsBoundedAndFreed opens a thousand streams. It counts the memory of server and client.
+func TestStreamMemoryIsBoundedAndFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, most = 1000, 100 << 20
 		h := new(fakeEvents)
@@ -46,9 +45,9 @@ func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
 	})
 }
 
-// TestStreamsThatAreNotReadHoldLittle has streams be told a full page that their clients do not read, until they are cut
-// off. What is counted is both ends.
-func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
+// TestUnreadStreamMemoryIsBounded sends a full page to clients that do not read it, until the server disconnects them.
+// It counts the memory of server and client.
+func TestUnreadStreamMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, most = 500, 72 << 10 // bytes for each; with a copy of the page it would be 120 KiB
 		h := new(fakeEvents)
@@ -66,15 +65,15 @@ func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
 			}
 			conns[i] = c
 		}
-		synctest.Wait() // each stream has a page, which nobody reads
+		synctest.Wait() // each stream has an unread page
 		cost := inUse() - before
 		<-time.After(server.WriteTimeout)
 		synctest.Wait()
 		for _, c := range conns {
-			if _, err := io.Copy(io.Discard, c); err != nil { // ends, since the server has closed it
+			if _, err := io.Copy(io.Discard, c); err != nil { // returns, because the server has closed it
 				t.Error(err)
 			}
-			_ = c.Close() // the server was first
+			_ = c.Close() // already closed by the server
 		}
 		clear(conns)
 		left := inUse() - before
@@ -88,10 +87,10 @@ func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
 	})
 }
 
-// inUse returns the bytes that are in use on the heap and on stacks.
+// inUse returns the bytes in use on the heap and on stacks.
 func inUse() int64 {
 	runtime.GC()
-	runtime.GC() // pools are emptied by the second
+	runtime.GC() // the second one empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestAStreamTellsWhatHappens(t *testing.T) {
+func TestStreamSendsEvents(t *testing.T) {
 	t.Parallel()
 	h := new(fakeEvents)
 	s := serve(t, server.Options{Locks: &fake{events: h.events}})
@@ -37,16 +37,16 @@ func TestAStreamTellsWhatHappens(t *testing.T) {
 	s.stream("/v1/events/stream?cursor=", "").want(news(1))
 }
 
-func TestAStreamSaysAtOnceThatAllIsTold(t *testing.T) {
+func TestStreamSendsSyncAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, start := new(fakeEvents), time.Now()
-		h.add(server.StreamPage) // a page that is full, and nothing after it
+		h.add(server.StreamPage) // exactly a full page
 		s, _, end := servePiped(t, server.Options{Locks: &fake{events: h.events}})
 		stream := s.stream("/v1/events/stream?cursor=0", "")
 		stream.wantNews(1, server.StreamPage)
 		if stream.want(synced("200")); time.Since(start) != 0 {
-			t.Errorf("told after %v", time.Since(start))
+			t.Errorf("received after %v", time.Since(start))
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -54,7 +54,7 @@ func TestAStreamSaysAtOnceThatAllIsTold(t *testing.T) {
 	})
 }
 
-func TestAStreamTellsThatItMissedSomething(t *testing.T) {
+func TestStreamSendsGap(t *testing.T) {
 	t.Parallel()
 	h := new(fakeEvents)
 	s := serve(t, server.Options{Locks: &fake{events: h.events}})
@@ -72,9 +72,8 @@ func TestAStreamTellsThatItMissedSomething(t *testing.T) {
 	late.want(news(7))
 }
 
-// TestAGapInMidStream: a stream that is too slow learns of it, and is told when
-// it is up to date again.
-func TestAGapInMidStream(t *testing.T) {
+// TestGapInMidStream checks that a slow client receives a gap, and a sync when it is up to date again.
+func TestGapInMidStream(t *testing.T) {
 	t.Parallel()
 	pages := make(chan lock.Page[lock.Event], 3)
 	pages <- lock.Page[lock.Event]{Next: "1"}
@@ -91,7 +90,7 @@ func TestAGapInMidStream(t *testing.T) {
 	s.stream("/v1/events/stream?prefix=a:", "").want(synced("1"), gap("1"), synced("9"), news(10))
 }
 
-func TestAStreamAsksForWhatIsWanted(t *testing.T) {
+func TestStreamQueriesItsParameters(t *testing.T) {
 	t.Parallel()
 	var asked []lock.EventQuery
 	s := serve(t, server.Options{Locks: &fake{events: func(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
@@ -114,7 +113,7 @@ func TestAStreamAsksForWhatIsWanted(t *testing.T) {
 	s.do(r).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "Last-Event-ID"})
 }
 
-func TestAHeadOfAStreamEnds(t *testing.T) {
+func TestHeadOfAStreamEnds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{events: new(fakeEvents).events}})
 	got := s.send(http.MethodHead, "/v1/events/stream", "")
@@ -125,7 +124,7 @@ func TestAHeadOfAStreamEnds(t *testing.T) {
 	s.do(r).want(t, http.StatusBadRequest, nil)
 }
 
-func TestAnIdleStreamShowsThatItLives(t *testing.T) {
+func TestIdleStreamSendsKeepAlives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		moved := make(chan string, 1)
@@ -154,7 +153,7 @@ func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 	})
 }
 
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, log := new(fakeEvents), new(syncBuffer)
@@ -169,7 +168,7 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 		<-time.After(server.WriteTimeout - 1)
 		synctest.Wait()
 		if log.String() != "" {
-			t.Errorf("cut off early: %s", log)
+			t.Errorf("disconnected early: %s", log)
 		}
 		<-time.After(1)
 		synctest.Wait()
@@ -185,7 +184,7 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 	})
 }
 
-func TestStreamsAreCounted(t *testing.T) {
+func TestStreamsAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const most = 20
@@ -206,7 +205,7 @@ func TestStreamsAreCounted(t *testing.T) {
 	})
 }
 
-// failingStream returns a site whose events are those of h, once the errors are used up.
+// failingStream returns a harness with the events of h, which first returns the errors.
 func failingStream(t *testing.T, h *fakeEvents, fails <-chan error) (harness, func() error) {
 	t.Helper()
 	log := new(syncBuffer)
@@ -224,7 +223,7 @@ func failingStream(t *testing.T, h *fakeEvents, fails <-chan error) (harness, fu
 	return s, end
 }
 
-func TestAStreamBearsWithAServiceForAMoment(t *testing.T) {
+func TestStreamRetriesAnUnavailableService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, fails := new(fakeEvents), make(chan error, 10)
@@ -240,7 +239,7 @@ func TestAStreamBearsWithAServiceForAMoment(t *testing.T) {
 		start := time.Now()
 		h.add(1)
 		if stream.want(news(2)); time.Since(start) != (server.MaxStreamAttempts-1)*server.StreamRetryDelay {
-			t.Errorf("told after %v", time.Since(start))
+			t.Errorf("received after %v", time.Since(start))
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -248,7 +247,7 @@ func TestAStreamBearsWithAServiceForAMoment(t *testing.T) {
 	})
 }
 
-func TestAStreamEndsWithItsService(t *testing.T) {
+func TestStreamEndsWhenTheServiceFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, fails := new(fakeEvents), make(chan error, 10)
@@ -265,9 +264,9 @@ func TestAStreamEndsWithItsService(t *testing.T) {
 				fails <- err
 			}
 			h.add(1)
-			stream.want(news(int64(last+1)), message{comment: "this replica cannot go on; connect again"}, message{ended: true})
+			stream.want(news(int64(last+1)), message{comment: "this replica cannot continue the stream; reconnect"}, message{ended: true})
 		}
-		lines := s.lines("refused")
+		lines := s.lines("request refused")
 		if len(lines) != 3 || lines[1]["level"] != "ERROR" || lines[2]["level"] != "WARN" || lines[2]["cause"] != "hunter3" {
 			t.Errorf("logged %v", lines)
 		}

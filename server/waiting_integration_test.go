@@ -16,11 +16,10 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// as returns the body of an acquire, or of a release where there is no more.
+// as returns the body of an acquire, or of a release if more is empty.
 func as(id, more string) string { return `{"lease_id": "` + id + `"` + more + `}` }
 
-// until looks at the lock until a member of it is so, without asking twice for
-// what has not changed.
+// until waits until a member of the lock has this value, with If-None-Match.
 func (s harness) until(path, member string, want any) {
 	s.t.Helper()
 	for tag := `""`; ; {
@@ -37,14 +36,14 @@ func (s harness) until(path, member string, want any) {
 	}
 }
 
-// inBackground sends the request and returns what will have its answer.
+// inBackground sends the request and returns a channel for its answer.
 func (s harness) inBackground(r *http.Request) <-chan answer {
 	answered := make(chan answer, 1)
 	go func() { answered <- s.do(r) }()
 	return answered
 }
 
-func TestAReleaseIsAHandOver(t *testing.T) {
+func TestReleaseHandsOverTheLock(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
@@ -67,7 +66,7 @@ func TestAReleaseIsAHandOver(t *testing.T) {
 	s.until("/v1/locks/jobs:nightly", "waiters", 0.0)
 }
 
-func TestAPlaceIsKept(t *testing.T) {
+func TestPlaceIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
@@ -89,7 +88,7 @@ func TestAPlaceIsKept(t *testing.T) {
 	s.post(acquirePath, as(yours, `, "holder": "you"`)).want(t, http.StatusCreated, nil)
 }
 
-func TestAClientThatHangsUpLeavesTheQueue(t *testing.T) {
+func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	s.post(acquirePath, `{"holder": "me"}`).want(t, http.StatusCreated, nil)
@@ -145,13 +144,13 @@ func TestModesOverTheWire(t *testing.T) {
 	s.post("/v1/tokens/verify", verify(`, "slot": 2`)).want(t, http.StatusOK, map[string]any{"current": false})
 }
 
-// TestAStreamIsComplete reads what happens across a reconnect.
-func TestAStreamIsComplete(t *testing.T) {
+// TestStreamIsComplete reads events across a reconnect.
+func TestStreamIsComplete(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	stream := s.stream("/v1/events/stream?lock=a", "")
 	if got := stream.next(); got.name != "sync" {
-		t.Fatalf("told %+v", got)
+		t.Fatalf("received %+v", got)
 	}
 	const rounds = 50
 	var kinds []string
@@ -161,19 +160,19 @@ func TestAStreamIsComplete(t *testing.T) {
 		s.post("/v1/locks/b/acquire", `{"holder": "h", "ttl_ms": 100}`)
 		s.post("/v1/locks/a/release", as(id, ``)).want(t, http.StatusNoContent, nil)
 		granted := stream.nextNews()
-		if n%10 == 0 { // the release is told by the next stream
+		if n%10 == 0 { // the next stream sends the release
 			stream.close()
 			stream = s.stream("/v1/events/stream?lock=a", granted.id)
 		}
 		kinds = append(kinds, granted.name, stream.nextNews().name)
 	}
 	if got := strings.Join(kinds, " "); got != strings.TrimSpace(strings.Repeat("granted released ", rounds)) {
-		t.Errorf("told %s", got)
+		t.Errorf("received %s", got)
 	}
 	s.do(s.streamRequest("x")).want(t, http.StatusBadRequest, map[string]any{"pointer": "Last-Event-ID"})
 }
 
-// nextNews returns the next event that is one of a lock.
+// nextNews returns the next event of a lock.
 func (s stream) nextNews() message {
 	s.t.Helper()
 	for {
@@ -199,7 +198,7 @@ func openStore(t *testing.T, url string) *store.Store {
 	return locks
 }
 
-// stoppableReplica returns a replica, and a function that has it end and returns how it did.
+// stoppableReplica returns a replica, and a function that stops it and returns the error of Serve.
 func stoppableReplica(t *testing.T, url string) (harness, func() error) {
 	t.Helper()
 	locks := openStore(t, url)
@@ -214,9 +213,8 @@ func stoppableReplica(t *testing.T, url string) (harness, func() error) {
 	return s, func() error { end(); return <-served }
 }
 
-// TestAReplicaThatStopsKeepsThePlaces has a call wait at a replica that ends, and
-// come back to another.
-func TestAReplicaThatStopsKeepsThePlaces(t *testing.T) {
+// TestStoppingReplicaKeepsPlaces stops the replica of a waiting call, which continues on another replica.
+func TestStoppingReplicaKeepsPlaces(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	leaving, end := stoppableReplica(t, url)

@@ -20,8 +20,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// An endlessService Service answers nothing that waits, until the call's time is over or
-// its client is gone.
+// endlessService returns a fake whose waiting calls end only when their context does.
 func endlessService(ended func(time.Duration, error)) *fake {
 	wait := func(ctx context.Context, d time.Duration) error {
 		<-ctx.Done()
@@ -40,7 +39,7 @@ func endlessService(ended func(time.Duration, error)) *fake {
 	}
 }
 
-// waitingRequests are the calls that can wait, for 50 s each.
+// waitingRequests returns the calls that can wait, with a wait of 50 s.
 func (s harness) waitingRequests() []*http.Request {
 	look := s.request(http.MethodGet, "/v1/locks/a?wait_ms=50000", "")
 	look.Header.Set("If-None-Match", tags(`W/"<0>"`))
@@ -50,7 +49,7 @@ func (s harness) waitingRequests() []*http.Request {
 	}
 }
 
-func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
+func TestQueueOptionsReachTheService(t *testing.T) {
 	t.Parallel()
 	mine := `, "lease_id": "` + leaseID + `"`
 	for body, want := range map[string]lock.Acquire{
@@ -79,7 +78,7 @@ func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestSlotsArePassedOn(t *testing.T) {
+func TestSlotsReachTheService(t *testing.T) {
 	t.Parallel()
 	var slots []string
 	note := func(slot *int) {
@@ -115,7 +114,7 @@ func TestSlotsArePassedOn(t *testing.T) {
 	}
 }
 
-func TestTheServiceHasItsTimeBeyondTheWait(t *testing.T) {
+func TestRequestTimeoutStartsAfterTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _, end := servePiped(t, server.Options{Locks: endlessService(func(wait time.Duration, err error) {
@@ -136,9 +135,8 @@ func TestTheServiceHasItsTimeBeyondTheWait(t *testing.T) {
 	})
 }
 
-// TestALongWaitIsNoLostClient waits for longer than a request may take to arrive,
-// and an answer to leave.
-func TestALongWaitIsNoLostClient(t *testing.T) {
+// TestLongWaitIsNotTakenForALostClient waits longer than the read and write timeouts.
+func TestLongWaitIsNotTakenForALostClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(ctx context.Context, d time.Duration) error {
@@ -171,7 +169,7 @@ func TestALongWaitIsNoLostClient(t *testing.T) {
 	})
 }
 
-func TestEventsAreWaitedFor(t *testing.T) {
+func TestListEventsWaits(t *testing.T) {
 	t.Parallel()
 	h, asked := new(fakeEvents), make(chan lock.EventQuery, 3)
 	h.add(5)
@@ -202,8 +200,8 @@ func TestEventsAreWaitedFor(t *testing.T) {
 	s.get("/v1/events?cursor=3").want(t, http.StatusOK, map[string]any{"next_cursor": "6", "gap": true})
 }
 
-// TestAClientThatHangsUpIsNoticed cuts connections while their calls wait.
-func TestAClientThatHangsUpIsNoticed(t *testing.T) {
+// TestDisconnectCancelsTheCall closes connections while their calls wait.
+func TestDisconnectCancelsTheCall(t *testing.T) {
 	t.Parallel()
 	asked, ended := make(chan struct{}), make(chan error)
 	f := endlessService(func(_ time.Duration, err error) { ended <- err })
@@ -242,9 +240,8 @@ func TestAClientThatHangsUpIsNoticed(t *testing.T) {
 	}
 }
 
-// TestTheEndDoesNotWaitForThoseWhoWait: they are sent away with what their place
-// needs, as are the streams.
-func TestTheEndDoesNotWaitForThoseWhoWait(t *testing.T) {
+// TestShutdownEndsWaitingCalls checks that waiting calls and streams are answered at once, and places are kept.
+func TestShutdownEndsWaitingCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 5 * time.Second
@@ -270,9 +267,9 @@ func TestTheEndDoesNotWaitForThoseWhoWait(t *testing.T) {
 		got := <-answered
 		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable", "retry_after_ms": 1000.0})
 		if took := time.Since(start); took != delay {
-			t.Errorf("sent away after %v", took)
+			t.Errorf("answered after %v", took)
 		}
-		stream.want(message{comment: "this replica is shutting down; connect again"}, message{ended: true})
+		stream.want(message{comment: "this replica is shutting down; reconnect"}, message{ended: true})
 		if err := <-ended; err != nil || time.Since(start) > delay+time.Second {
 			t.Errorf("ended after %v with %v", time.Since(start), err)
 		}

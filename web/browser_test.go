@@ -28,11 +28,11 @@ const patience = 60 * time.Second
 // browser complains about is kept, and fails the test at its end unless allowed.
 type tab struct {
 	*testing.T
-	ctx     context.Context
-	server  *httptest.Server
-	mu      sync.Mutex
-	consoleErrors    []string // complaints, in order
-	allowed string   // a complaint that the test means to cause
+	ctx           context.Context
+	server        *httptest.Server
+	mu            sync.Mutex
+	consoleErrors []string // complaints, in order
+	allowed       string   // a complaint that the test means to cause
 }
 
 // browserPath returns the path of a browser. Without one the test fails: a page that

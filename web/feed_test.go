@@ -16,14 +16,14 @@ import (
 // A feed is the stream of events as the service sends it, as much of it as the
 // page needs. Its connection can be cut, and is refused until it is mended.
 type feed struct {
-	mu     sync.Mutex
-	events []lock.Event
+	mu      sync.Mutex
+	events  []lock.Event
 	changed chan struct{} // closed when something has changed
-	broken bool
-	silent bool     // whether it connects and says nothing
-	gaps   int      // how often events were lost
-	open   int      // how many are connected
-	asked  []string // the queries of those who connected, in order
+	broken  bool
+	silent  bool     // whether it connects and says nothing
+	gaps    int      // how often events were lost
+	open    int      // how many are connected
+	asked   []string // the queries of those who connected, in order
 }
 
 func newFeed() *feed { return &feed{changed: make(chan struct{})} }
@@ -46,9 +46,9 @@ func (f *feed) send(events ...lock.Event) {
 	})
 }
 
-func (f *feed) cut()  { f.change(func() { f.broken = true }) }
+func (f *feed) cut()    { f.change(func() { f.broken = true }) }
 func (f *feed) repair() { f.change(func() { f.broken = false }) }
-func (f *feed) hold() { f.change(func() { f.silent = true }) }
+func (f *feed) hold()   { f.change(func() { f.silent = true }) }
 
 // lose has the stream say that events are missing.
 func (f *feed) lose() { f.change(func() { f.gaps++ }) }

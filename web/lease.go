@@ -20,9 +20,9 @@ type lease struct {
 	Metadata string // indented; empty if there is none
 	Held     elapsed
 	Left     timeLeft
-	Grace    timeLeft   // after the end
-	Over     timeLeft   // until the lock may be somebody else's
-	Back     string // the place that a revocation leads back to
+	Grace    timeLeft // after the end
+	Over     timeLeft // until the lock may be somebody else's
+	Back     string   // the place that a revocation leads back to
 
 	Revocable bool // whether the reader is offered to revoke it
 }

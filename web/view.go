@@ -64,7 +64,7 @@ func (p location) events() url.Values {
 type notice struct {
 	Name  string
 	Token lock.Token
-	Slot  *int // nil: whichever the token sat in
+	Slot  *int     // nil: whichever the token sat in
 	Over  timeLeft // until the grace of what was revoked is over; zero if it is
 }
 

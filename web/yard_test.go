@@ -31,11 +31,13 @@ type fixture struct {
 	calls   int   // that acquired or waited: each has a lease_id and an attachment by its number
 	limit   int   // of a page; zero: the query's
 	fault   error // what every call answers, if set
-	lists  int   // how often the locks were listed
+	lists   int   // how often the locks were listed
 	revoked []lock.Revoke
 }
 
-func newFixture() *fixture { return &fixture{feed: newFeed(), now: noon, states: map[string]lock.Record{}} }
+func newFixture() *fixture {
+	return &fixture{feed: newFeed(), now: noon, states: map[string]lock.Record{}}
+}
 
 // grant grants the lock as of ago before the yard's clock.
 func (y *fixture) grant(a lock.Acquire, ago time.Duration) lock.Token {

@@ -11,21 +11,21 @@ import (
 	"github.com/paddock-lock/paddock/access"
 )
 
-// A keyring is a Keyring of a file, with the secrets that the file does not have.
+// A keyring is a Keyring with its file and the secrets of its keys.
 type keyring struct {
 	t    testing.TB
 	path string
 	*access.Keyring
-	secrets map[string]string // by the name of the key
+	secrets map[string]string // by key name
 	ids     map[string]string
 }
 
-// newKeyring returns a Keyring with more keys and these:
+// newKeyring returns a Keyring with these keys, and more:
 //
 //	read, lock, admin   for all names, with the role of that name
-//	right, head        for billing, with the roles lock and admin
+//	right, head         for billing, with the roles lock and admin
 //	other               for other, with the role lock
-//	expired             admin for all names, until a while ago
+//	expired             admin for all names, already expired
 func newKeyring(t testing.TB, more ...access.Key) *keyring {
 	t.Helper()
 	k := &keyring{t: t, path: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}, ids: map[string]string{}}
@@ -61,7 +61,7 @@ func (k *keyring) add(like access.Key) {
 	k.secrets[like.Name], k.ids[like.Name] = secret, key.ID
 }
 
-// revoke takes the key out of the file, which the Keyring reads within a second or so.
+// revoke removes the key from the file, which the Keyring reloads within about a second.
 func (k *keyring) revoke(name string) {
 	k.t.Helper()
 	if _, err := access.Revoke(k.path, k.ids[name]); err != nil {
@@ -69,7 +69,7 @@ func (k *keyring) revoke(name string) {
 	}
 }
 
-// authorize has the request carry the key of that name; "" for none.
+// authorize adds the key of this name to the request; "" for none.
 func (k *keyring) authorize(r *http.Request, name string) *http.Request {
 	if name != "" {
 		r.Header.Set("Authorization", "Bearer "+k.secrets[name])
@@ -77,11 +77,11 @@ func (k *keyring) authorize(r *http.Request, name string) *http.Request {
 	return r
 }
 
-// A handlerTransport is a RoundTripper that asks a handler without a connection. It ends a
-// stream when that has said something.
+// A handlerTransport is a RoundTripper that calls a handler without a connection. It ends a stream after its first
+// flush.
 type handlerTransport struct{ http.Handler }
 
-// RoundTrip returns what the handler answers.
+// RoundTrip returns the handler's answer.
 func (d handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
@@ -92,7 +92,7 @@ func (d handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// A flushRecorder is a recorder whose client goes away when it is flushed.
+// A flushRecorder cancels the request when it is flushed.
 type flushRecorder struct {
 	*httptest.ResponseRecorder
 	cut context.CancelFunc

@@ -15,17 +15,17 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A fakeEvents is what happened, for a fake to tell as a Service does.
+// fakeEvents are the events of a fake.
 type fakeEvents struct {
 	mu     sync.Mutex
 	last   int64
-	pruned int64         // all up to this is not kept any longer
-	news   chan struct{} // closed when there are; nil: nobody waits
+	pruned int64         // the last pruned event
+	news   chan struct{} // closed when an event is added; nil: no caller waits
 
-	event func(id int64) lock.Event // nil: happening
+	event func(id int64) lock.Event // nil: eventWithID
 }
 
-// add has n more things happen.
+// add adds n events.
 func (h *fakeEvents) add(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *fakeEvents) add(n int64) {
 	}
 }
 
-// prune prunes all that happened.
+// prune prunes all events.
 func (h *fakeEvents) prune() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,17 +67,17 @@ func (h *fakeEvents) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan stru
 	if q.Cursor != lock.CursorNow {
 		var err error
 		if at, err = strconv.ParseInt("0"+q.Cursor, 10, 64); err != nil {
-			return lock.Page[lock.Event]{}, nil, lock.Invalid("cursor", "is none")
+			return lock.Page[lock.Event]{}, nil, lock.Invalid("cursor", "is invalid")
 		}
 	}
-	happens := h.event
-	if happens == nil {
-		happens = eventWithID
+	event := h.event
+	if event == nil {
+		event = eventWithID
 	}
 	p := lock.Page[lock.Event]{Gap: at < h.pruned}
 	for at = max(at, h.pruned); at < h.last && len(p.Items) < q.Limit; {
 		at++
-		p.Items = append(p.Items, happens(at))
+		p.Items = append(p.Items, event(at))
 	}
 	p.Next = strconv.FormatInt(at, 10)
 	if h.news == nil {
@@ -97,7 +97,7 @@ func eventWithID(id int64) lock.Event {
 	return e
 }
 
-// What a stream told at once.
+// A message is one message of a stream.
 type message struct {
 	id, name, data, comment string
 	ended                   bool
@@ -115,14 +115,14 @@ func gap(cursor string) message {
 	return message{id: cursor, name: "gap", data: `{"cursor":"` + cursor + `"}`}
 }
 
-// A stream is read as a browser's EventSource reads one.
+// A stream is an open event stream, read as a browser's EventSource does.
 type stream struct {
 	t     *testing.T
 	text  *bufio.Reader
 	close func()
 }
 
-// stream follows what happens at the path, after the last id unless that is empty.
+// stream opens the stream at the path, from the last id unless that is empty.
 func (s harness) stream(path, last string) stream {
 	s.t.Helper()
 	r := s.request(http.MethodGet, path, "")
@@ -141,8 +141,7 @@ func (s harness) stream(path, last string) stream {
 	return stream{s.t.(*testing.T), bufio.NewReader(got.Body), cancel}
 }
 
-// next returns what is told next, and holds the data of an event against
-// openapi.yaml; it is left out then.
+// next returns the next message. It checks the data of an event against openapi.yaml and drops them.
 func (s stream) next() message {
 	s.t.Helper()
 	var n message
@@ -159,7 +158,7 @@ func (s stream) next() message {
 			s.check(&n)
 			return n
 		case into == nil || *into != "":
-			s.t.Fatalf("told %q after %+v", line, n)
+			s.t.Fatalf("received %q after %+v", line, n)
 		}
 		*into = value
 	}
@@ -184,17 +183,17 @@ func (s stream) check(n *message) {
 	n.data = ""
 }
 
-// want reads what is told next.
+// want reads the next messages.
 func (s stream) want(all ...message) {
 	s.t.Helper()
 	for _, want := range all {
 		if got := s.next(); got != want {
-			s.t.Fatalf("told %+v, want %+v", got, want)
+			s.t.Fatalf("received %+v, want %+v", got, want)
 		}
 	}
 }
 
-// wantNews reads the events up to the id.
+// wantNews reads the events from the first to the last id.
 func (s stream) wantNews(first, last int64) {
 	s.t.Helper()
 	for id := first; id <= last; id++ {

@@ -21,8 +21,6 @@ const (
 		"as_of":"2026-01-02T03:04:07.789012Z","waiters":0,"leases":[]}`
 	fencedJSON = `{"key":"accounts:42","lock":"jobs:nightly","fencing_token":41,"version":1,"value":null,
 		"written_at":"2026-01-02T03:04:06.789012Z"}`
-	verificationJSON = `{"name":"jobs:nightly","fencing_token":41,"status":"current","current":true,"newest_token":41,
-		"checked_at":"2026-01-02T03:04:06.789012Z","expires_in_ms":28889}`
 )
 
 var leaseID = lock.LeaseID{

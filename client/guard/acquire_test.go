@@ -17,7 +17,7 @@ func lockError(s *fixture, err error) *lock.Error {
 	s.Helper()
 	var e *lock.Error
 	if !errors.As(err, &e) {
-		s.Fatalf("%v is no refusal", err)
+		s.Fatalf("%v is not a *lock.Error", err)
 	}
 	return e
 }
@@ -29,7 +29,7 @@ func TestATryIsRefusedImmediately(t *testing.T) {
 		begun := time.Now()
 		_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{})
 		s.wantError(err, lock.ErrHeld)
-		if e := lockError(s, err); e.Holder != "somebody else" || !time.Now().Equal(begun) {
+		if e := lockError(s, err); e.Holder != "another client" || !time.Now().Equal(begun) {
 			s.Errorf("after %v: %+v", time.Since(begun), e)
 		}
 	})
@@ -48,17 +48,17 @@ func TestALongWaitIsManyCallsWithOneQueuePlace(t *testing.T) {
 		go wait(&first)
 		synctest.Wait()
 		go wait(&second)
-		time.Sleep(10*time.Minute + time.Second) // not between two calls, when a place is passed over
+		time.Sleep(10*time.Minute + time.Second) // not between two calls, where a place is skipped
 		s.releaseOther(other)
 		s.must(<-done)
 		if first == nil || second != nil {
-			s.Fatal("not the first has the lock")
+			s.Fatal("the first waiter does not have the lock")
 		}
 		if calls := len(s.service.sentAt("acquire")); calls < 20 {
-			s.Errorf("ten minutes were %d calls", calls)
+			s.Errorf("a wait of ten minutes took %d calls", calls)
 		}
 		if left := time.Until(first.Deadline()); left < ttl/2 || s.lockNow().Waiters != 1 {
-			s.Errorf("%v left, %d wait", left, s.lockNow().Waiters)
+			s.Errorf("%v left, %d waiters", left, s.lockNow().Waiters)
 		}
 		s.must(first.Release(s.Context()))
 		s.must(<-done)
@@ -74,7 +74,7 @@ func TestAWaitEndsAfterOptionsWait(t *testing.T) {
 		_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Wait: 2 * time.Minute})
 		s.wantError(err, lock.ErrHeld)
 		if took := time.Since(begun); took < 2*time.Minute-time.Millisecond || took > 2*time.Minute+time.Second || s.lockNow().Waiters != 0 {
-			s.Errorf("it waited for %v, and %d wait now", took, s.lockNow().Waiters)
+			s.Errorf("it waited for %v; %d waiters are left", took, s.lockNow().Waiters)
 		}
 	})
 }
@@ -109,36 +109,36 @@ func TestALateGrantIsRenewedBeforeAcquireReturns(t *testing.T) {
 		l, err := guard.Acquire(s.Context(), s.service, name, guard.Options{})
 		s.must(err)
 		if n := len(s.service.sentAt("renew")); n != 1 {
-			s.Errorf("%d renewals before anybody was told", n)
+			s.Errorf("%d renewals before Acquire returned, want 1", n)
 		}
 		if left := time.Until(l.Deadline()); (left - ttl*9/10).Abs() > time.Millisecond {
-			s.Errorf("there are %v left", left)
+			s.Errorf("the deadline is in %v", left)
 		}
 		s.must(l.Release(s.Context()))
 	})
 }
 
 func TestAnUnavailableServiceIsRetriedForTheRetryTime(t *testing.T) {
-	for what, retry := range map[string]time.Duration{"as usual": 0, "for long": time.Minute, "not at all": -1} {
+	for what, retry := range map[string]time.Duration{"by default": 0, "for a minute": time.Minute, "not at all": -1} {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
 				s.service.setFault(fault{refuse: true})
 				begun := time.Now()
-				told := 0
+				retries := 0
 				_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Retry: retry, OnRetry: func(err error) {
 					s.wantError(err, lock.ErrUnavailable)
-					told++
+					retries++
 				}})
 				s.wantError(err, lock.ErrUnavailable)
-				if sent := len(s.service.sentAt("acquire")); told != sent-1 {
-					s.Errorf("it was sent %d times, and %d failures were told of", sent, told)
+				if sent := len(s.service.sentAt("acquire")); retries != sent-1 {
+					s.Errorf("the acquire was sent %d times with %d calls of OnRetry", sent, retries)
 				}
 				want := map[time.Duration]time.Duration{0: guard.DefaultRetry, -1: 0}[retry]
 				if want == 0 && retry > 0 {
 					want = retry
 				}
 				if took := time.Since(begun); took < want || took > want+3*time.Second {
-					s.Errorf("it was tried for %v, want %v", took, want)
+					s.Errorf("it was retried for %v, want %v", took, want)
 				}
 			})
 		})
@@ -183,7 +183,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"a TTL that is too long":        {TTL: 48 * time.Hour},
 		"a negative wait":               {Wait: -1},
 		"a capacity without permits":    {Capacity: 3},
-		"no JSON":                       {Metadata: []byte("[")},
+		"metadata that is not JSON":     {Metadata: []byte("[")},
 	} {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
@@ -224,15 +224,15 @@ func TestTwoWaitersWithOneLeaseIDDoNotReplaceEachOtherForever(t *testing.T) {
 		go wait()
 		synctest.Wait()
 		go wait()
-		s.wantError(<-ended, lock.ErrHeld) // the second has the place now
+		s.wantError(<-ended, lock.ErrHeld) // the second caller has the place now
 		s.wantError(<-ended, lock.ErrHeld)
 		if calls := len(s.service.sentAt("acquire")); calls > 20 {
-			s.Errorf("five minutes were %d calls", calls)
+			s.Errorf("a wait of five minutes took %d calls", calls)
 		}
 	})
 }
 
-// A refusingService is a service that refuses the first calls of an acquire so.
+// A refusingService refuses the first acquires with the code.
 type refusingService struct {
 	lock.Service
 	code  lock.Code
@@ -254,7 +254,7 @@ func TestARateLimitedAcquireIsRetried(t *testing.T) {
 		l, err := guard.Acquire(s.Context(), limited, name, guard.Options{})
 		s.must(err)
 		if took := time.Since(begun); took < 1500*time.Millisecond || limited.sent != 4 {
-			s.Errorf("it had the lock after %v and %d calls", took, limited.sent)
+			s.Errorf("the lock was acquired after %v and %d calls", took, limited.sent)
 		}
 		s.must(l.Release(s.Context()))
 	})
@@ -268,7 +268,7 @@ func TestAnAuthorizationErrorIsNotRetried(t *testing.T) {
 				_, err := guard.Acquire(s.Context(), refused, name, guard.Options{Wait: time.Minute})
 				s.wantError(err, code)
 				if refused.sent != 1 {
-					s.Errorf("it was sent %d times", refused.sent)
+					s.Errorf("the acquire was sent %d times", refused.sent)
 				}
 			})
 		})

@@ -14,7 +14,7 @@ import (
 
 var errWork = errors.New("the work has failed")
 
-// do works under a lease got over the line.
+// do is guard.Do over the faulty connection.
 func (s *fixture) do(ctx context.Context, work func(context.Context, *guard.Lease) error) error {
 	return guard.Do(ctx, s.service, name, s.options(guard.Options{}), work)
 }
@@ -24,7 +24,7 @@ func TestWorkRunsWithTheTokenAndTheLock(t *testing.T) {
 		s.must(s.do(s.Context(), func(ctx context.Context, l *guard.Lease) error {
 			token, ok := lock.TokenFrom(ctx)
 			if now := s.lockNow(); !ok || token != l.Token() || now.Token != token || now.State != lock.Held || l.Name() != name {
-				s.Errorf("the work has token %d, the lock is %+v", token, now)
+				s.Errorf("the work has the token %d, the lock is %+v", token, now)
 			}
 			return ctx.Err()
 		}))
@@ -65,7 +65,7 @@ func TestCanceledWorkReleasesTheLock(t *testing.T) {
 }
 
 func TestWorkUnderALostLeaseIsReportedAsLost(t *testing.T) {
-	for what, returns := range map[string]error{"though it succeeded": nil, "and it failed": errWork} {
+	for what, returns := range map[string]error{"work that succeeds": nil, "work that fails": errWork} {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
 				err := s.do(s.Context(), func(ctx context.Context, _ *guard.Lease) error {
@@ -111,7 +111,7 @@ func TestAnUnansweredReleaseIsNotAnErrorOfDo(t *testing.T) {
 }
 
 func TestAReleaseIsRetried(t *testing.T) {
-	for what, f := range map[string]fault{"over a bad line": {refuse: true}, "when its answer is lost": {loseAnswer: true}} {
+	for what, f := range map[string]fault{"when connections are refused": {refuse: true}, "when its answer is lost": {loseAnswer: true}} {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
 				l := s.acquire(guard.Options{})
@@ -143,10 +143,10 @@ func TestTheContextOfTheWorkEndsWithTheLease(t *testing.T) {
 	})
 }
 
-// TestAPauseIsDetectedBeforeTimersFire has a suspension of the machine stand for
-// any pause: the clock has gone on, and no timer has fired.
+// TestAPauseIsDetectedBeforeTimersFire simulates a pause by a suspension: the clock has advanced, but
+// no timer has fired.
 func TestAPauseIsDetectedBeforeTimersFire(t *testing.T) {
-	looks := map[string]func(*guard.Lease, context.Context) bool{
+	checks := map[string]func(*guard.Lease, context.Context) bool{
 		"by the lease":           func(l *guard.Lease, _ context.Context) bool { return l.Err() != nil },
 		"by the lease's state":   func(l *guard.Lease, _ context.Context) bool { return l.State() == guard.Lost },
 		"by the context's error": func(_ *guard.Lease, ctx context.Context) bool { return ctx.Err() != nil },
@@ -159,20 +159,20 @@ func TestAPauseIsDetectedBeforeTimersFire(t *testing.T) {
 			}
 		},
 	}
-	for what, isOver := range looks {
+	for what, isOver := range checks {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
-				var slept atomic.Int64
-				l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+				var suspended atomic.Int64
+				l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
 				s.must(err)
 				ctx, cancel := l.Context(s.Context())
 				defer cancel()
 				if synctest.Wait(); isOver(l, ctx) {
-					s.Error("it is over at once")
+					s.Error("the lease has ended before the pause")
 				}
-				slept.Store(int64(ttl - ttl/10))
+				suspended.Store(int64(ttl - ttl/10))
 				if !isOver(l, ctx) {
-					s.Error("the pause was not noticed")
+					s.Error("the pause was not detected")
 				}
 				s.wantError(l.Err(), lock.ErrLeaseLost)
 				s.must(l.Release(s.Context()))
@@ -183,15 +183,15 @@ func TestAPauseIsDetectedBeforeTimersFire(t *testing.T) {
 
 func TestASuspensionIsDetectedByTheTimer(t *testing.T) {
 	withFixture(t, func(s *fixture) {
-		var slept atomic.Int64
-		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+		var suspended atomic.Int64
+		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
 		s.must(err)
 		synctest.Wait()
-		slept.Store(int64(ttl))
-		woken := time.Now()
+		suspended.Store(int64(ttl))
+		resumed := time.Now()
 		<-l.Done()
-		if took := time.Since(woken); took > time.Second {
-			s.Errorf("it took %v", took)
+		if took := time.Since(resumed); took > time.Second {
+			s.Errorf("detection took %v", took)
 		}
 		s.must(l.Release(s.Context()))
 	})
@@ -199,11 +199,11 @@ func TestASuspensionIsDetectedByTheTimer(t *testing.T) {
 
 func TestAShortSuspensionMakesTheRenewalDue(t *testing.T) {
 	withFixture(t, func(s *fixture) {
-		var slept atomic.Int64
-		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(slept.Load()) })
+		var suspended atomic.Int64
+		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
 		s.must(err)
 		synctest.Wait()
-		slept.Store(int64(ttl / 2))
+		suspended.Store(int64(ttl / 2))
 		time.Sleep(2 * time.Second)
 		s.must(l.Err())
 		if n := len(s.service.sentAt("renew")); n != 1 {

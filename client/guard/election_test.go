@@ -10,34 +10,33 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// observe is what an observer was told: who leads and says what, "nobody", or an
-// error's code.
+// observe returns what an observer yields: the leader and its value, "no leader", or an error's code.
 func observe(s *fixture, ctx context.Context, e *guard.Election) <-chan string {
-	told := make(chan string, 100)
+	yields := make(chan string, 100)
 	go func() {
-		defer close(told)
+		defer close(yields)
 		for leader, err := range e.Observe(ctx) {
 			switch {
 			case err != nil:
-				told <- string(lockError(s, err).Code)
+				yields <- string(lockError(s, err).Code)
 			case leader == nil:
-				told <- "nobody"
+				yields <- "no leader"
 			default:
-				told <- leader.Holder + " says " + leader.Value
+				yields <- leader.Holder + " publishes " + leader.Value
 			}
 		}
 	}()
-	return told
+	return yields
 }
 
 func (s *fixture) election(holder string) *guard.Election {
 	return guard.NewElection(s.service, name, guard.Options{Holder: holder})
 }
 
-func (s *fixture) wantObserved(told <-chan string, want string) {
+func (s *fixture) wantObserved(yields <-chan string, want string) {
 	s.Helper()
-	if got := <-told; got != want {
-		s.Errorf("the observer was told %q, want %q", got, want)
+	if got := <-yields; got != want {
+		s.Errorf("the observer yields %q, want %q", got, want)
 	}
 }
 
@@ -51,27 +50,27 @@ func (s *fixture) campaign(e *guard.Election, value string) *guard.Term {
 func TestAnElectionIsObserved(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())
-		told := observe(s, ctx, s.election("observer"))
-		s.wantObserved(told, "nobody")
+		yields := observe(s, ctx, s.election("observer"))
+		s.wantObserved(yields, "no leader")
 		a := s.campaign(s.election("a"), "10.0.0.1")
-		s.wantObserved(told, "a says 10.0.0.1")
+		s.wantObserved(yields, "a publishes 10.0.0.1")
 		s.must(a.Proclaim(s.Context(), "10.0.0.2"))
-		s.wantObserved(told, "a says 10.0.0.2")
+		s.wantObserved(yields, "a publishes 10.0.0.2")
 		next := make(chan *guard.Term)
 		go func() { next <- s.campaign(s.election("b"), "10.0.0.9") }()
 		synctest.Wait()
-		time.Sleep(time.Hour + time.Second) // not between two calls, when the place is passed over
+		time.Sleep(time.Hour + time.Second) // not between two calls, where a place is skipped
 		s.must(a.Resign(s.Context()))
-		s.wantObserved(told, "b says 10.0.0.9")
+		s.wantObserved(yields, "b publishes 10.0.0.9")
 		b := <-next
 		if b.Token() <= a.Token() {
 			s.Errorf("the terms are %d and %d", a.Token(), b.Token())
 		}
 		s.must(b.Resign(s.Context()))
-		s.wantObserved(told, "nobody")
+		s.wantObserved(yields, "no leader")
 		cancel()
-		if more, ok := <-told; ok {
-			s.Errorf("the observer was told %q", more)
+		if more, ok := <-yields; ok {
+			s.Errorf("the observer also yields %q", more)
 		}
 	})
 }
@@ -80,11 +79,11 @@ func TestAnObserverSeesALeaderExpire(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
-		told := observe(s, ctx, s.election("observer"))
-		s.wantObserved(told, "nobody")
+		yields := observe(s, ctx, s.election("observer"))
+		s.wantObserved(yields, "no leader")
 		s.grantOther(lock.Acquire{TTL: ttl})
-		s.wantObserved(told, "somebody else says ")
-		s.wantObserved(told, "nobody")
+		s.wantObserved(yields, "another client publishes ")
+		s.wantObserved(yields, "no leader")
 	})
 }
 
@@ -93,15 +92,15 @@ func TestAnObserverReportsAnOutageAndContinues(t *testing.T) {
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
 		g := s.grantOther(lock.Acquire{TTL: time.Hour})
-		told := observe(s, ctx, s.election("observer"))
-		s.wantObserved(told, "somebody else says ")
+		yields := observe(s, ctx, s.election("observer"))
+		s.wantObserved(yields, "another client publishes ")
 		synctest.Wait()
 		s.service.setFault(fault{refuse: true})
-		s.wantObserved(told, string(lock.ErrUnavailable))
+		s.wantObserved(yields, string(lock.ErrUnavailable))
 		s.service.setFault(fault{})
-		s.wantObserved(told, "somebody else says ")
+		s.wantObserved(yields, "another client publishes ")
 		s.releaseOther(g)
-		s.wantObserved(told, "nobody")
+		s.wantObserved(yields, "no leader")
 	})
 }
 
@@ -130,7 +129,7 @@ func TestACanceledCampaignLeavesNoCandidate(t *testing.T) {
 		s.wantError(err, context.DeadlineExceeded)
 		s.must(term.Resign(s.Context()))
 		if now := s.lockNow(); now.State != lock.Free || now.Waiters != 0 {
-			s.Errorf("after that the lock is %+v", now)
+			s.Errorf("after the resignation the lock is %+v", now)
 		}
 	})
 }
@@ -153,7 +152,7 @@ func TestASemaphoreGrantsUpToItsCapacity(t *testing.T) {
 		s.must(err)
 		s.must(sem.Do(s.Context(), func(_ context.Context, two *guard.Lease) error {
 			if one.Slot() == two.Slot() || one.Token() == two.Token() {
-				s.Errorf("two permits sit in the slots %d and %d", one.Slot(), two.Slot())
+				s.Errorf("two permits have the slots %d and %d", one.Slot(), two.Slot())
 			}
 			_, err := sem.Acquire(s.Context())
 			s.wantError(err, lock.ErrHeld)

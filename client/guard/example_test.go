@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// A job that many start, and one does. The token goes along with the write.
+// A job that several workers start and one runs. The write carries the token.
 func ExampleDo() {
 	locks, stop := exampleService() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
 	defer stop()
@@ -32,7 +32,7 @@ func ExampleDo() {
 		return err
 	}
 	err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-1"}, func(ctx context.Context, _ *guard.Lease) error {
-		// Another that tries meanwhile is refused.
+		// Another worker is refused meanwhile.
 		err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-2"}, nil)
 		if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {
 			fmt.Println(refusal.Code, "by", refusal.Holder)
@@ -49,14 +49,14 @@ func ExampleDo() {
 	// {"balance":100} <nil>
 }
 
-// A lease without a function around it, and what an operator can do to it.
+// A lease that is not tied to a function, and that an operator revokes.
 func ExampleAcquire() {
 	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
 	lease, err := guard.Acquire(ctx, locks, "reports", guard.Options{
-		TTL:  300 * time.Millisecond, // so that the example does not take long; ten seconds are short
+		TTL:  300 * time.Millisecond, // short for the example; ten seconds is short in practice
 		Wait: time.Minute,
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func ExampleAcquire() {
 	// true
 }
 
-// Who leads is told to those who look, and that nobody does.
+// An observer sees the leader, its values, and the end of its term.
 func ExampleElection() {
 	locks, stop := exampleService()
 	defer stop()
@@ -89,9 +89,9 @@ func ExampleElection() {
 	for leader, err := range election.Observe(ctx) {
 		switch {
 		case err != nil:
-			fmt.Println("the service is away:", err)
+			fmt.Println("the service is unreachable:", err)
 		case leader == nil:
-			fmt.Println("nobody leads")
+			fmt.Println("there is no leader")
 			return
 		case leader.Value == "10.0.0.1:7000":
 			fmt.Println(leader.Holder, "leads at", leader.Value)
@@ -106,10 +106,10 @@ func ExampleElection() {
 	// <nil>
 	// node-1 leads at 10.0.0.1:7001 true
 	// <nil>
-	// nobody leads
+	// there is no leader
 }
 
-// Three uploads at a time, and no more.
+// At most three uploads at a time.
 func ExampleSemaphore() {
 	locks, stop := exampleService()
 	defer stop()
@@ -122,7 +122,7 @@ func ExampleSemaphore() {
 			fmt.Println(errors.Is(err, lock.ErrHeld))
 			return
 		}
-		defer func() { _ = permit.Release(ctx) }() // it ends with its TTL otherwise
+		defer func() { _ = permit.Release(ctx) }() // otherwise it ends with its TTL
 		fmt.Println("slot", permit.Slot())
 	}
 	// Output:
@@ -132,7 +132,7 @@ func ExampleSemaphore() {
 	// true
 }
 
-// Readers together, a writer alone.
+// Readers share the lock, a writer has it alone.
 func ExampleRWLock() {
 	locks, stop := exampleService()
 	defer stop()
@@ -141,7 +141,7 @@ func ExampleRWLock() {
 	catalogue := guard.NewRWLock(locks, "catalogue", guard.Options{})
 	err := catalogue.DoRead(ctx, func(ctx context.Context, first *guard.Lease) error {
 		return catalogue.DoRead(ctx, func(ctx context.Context, second *guard.Lease) error {
-			fmt.Println("two read, with one token:", first.Token() == second.Token())
+			fmt.Println("two readers have the same token:", first.Token() == second.Token())
 			_, err := catalogue.Write(ctx)
 			fmt.Println("a writer is refused:", errors.Is(err, lock.ErrHeld))
 			return nil
@@ -149,13 +149,13 @@ func ExampleRWLock() {
 	})
 	fmt.Println(err)
 	// Output:
-	// two read, with one token: true
+	// two readers have the same token: true
 	// a writer is refused: true
 	// <nil>
 }
 
-// exampleService runs what paddock dev runs, for an example, and returns a client of it. It
-// panics for want of a test that could fail.
+// exampleService starts a server and its database, as paddock dev does, and returns a client. It
+// panics on errors because an example has no testing.T.
 func exampleService() (locks *client.Client, stop func()) {
 	ctx := context.Background()
 	db, err := pgserver.Start(ctx, pgserver.Options{Database: "paddock"})

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A faultyService is the way to a service, on which things get lost.
+// A faultyService passes calls to a service over a connection with faults, and records them.
 type faultyService struct {
 	lock.Service
 	mu    sync.Mutex
@@ -16,30 +16,30 @@ type faultyService struct {
 	calls []sentCall
 }
 
-// A fault is what is wrong with a line. The zero fault is none.
+// A fault of the connection. The zero fault is none.
 type fault struct {
-	refuse     bool          // connections are refused: nothing is sent
-	blackHole  bool          // what is sent is lost, and nobody says so
-	loseAnswer bool          // what is sent arrives, and no answer comes back
-	delay      time.Duration // answers take so long
+	refuse     bool          // connections are refused; nothing is sent
+	blackHole  bool          // requests are lost without an error
+	loseAnswer bool          // requests arrive, answers are lost
+	delay      time.Duration // of each answer
 }
 
-// A sentCall is one that was sent.
+// A sentCall is a recorded call.
 type sentCall struct {
 	what string
 	at   time.Time
 }
 
-func (l *faultyService) setFault(f fault) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.fault = f
+func (s *faultyService) setFault(f fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
 }
 
-func (l *faultyService) sentAt(what string) (at []time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.calls {
+func (s *faultyService) sentAt(what string) (at []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
 		if c.what == what {
 			at = append(at, c.at)
 		}
@@ -47,17 +47,17 @@ func (l *faultyService) sentAt(what string) (at []time.Time) {
 	return at
 }
 
-func (l *faultyService) record(what string) fault {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls = append(l.calls, sentCall{what, time.Now()})
-	return l.fault
+func (s *faultyService) record(what string) fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, sentCall{what, time.Now()})
+	return s.fault
 }
 
-// withFault sends a call over the line.
-func withFault[T any](ctx context.Context, l *faultyService, what string, call func(context.Context) (T, error)) (T, error) {
+// withFault sends a call under the current fault.
+func withFault[T any](ctx context.Context, s *faultyService, what string, call func(context.Context) (T, error)) (T, error) {
 	var nothing T
-	f := l.record(what)
+	f := s.record(what)
 	if f.refuse {
 		return nothing, &lock.Error{Code: lock.ErrUnavailable, Detail: "Refused."}
 	}
@@ -71,8 +71,8 @@ func withFault[T any](ctx context.Context, l *faultyService, what string, call f
 		return nothing, &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "Lost.", Cause: context.Cause(ctx)}
 	}
 	if f.delay == 0 {
-		// Not by a timer that is over at once: two of those in one bubble, on two
-		// threads, crash the race detector's part of Go 1.26's runtime.
+		// No timer for a zero delay: two such timers in one bubble, on two threads, crash the
+		// race detector of Go 1.26.
 		return t, err
 	}
 	select {
@@ -83,24 +83,24 @@ func withFault[T any](ctx context.Context, l *faultyService, what string, call f
 	}
 }
 
-func (l *faultyService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	return withFault(ctx, l, "acquire", func(ctx context.Context) (lock.Grant, error) {
+func (s *faultyService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	return withFault(ctx, s, "acquire", func(ctx context.Context) (lock.Grant, error) {
 		sent := time.Now()
-		g, err := l.Service.Acquire(ctx, a)
-		g.Until = g.Until.Add(time.Until(sent)) // as a client counts it
+		g, err := s.Service.Acquire(ctx, a)
+		g.Until = g.Until.Add(time.Until(sent)) // as package client computes it
 		return g, err
 	})
 }
 
-func (l *faultyService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return withFault(ctx, l, "renew", func(ctx context.Context) (lock.Grant, error) { return l.Service.Renew(ctx, r) })
+func (s *faultyService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	return withFault(ctx, s, "renew", func(ctx context.Context) (lock.Grant, error) { return s.Service.Renew(ctx, r) })
 }
 
-func (l *faultyService) Release(ctx context.Context, r lock.Release) error {
-	_, err := withFault(ctx, l, "release", func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Service.Release(ctx, r) })
+func (s *faultyService) Release(ctx context.Context, r lock.Release) error {
+	_, err := withFault(ctx, s, "release", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Service.Release(ctx, r) })
 	return err
 }
 
-func (l *faultyService) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
-	return withFault(ctx, l, "watch", func(ctx context.Context) (lock.Lock, error) { return l.Service.Watch(ctx, w) })
+func (s *faultyService) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	return withFault(ctx, s, "watch", func(ctx context.Context) (lock.Lock, error) { return s.Service.Watch(ctx, w) })
 }

@@ -24,15 +24,15 @@ const (
 	ttl  = 30 * time.Second
 )
 
-// A fixture is a service, and the line over which a guard reaches it.
+// A fixture is a service, and a faulty connection to it for the guard under test.
 type fixture struct {
 	*testing.T
-	locks   lock.Service // as others reach it
+	locks   lock.Service // without faults, for other clients
 	service *faultyService
 	states  stateLog
 }
 
-// withFixture runs a test on a clock of its own, which stands still while anybody works.
+// withFixture runs a test with a fixture in a synctest bubble.
 func withFixture(t *testing.T, test func(*fixture)) {
 	t.Helper()
 	t.Parallel()
@@ -42,7 +42,7 @@ func withFixture(t *testing.T, test func(*fixture)) {
 	})
 }
 
-// stateLog are those that OnState was told of.
+// A stateLog records the calls of OnState.
 type stateLog struct {
 	mu   sync.Mutex
 	all  []guard.State
@@ -55,13 +55,13 @@ func (s *stateLog) add(state guard.State, err error) {
 	s.all, s.errs = append(s.all, state), append(s.errs, err)
 }
 
-// options fills in who is told of states.
+// options sets OnState.
 func (s *fixture) options(o guard.Options) guard.Options {
 	o.OnState = s.states.add
 	return o
 }
 
-// acquire returns a lease, got over the line.
+// acquire acquires a lease over the faulty connection.
 func (s *fixture) acquire(o guard.Options) *guard.Lease {
 	s.Helper()
 	l, err := guard.Acquire(s.Context(), s.service, name, s.options(o))
@@ -75,10 +75,10 @@ func (s *fixture) acquire(o guard.Options) *guard.Lease {
 	return l
 }
 
-// grantOther has the service grant the lock to somebody else.
+// grantOther grants the lock to another client.
 func (s *fixture) grantOther(a lock.Acquire) lock.Grant {
 	s.Helper()
-	a.Name, a.LeaseID, a.Holder = name, lock.LeaseID(uuid.New()), "somebody else"
+	a.Name, a.LeaseID, a.Holder = name, lock.LeaseID(uuid.New()), "another client"
 	g, err := s.locks.Acquire(s.Context(), a)
 	s.must(err)
 	return g
@@ -89,7 +89,7 @@ func (s *fixture) releaseOther(g lock.Grant) {
 	s.must(s.locks.Release(s.Context(), lock.Release{Name: name, LeaseID: g.ID}))
 }
 
-// lockNow returns the lock as the service sees it.
+// lockNow returns the lock's current state.
 func (s *fixture) lockNow() lock.Lock {
 	s.Helper()
 	l, err := s.locks.Lock(context.WithoutCancel(s.Context()), name)
@@ -97,7 +97,7 @@ func (s *fixture) lockNow() lock.Lock {
 	return l
 }
 
-// wantEvents compares the events of the lock with those that there should be.
+// wantEvents checks the events of the lock.
 func (s *fixture) wantEvents(want ...lock.Kind) {
 	s.Helper()
 	page, err := s.locks.Events(context.WithoutCancel(s.Context()), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
@@ -107,11 +107,11 @@ func (s *fixture) wantEvents(want ...lock.Kind) {
 		got = append(got, e.Kind)
 	}
 	if !slices.Equal(got, want) {
-		s.Errorf("what happened is %v, want %v", got, want)
+		s.Errorf("the events are %v, want %v", got, want)
 	}
 }
 
-// wantStates compares the states that were told with those that there should be.
+// wantStates checks the states that were passed to OnState.
 func (s *fixture) wantStates(want ...guard.State) {
 	s.Helper()
 	synctest.Wait()
@@ -129,7 +129,7 @@ func (s *fixture) must(err error) {
 	}
 }
 
-// wantError ends the test unless err is what it should be.
+// wantError stops the test unless err is want.
 func (s *fixture) wantError(err, want error) {
 	s.Helper()
 	if !errors.Is(err, want) {

@@ -10,11 +10,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// ErrReleased is the Err of a Lease that was given up, and the cause with which its
-// contexts end.
+// ErrReleased is returned by Err of a Lease that was released. It is also the cause with which
+// the Lease's contexts end.
 const ErrReleased lock.Code = "lease_released"
 
-// A Lease is kept alive until it is released or lost. Its methods are safe for
+// A Lease is renewed in the background until it is released or lost. Its methods are safe for
 // concurrent use.
 type Lease struct {
 	locks lock.Service
@@ -22,24 +22,23 @@ type Lease struct {
 	clock clock
 	stateNotifier
 
-	granted lock.Lease // as it was first granted
+	granted lock.Lease // as first granted
 	ctx     context.Context
-	end     context.CancelCauseFunc // of over
-	due     chan struct{}           // a renewal is due
-	phase   int64                   // of this process's renewals, in ns
+	end     context.CancelCauseFunc // ends ctx
+	due     chan struct{}           // signals that a renewal is due
+	phase   int64                   // offset of this process's renewals, in ns
 
 	mu       sync.Mutex
 	state    State
-	deadline time.Time // on the clock: lost from then on
+	deadline time.Time // on the clock; the lease is lost from then on
 	renewAt  time.Time // on the clock
 	timer    *time.Timer
-	lastErr  error // why the last renewal failed, if it did
-	failures int   // of renewals in a row
+	lastErr  error // of the last renewal, nil if it succeeded
+	failures int   // of consecutive renewals
 }
 
-// newLease returns a Lease that keeps what was granted. The machine had been suspended
-// for that long when the grant was asked for. Values of ctx go along with the
-// renewals, its end does not.
+// newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
+// grant was requested. Renewals use the values of ctx but do not end with it.
 func newLease(ctx context.Context, locks lock.Service, o Options, c clock, g lock.Grant, suspended time.Duration) *Lease {
 	l := &Lease{
 		locks: locks, opts: o, clock: c, stateNotifier: stateNotifier{callback: o.OnState},
@@ -48,7 +47,7 @@ func newLease(ctx context.Context, locks lock.Service, o Options, c clock, g loc
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.deadline = g.Until.Add(suspended - o.Margin)
 	l.mu.Lock()
-	l.timer = time.AfterFunc(maxTimerInterval, l.onTimer) // which waits for mu
+	l.timer = time.AfterFunc(maxTimerInterval, l.onTimer) // onTimer waits for mu
 	l.mu.Unlock()
 	l.applyRenewal(g, suspended)
 	go l.renewLoop()
@@ -58,15 +57,15 @@ func newLease(ctx context.Context, locks lock.Service, o Options, c clock, g loc
 // Name returns the lock's name.
 func (l *Lease) Name() string { return l.granted.Name }
 
-// Token returns the fencing token, which goes along with every write that the
-// lock guards. It stays the same over renewals.
+// Token returns the fencing token, to be sent with every write that the lock guards. Renewals do
+// not change it.
 func (l *Lease) Token() lock.Token { return l.granted.Token }
 
-// Slot returns where a permit or a shared lease sits, from 1 on; 0 for an exclusive lease.
+// Slot returns the slot of a permit or a shared lease, starting at 1; 0 for an exclusive lease.
 func (l *Lease) Slot() int { return l.granted.Slot }
 
-// Deadline returns the instant, on the clock of package time, from which the lease counts as
-// lost unless it is renewed before. It moves with each renewal.
+// Deadline returns the time, on the clock of package time, at which the lease counts as lost unless
+// it is renewed before. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,9 +75,9 @@ func (l *Lease) Deadline() time.Time {
 // Done returns a channel that is closed when the lease is lost or released.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err returns nil while the lease is held, also when that is at risk. After that it
-// returns an error that is lock.ErrLeaseLost, or ErrReleased. It compares the clock
-// with the deadline: it is exact, whatever the timers are up to.
+// Err returns nil while the lease is held or at risk. Afterwards it returns an error that is
+// lock.ErrLeaseLost, or ErrReleased. It compares the clock with the deadline, so it does not depend
+// on timers.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +85,7 @@ func (l *Lease) Err() error {
 	return context.Cause(l.ctx)
 }
 
-// State returns how sure the holder may be of the lease.
+// State returns the state of the lease.
 func (l *Lease) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,17 +93,17 @@ func (l *Lease) State() State {
 	return l.state
 }
 
-// ended is whether the lease is lost or released. The caller holds mu.
+// ended reports whether the lease is lost or released. The caller holds mu.
 func (l *Lease) ended() bool { return l.state == Lost || l.state == Released }
 
-// check notices that the deadline has come. The caller holds mu.
+// check ends the lease if the deadline has passed. The caller holds mu.
 func (l *Lease) check() {
 	if !l.ended() && !l.clock.now().Before(l.deadline) {
 		l.finish(Lost, l.deadlineError())
 	}
 }
 
-// finish ends the lease for those who work under it. The caller holds mu.
+// finish ends the lease and its contexts. The caller holds mu.
 func (l *Lease) finish(s State, err error) {
 	l.state = s
 	l.timer.Stop()
@@ -114,14 +113,14 @@ func (l *Lease) finish(s State, err error) {
 	}
 }
 
-// notify has OnState be told.
+// notify calls OnState in another goroutine.
 func (l *Lease) notify(s State, err error) {
 	l.enqueue(stateChange{s, err})
 	go l.deliver()
 }
 
-// textOnly returns an error that says the same and is nothing else: a loss is no outage,
-// though one led to it.
+// textOnly returns an error with the text of err that does not wrap it: a loss must not match
+// lock.ErrUnavailable because an outage led to it.
 func textOnly(err error) error {
 	if err == nil {
 		return nil
@@ -129,40 +128,40 @@ func textOnly(err error) error {
 	return errors.New(err.Error())
 }
 
-// deadlineError returns the loss of a lease whose deadline has come. The caller holds mu.
+// deadlineError returns the error of a lease that reached its deadline. The caller holds mu.
 func (l *Lease) deadlineError() error {
-	why := "this process was paused, or the machine suspended, for too long"
+	why := "the process was paused or the machine was suspended for too long"
 	switch {
 	case l.lastErr != nil:
-		why = "its renewals failed until it was too late"
+		why = "its renewals failed"
 	case l.opts.MaxHold > 0:
-		why = "it has reached its MaxHold"
+		why = "it reached its MaxHold"
 	}
 	return &lock.Error{Code: lock.ErrLeaseLost, Token: l.granted.Token, Cause: textOnly(l.lastErr), Detail: fmt.Sprintf(
-		"The lease of %s ends in %v or has ended: %s. Stop the work; to go on, acquire again and use the new token.",
+		"The lease of %s ends in %v or has ended: %s. Stop the work. To continue, acquire the lock again and use the new token.",
 		l.granted.Name, l.opts.Margin, why)}
 }
 
 const (
-	// releaseTimeout is for how long a release is tried.
+	// releaseTimeout bounds a release with its retries.
 	releaseTimeout = 5 * time.Second
-	// releaseCallTimeout is how long one try of it may take.
+	// releaseCallTimeout bounds each attempt.
 	releaseCallTimeout = 2 * time.Second
-	// lateReleaseTimeout is how long the only try may take when the lease is over.
+	// lateReleaseTimeout bounds the only attempt after the end of the lease.
 	lateReleaseTimeout = 500 * time.Millisecond
 )
 
-// Release gives the lease up, whether ctx has ended or not, in five seconds at most; Done is
-// closed at once. Stop the work before.
+// Release releases the lease, even if ctx has ended, and takes five seconds at most. It closes Done
+// immediately. Stop the work before calling it.
 //
-// A release that is not answered is sent again until the lease is over: its TTL and grace have
-// passed since the last request that renewed it was sent. After that it is sent once, with half a
-// second to be answered: an unanswered renewal may have moved the end.
+// An unanswered release is repeated until the lease has ended, that is, until its TTL and grace have
+// passed since the last successful renewal was sent. If the lease has ended already, the release is
+// sent once and waits half a second, because an unanswered renewal may have extended the lease.
 //
-// It returns nil if the lease was ours until now, lock.ErrLeaseLost if it had ended
-// otherwise: then the work may have overlapped with another's. Any other error says
-// that nobody answered; the lease ends with its TTL then. It may be called again, and
-// after a loss: that frees the lock for others sooner.
+// Release returns nil if the lease was held until now, and lock.ErrLeaseLost if it had ended before:
+// the work may then have overlapped with another holder's. Any other error means that the release
+// was not answered; the lease ends with its TTL. Release may be called again, and after a loss, where
+// it frees the lock sooner.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.ended()
@@ -183,14 +182,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// remaining returns how long it is until the lease is over by what its holder knows: the deadline,
-// the margin before the end, and the grace. It is not positive when the lease is over. The caller
-// holds mu.
+// remaining returns the time until the lease and its grace end, as far as this process knows. It is
+// not positive afterwards. The caller holds mu.
 func (l *Lease) remaining() time.Duration {
 	return l.deadline.Add(l.opts.Margin + l.opts.Grace).Sub(l.clock.now())
 }
 
-// release sends a release until it is answered, for that long at most.
+// release repeats a release until it is answered or the time is over.
 func release(ctx context.Context, locks lock.Service, name string, id lock.LeaseID, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
@@ -206,10 +204,4 @@ func releaseOnce(ctx context.Context, locks lock.Service, r lock.Release, answer
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	return locks.Release(ctx, r)
-}
-
-// isTransient is whether the same call may succeed later.
-func isTransient(err error) bool {
-	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) ||
-		errors.Is(err, lock.ErrTooManyWaiters) || errors.Is(err, lock.ErrRateLimited) || errors.Is(err, lock.ErrInternal)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// unansweredReleases are the ways in which a release gets no answer, and how long one try then takes at
-// most when the lease is over.
+// unansweredReleases are faults that leave a release unanswered, and how long one attempt then takes
+// after the end of the lease.
 var unansweredReleases = map[string]struct {
 	fault  fault
 	atMost time.Duration
 }{
-	"refused":   {fault{refuse: true}, 0},
-	"swallowed": {fault{blackHole: true}, 500 * time.Millisecond},
+	"refused": {fault{refuse: true}, 0},
+	"lost":    {fault{blackHole: true}, 500 * time.Millisecond},
 }
 
 func TestAReleaseAfterExpiryIsSentOnce(t *testing.T) {
@@ -28,13 +28,13 @@ func TestAReleaseAfterExpiryIsSentOnce(t *testing.T) {
 				time.Sleep(5 * time.Second) // the margin and the grace
 				before, begun := len(s.service.sentAt("release")), time.Now()
 				if err := l.Release(s.Context()); err == nil {
-					s.Error("an unanswered release has succeeded")
+					s.Error("an unanswered release succeeded")
 				}
 				if sent := len(s.service.sentAt("release")) - before; sent != 1 {
-					s.Errorf("it was sent %d times, want once", sent)
+					s.Errorf("the release was sent %d times, want once", sent)
 				}
 				if took := time.Since(begun); took > u.atMost {
-					s.Errorf("it took %v, want %v at most", took, u.atMost)
+					s.Errorf("the release took %v, want %v at most", took, u.atMost)
 				}
 			})
 		})
@@ -51,22 +51,22 @@ func TestAReleaseIsRetriedUntilTheLeaseExpires(t *testing.T) {
 				s.service.setFault(u.fault)
 				<-l.Done()
 				if err := l.Release(s.Context()); err == nil {
-					s.Error("an unanswered release has succeeded")
+					s.Error("an unanswered release succeeded")
 				}
 				sent := s.service.sentAt("release")
 				if len(sent) < 2 || sent[len(sent)-1].After(over) {
-					s.Errorf("the lease was over at %v, and the release was sent at %v", over, sent)
+					s.Errorf("the lease ended at %v, and the release was sent at %v", over, sent)
 				}
 				if end := over.Add(u.atMost); time.Now().After(end) {
-					s.Errorf("it was given up at %v, want %v or before", time.Now(), end)
+					s.Errorf("the release was given up at %v, want %v or before", time.Now(), end)
 				}
 			})
 		})
 	}
 }
 
-// TestAReleaseAfterExpiryFreesALeaseThatALostRenewalExtended has the answers of the renewals get lost, so
-// that the service keeps the lease for longer than its holder knows.
+// TestAReleaseAfterExpiryFreesALeaseThatALostRenewalExtended loses the answers of renewals, so that the
+// service keeps the lease longer than its holder knows.
 func TestAReleaseAfterExpiryFreesALeaseThatALostRenewalExtended(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		l := s.acquire(guard.Options{})

@@ -11,10 +11,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// ticksPerTTL is how many instants there are in a TTL at which leases are renewed.
+// ticksPerTTL is the number of ticks in a TTL. Leases are renewed at ticks.
 const ticksPerTTL = 60
 
-// renewLoop renews the lease whenever that is due, until it is over.
+// renewLoop renews the lease whenever that is due, until the lease ends.
 func (l *Lease) renewLoop() {
 	for {
 		select {
@@ -26,8 +26,7 @@ func (l *Lease) renewLoop() {
 	}
 }
 
-// onTimer is what the timer calls: it notices that the deadline has come, or that a
-// renewal is due.
+// onTimer is called by the timer. It ends the lease at its deadline and signals due renewals.
 func (l *Lease) onTimer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,17 +34,16 @@ func (l *Lease) onTimer() {
 		return
 	}
 	if !l.clock.now().Before(l.renewAt) {
-		l.renewAt = l.deadline // until the renewal, which goes on meanwhile, says more
+		l.renewAt = l.deadline // until the renewal ends and sets the next one
 		select {
 		case l.due <- struct{}{}:
-		default: // one is due already
+		default: // already signaled
 		}
 	}
 	l.resetTimer()
 }
 
-// resetTimer sets the timer to the next instant at which there is something to notice. The
-// caller holds mu.
+// resetTimer sets the timer to the next renewal or the deadline. The caller holds mu.
 func (l *Lease) resetTimer() {
 	next := l.deadline
 	if l.renewAt.Before(next) {
@@ -54,17 +52,16 @@ func (l *Lease) resetTimer() {
 	l.timer.Reset(min(next.Sub(l.clock.now()), maxTimerInterval))
 }
 
-// renew asks once for a new end.
+// renew sends one renewal and applies its result.
 func (l *Lease) renew() {
 	ctx, cancel := context.WithTimeout(l.ctx, l.renewTimeout())
 	defer cancel()
 	l.applyResult(l.sendRenew(ctx, nil))
 }
 
-// renewTimeout is for how long a renewal may take. After one that failed it is less, so
-// that many can be tried before the deadline: what swallowed one may be a connection
-// that another replaces. After the next it is not, for it may have been the service
-// that is slow.
+// renewTimeout returns the timeout of the next renewal. It is shorter after an odd number of
+// failures, so that there is time for several attempts if a connection is dead. It is long again
+// after an even number, in case the service is slow.
 func (l *Lease) renewTimeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,14 +71,14 @@ func (l *Lease) renewTimeout() time.Duration {
 	return min(l.opts.TTL/6, answerTimeout)
 }
 
-// sendRenew renews the lease, with other metadata unless that is nil.
+// sendRenew sends a renewal, which changes the metadata unless that is nil.
 func (l *Lease) sendRenew(ctx context.Context, metadata json.RawMessage) (lock.Grant, time.Duration, error) {
 	suspended := l.clock.suspended()
 	g, err := l.locks.Renew(ctx, lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID, Metadata: metadata})
 	return g, suspended, err
 }
 
-// applyResult draws the conclusions from a renewal's outcome.
+// applyResult updates the lease after a renewal.
 func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
 	switch {
 	case err == nil:
@@ -93,7 +90,7 @@ func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
 	}
 }
 
-// applyRenewal takes the end that was granted for the lease's, and plans the next renewal.
+// applyRenewal moves the deadline and schedules the next renewal.
 func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,30 +106,29 @@ func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
 		l.notify(Held, nil)
 	}
 	now := l.clock.now()
-	soon := max(l.deadline.Sub(now)/2, l.opts.TTL/30) // in good time, if little was left when the answer came
+	soon := max(l.deadline.Sub(now)/2, l.opts.TTL/30) // sooner if little time was left when the answer came
 	l.renewAt = l.alignToTick(now.Add(jittered(min(l.opts.TTL/3, soon))))
 	l.resetTimer()
 }
 
-// jittered returns a duration a little shorter than d, so that those who began together do not
-// go on together.
+// jittered returns a random duration of 80 to 100 % of d, so that processes that started together
+// do not renew together.
 func jittered(d time.Duration) time.Duration { return d - rand.N(d/5+1) }
 
-// alignToTick returns the instant before at, or at, at which this process renews leases with
-// that TTL: calls that are made at once can share a request. Other processes have other
-// instants. It is earlier by less than a TTL through ticksOfTTL.
+// alignToTick returns the last tick of this process up to the time at. Renewals at the same tick can
+// share a request. Other processes have other ticks.
 func (l *Lease) alignToTick(at time.Time) time.Time {
 	return at.Add(-time.Duration(at.UnixNano()+l.phase) % (l.opts.TTL / ticksPerTTL))
 }
 
-// processPhase returns a number that each process has its own of, more or less.
+// processPhase returns a hash that usually differs between processes.
 func processPhase() int64 {
 	h := fnv.New32a()
-	h.Write([]byte(defaultHolder())) // which never fails
+	h.Write([]byte(defaultHolder())) // Write never fails
 	return int64(h.Sum32())
 }
 
-// applyFailure notes that a renewal has applyFailure, and plans the next.
+// applyFailure puts the lease at risk and schedules the next attempt.
 func (l *Lease) applyFailure(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +145,7 @@ func (l *Lease) applyFailure(err error) {
 	l.resetTimer()
 }
 
-// applyLoss ends the lease since the service says that it has ended.
+// applyLoss ends the lease, because the service reported it lost.
 func (l *Lease) applyLoss(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,15 +154,15 @@ func (l *Lease) applyLoss(err error) {
 	}
 }
 
-// isLeaseLost is whether the service says that the lease is lost. An error of which the loss of
-// another lease is the cause, since its context ended the call, does not.
+// isLeaseLost reports whether the service reported the lease lost. errors.Is would not do: the cause
+// of a canceled call may be the loss of another lease.
 func isLeaseLost(err error) bool {
 	var e *lock.Error
 	return errors.As(err, &e) && e.Code == lock.ErrLeaseLost
 }
 
-// SetMetadata puts other metadata on the lease, a JSON object for all to see, and renews it. When
-// the outcome is not known, the same call again finds out.
+// SetMetadata replaces the lease's metadata, a JSON object that all clients can read, and renews the
+// lease. If the outcome is unknown, call it again with the same metadata.
 func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -175,7 +171,7 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 	defer cancel()
 	g, suspended, err := l.sendRenew(ctx, metadata)
 	if err == nil || isLeaseLost(err) {
-		l.applyResult(g, suspended, err) // else the renewals find out whether it is at risk
+		l.applyResult(g, suspended, err) // other failures are left to the next renewal
 	}
 	return err
 }

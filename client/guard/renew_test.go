@@ -34,12 +34,12 @@ func TestRenewalsAreAtMostAThirdOfTheTTLApart(t *testing.T) {
 		for _, at := range s.service.sentAt("renew") {
 			gap := at.Sub(last)
 			if gap > ttl/3 || gap < ttl*8/30-ttl/60 {
-				s.Errorf("a renewal came %v after what was before it", gap)
+				s.Errorf("a renewal came %v after the previous one", gap)
 			}
 			gaps[gap], last = true, at
 		}
 		if len(gaps) < 4 {
-			s.Errorf("%d lengths of pauses in an hour: is there jitter?", len(gaps))
+			s.Errorf("%d different intervals in an hour: is there jitter?", len(gaps))
 		}
 	})
 }
@@ -68,10 +68,10 @@ func TestManyLeasesAreRenewedAtFewInstants(t *testing.T) {
 
 func TestWorkStopsBeforeTheLeaseEndsInAnOutage(t *testing.T) {
 	for what, f := range map[string]fault{
-		"what is sent is swallowed": {blackHole: true},
-		"answers are lost":          {loseAnswer: true},
-		"connections are refused":   {refuse: true},
-		"answers come late":         {delay: time.Hour},
+		"requests are lost":       {blackHole: true},
+		"answers are lost":        {loseAnswer: true},
+		"connections are refused": {refuse: true},
+		"answers are late":        {delay: time.Hour},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for try := range 25 {
@@ -83,7 +83,7 @@ func TestWorkStopsBeforeTheLeaseEndsInAnOutage(t *testing.T) {
 	}
 }
 
-// checkStopsInTime has the fault begin at any moment between two renewals.
+// checkStopsInTime starts the fault at a random time between two renewals.
 func checkStopsInTime(s *fixture, f fault) {
 	l := s.acquire(guard.Options{})
 	ctx, cancel := l.Context(s.Context())
@@ -93,7 +93,7 @@ func checkStopsInTime(s *fixture, f fault) {
 	broken := time.Now()
 	<-ctx.Done()
 	if now := s.lockNow(); now.State != lock.Held {
-		s.Errorf("the work stopped when the lock was %v", now.State)
+		s.Errorf("the work was stopped when the lock was %v", now.State)
 	}
 	if lasted := time.Since(broken); lasted < ttl/2 {
 		s.Errorf("the work was stopped after %v of outage, too soon", lasted)
@@ -107,9 +107,9 @@ func checkStopsInTime(s *fixture, f fault) {
 
 func TestAnOutageIsNotALoss(t *testing.T) {
 	for what, f := range map[string]fault{
-		"what is sent is swallowed": {blackHole: true},
-		"answers are lost":          {loseAnswer: true},
-		"connections are refused":   {refuse: true},
+		"requests are lost":       {blackHole: true},
+		"answers are lost":        {loseAnswer: true},
+		"connections are refused": {refuse: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
@@ -157,12 +157,12 @@ func TestARevokedLeaseIsLostAtTheNextRenewal(t *testing.T) {
 		revoked := time.Now()
 		<-l.Done()
 		if took := time.Since(revoked); took > ttl/3 {
-			s.Errorf("it took %v", took)
+			s.Errorf("the loss was detected after %v", took)
 		}
 		s.wantError(l.Err(), lock.ErrLeaseLost)
 		s.wantStates(guard.Lost)
 		if e := lockError(s, l.Err()); e.Ended != lock.Revoked || e.Reason != "db-3 is being replaced" {
-			s.Errorf("the loss says %+v", e)
+			s.Errorf("the error is %+v", e)
 		}
 		s.wantError(l.Release(s.Context()), lock.ErrLeaseLost)
 	})
@@ -183,11 +183,11 @@ func TestTheDeadlineMovesWithRenewals(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		l := s.acquire(guard.Options{})
 		if left := time.Until(l.Deadline()); (left - ttl*9/10).Abs() > time.Millisecond {
-			s.Errorf("at first there are %v left", left)
+			s.Errorf("the first deadline is in %v", left)
 		}
 		time.Sleep(ttl)
 		if left := time.Until(l.Deadline()); left < ttl/2 {
-			s.Errorf("later there are %v left", left)
+			s.Errorf("after renewals the deadline is in %v", left)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestALeaseIsLostAtItsMaxHold(t *testing.T) {
 		begun := time.Now()
 		<-l.Done()
 		if held := time.Since(begun); held > time.Minute || held < time.Minute-ttl/3 {
-			s.Errorf("it was held for %v", held)
+			s.Errorf("the lease was held for %v", held)
 		}
 		s.wantError(l.Err(), lock.ErrLeaseLost)
 	})

@@ -10,14 +10,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The first and the greatest pause between two tries of a call, before chance makes
-// them longer or shorter.
+// The first and the longest pause between two attempts, before jitter.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 2 * time.Second
 )
 
-// retryBackoff are those between the tries of a call, each longer than the one before.
+// A retryBackoff computes growing pauses between the attempts of a call.
 type retryBackoff struct {
 	*backoff.ExponentialBackOff
 }
@@ -28,8 +27,8 @@ func newRetryBackoff() retryBackoff {
 	return retryBackoff{b}
 }
 
-// sleep waits until it is time for another try, which is no sooner than the refusal
-// asks for, and returns false if ctx ends before.
+// sleep pauses before the next attempt, for at least the error's RetryAfter but no longer than
+// maxBackoff for that. It returns false if ctx ends first.
 func (p retryBackoff) sleep(ctx context.Context, err error) bool {
 	pause := p.NextBackOff()
 	if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {
@@ -43,4 +42,10 @@ func (p retryBackoff) sleep(ctx context.Context, err error) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// isTransient reports whether the same call may succeed later.
+func isTransient(err error) bool {
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) ||
+		errors.Is(err, lock.ErrTooManyWaiters) || errors.Is(err, lock.ErrRateLimited) || errors.Is(err, lock.ErrInternal)
 }

@@ -40,11 +40,11 @@ func TestNothingIsCommittedAfterALoss(t *testing.T) {
 	}
 	waitUntilIdle(t, pool)
 	if n := pool.Stat().NewConnsCount(); n != 1 {
-		t.Errorf("%d connections were opened: not each transaction was rolled back in order", n)
+		t.Errorf("%d connections were opened, want 1: a transaction was not rolled back", n)
 	}
 }
 
-// startTx runs Tx in a goroutine of its own.
+// startTx runs Tx in a goroutine and returns a channel that receives its error.
 func startTx(ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) error) (ended <-chan error) {
 	result := make(chan error, 1)
 	go func() { result <- pgfence.Tx(ctx, pool, "accounts", 8, work) }()
@@ -81,7 +81,7 @@ func TestALostLeaseStartsNoTransaction(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLost)
 	err := pgfence.Tx(ctx, pool, "accounts", 8, func(pgx.Tx) error {
-		t.Error("the work was begun")
+		t.Error("the work was started")
 		return nil
 	})
 	if !errors.Is(err, lock.ErrLeaseLost) {

@@ -16,11 +16,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Two workers were granted the lock, one after the other. The first was paused,
-// its lease ended, and now it goes on as if nothing had happened.
+// Two workers were granted the lock, one after the other. The first was paused, its lease ended, and
+// then it continues as if nothing had happened.
 func ExampleTx() {
 	ctx := context.Background()
-	pool, closePool := exampleAccounts(ctx) // its database has a table accounts, and the fence
+	pool, closePool := exampleAccounts(ctx) // its database has a table accounts and the fence
 	defer closePool()
 
 	withdraw := func(worker string, token lock.Token, amount int) {
@@ -54,7 +54,7 @@ func ExampleTx() {
 	// the balance is 70
 }
 
-// exampleAccounts returns a pool of connections to a database of its own.
+// exampleAccounts returns a pool on a new database.
 func exampleAccounts(ctx context.Context) (pool *pgxpool.Pool, done func()) {
 	t := &exampleTB{ctx: ctx}
 	return open(t, pgtest.EmptyURL(t), paddock.InstallFence), func() {
@@ -64,7 +64,7 @@ func exampleAccounts(ctx context.Context) (pool *pgxpool.Pool, done func()) {
 	}
 }
 
-// An exampleTB stands in for the test that an example has not.
+// An exampleTB replaces testing.T in an example.
 type exampleTB struct {
 	testing.TB
 	ctx      context.Context

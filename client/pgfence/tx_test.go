@@ -34,7 +34,7 @@ func TestAStaleTokenIsRefusedWithTheNewestToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := pgfence.Tx(t.Context(), pool, "accounts", 7, func(pgx.Tx) error {
-		t.Error("the work was begun")
+		t.Error("the work was started")
 		return nil
 	})
 	refusal, pg := new(lock.Error), new(pgconn.PgError)
@@ -42,7 +42,7 @@ func TestAStaleTokenIsRefusedWithTheNewestToken(t *testing.T) {
 		t.Errorf("got %v, want stale_token with 7 and 8: %+v", err, refusal)
 	}
 	if !errors.As(err, &pg) || pg.Code != "PF001" {
-		t.Errorf("the error does not hold the database's: %v", err)
+		t.Errorf("the error does not wrap the database's: %v", err)
 	}
 	if b := balance(t, pool); b != 90 {
 		t.Errorf("the balance is %d, want 90", b)
@@ -88,7 +88,7 @@ func TestAGuardedTableChecksTheTokenOfTx(t *testing.T) {
 		t.Errorf("a stale token at the guarded table: %v", err)
 	}
 	if _, err := pool.Exec(t.Context(), "delete from accounts"); err == nil {
-		t.Error("the token has outlived its transaction")
+		t.Error("the token is still set after its transaction")
 	}
 }
 
@@ -101,14 +101,14 @@ func TestATransactionThatDoesNotCommitIsRolledBack(t *testing.T) {
 		end  func(pgx.Tx) error
 		want error
 	}{
-		"an error":                      {func(pgx.Tx) error { return errWork }, errWork},
-		"a panic":                       {func(pgx.Tx) error { panic(errWork) }, nil},
-		"an exit of the goroutine":      {func(pgx.Tx) error { runtime.Goexit(); return nil }, nil},
-		"a panic with rows still open":  {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); panic(err) }, nil},
-		"rows left open":                {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); return err }, nil},
-		"a failed statement, unnoticed": {func(tx pgx.Tx) error { _, _ = tx.Exec(ctx, "select 1/0"); return nil }, pgx.ErrTxCommitRollback},
-		"a rollback of its own":         {func(tx pgx.Tx) error { return tx.Rollback(ctx) }, pgx.ErrTxClosed},
-		"a connection that was cut":     {func(tx pgx.Tx) error { return tx.Conn().Close(ctx) }, nil},
+		"an error":                     {func(pgx.Tx) error { return errWork }, errWork},
+		"a panic":                      {func(pgx.Tx) error { panic(errWork) }, nil},
+		"an exit of the goroutine":     {func(pgx.Tx) error { runtime.Goexit(); return nil }, nil},
+		"a panic with rows still open": {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); panic(err) }, nil},
+		"rows left open":               {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); return err }, nil},
+		"an ignored failed statement":  {func(tx pgx.Tx) error { _, _ = tx.Exec(ctx, "select 1/0"); return nil }, pgx.ErrTxCommitRollback},
+		"a rollback of its own":        {func(tx pgx.Tx) error { return tx.Rollback(ctx) }, pgx.ErrTxClosed},
+		"a closed connection":          {func(tx pgx.Tx) error { return tx.Conn().Close(ctx) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,23 +128,23 @@ func TestATransactionThatDoesNotCommitIsRolledBack(t *testing.T) {
 				t.Errorf("the balance is %d", b)
 			}
 			if err := pgfence.Tx(ctx, pool, "accounts", 7, withdraw10(ctx)); err != nil {
-				t.Errorf("token 8 was remembered, although nothing was written under it: %v", err)
+				t.Errorf("token 8 was recorded, although nothing was written under it: %v", err)
 			}
 			waitUntilIdle(t, pool)
 		})
 	}
 }
 
-var errSurvived = errors.New("f did not return")
+var errDidNotReturn = errors.New("f did not return")
 
-// recovered returns what f returns, errSurvived if it panics or exits.
+// recovered returns what f returns, or errDidNotReturn if f panics or exits the goroutine.
 func recovered(f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
-		err := errSurvived
+		err := errDidNotReturn
 		defer func() {
 			if p := recover(); p != nil {
-				err = errSurvived
+				err = errDidNotReturn
 			}
 			ended <- err
 		}()

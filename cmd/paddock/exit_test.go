@@ -25,7 +25,7 @@ func TestEachCodeOfTheServiceHasItsExitCode(t *testing.T) {
 		if got := exitCode(err); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
 		}
-		if got := exitCode(refused(err)); got != want {
+		if got := exitCode(explain(err)); got != want {
 			t.Errorf("%s in our words: exit code %d, want %d", code, got, want)
 		}
 	}

@@ -137,8 +137,8 @@ func TestWatchSaysWhereEventsAreMissing(t *testing.T) {
 		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41", Gap: true},
 	}}
 	var printed, said bytes.Buffer
-	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, form: asJSON, remain: 1}
-	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, endless); err != nil {
+	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON, remain: 1}
+	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, noLimit); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), `"msg":"events are missing here: they are not kept any longer","after":"7"`) {

@@ -177,14 +177,14 @@ func TestKeysComeAndGoWhileTheServiceRuns(t *testing.T) {
 	waits := make(chan error, 1)
 	go func() {
 		waiting := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": first.secret})}}
-		locks, err := waiting.open()
+		locks, err := waiting.client()
 		if err == nil {
 			_, err = locks.Acquire(h.Context(), lock.Acquire{Name: "billing:x", Holder: "waiter", Wait: lock.MaxWait})
 		}
 		waits <- err
 	}()
 	h.eventually(func() bool {
-		locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": second.secret})}}.open()
+		locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": second.secret})}}.client()
 		if err != nil {
 			t.Fatal(err)
 		}

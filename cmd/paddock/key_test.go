@@ -42,7 +42,7 @@ func TestKeysAreListedWithoutWhatIsSecret(t *testing.T) {
 		!strings.Contains(table, "(all names)") {
 		t.Errorf("exit code %d:\n%s", code, table)
 	}
-	var shown []shownKey
+	var shown []keyJSON
 	if err := json.Unmarshal([]byte(list), &shown); err != nil || len(shown) != 2 || len(shown[0].Prefixes) != 2 || shown[0].ExpiresAt != nil ||
 		shown[1].ExpiresAt == nil || shown[1].Expired {
 		t.Errorf("%v:\n%s", err, list)

@@ -64,7 +64,7 @@ func TestServeBeyondLoopbackNeedsKeysAndTLSOrWords(t *testing.T) {
 		"behind a proxy":         {AuthFile: "keys.json", PlainHTTP: true},
 		"over TLS":               {AuthFile: "keys.json", tlsFlags: tlsFlags{TLSCert: "c.pem", TLSKey: "k.pem"}},
 	} {
-		if !f.mayLeave() {
+		if !f.mayListenBeyondLoopback() {
 			t.Errorf("%s: may not listen beyond loopback", name)
 		}
 	}
@@ -80,7 +80,7 @@ func TestAListenerIsReachedByThisMachine(t *testing.T) {
 		"[::1]:8080":        "http://[::1]:8080",
 		"locks.example:443": "http://locks.example:443",
 	} {
-		if got, err := urlOf(address); err != nil || got != want {
+		if got, err := localURL(address); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", address, got, err, want)
 		}
 	}

@@ -4,8 +4,8 @@ import "testing"
 
 func TestTheHeapHasRoomUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]int{"": roominess, "GOGC": 0, "GOMEMLIMIT": 0, "GOMAXPROCS": roominess} {
-		if got := heapRoom(func(asked string) (string, bool) { return "100", asked == name }); got != want {
+	for name, want := range map[string]int{"": ballastSize, "GOGC": 0, "GOMEMLIMIT": 0, "GOMAXPROCS": ballastSize} {
+		if got := ballastFor(func(asked string) (string, bool) { return "100", asked == name }); got != want {
 			t.Errorf("with %q set %d bytes are reserved, want %d", name, got, want)
 		}
 	}

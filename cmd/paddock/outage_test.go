@@ -83,7 +83,7 @@ func TestAnOutageThatLastsIsNoRefusal(t *testing.T) {
 // TestTheClientOfACommandEndsItsCallsByItself has one that would wait for ever.
 func TestTheClientOfACommandEndsItsCallsByItself(t *testing.T) {
 	t.Parallel()
-	locks, err := serviceFlags{URL: newGate(t, "http://127.0.0.1:1", mute).url()}.within(time.Nanosecond)
+	locks, err := serviceFlags{URL: newGate(t, "http://127.0.0.1:1", mute).url()}.clientWithTimeout(time.Nanosecond)
 	if err != nil {
 		t.Fatal(err)
 	}

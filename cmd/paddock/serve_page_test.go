@@ -61,7 +61,7 @@ func TestTheGuardIsBehindThePageAndTheAPI(t *testing.T) {
 	t.Parallel()
 	h := lockUp(t)
 	admin, k := h.known(access.Admin), h.known(access.Read, "billing")
-	locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": admin.secret})}}.open()
+	locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": admin.secret})}}.client()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -197,7 +198,7 @@ func TestAHostileHolderIsShownAsText(t *testing.T) {
 		{"get", "jobs:nightly"}, {"get", "jobs:nightly", "-o", "json"}, {"list"}, {"watch", "--from=oldest", "--count=1"}, {"watch", "-o", "json", "--from=oldest", "--count=1"},
 	} {
 		stdout, _ := d.runs(exitOK, args...)
-		if legible(strings.ReplaceAll(stdout, "\n", "")) != strings.ReplaceAll(stdout, "\n", "") || !strings.Contains(stdout, `a\u00adb\u200b`) {
+		if printable.Text(strings.ReplaceAll(stdout, "\n", "")) != strings.ReplaceAll(stdout, "\n", "") || !strings.Contains(stdout, `a\u00adb\u200b`) {
 			t.Errorf("paddock %q printed\n%q", args, stdout)
 		}
 	}

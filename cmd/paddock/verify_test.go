@@ -65,7 +65,7 @@ func TestVerifyBearsCrashesOfPostgreSQL(t *testing.T) {
 	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s", "--ttl=500ms")
 	p.stdout.await(t, "(All names begin with)")
 	for range 5 {
-		time.Sleep(lullEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
+		time.Sleep(pauseEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"errors"
@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// A change is what became of a process: it was stopped, or it has ended.
+// A change is the stop or the end of a child process.
 type change struct {
 	pid    int
 	status syscall.WaitStatus
 }
 
-// launch starts the command in a process group of its own, with our files, not with
-// copies of them. It returns the command's process id and the changes of all of our
-// children. The channel is closed when there are none any more.
-func launch(path string, words, env []string) (int, <-chan change, error) {
+// launch starts the command in a process group of its own. The command has the standard files of this process, not
+// copies of them. launch returns the command's process id and a channel of the changes of all children, which is
+// closed when none is left.
+func launch(path string, args, env []string) (int, <-chan change, error) {
 	type outcome struct {
 		pid int
 		err error
@@ -25,25 +25,25 @@ func launch(path string, words, env []string) (int, <-chan change, error) {
 	started, changes := make(chan outcome), make(chan change)
 	go func() {
 		runtime.LockOSThread() // the command dies with the thread that started it
-		pid, err := syscall.ForkExec(path, words, &syscall.ProcAttr{
+		pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
 			Env: env, Files: []uintptr{os.Stdin.Fd(), os.Stdout.Fd(), os.Stderr.Fd()}, Sys: attributes(),
 		})
 		if started <- (outcome{pid, err}); err == nil {
-			await(changes)
+			waitForChildren(changes)
 		}
 	}()
 	o := <-started
 	switch {
 	case errors.Is(o.err, syscall.EAGAIN), errors.Is(o.err, syscall.ENOMEM):
-		return 0, nil, fmt.Errorf("the command was not started, since there can be no more processes: %w", o.err)
+		return 0, nil, fmt.Errorf("cannot start the command because no more processes can be created: %w", o.err)
 	case o.err != nil:
-		return 0, nil, notExecuted(path, o.err)
+		return 0, nil, newStartError(path, o.err)
 	}
 	return o.pid, changes, nil
 }
 
-// await sends what becomes of our children until none is left.
-func await(changes chan<- change) {
+// waitForChildren sends the changes of all children until none is left, and then closes the channel.
+func waitForChildren(changes chan<- change) {
 	defer close(changes)
 	for {
 		var c change

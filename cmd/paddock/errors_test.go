@@ -29,8 +29,8 @@ func TestTheDefaultHolderOfRunNamesItsProcess(t *testing.T) {
 // acquire again.
 func TestTheDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
 	t.Parallel()
-	if got, end := whoWeAre(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || thisProcess() != got+end {
-		t.Errorf("the holders are %q and %q", got, thisProcess())
+	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || processHolder() != got+end {
+		t.Errorf("the holders are %q and %q", got, processHolder())
 	}
 }
 
@@ -46,7 +46,7 @@ func TestADefaultHolderIsOneThatEveryServiceAccepts(t *testing.T) {
 		if got != want || utf8.RuneCountInString(got) > lock.MaxHolderLength {
 			t.Errorf("the holder for %q is %q, want %q", text, got, want)
 		}
-		if err := checkWidely(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive, TTL: time.Minute}); err != nil {
+		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive, TTL: time.Minute}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -85,11 +85,11 @@ func TestARunThatIsNotNestedIsNotToldSo(t *testing.T) {
 		"the same":           {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"}, held, true},
 		"a token of no kind": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
 	} {
-		err := enclosingLease(variablesOf(c.env), here).refused(nightly, c.err)
+		err := findEnclosingLease(variablesOf(c.env), here).explain(nightly, c.err)
 		if strings.Contains(err.Error(), "re-entrant") != c.nested || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: it says %v", what, err)
 		}
-		if got, want := exitCode(err), exitCode(refused(c.err)); got != want {
+		if got, want := exitCode(err), exitCode(explain(c.err)); got != want {
 			t.Errorf("%s: exit code %d, want %d", what, got, want)
 		}
 	}

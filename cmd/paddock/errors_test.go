@@ -11,30 +11,30 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestTheDefaultHolderOfRunNamesItsProcess(t *testing.T) {
+func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	delete(d.env, "PADDOCK_HOLDER")
-	p := d.lets(nightly, "--", "env")
-	p.ends(t, exitOK)
+	p := d.startRun(nightly, "--", "env")
+	p.expectExit(t, exitOK)
 	want := fmt.Sprintf(":%d", p.cmd.Process.Pid)
-	holder := about(p.stdout.String())["PADDOCK_HOLDER"]
+	holder := paddockVariables(p.stdout.String())["PADDOCK_HOLDER"]
 	if !strings.Contains(holder, "@") || !strings.HasSuffix(holder, want) {
 		t.Errorf("the holder is %q, want USER@HOST%s", holder, want)
 	}
-	d.hears(nightly, lock.Released, holder)
+	d.awaitEvent(nightly, lock.Released, holder)
 }
 
-// TestTheDefaultHolderOfAcquireNamesNoProcess makes sure that another process may send the same
+// TestDefaultHolderOfAcquireNamesNoProcess makes sure that another process may send the same
 // acquire again.
-func TestTheDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
+func TestDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
 	t.Parallel()
 	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || processHolder() != got+end {
 		t.Errorf("the holders are %q and %q", got, processHolder())
 	}
 }
 
-func TestADefaultHolderIsOneThatEveryServiceAccepts(t *testing.T) {
+func TestEveryServiceAcceptsTheDefaultHolder(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"root@vm":                   "root@vm:7",
@@ -52,12 +52,12 @@ func TestADefaultHolderIsOneThatEveryServiceAccepts(t *testing.T) {
 	}
 }
 
-func TestANestedRunOfTheSameLockIsToldThatItIsNested(t *testing.T) {
+func TestNestedRunOfTheSameLockIsExplained(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for _, inner := range []string{"run " + nightly + " -- true", "acquire " + nightly} {
-		p := d.lets(nightly, "--", "sh", "-c", `echo token $PADDOCK_FENCING_TOKEN; "$PADDOCK" `+inner)
-		p.ends(t, exitNotAcquired, "me has the lock", "locks are not re-entrant")
+		p := d.startRun(nightly, "--", "sh", "-c", `echo token $PADDOCK_FENCING_TOKEN; "$PADDOCK" `+inner)
+		p.expectExit(t, exitNotAcquired, "me holds the lock", "locks are not re-entrant")
 		token := strings.TrimPrefix(strings.TrimSpace(p.stdout.String()), "token ")
 		want := "This process already runs under a lease of " + nightly + " (token " + token + ", from PADDOCK_LOCK)"
 		if said := p.stderr.String(); !strings.Contains(said, want) || strings.Contains(said, "--wait") {
@@ -66,9 +66,9 @@ func TestANestedRunOfTheSameLockIsToldThatItIsNested(t *testing.T) {
 	}
 }
 
-// TestARunThatIsNotNestedIsNotToldSo has variables of another lock, of another service, and of
+// TestOtherRefusalsDoNotMentionNesting has variables of another lock, of another service, and of
 // a lease that is not the reason for the refusal.
-func TestARunThatIsNotNestedIsNotToldSo(t *testing.T) {
+func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
 	t.Parallel()
 	held := &lock.Error{Code: lock.ErrHeld, Holder: "another"}
 	const here, there = "http://here:8080", "http://there:8080"

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestEachCodeOfTheServiceHasItsExitCode(t *testing.T) {
+func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	known := map[lock.Code]int{
 		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost, lock.ErrLeaseIDInUse: exitUsage,

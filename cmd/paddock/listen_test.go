@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOnlyLoopbackIsOpenByItself(t *testing.T) {
+func TestOnlyLoopbackIsAllowedByDefault(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{ // what to bind; "" for a refusal
 		"127.0.0.1:8080":          "127.0.0.1:8080",
@@ -31,7 +31,7 @@ func TestOnlyLoopbackIsOpenByItself(t *testing.T) {
 	}
 }
 
-func TestServeBeyondLoopbackNeedsKeysAndTLSOrWords(t *testing.T) {
+func TestServeBeyondLoopbackNeedsKeysAndTLSOrAFlag(t *testing.T) {
 	t.Parallel()
 	const nothing = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
 	for name, c := range map[string]struct{ args, want []string }{
@@ -70,7 +70,7 @@ func TestServeBeyondLoopbackNeedsKeysAndTLSOrWords(t *testing.T) {
 	}
 }
 
-func TestAListenerIsReachedByThisMachine(t *testing.T) {
+func TestLocalURLReachesTheListener(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"127.0.0.1:8080":    "http://127.0.0.1:8080",

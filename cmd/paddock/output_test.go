@@ -13,7 +13,7 @@ import (
 // hostile is text that tries to control the terminal, or to look like other text.
 const hostile = "root\x1b[2J\x1b]0;pwned\x07\r\n\t\x00\x7f\u009b31m\u202egnp.exe\u200b \xff é 漢字 😀"
 
-func TestATableIsLegibleAndAligned(t *testing.T) {
+func TestTableIsEscapedAndAligned(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	s := newTable(&b)
@@ -31,7 +31,7 @@ func TestATableIsLegibleAndAligned(t *testing.T) {
 	}
 }
 
-func TestJSONIsLegibleAndMeansTheSame(t *testing.T) {
+func TestJSONIsEscapedAndKeepsItsMeaning(t *testing.T) {
 	t.Parallel()
 	text := strings.ToValidUTF8(hostile, "") + "\U000e0041"
 	var b bytes.Buffer
@@ -49,8 +49,8 @@ func TestJSONIsLegibleAndMeansTheSame(t *testing.T) {
 	}
 }
 
-// TestAShellReadsWhatIsQuoted has a real one do so.
-func TestAShellReadsWhatIsQuoted(t *testing.T) {
+// TestShellReadsTheExportedVariables has a real one do so.
+func TestShellReadsTheExportedVariables(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"plain", "jobs:nightly", "two words", "it's", `"$(touch /tmp/never)"`, "`id`", `back\slash`, "a\nb", "~", "*", "'", "''", "a=b;c", "é", "#", "-n",
@@ -64,7 +64,7 @@ func TestAShellReadsWhatIsQuoted(t *testing.T) {
 	}
 }
 
-func TestDurationsAreShort(t *testing.T) {
+func TestShortDurations(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: "0s", 99 * time.Millisecond: "0s", 150 * time.Millisecond: "100ms", 1999 * time.Millisecond: "1.9s", 10999 * time.Millisecond: "10s",

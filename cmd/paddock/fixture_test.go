@@ -15,15 +15,15 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A scene is a lock that many want from the replicas of one service, each of them
+// A fixture is a lock that many want from the replicas of one service, each of them
 // a process.
-type scene struct {
+type fixture struct {
 	*testing.T
 	replicas []replica
 	name     string
 
-	heard   *listener      // hears the events of the lock from the last replica
-	turns   sync.WaitGroup // of those who use the lock, or will
+	listener   *listener      // hears the events of the lock from the last replica
+	workers   sync.WaitGroup // of those who use the lock, or will
 	retries atomic.Int64   // of the insistent
 }
 
@@ -34,25 +34,25 @@ type replica struct {
 	base    string
 }
 
-// begin starts two replicas. The last of them must live until the test ends, and
+// newFixture starts two replicas. The last of them must live until the test ends, and
 // be there to be asked.
-func begin(t *testing.T, databaseURL string, args ...string) *scene {
+func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 	t.Helper()
-	s := &scene{T: t, name: "jobs:nightly"}
+	s := &fixture{T: t, name: "jobs:nightly"}
 	for range 2 {
 		p, base := startServe(t, databaseURL, args...)
 		s.replicas = append(s.replicas, replica{connect(t, base), p, base})
 	}
-	s.heard = &listener{scene: s, locks: s.replicas[1]}
+	s.listener = &listener{fixture: s, locks: s.replicas[1]}
 	t.Cleanup(func() {
-		s.turns.Wait()
+		s.workers.Wait()
 		t.Logf("%d calls were sent again", s.retries.Load())
 	})
 	return s
 }
 
-// acquire fills in what a leaves out: a lease_id, and a TTL that no test lives to see.
-func (s *scene) acquire(a lock.Acquire) lock.Acquire {
+// complete fills in what a leaves out: a lease_id, and a TTL that no test lives to see.
+func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	a.Name = s.name
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
@@ -63,33 +63,33 @@ func (s *scene) acquire(a lock.Acquire) lock.Acquire {
 	return a
 }
 
-// granted has the replica grant the lock at once.
-func (s *scene) granted(via lock.Service, a lock.Acquire) lock.Grant {
+// mustAcquire has the replica grant the lock at once.
+func (s *fixture) mustAcquire(via lock.Service, a lock.Acquire) lock.Grant {
 	s.Helper()
-	g, err := via.Acquire(s.Context(), s.acquire(a))
+	g, err := via.Acquire(s.Context(), s.complete(a))
 	s.must(err)
 	return g
 }
 
-func (s *scene) release(via lock.Service, id lock.LeaseID) {
+func (s *fixture) release(via lock.Service, id lock.LeaseID) {
 	s.Helper()
 	s.must(via.Release(s.Context(), lock.Release{Name: s.name, LeaseID: id}))
 }
 
 // A caller is somebody who wants the lock, and what became of that.
 type caller struct {
-	*scene
+	*fixture
 	lock.Acquire
 	done  chan struct{} // closed when it was answered
 	grant lock.Grant
 	err   error
 }
 
-// calls has somebody ask the replica, and wait for as long as a call can.
-func (s *scene) calls(via lock.Service, a lock.Acquire) *caller {
-	a = s.acquire(a)
+// startAcquire has somebody ask the replica, and wait for as long as a call can.
+func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
+	a = s.complete(a)
 	a.Wait = lock.MaxWait
-	c := &caller{scene: s, Acquire: a, done: make(chan struct{})}
+	c := &caller{fixture: s, Acquire: a, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		c.grant, c.err = via.Acquire(s.Context(), a)
@@ -98,16 +98,16 @@ func (s *scene) calls(via lock.Service, a lock.Acquire) *caller {
 	return c
 }
 
-// joins has somebody ask the replica, and returns once it is in the queue.
-func (s *scene) joins(via lock.Service, holder string) *caller {
+// enqueue has somebody ask the replica, and returns once it is in the queue.
+func (s *fixture) enqueue(via lock.Service, holder string) *caller {
 	s.Helper()
-	c := s.calls(via, lock.Acquire{Holder: holder})
-	s.heard.kind(lock.Queued, holder)
+	c := s.startAcquire(via, lock.Acquire{Holder: holder})
+	s.listener.kind(lock.Queued, holder)
 	return c
 }
 
-// answered waits until the caller is.
-func (c *caller) answered() {
+// awaitAnswer waits until the caller is.
+func (c *caller) awaitAnswer() {
 	c.Helper()
 	select {
 	case <-c.done:
@@ -116,17 +116,17 @@ func (c *caller) answered() {
 	}
 }
 
-// has waits until the caller has the lock.
-func (c *caller) has() lock.Grant {
+// expectGrant waits until the caller has the lock.
+func (c *caller) expectGrant() lock.Grant {
 	c.Helper()
-	if c.answered(); c.err != nil {
+	if c.awaitAnswer(); c.err != nil {
 		c.Fatalf("%s was to have the lock: %v", c.Holder, c.err)
 	}
 	return c.grant
 }
 
-// attached waits until calls wait at just these places, in this order.
-func (s *scene) attached(via lock.Service, holders []string) {
+// awaitAttached waits until calls wait at just these places, in this order.
+func (s *fixture) awaitAttached(via lock.Service, holders []string) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("calls wait at the places of %q", holders), func() bool {
 		q, err := via.Queue(s.Context(), s.name)
@@ -142,7 +142,7 @@ func (s *scene) attached(via lock.Service, holders []string) {
 }
 
 // eventually asks every 10 ms, for as long as the patience lasts.
-func (s *scene) eventually(what string, so func() bool) {
+func (s *fixture) eventually(what string, so func() bool) {
 	s.Helper()
 	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
 	defer again.Stop()
@@ -155,9 +155,9 @@ func (s *scene) eventually(what string, so func() bool) {
 	}
 }
 
-// proven ends the test unless the events of the lock, to which nothing happens any
+// checkEvents ends the test unless the events of the lock, to which nothing happens any
 // more, prove that its rules were kept. It returns them.
-func (s *scene) proven(rules verify.Rules) []lock.Event {
+func (s *fixture) checkEvents(rules verify.Rules) []lock.Event {
 	s.Helper()
 	via := s.replicas[len(s.replicas)-1]
 	l, err := via.Lock(s.Context(), s.name)
@@ -176,7 +176,7 @@ func (s *scene) proven(rules verify.Rules) []lock.Event {
 	return events
 }
 
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)

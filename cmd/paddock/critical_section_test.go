@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A room is what a lock guards: it knows who is inside, and who has been.
-type room struct {
+// A criticalSection is what a lock guards: it knows who is inside, and who has been.
+type criticalSection struct {
 	mu     sync.Mutex
 	inside map[string]lock.Mode
 	most   int      // that were inside at once
@@ -17,16 +17,16 @@ type room struct {
 	broken []string // who came in although others inside were in the way
 }
 
-func newRoom() *room { return &room{inside: map[string]lock.Mode{}} }
+func newCriticalSection() *criticalSection { return &criticalSection{inside: map[string]lock.Mode{}} }
 
-// visit has the holder be inside while it does something.
-func (r *room) visit(holder string, mode lock.Mode, do func()) {
+// run has the holder be inside while it does something.
+func (r *criticalSection) run(holder string, mode lock.Mode, do func()) {
 	r.enter(holder, mode)
 	defer r.leave(holder)
 	do()
 }
 
-func (r *room) enter(holder string, mode lock.Mode) {
+func (r *criticalSection) enter(holder string, mode lock.Mode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for other, m := range r.inside {
@@ -39,21 +39,21 @@ func (r *room) enter(holder string, mode lock.Mode) {
 	r.visits = append(r.visits, holder)
 }
 
-func (r *room) leave(holder string) {
+func (r *criticalSection) leave(holder string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.inside, holder)
 }
 
-// seen returns who has been inside, in order.
-func (r *room) seen() []string {
+// holders returns who has been inside, in order.
+func (r *criticalSection) holders() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.visits)
 }
 
-// sound ends the test if anybody met whom it must not, or too many were inside.
-func (r *room) sound(s *scene, most int) {
+// check ends the test if anybody met whom it must not, or too many were inside.
+func (r *criticalSection) check(s *fixture, most int) {
 	s.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,10 +62,10 @@ func (r *room) sound(s *scene, most int) {
 	}
 }
 
-// visited ends the test unless just these have been inside, in this order.
-func (r *room) visited(s *scene, holders []string) {
+// checkOrder ends the test unless just these have been inside, in this order.
+func (r *criticalSection) checkOrder(s *fixture, holders []string) {
 	s.Helper()
-	if visits := r.seen(); !slices.Equal(visits, holders) {
+	if visits := r.holders(); !slices.Equal(visits, holders) {
 		s.Fatalf("the order was\n%q, want\n%q", visits, holders)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A house is a replica, a process, that answers to those alone who show a key.
-type house struct {
+// A keyedReplica is a replica, a process, that answers to those alone who show a key.
+type keyedReplica struct {
 	*testing.T
 	process *process
 	base    string
@@ -24,23 +24,23 @@ type house struct {
 	http    *http.Client
 }
 
-// lockUp starts a replica whose auth file has no key yet.
-func lockUp(t *testing.T, args ...string) *house {
+// newKeyedReplica starts a replica whose auth file has no key yet.
+func newKeyedReplica(t *testing.T, args ...string) *keyedReplica {
 	t.Helper()
-	h := &house{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: patience}}
-	h.revoke(h.key(access.Read).ID)
+	h := &keyedReplica{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: patience}}
+	h.revoke(h.newKey(access.Read).ID)
 	h.process, h.base = startServe(t, pgtest.URL(t), append([]string{"--auth-file", h.keys}, args...)...)
 	return h
 }
 
-// An issued is a key and its secret.
-type issued struct {
+// An issuedKey is a key and its secret.
+type issuedKey struct {
 	access.Key
 	secret string
 }
 
-// key makes a key. The replica need not have read it yet.
-func (h *house) key(role access.Role, prefixes ...string) issued {
+// newKey makes a key. The replica need not have read it yet.
+func (h *keyedReplica) newKey(role access.Role, prefixes ...string) issuedKey {
 	h.Helper()
 	args := []string{"key", "new", "--auth-file", h.keys, "--role", role.String()}
 	for _, p := range prefixes {
@@ -52,27 +52,27 @@ func (h *house) key(role access.Role, prefixes ...string) issued {
 	if code != exitOK || !ok || !strings.Contains(stderr, id) || strings.Contains(stderr, secret) {
 		h.Fatalf("key new: exit code %d, and printed the key %t:\n%s", code, ok, stderr)
 	}
-	return issued{access.Key{ID: id, Role: role, Prefixes: prefixes}, secret}
+	return issuedKey{access.Key{ID: id, Role: role, Prefixes: prefixes}, secret}
 }
 
-// known makes a key and returns when the replica has read it.
-func (h *house) known(role access.Role, prefixes ...string) issued {
+// newLoadedKey makes a key and returns when the replica has read it.
+func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issuedKey {
 	h.Helper()
-	k := h.key(role, prefixes...)
+	k := h.newKey(role, prefixes...)
 	h.process.stderr.await(h.T, `"added":\[[^\]]*"(`+k.ID+`)"`)
 	return k
 }
 
-func (h *house) revoke(id string) {
+func (h *keyedReplica) revoke(id string) {
 	h.Helper()
 	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK || !strings.Contains(stdout, id) {
 		h.Fatalf("key revoke: exit code %d:\n%s%s", code, stdout, stderr)
 	}
 }
 
-// asks sends a request with the key, empty for none, and returns the status and what the
+// request sends a request with the key, empty for none, and returns the status and what the
 // problem says, if it is one.
-func (h *house) asks(method, path, body, secret string) (int, lock.Error) {
+func (h *keyedReplica) request(method, path, body, secret string) (int, lock.Error) {
 	h.Helper()
 	request, err := http.NewRequestWithContext(h.Context(), method, h.base+path, strings.NewReader(body))
 	if err != nil {
@@ -101,19 +101,19 @@ func (h *house) asks(method, path, body, secret string) (int, lock.Error) {
 	return response.StatusCode, said
 }
 
-// refuses checks that a request is refused so, in words of which some are these.
-func (h *house) refuses(status int, code lock.Code, words, method, path, body, secret string) {
+// expectProblem checks that a request is refused so, in words of which some are these.
+func (h *keyedReplica) expectProblem(status int, code lock.Code, words, method, path, body, secret string) {
 	h.Helper()
-	got, said := h.asks(method, path, body, secret)
+	got, said := h.request(method, path, body, secret)
 	if got != status || said.Code != code || !strings.Contains(said.Detail, words) {
 		h.Errorf("%s %s: %d %s, want %d %s and %q:\n%s", method, path, got, said.Code, status, code, words, said.Detail)
 	}
 }
 
-// answers checks that a request has that status.
-func (h *house) answers(status int, method, path, body, secret string) {
+// expectStatus checks that a request has that status.
+func (h *keyedReplica) expectStatus(status int, method, path, body, secret string) {
 	h.Helper()
-	if got, said := h.asks(method, path, body, secret); got != status {
+	if got, said := h.request(method, path, body, secret); got != status {
 		h.Errorf("%s %s: %d, want %d: %s", method, path, got, status, said.Detail)
 	}
 }
@@ -125,46 +125,46 @@ const (
 	theOthers = "/v1/locks/other"
 )
 
-func TestNobodyGetsInWithoutAGoodKey(t *testing.T) {
+func TestRequestsWithoutAValidKeyAreRefused(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
-	k := h.known(access.Read)
-	h.answers(http.StatusOK, "GET", theLock, "", k.secret)
-	h.refuses(http.StatusUnauthorized, lock.ErrKeyMissing, "Authorization: Bearer", "GET", theLock, "", "")
+	h := newKeyedReplica(t)
+	k := h.newLoadedKey(access.Read)
+	h.expectStatus(http.StatusOK, "GET", theLock, "", k.secret)
+	h.expectProblem(http.StatusUnauthorized, lock.ErrKeyMissing, "Authorization: Bearer", "GET", theLock, "", "")
 	for _, wrong := range []string{"x", k.ID, k.secret[:len(k.secret)-1], "pk_" + k.ID + "_" + strings.Repeat("A", 43)} {
-		h.refuses(http.StatusUnauthorized, lock.ErrKeyInvalid, "", "GET", theLock, "", wrong)
+		h.expectProblem(http.StatusUnauthorized, lock.ErrKeyInvalid, "", "GET", theLock, "", wrong)
 	}
 	for _, open := range []string{"/livez", "/readyz"} {
-		h.answers(http.StatusOK, "GET", open, "", "")
+		h.expectStatus(http.StatusOK, "GET", open, "", "")
 	}
-	isReady(t, h.base)
+	expectReady(t, h.base)
 }
 
-func TestAKeyIsGoodForItsRoleAndItsPrefixes(t *testing.T) {
+func TestKeyIsLimitedToItsRoleAndPrefixes(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
-	reads, locks, admin := h.known(access.Read, "billing"), h.known(access.Lock, "billing"), h.known(access.Admin)
-	h.answers(http.StatusOK, "GET", theLock, "", reads.secret)
-	h.refuses(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease, reads.secret)
-	h.answers(http.StatusCreated, "POST", theLock+"/acquire", aLease, locks.secret)
-	h.refuses(http.StatusForbidden, lock.ErrRoleMissing, "needs the role admin", "POST", theLock+"/revoke", aRevoke, locks.secret)
-	for _, k := range []issued{reads, locks} {
+	h := newKeyedReplica(t)
+	reads, locks, admin := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock, "billing"), h.newLoadedKey(access.Admin)
+	h.expectStatus(http.StatusOK, "GET", theLock, "", reads.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease, reads.secret)
+	h.expectStatus(http.StatusCreated, "POST", theLock+"/acquire", aLease, locks.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role admin", "POST", theLock+"/revoke", aRevoke, locks.secret)
+	for _, k := range []issuedKey{reads, locks} {
 		for _, path := range []string{theOthers, theOthers + "/queue", "/v1/locks", "/v1/locks?holder=me", "/v1/locks?prefix=billing", "/v1/events", "/v1/events/stream"} {
-			h.refuses(http.StatusForbidden, lock.ErrNameNotAllowed, "names under billing", "GET", path, "", k.secret)
+			h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "names under billing", "GET", path, "", k.secret)
 		}
-		h.answers(http.StatusOK, "GET", "/v1/locks?prefix=billing:", "", k.secret)
-		h.answers(http.StatusOK, "GET", "/v1/events?lock=billing", "", k.secret)
+		h.expectStatus(http.StatusOK, "GET", "/v1/locks?prefix=billing:", "", k.secret)
+		h.expectStatus(http.StatusOK, "GET", "/v1/events?lock=billing", "", k.secret)
 	}
-	h.refuses(http.StatusForbidden, lock.ErrNameNotAllowed, "the lock other", "POST", theOthers+"/acquire", aLease, locks.secret)
-	h.answers(http.StatusOK, "GET", "/v1/locks", "", admin.secret)
-	h.refuses(http.StatusConflict, lock.ErrTokenMismatch, "", "POST", theLock+"/revoke", `{"fencing_token":9007199254740991,"reason":"because"}`, admin.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "the lock other", "POST", theOthers+"/acquire", aLease, locks.secret)
+	h.expectStatus(http.StatusOK, "GET", "/v1/locks", "", admin.secret)
+	h.expectProblem(http.StatusConflict, lock.ErrTokenMismatch, "", "POST", theLock+"/revoke", `{"fencing_token":9007199254740991,"reason":"because"}`, admin.secret)
 }
 
-func TestKeysComeAndGoWhileTheServiceRuns(t *testing.T) {
+func TestKeysAreReloadedWhileTheServiceRuns(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
-	first, second := h.known(access.Lock), h.known(access.Lock)
-	h.answers(http.StatusCreated, "POST", theLock+"/acquire", aLease, first.secret)
+	h := newKeyedReplica(t)
+	first, second := h.newLoadedKey(access.Lock), h.newLoadedKey(access.Lock)
+	h.expectStatus(http.StatusCreated, "POST", theLock+"/acquire", aLease, first.secret)
 	stream, err := http.NewRequestWithContext(h.Context(), "GET", h.base+"/v1/events/stream", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -203,25 +203,25 @@ func TestKeysComeAndGoWhileTheServiceRuns(t *testing.T) {
 	if err = errors.Join(err, followed.Body.Close()); err != nil || !strings.Contains(string(text), "key_invalid") {
 		t.Errorf("the stream ends with %v:\n%s", err, text)
 	}
-	h.refuses(http.StatusUnauthorized, lock.ErrKeyInvalid, "", "GET", theLock, "", first.secret)
-	h.answers(http.StatusOK, "GET", theLock, "", second.secret)
+	h.expectProblem(http.StatusUnauthorized, lock.ErrKeyInvalid, "", "GET", theLock, "", first.secret)
+	h.expectStatus(http.StatusOK, "GET", theLock, "", second.secret)
 }
 
-func TestAKeyThatIsOverIsRefused(t *testing.T) {
+func TestExpiredKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
+	h := newKeyedReplica(t)
 	code, secret, stderr := call(t, nil, "key", "new", "--auth-file", h.keys, "--role=read", "--expires=2s", "soon over")
 	if code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, stderr)
 	}
 	h.eventually(func() bool {
-		_, said := h.asks("GET", theLock, "", strings.TrimSpace(secret))
+		_, said := h.request("GET", theLock, "", strings.TrimSpace(secret))
 		return said.Code == lock.ErrKeyExpired && strings.Contains(said.Detail, "soon over")
 	})
 }
 
 // eventually asks every 100 ms, for as long as the patience lasts.
-func (h *house) eventually(so func() bool) {
+func (h *keyedReplica) eventually(so func() bool) {
 	h.Helper()
 	again, enough := time.NewTicker(100*time.Millisecond), time.After(patience)
 	defer again.Stop()
@@ -234,15 +234,15 @@ func (h *house) eventually(so func() bool) {
 	}
 }
 
-func TestAKeyMayAskForNoMoreThanItsLimits(t *testing.T) {
+func TestKeyCannotExceedItsLimits(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t, "--rate-per-key=0.001", "--burst-per-key=3", "--waiters-per-key=1", "--streams-per-key=1", "--max-streams=1")
-	k, other := h.known(access.Lock), h.known(access.Lock)
+	h := newKeyedReplica(t, "--rate-per-key=0.001", "--burst-per-key=3", "--waiters-per-key=1", "--streams-per-key=1", "--max-streams=1")
+	k, other := h.newLoadedKey(access.Lock), h.newLoadedKey(access.Lock)
 	for range 3 {
-		h.answers(http.StatusOK, "GET", theLock, "", k.secret)
+		h.expectStatus(http.StatusOK, "GET", theLock, "", k.secret)
 	}
-	h.refuses(http.StatusTooManyRequests, lock.ErrRateLimited, "calls a second", "GET", theLock, "", k.secret)
-	h.answers(http.StatusOK, "GET", theLock, "", other.secret)
+	h.expectProblem(http.StatusTooManyRequests, lock.ErrRateLimited, "calls a second", "GET", theLock, "", k.secret)
+	h.expectStatus(http.StatusOK, "GET", theLock, "", other.secret)
 	follows, err := http.NewRequestWithContext(t.Context(), "GET", h.base+"/v1/events/stream", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -252,6 +252,6 @@ func TestAKeyMayAskForNoMoreThanItsLimits(t *testing.T) {
 	if err != nil || stream.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %+v", err, stream)
 	}
-	h.refuses(http.StatusTooManyRequests, lock.ErrTooManyWaiters, "streams", "GET", "/v1/events/stream", "", other.secret)
-	closed(t, stream.Body)
+	h.expectProblem(http.StatusTooManyRequests, lock.ErrTooManyWaiters, "streams", "GET", "/v1/events/stream", "", other.secret)
+	mustClose(t, stream.Body)
 }

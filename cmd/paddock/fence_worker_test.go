@@ -25,7 +25,7 @@ import (
 // The variables that make the test of this file one of its workers, and tell it
 // where the service and the user's database are.
 const (
-	fencedWorker  = "PADDOCK_TEST_FENCED_WORKER"
+	fencedHolder  = "PADDOCK_TEST_FENCED_WORKER"
 	fencedService = "PADDOCK_TEST_FENCED_SERVICE"
 	fencedBank    = "PADDOCK_TEST_FENCED_DATABASE"
 )
@@ -33,12 +33,12 @@ const (
 // fencedTTL is the TTL of the lease that worker A sleeps through.
 const fencedTTL = 500 * time.Millisecond
 
-// TestAPausedWorkerCannotWriteToTheUsersTable plays the story of the fencing token
+// TestPausedWorkerCannotWriteToAFencedTable plays the story of the fencing token
 // with processes and a table of the user's. Worker A is stopped for longer than its
 // lease lasts, B is granted the lock and writes, A goes on and writes.
-func TestAPausedWorkerCannotWriteToTheUsersTable(t *testing.T) {
-	if os.Getenv(fencedWorker) != "" {
-		beFencedWorker(t)
+func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
+	if os.Getenv(fencedHolder) != "" {
+		runFencedWorker(t)
 		return
 	}
 	t.Parallel()
@@ -46,21 +46,21 @@ func TestAPausedWorkerCannotWriteToTheUsersTable(t *testing.T) {
 	if code, _, stderr := call(t, nil, "fence", "install", "--database-url", bank); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	inDatabase(t, bank, "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
+	execSQL(t, bank, "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
 
-	a := hire(t, "A", service, bank)
+	a := startFencedWorker(t, "A", service, bank)
 	tokenA := a.stdout.await(t, `granted token (\d+)`)
 	a.write("10")
 	a.stdout.await(t, `(the balance is 90)`)
-	a.tell(syscall.SIGSTOP)
+	a.signal(syscall.SIGSTOP)
 
-	b := hire(t, "B", service, bank)
+	b := startFencedWorker(t, "B", service, bank)
 	tokenB := b.stdout.await(t, `granted token (\d+)`) // A's lease is over
 	b.write("20")
 	b.stdout.await(t, `(the balance is 70)`)
 
 	a.write("30")
-	a.tell(syscall.SIGCONT)
+	a.signal(syscall.SIGCONT)
 	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA, tokenB); got != want {
 		t.Errorf("A was refused with %s, want %s", got, want)
 	}
@@ -75,45 +75,45 @@ func TestAPausedWorkerCannotWriteToTheUsersTable(t *testing.T) {
 	if balance, err := psql(t, bank, "select balance from accounts"); strings.TrimSpace(balance) != "40" || err != nil {
 		t.Errorf("the balance is %s, %v", balance, err)
 	}
-	for _, worker := range []*fencedProcess{a, b} {
-		worker.leave()
+	for _, worker := range []*fencedWorker{a, b} {
+		worker.close()
 	}
 }
 
-// A fencedProcess is a worker. It withdraws what is written to its input.
-type fencedProcess struct {
+// A fencedWorker is a worker. It withdraws what is written to its input.
+type fencedWorker struct {
 	*process
 	t     *testing.T
 	input io.WriteCloser
 }
 
-func hire(t *testing.T, holder, service, bank string) *fencedProcess {
+func startFencedWorker(t *testing.T, holder, service, bank string) *fencedWorker {
 	t.Helper()
-	p := understudy(t, fencedWorker+"="+holder, fencedService+"="+service, fencedBank+"="+bank)
+	p := newProcess(t, fencedHolder+"="+holder, fencedService+"="+service, fencedBank+"="+bank)
 	input, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.run(t)
-	return &fencedProcess{p, t, input}
+	return &fencedWorker{p, t, input}
 }
 
-func (p *fencedProcess) write(amount string) {
+func (p *fencedWorker) write(amount string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.input, amount+"\n"); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *fencedProcess) tell(s syscall.Signal) {
+func (p *fencedWorker) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// leave has the worker end.
-func (p *fencedProcess) leave() {
+// close has the worker end.
+func (p *fencedWorker) close() {
 	p.t.Helper()
 	if err := p.input.Close(); err != nil {
 		p.t.Error(err)
@@ -123,13 +123,13 @@ func (p *fencedProcess) leave() {
 	}
 }
 
-// beFencedWorker acquires the lock, waiting for it, and never asks again whether it
+// runFencedWorker acquires the lock, waiting for it, and never asks again whether it
 // still has it.
-func beFencedWorker(t *testing.T) {
-	locks, pool := fencedPlaces(t)
+func runFencedWorker(t *testing.T) {
+	locks, pool := fencedWorkerTargets(t)
 	defer pool.Close()
 	grant, err := locks.Acquire(t.Context(), lock.Acquire{
-		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedWorker), TTL: fencedTTL, Wait: lock.MaxWait,
+		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder), TTL: fencedTTL, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +144,8 @@ func beFencedWorker(t *testing.T) {
 	}
 }
 
-// fencedPlaces returns the service and the user's database that a worker was told.
-func fencedPlaces(t *testing.T) (lock.Service, *pgxpool.Pool) {
+// fencedWorkerTargets returns the service and the user's database that a worker was told.
+func fencedWorkerTargets(t *testing.T) (lock.Service, *pgxpool.Pool) {
 	pool, err := pgxpool.New(t.Context(), os.Getenv(fencedBank))
 	if err != nil {
 		t.Fatal(err)

@@ -18,23 +18,23 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// TestAConnectionThatIsCutAtTheMomentOfPromotionHoldsNobodyUp releases the lock and
+// TestConnectionCutDuringPromotionDoesNotBlockTheQueue releases the lock and
 // cuts its only waiter's connection at about the same time. Either the replica has
 // told the waiter that it has the lock, or the lock is free at once: never is it held
 // by somebody who knows nothing of it, for the hour of the TTL.
-func TestAConnectionThatIsCutAtTheMomentOfPromotionHoldsNobodyUp(t *testing.T) {
+func TestConnectionCutDuringPromotionDoesNotBlockTheQueue(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
-	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
+	s := newFixture(t, pgtest.URL(t))
+	holder := s.mustAcquire(s.replicas[0], lock.Acquire{Holder: "holder"})
 	took, most, told := time.Duration(0), 0, 0
 	for i := range 100 {
-		w := s.dials(s.replicas[i%2], fmt.Sprintf("waiter %d", i+1))
-		s.heard.kind(lock.Queued, w.Holder)
+		w := s.dial(s.replicas[i%2], fmt.Sprintf("waiter %d", i+1))
+		s.listener.kind(lock.Queued, w.Holder)
 		cut := time.AfterFunc(rand.N(2*took+time.Millisecond), w.cut)
 		start := time.Now()
 		s.release(s.replicas[i/2%2], holder.ID)
 		took = (3*took + time.Since(start)) / 4
-		if w.isTold() {
+		if w.hasGrant() {
 			told++
 			s.release(s.replicas[i%2], w.LeaseID)
 		}
@@ -44,11 +44,11 @@ func TestAConnectionThatIsCutAtTheMomentOfPromotionHoldsNobodyUp(t *testing.T) {
 		most = max(most, tries)
 	}
 	s.release(s.replicas[0], holder.ID)
-	s.tell(s.proven(verify.Rules{}), told, most)
+	s.checkPromotions(s.checkEvents(verify.Rules{}), told, most)
 }
 
-// tell logs how often who came first.
-func (s *scene) tell(events []lock.Event, told, most int) {
+// checkPromotions logs how often who came first.
+func (s *fixture) checkPromotions(events []lock.Event, told, most int) {
 	n := map[lock.Kind]int{}
 	for _, e := range events {
 		n[e.Kind]++
@@ -58,12 +58,12 @@ func (s *scene) tell(events []lock.Event, told, most int) {
 }
 
 // triesUntilGranted tries every 10 ms, a bounded number of times.
-func (s *scene) triesUntilGranted(via lock.Service) (lock.Grant, int) {
+func (s *fixture) triesUntilGranted(via lock.Service) (lock.Grant, int) {
 	s.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for try := 1; ; try++ {
-		g, err := via.Acquire(s.Context(), s.acquire(lock.Acquire{Holder: "holder"}))
+		g, err := via.Acquire(s.Context(), s.complete(lock.Acquire{Holder: "holder"}))
 		switch {
 		case err == nil:
 			return g, try
@@ -74,9 +74,9 @@ func (s *scene) triesUntilGranted(via lock.Service) (lock.Grant, int) {
 	}
 }
 
-// A wire is the connection of somebody who waits.
-type wire struct {
-	*scene
+// A waitingConn is the connection of somebody who waits.
+type waitingConn struct {
+	*fixture
 	lock.Acquire
 	conn *net.TCPConn
 	done chan struct{} // closed when nothing more comes
@@ -84,14 +84,14 @@ type wire struct {
 	err  error
 }
 
-// dials has somebody ask the replica on a connection of its own.
-func (s *scene) dials(via replica, holder string) *wire {
+// dial has somebody ask the replica on a connection of its own.
+func (s *fixture) dial(via replica, holder string) *waitingConn {
 	s.Helper()
 	address := strings.TrimPrefix(via.base, "http://")
 	conn, err := net.Dial("tcp", address)
 	s.must(err)
-	w := &wire{scene: s, Acquire: s.acquire(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn), done: make(chan struct{})}
-	r, err := (&post{scene: s, Acquire: w.Acquire}).request(via)
+	w := &waitingConn{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn), done: make(chan struct{})}
+	r, err := (&postRequest{fixture: s, Acquire: w.Acquire}).request(via)
 	s.must(err)
 	s.must(r.Write(conn))
 	go func() {
@@ -99,7 +99,7 @@ func (s *scene) dials(via replica, holder string) *wire {
 		w.told, w.err = readGrant(conn, r)
 	}()
 	s.Cleanup(func() {
-		closed(s.T, conn)
+		mustClose(s.T, conn)
 		<-w.done
 	})
 	return w
@@ -121,15 +121,15 @@ func readGrant(conn net.Conn, r *http.Request) (bool, error) {
 // cut ends what the caller has to say, and with it the connection, as the replica
 // hears of it. What the replica had sent before can still be read, unlike after a
 // cut in the middle: so the caller knows what it was told.
-func (w *wire) cut() {
+func (w *waitingConn) cut() {
 	if err := w.conn.CloseWrite(); err != nil {
 		w.Errorf("cutting a connection: %v", err)
 	}
 }
 
-// isTold waits until nothing more comes, and returns whether the caller was told
+// hasGrant waits until nothing more comes, and returns whether the caller was told
 // that it has the lock.
-func (w *wire) isTold() bool {
+func (w *waitingConn) hasGrant() bool {
 	w.Helper()
 	select {
 	case <-w.done:

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestMistakesAreSaidBeforeAnythingIsSent has no service to send it to.
-func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
+// TestUsageErrorsAreReportedBeforeAnyRequest has no service to send it to.
+func TestUsageErrorsAreReportedBeforeAnyRequest(t *testing.T) {
 	t.Parallel()
 	const id = "--lease-id=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-func TestASecretOnTheCommandLineIsNotRepeated(t *testing.T) {
+func TestSecretOnTheCommandLineIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	const id = "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
 	for _, args := range [][]string{
@@ -81,9 +81,9 @@ func TestASecretOnTheCommandLineIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestABaseURLThatLeadsElsewhereIsExplained asks what is no Paddock, or not its root.
-func TestABaseURLThatLeadsElsewhereIsExplained(t *testing.T) {
+// TestWrongBaseURLIsExplained asks what is no Paddock, or not its root.
+func TestWrongBaseURLIsExplained(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.refuses(exitUsage, []string{"no_route"}, "get", "x", "--url="+d.base+"/docs")
+	d := newHarness(t)
+	d.expectFailure(exitUsage, []string{"no_route"}, "get", "x", "--url="+d.base+"/docs")
 }

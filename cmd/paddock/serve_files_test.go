@@ -12,14 +12,14 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestServeWarnsOfTooFewFiles runs the service under a lower limit of open files than the usual one.
-func TestServeWarnsOfTooFewFiles(t *testing.T) {
+// TestServeWarnsOfALowOpenFileLimit runs the service under a lower limit of open files than the usual one.
+func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 512
 	databaseURL := pgtest.URL(t)
 	for connections, warnings := range map[int]int{limit - reservedFiles: 0, limit - reservedFiles + 1: 1, 20_000: 1} {
-		p := startWithFiles(t, limit, "serve", "--listen=127.0.0.1:0", "--database-url="+databaseURL, fmt.Sprint("--max-connections=", connections))
-		isReady(t, "http://"+p.stderr.await(t, `"msg":"listening","address":"([^"]+)"`))
+		p := startWithFileLimit(t, limit, "serve", "--listen=127.0.0.1:0", "--database-url="+databaseURL, fmt.Sprint("--max-connections=", connections))
+		expectReady(t, "http://"+p.stderr.await(t, `"msg":"listening","address":"([^"]+)"`))
 		said := p.stderr.String()
 		if got := strings.Count(said, "open-file limit is below --max-connections"); got != warnings {
 			t.Errorf("%d connections: %d warnings, want %d:\n%s", connections, got, warnings, said)
@@ -31,8 +31,8 @@ func TestServeWarnsOfTooFewFiles(t *testing.T) {
 	}
 }
 
-// startWithFiles starts paddock in a process that may have so many files open.
-func startWithFiles(t *testing.T, limit int, args ...string) *process {
+// startWithFileLimit starts paddock in a process that may have so many files open.
+func startWithFileLimit(t *testing.T, limit int, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

@@ -29,9 +29,9 @@ func TestTwoReplicasConform(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
 
-// TestWhatWasGrantedSurvivesTheCrashOfAll kills replica and database right after
+// TestGrantSurvivesACrashOfEverything kills replica and database right after
 // a grant was answered.
-func TestWhatWasGrantedSurvivesTheCrashOfAll(t *testing.T) {
+func TestGrantSurvivesACrashOfEverything(t *testing.T) {
 	t.Parallel()
 	db, databaseURL := pgtest.Server(t)
 	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
@@ -54,8 +54,8 @@ func TestWhatWasGrantedSurvivesTheCrashOfAll(t *testing.T) {
 	}
 }
 
-// TestThePageRevokesForReal goes through the page's form to the store and back.
-func TestThePageRevokesForReal(t *testing.T) {
+// TestPageRevokesALease goes through the page's form to the store and back.
+func TestPageRevokesALease(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	grant := acquire(t, base, lock.Acquire{Name: "jobs:nightly", Holder: "worker <1>", TTL: time.Hour})
@@ -67,7 +67,7 @@ func TestThePageRevokesForReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, res.Body)
+	defer mustClose(t, res.Body)
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("revoking ended with %s", res.Status)
 	}
@@ -77,9 +77,9 @@ func TestThePageRevokesForReal(t *testing.T) {
 	}
 }
 
-// TestAForeignNameLeadsNowhere: without --no-auth a page elsewhere that has its
+// TestRequestForAnotherHostNameIsRefused: without --no-auth a page elsewhere that has its
 // own name lead to this machine is refused.
-func TestAForeignNameLeadsNowhere(t *testing.T) {
+func TestRequestForAnotherHostNameIsRefused(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	for base, want := range map[string]int{
@@ -95,7 +95,7 @@ func TestAForeignNameLeadsNowhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closed(t, res.Body)
+		mustClose(t, res.Body)
 		if res.StatusCode != want {
 			t.Errorf("%s under a foreign name: %s, want %d", base, res.Status, want)
 		}
@@ -108,7 +108,7 @@ func get(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, res.Body)
+	defer mustClose(t, res.Body)
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("GET %s: %s, %v", address, res.Status, err)

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds is about a connection that is
+// TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds is about a connection that is
 // dropped, not refused.
-func TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds(t *testing.T) {
+func TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	for i := range 5 {
 		t.Run(fmt.Sprintf("try %d", i+1), func(t *testing.T) {
 			t.Parallel()
-			d := sitDown(t)
-			line := d.onALine()
-			p := d.lets("--ttl", ttl.String(), nightly, "--", "sh", "-c", generations)
+			d := newHarness(t)
+			line := d.useProxy()
+			p := d.startRun("--ttl", ttl.String(), nightly, "--", "sh", "-c", processTreeScript)
 			pids := p.pids(t)
 			time.AfterFunc(rand.N(ttl/3), line.Break)
 			gone := whenGone(t, pids)
-			g := d.next()
+			g := d.acquireNext()
 			for _, pid := range pids {
 				if at := <-gone; !at.Before(g.AcquiredAt) {
 					t.Errorf("one of %d was there at %v, and the lock somebody else's since %v", pid, at, g.AcquiredAt)
@@ -29,7 +29,7 @@ func TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds(t *testing.T) {
 					t.Logf("gone %v before the lock was somebody else's", g.AcquiredAt.Sub(at))
 				}
 			}
-			p.ends(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "its renewals failed")
+			p.expectExit(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "its renewals failed")
 		})
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// generations are a command, a child in its process group and one in a session of its
+// processTreeScript are a command, a child in its process group and one in a session of its
 // own, that do not end when they are told to. Each says its process id.
-const generations = `trap '' TERM
+const processTreeScript = `trap '' TERM
 sh -c 'echo pid $$; while :; do sleep 0.05; done' &
 setsid sh -c 'echo pid $$; while :; do sleep 0.05; done' &
 echo pid $$
@@ -74,13 +74,13 @@ func areGone(t *testing.T, pids ...int) {
 	}
 }
 
-func TestNobodyInTheFamilyOutlivesALostLease(t *testing.T) {
+func TestNoDescendantOutlivesALostLease(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("--ttl=3s", nightly, "--", "sh", "-c", generations)
+	d := newHarness(t)
+	p := d.startRun("--ttl=3s", nightly, "--", "sh", "-c", processTreeScript)
 	pids := p.pids(t)
-	d.revokes("no reason")
-	p.ends(t, exitLeaseLost)
+	d.revoke("no reason")
+	p.expectExit(t, exitLeaseLost)
 	for _, pid := range pids {
 		if alive(pid) {
 			t.Errorf("process %d of %v is still there", pid, pids)
@@ -88,35 +88,35 @@ func TestNobodyInTheFamilyOutlivesALostLease(t *testing.T) {
 	}
 }
 
-func TestNobodyInTheFamilyOutlivesTheCommand(t *testing.T) {
+func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("--kill-after=100ms", nightly, "--", "sh", "-c", strings.TrimSuffix(generations, "while :; do sleep 0.05; done")+"read line; exit 3")
+	d := newHarness(t)
+	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c", strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
 	pids := p.pids(t)
-	p.ends(t, 3, "left running is stopped")
+	p.expectExit(t, 3, "left running is stopped")
 	for _, pid := range pids {
 		if alive(pid) {
 			t.Errorf("process %d of %v is still there", pid, pids)
 		}
 	}
-	d.free()
+	d.expectFree()
 }
 
-func TestWhatEndsByItselfSoonAfterTheCommandIsLetAlone(t *testing.T) {
+func TestDescendantMayEndSoonAfterTheCommand(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets(nightly, "--", "sh", "-c", "(sleep 0.1; echo the end) & exit 3")
-	p.ends(t, 3)
-	p.silent(t)
+	d := newHarness(t)
+	p := d.startRun(nightly, "--", "sh", "-c", "(sleep 0.1; echo the end) & exit 3")
+	p.expectExit(t, 3)
+	p.expectNoMessages(t)
 	if p.stdout.String() != "the end\n" {
 		t.Errorf("it was cut off: %q", p.stdout)
 	}
 }
 
-func TestTheCommandDiesWithPaddock(t *testing.T) {
+func TestCommandDiesWithPaddock(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets(nightly, "--", "sh", "-c", "echo pid $$; exec sleep 1000")
+	d := newHarness(t)
+	p := d.startRun(nightly, "--", "sh", "-c", "echo pid $$; exec sleep 1000")
 	pid := pidIn(t, p.stdout.await(t, `(pid \d+)\n`))
 	if code := p.signal(t, syscall.SIGKILL); code != -1 {
 		t.Errorf("exit code %d", code)
@@ -124,18 +124,18 @@ func TestTheCommandDiesWithPaddock(t *testing.T) {
 	areGone(t, pid)
 }
 
-// TestChildrenFromBeforeAreNotOurs has a shell become paddock by exec. What that
+// TestEarlierChildrenAreNotStopped has a shell become paddock by exec. What that
 // shell has in its background is paddock's child then.
-func TestChildrenFromBeforeAreNotOurs(t *testing.T) {
+func TestEarlierChildrenAreNotStopped(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepared(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!; exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
+	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!; exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
 	p.run(t)
-	p.ends(t, 3, "left running is stopped")
+	p.expectExit(t, 3, "left running is stopped")
 	before, after, _ := strings.Cut(strings.TrimSpace(p.stdout.String()), "\n")
 	others, ours := pidIn(t, before), pidIn(t, after)
 	if !alive(others) || alive(ours) {

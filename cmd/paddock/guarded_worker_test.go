@@ -21,12 +21,12 @@ import (
 // guardedWorker makes the test of this file one of its workers: it has the lock's name.
 const guardedWorker = "PADDOCK_TEST_GUARDED_WORKER"
 
-// TestGuardedWorkThatWasPausedWritesNothingMore stops processes that write without a
+// TestPausedGuardedWorkerWritesNothingMore stops processes that write without a
 // pause for longer than their leases last. Nobody else takes their locks, so the
 // fence would let them through: only their contexts stop them.
-func TestGuardedWorkThatWasPausedWritesNothingMore(t *testing.T) {
+func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 	if name := os.Getenv(guardedWorker); name != "" {
-		beGuardedWorker(t, name)
+		runGuardedWorker(t, name)
 		return
 	}
 	t.Parallel()
@@ -34,19 +34,19 @@ func TestGuardedWorkThatWasPausedWritesNothingMore(t *testing.T) {
 	if code, _, stderr := call(t, nil, "fence", "install", "--database-url", bank); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	inDatabase(t, bank, "create table written (by text, at timestamptz default clock_timestamp())")
+	execSQL(t, bank, "create table written (by text, at timestamptz default clock_timestamp())")
 	locks := connect(t, service)
 	for i := range 6 {
 		name := fmt.Sprint("accounts:", i)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := understudy(t, guardedWorker+"="+name, fencedService+"="+service, fencedBank+"="+bank)
+			p := newProcess(t, guardedWorker+"="+name, fencedService+"="+service, fencedBank+"="+bank)
 			p.run(t)
 			token := p.stdout.await(t, `token (\d+)\nwrites`)
 			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			woken := untilFree(t, locks, name)
+			woken := awaitFree(t, locks, name)
 			if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
@@ -62,8 +62,8 @@ func TestGuardedWorkThatWasPausedWritesNothingMore(t *testing.T) {
 	}
 }
 
-// untilFree returns the database's instant at which the lock was seen to be free.
-func untilFree(t *testing.T, locks lock.Service, name string) time.Time {
+// awaitFree returns the database's instant at which the lock was seen to be free.
+func awaitFree(t *testing.T, locks lock.Service, name string) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -79,9 +79,9 @@ func untilFree(t *testing.T, locks lock.Service, name string) time.Time {
 	}
 }
 
-// beGuardedWorker writes for as long as it is let.
-func beGuardedWorker(t *testing.T, name string) {
-	locks, pool := fencedPlaces(t)
+// runGuardedWorker writes for as long as it is let.
+func runGuardedWorker(t *testing.T, name string) {
+	locks, pool := fencedWorkerTargets(t)
 	defer pool.Close()
 	err := guard.Do(t.Context(), locks, name, guard.Options{TTL: 2 * time.Second}, func(ctx context.Context, l *guard.Lease) error {
 		fmt.Println("token " + strconv.FormatInt(int64(l.Token()), 10))
@@ -89,7 +89,7 @@ func beGuardedWorker(t *testing.T, name string) {
 			if n == 3 {
 				fmt.Println("writes")
 			}
-			if err := writeDown(ctx, pool, name, l.Token()); err != nil {
+			if err := insertToken(ctx, pool, name, l.Token()); err != nil {
 				return context.Cause(ctx)
 			}
 		}
@@ -97,7 +97,7 @@ func beGuardedWorker(t *testing.T, name string) {
 	fmt.Println("stopped:", err)
 }
 
-func writeDown(ctx context.Context, pool *pgxpool.Pool, name string, token lock.Token) error {
+func insertToken(ctx context.Context, pool *pgxpool.Pool, name string, token lock.Token) error {
 	return pgfence.Tx(ctx, pool, name, token, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "insert into written values ($1)", name)
 		return err

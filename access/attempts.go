@@ -11,75 +11,78 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The limits of Attempts where they are not given.
+// The default limits of Attempts.
 const (
 	DefaultAttempts      = 10
 	DefaultAttemptsInAll = 10_000
 )
 
-// Attempts counts failed attempts to show a key, by the address they come from. An
-// IPv6 address counts with its /64, which one customer commonly has whole. It is safe
-// for concurrent use.
+// Attempts limits failed authentication attempts per address. An IPv6 address counts with its /64, which one customer
+// commonly has. It is safe for concurrent use.
 type Attempts struct {
-	perMinute int
-	from      int
+	perMinute    int
+	maxAddresses int
 
-	mu     sync.Mutex
-	known  map[netip.Prefix]*list.Element // of a visitor
-	latest *list.List                     // those who failed last come first
+	mu        sync.Mutex
+	known     map[netip.Prefix]*list.Element // of *addressFailures
+	byRecency *list.List                     // the latest failure first
 }
 
-type visitor struct {
-	from  netip.Prefix
-	fails *rate.Limiter
+type addressFailures struct {
+	from    netip.Prefix
+	limiter *rate.Limiter
 }
 
-// NewAttempts returns Attempts that allow so many failures at once, and as many a minute from
-// then on; it remembers so many addresses at most, and forgets those first that failed
-// longest ago. Zero stands for UsualAttempts and UsualAttemptsFrom.
-func NewAttempts(perMinute, from int) *Attempts {
+// NewAttempts returns Attempts that allow perMinute failures at once, and perMinute in each later minute. It remembers
+// at most maxAddresses addresses, and drops the one that failed longest ago. Zeros stand for DefaultAttempts and
+// DefaultAttemptsInAll.
+func NewAttempts(perMinute, maxAddresses int) *Attempts {
 	if perMinute <= 0 {
 		perMinute = DefaultAttempts
 	}
-	if from <= 0 {
-		from = DefaultAttemptsInAll
+	if maxAddresses <= 0 {
+		maxAddresses = DefaultAttemptsInAll
 	}
-	return &Attempts{perMinute: perMinute, from: from, known: map[netip.Prefix]*list.Element{}, latest: list.New()}
+	return &Attempts{
+		perMinute: perMinute, maxAddresses: maxAddresses,
+		known: map[netip.Prefix]*list.Element{}, byRecency: list.New(),
+	}
 }
 
-// Failed counts one more failure, and returns ErrRateLimited if there were too many
-// before it.
+// Failed counts a failure, and returns ErrRateLimited if there were too many before it.
 func (a *Attempts) Failed(ip netip.Addr) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v := a.visitor(network(ip)); !v.fails.Allow() {
-		return a.errTooMany(v)
+	if f := a.failuresFrom(network(ip)); !f.limiter.Allow() {
+		return a.errTooMany(f)
 	}
 	return nil
 }
 
-// visitor returns who comes from there, as the latest. The caller holds mu.
-func (a *Attempts) visitor(from netip.Prefix) *visitor {
+// failuresFrom returns the address's failures, as the most recent. The caller holds mu.
+func (a *Attempts) failuresFrom(from netip.Prefix) *addressFailures {
 	if e, known := a.known[from]; known {
-		a.latest.MoveToFront(e)
-		return e.Value.(*visitor)
+		a.byRecency.MoveToFront(e)
+		return e.Value.(*addressFailures)
 	}
-	if a.latest.Len() >= a.from {
-		oldest := a.latest.Back()
-		delete(a.known, a.latest.Remove(oldest).(*visitor).from)
+	if a.byRecency.Len() >= a.maxAddresses {
+		oldest := a.byRecency.Back()
+		delete(a.known, a.byRecency.Remove(oldest).(*addressFailures).from)
 	}
-	v := &visitor{from: from, fails: rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)}
-	a.known[from] = a.latest.PushFront(v)
-	return v
+	limiter := rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)
+	f := &addressFailures{from: from, limiter: limiter}
+	a.known[from] = a.byRecency.PushFront(f)
+	return f
 }
 
-func (a *Attempts) errTooMany(v *visitor) error {
-	missing := 1 - v.fails.Tokens()
-	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(missing * float64(time.Minute) / float64(a.perMinute)),
-		Detail: "Too many API keys that are none came from your address. Mend the key, and try again after Retry-After."}
+func (a *Attempts) errTooMany(f *addressFailures) error {
+	missing := 1 - f.limiter.Tokens()
+	return &lock.Error{Code: lock.ErrRateLimited,
+		RetryAfter: time.Duration(missing * float64(time.Minute) / float64(a.perMinute)),
+		Detail:     "Too many failed API key attempts from your address. Fix the key and retry after Retry-After."}
 }
 
-// network returns what counts as one address.
+// network returns the network that counts as one address.
 func network(ip netip.Addr) netip.Prefix {
 	bits := 64
 	if ip = ip.Unmap().WithZone(""); ip.Is4() {
@@ -87,7 +90,7 @@ func network(ip netip.Addr) netip.Prefix {
 	}
 	p, err := ip.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // ip is no address
+		return netip.Prefix{} // ip is invalid
 	}
 	return p
 }

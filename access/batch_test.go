@@ -13,14 +13,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A tally is a lock.Service that grants whatever is asked, and keeps the items of the
-// batches.
-type tally struct {
+// A recordingService is a lock.Service that grants every item of a batch and records the items.
+type recordingService struct {
 	lock.Service
 	items []lock.Command
 }
 
-func (b *tally) Batch(_ context.Context, items []lock.Command) []lock.Result {
+func (b *recordingService) Batch(_ context.Context, items []lock.Command) []lock.Result {
 	b.items = append(b.items, items...)
 	results := make([]lock.Result, len(items))
 	for i, item := range items {
@@ -31,7 +30,7 @@ func (b *tally) Batch(_ context.Context, items []lock.Command) []lock.Result {
 	return results
 }
 
-// codes returns the code of each result, empty for what was done.
+// codes returns the code of each result, empty for a success.
 func codes(results []lock.Result) []lock.Code {
 	all := make([]lock.Code, len(results))
 	for i, r := range results {
@@ -42,11 +41,11 @@ func codes(results []lock.Result) []lock.Code {
 	return all
 }
 
-func TestEachItemIsCheckedForItself(t *testing.T) {
+func TestEachItemIsCheckedSeparately(t *testing.T) {
 	t.Parallel()
-	inner := new(tally)
-	guarded := access.Guard(inner, access.Limits{})
-	results := guarded.Batch(by(t, access.Lock, "billing"), []lock.Command{
+	inner := new(recordingService)
+	locks := access.Guard(inner, access.Limits{})
+	results := locks.Batch(withKey(t, access.Lock, "billing"), []lock.Command{
 		lock.Renew{Name: "billing:a"}, lock.Acquire{Name: "billing2"}, lock.Release{Name: "billing"}, lock.Renew{Name: "a/b"},
 		lock.Release{Name: "other"}, lock.Acquire{Name: "billing:b"},
 	})
@@ -60,72 +59,72 @@ func TestEachItemIsCheckedForItself(t *testing.T) {
 		}
 	}
 	if len(inner.items) != 3 {
-		t.Errorf("asked for %d items: %+v", len(inner.items), inner.items)
+		t.Errorf("%d items were passed on: %+v", len(inner.items), inner.items)
 	}
 }
 
-func TestWhatIsNoItemIsPassedOnWithoutALookAtIt(t *testing.T) {
+func TestCommandsThatCannotBeItemsAreLeftToInner(t *testing.T) {
 	t.Parallel()
-	inner := new(tally)
-	guarded := access.Guard(inner, access.Limits{})
+	inner := new(recordingService)
+	locks := access.Guard(inner, access.Limits{})
 	items := []lock.Command{nil, lock.Revoke{Name: "other"}}
-	if got := codes(guarded.Batch(by(t, access.Read), items)); got[0] != lock.ErrRoleMissing || got[1] != lock.ErrRoleMissing || len(inner.items) > 0 {
+	if got := codes(locks.Batch(withKey(t, access.Read), items)); got[0] != lock.ErrRoleMissing || got[1] != lock.ErrRoleMissing || len(inner.items) > 0 {
 		t.Errorf("%v, and %d were passed on", got, len(inner.items))
 	}
-	for i, r := range access.Guard(refuser{}, access.Limits{}).Batch(by(t, access.Lock), items) {
+	for i, r := range access.Guard(failingBatches{}, access.Limits{}).Batch(withKey(t, access.Lock), items) {
 		if !errors.Is(r.Err, lock.ErrInvalid) {
 			t.Errorf("item %d: %v", i, r.Err)
 		}
 	}
 }
 
-// A refuser does what a Service does to what is no item.
-type refuser struct{ lock.Service }
+// A failingBatches is a Service that only validates batch items.
+type failingBatches struct{ lock.Service }
 
-func (refuser) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+func (failingBatches) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	return lock.BatchSequentially(ctx, nil, items)
 }
 
-// TestABatchIsNoWayAroundTheRate: each item is a call, acquires of one kind, renewals
-// and releases of the other, and a refused one counts as well.
-func TestABatchIsNoWayAroundTheRate(t *testing.T) {
+// TestBatchItemsCountTowardsTheRate has acquires, which share one limit, and renewals and releases, which share
+// another. A refused item counts, too.
+func TestBatchItemsCountTowardsTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := new(tally)
-		guarded := access.Guard(inner, access.Limits{Rate: 2, Burst: 3})
-		ctx := by(t, access.Lock, "billing")
+		inner := new(recordingService)
+		locks := access.Guard(inner, access.Limits{Rate: 2, Burst: 3})
+		ctx := withKey(t, access.Lock, "billing")
 		a, r := lock.Acquire{Name: "billing"}, lock.Renew{Name: "billing"}
-		results := guarded.Batch(ctx, []lock.Command{a, lock.Acquire{Name: "other"}, a, a, r, lock.Release{Name: "billing"}, r, r})
+		results := locks.Batch(ctx, []lock.Command{a, lock.Acquire{Name: "other"}, a, a, r, lock.Release{Name: "billing"}, r, r})
 		limited := lock.ErrRateLimited
 		if diff := cmp.Diff([]lock.Code{"", lock.ErrNameNotAllowed, "", limited, "", "", "", limited}, codes(results)); diff != "" {
 			t.Error(diff)
 		}
 		for _, i := range []int{3, 7} {
 			if e := (*lock.Error)(nil); !errors.As(results[i].Err, &e) || e.RetryAfter != time.Second/2 {
-				t.Errorf("item %d: try again after %v, want half a second", i, e.RetryAfter)
+				t.Errorf("item %d: retry after %v, want half a second", i, e.RetryAfter)
 			}
 		}
-		if err := only(guarded.Acquire(ctx, a)); !errors.Is(err, limited) {
+		if err := errOf(locks.Acquire(ctx, a)); !errors.Is(err, limited) {
 			t.Errorf("a call after the batch: %v", err)
 		}
 		time.Sleep(time.Second / 2)
-		if got := codes(guarded.Batch(ctx, []lock.Command{a, a, r, r})); !cmp.Equal(got, []lock.Code{"", limited, "", limited}) {
+		if got := codes(locks.Batch(ctx, []lock.Command{a, a, r, r})); !cmp.Equal(got, []lock.Code{"", limited, "", limited}) {
 			t.Errorf("half a second later: %v", got)
 		}
 	})
 }
 
-func TestABatchThatIsTooLongIsNotLookedAt(t *testing.T) {
+func TestTooLongBatchIsRefusedUnread(t *testing.T) {
 	t.Parallel()
-	inner := new(tally)
-	guarded := access.Guard(inner, access.Limits{Rate: 0.001})
-	ctx := by(t, access.Lock)
-	for _, r := range guarded.Batch(ctx, make([]lock.Command, lock.MaxBatch+1)) {
+	inner := new(recordingService)
+	locks := access.Guard(inner, access.Limits{Rate: 0.001})
+	ctx := withKey(t, access.Lock)
+	for _, r := range locks.Batch(ctx, make([]lock.Command, lock.MaxBatch+1)) {
 		if !errors.Is(r.Err, lock.ErrInvalid) {
 			t.Fatal(r.Err)
 		}
 	}
-	if got := guarded.Batch(ctx, []lock.Command{lock.Release{Name: "x"}}); got[0].Err != nil || len(inner.items) != 1 {
+	if got := locks.Batch(ctx, []lock.Command{lock.Release{Name: "x"}}); got[0].Err != nil || len(inner.items) != 1 {
 		t.Errorf("%v, and %d were passed on", got, len(inner.items))
 	}
 }

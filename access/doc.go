@@ -1,52 +1,45 @@
-// Package access says who may do what: API keys with roles and name prefixes.
+// Package access authenticates and authorizes callers: API keys with roles and name prefixes.
 //
-// It knows neither HTTP nor a database. A [Key] is found by its secret in a file that
-// holds hashes only; what it may do is asked at one door, the [lock.Service] that
-// [Guard] returns, through which every call must go whatever route it came by.
+// It depends neither on HTTP nor on a database. A [Keyring] finds a [Key] by its secret in a file of hashes. [Guard]
+// wraps a [lock.Service] and checks the key of every call, whatever transport the call used.
 //
 // # Keys
 //
-// A secret looks like pk_k3f9a2xy_dGhpcyBp…, with 256 random bits behind the id. Only its
-// SHA-256 is kept, which is enough for a secret that nobody can guess: a slow hash is for
-// what people make up. Secrets are compared in constant time. The id is no secret: it
-// stands in lists, logs and refusals.
+// A secret looks like pk_k3f9a2xy_dGhpcyBp…, with 256 random bits after the id. Only its SHA-256 is stored. That is
+// enough for a random secret; slow hashes are for passwords that people choose. Secrets are compared in constant time.
+// The id is not secret: it appears in lists, logs and errors.
 //
-// The file is JSON for people to read and to edit, see [ReadFile] for its form. A [Keyring] holds
-// what is in it and reads it again when it has changed, within about a second, also when a
-// symbolic link on the way to it was swapped, as Kubernetes does. A file that became malformed
-// changes nothing: the keys stay as they were, and the log says what is wrong.
+// The file is JSON that people may read and edit; see [ReadFile] for its form. A [Keyring] reloads it within about a
+// second of a change, also when a symbolic link in its path is replaced, as Kubernetes does. If the new file is
+// malformed, the Keyring keeps its keys and logs the error.
 //
 // # Roles and prefixes
 //
-//	read    look: a lock, a queue, lists, events, watches, VerifyToken, ReadFenced
-//	lock    read, and hold locks: Acquire, Renew, Release, WriteFenced
-//	admin   lock, and Revoke
+//	read    reads: locks, queues, lists, events, watches, VerifyToken, ReadFenced
+//	lock    read, plus holding locks: Acquire, Renew, Release, WriteFenced
+//	admin   lock, plus Revoke
 //
-// A key with prefixes covers the names under them and nothing else: billing covers the
-// lock billing and all that begin with billing:, and not billing2. A list, events and a
-// watch need a name, or a prefix that the key covers whole: billing: is one, billing is not,
-// for billing2 begins with it too. A fenced write needs the key's cover for the resource and
-// for the lock.
+// A key with prefixes covers the names under them: billing covers the lock billing and all names that begin with
+// billing:, but not billing2. Lists, events and watches need a name, or a prefix that the key covers entirely.
+// billing: is such a prefix; billing is not, because billing2 begins with it, too. A fenced write needs a key that
+// covers both the resource and the lock.
 //
-// A batch is its items: each is checked, and counts, as the call of its own does.
+// Each item of a batch is checked and counted like a single call.
 //
 // # In a server
 //
 //	key, err := keyring.Find(secret)        // ErrKeyInvalid, ErrKeyExpired
-//	ctx = access.With(ctx, key)
+//	ctx = access.WithKey(ctx, key)
 //	locks := access.Guard(store, limits)    // once; it refuses a ctx without a key
 //
-// Each call is checked as of when it is made. A key that is revoked, or edited, while a call
-// waits under it ends the call with ErrKeyInvalid, and one that expires with ErrKeyExpired: so a
-// stream that goes on page by page, each a call under the context that it began with,
-// ends within a second or two of the revocation with nothing more to do. Pages after the
-// first are asked for under [Continued], so that they do not count as calls.
+// A call is checked when it starts. If its key is revoked, changed or expires while the call waits, the call ends with
+// ErrKeyInvalid or ErrKeyExpired. So a stream, which is a sequence of calls under one context, ends within a second or
+// two of the revocation. Calls for later pages use [Continued], so that they do not count towards the rate.
 //
-// What is remembered for longer than a request, as in a page's cookie, is the secret, which
-// is looked for at each request.
+// Whatever outlives a request, such as a cookie, stores the secret, which every request looks up again.
 //
-// Bad secrets are counted by [Attempts]. Find first, and ask Attempts only when Find has
-// refused: a good key does not suffer from what others behind the same address do.
+// [Attempts] limits invalid secrets per address. Call Find first, and Attempts only if Find has refused, so that a
+// valid key is never affected by other clients behind the same address:
 //
 //	key, err := keyring.Find(secret)
 //	if err != nil {
@@ -56,8 +49,8 @@
 //		return err
 //	}
 //
-// # Not given
+// # Not guaranteed
 //
-// Keys are not shared between replicas: give each the same file. Rates and waiters are
-// counted by each replica for itself. Whoever may write the file may do anything.
+// Replicas do not share keys: give each the same file. Each replica counts rates and waiters separately. A process
+// that can write the file may do everything.
 package access

@@ -12,19 +12,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// edits are the ways in which somebody may edit a key, of the role admin and for all
-// names, in the file: one for each member that counts.
+// edits change a key with the role admin, for all names, in the file: one for each member that matters.
 var edits = map[string]func(*access.Key){
 	"given another role":   func(k *access.Key) { k.Role = access.Read },
 	"given another name":   func(k *access.Key) { k.Name = "another" },
-	"narrowed":             func(k *access.Key) { k.Prefixes = []string{"billing"} },
-	"given another end":    func(k *access.Key) { k.ExpiresAt = k.ExpiresAt.Add(time.Second) },
-	"given no end":         func(k *access.Key) { k.ExpiresAt = time.Time{} },
+	"given prefixes":       func(k *access.Key) { k.Prefixes = []string{"billing"} },
+	"given another expiry": func(k *access.Key) { k.ExpiresAt = k.ExpiresAt.Add(time.Second) },
+	"given no expiry":      func(k *access.Key) { k.ExpiresAt = time.Time{} },
 	"given another secret": func(k *access.Key) { k.Hash = sha256.Sum256([]byte("another")) },
 }
 
-// edited has the key be another in the file.
-func (r *ring) edited(id string, edit func(*access.Key)) error {
+// replaceKey edits the key in the file.
+func (r *fixture) replaceKey(id string, edit func(*access.Key)) error {
 	keys, err := access.ReadFile(r.path)
 	if err != nil {
 		return err
@@ -41,23 +40,23 @@ func (r *ring) edited(id string, edit func(*access.Key)) error {
 	return os.WriteFile(r.path, text, 0o600)
 }
 
-func TestAKeyThatIsEditedIsFoundAsItIsNow(t *testing.T) {
+func TestChangedKeyReplacesTheOldOne(t *testing.T) {
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(r *ring, _ access.Key, _ string) {
+			inBubble(t, func(r *fixture, _ access.Key, _ string) {
 				want, secret, err := access.Issue("ci", access.Admin, nil, time.Now().Add(time.Hour))
 				if err = errors.Join(err, access.Add(r.path, want)); err != nil {
 					t.Fatal(err)
 				}
-				r.reread()
+				r.waitForReload()
 				before := access.WithKey(r.Context(), r.finds(secret))
-				if err := r.edited(want.ID, edit); err != nil {
+				if err := r.replaceKey(want.ID, edit); err != nil {
 					t.Fatal(err)
 				}
-				r.reread()
-				guarded := access.Guard(newSpy(), access.Limits{})
-				if err := only(guarded.Lock(before, "other")); !errors.Is(err, lock.ErrKeyInvalid) {
-					t.Errorf("as it was it is good for something: %v", err)
+				r.waitForReload()
+				locks := access.Guard(newSpy(), access.Limits{})
+				if err := errOf(locks.Lock(before, "other")); !errors.Is(err, lock.ErrKeyInvalid) {
+					t.Errorf("the old key is still accepted: %v", err)
 				}
 				if edit(&want); want.Hash == sha256.Sum256([]byte("another")) {
 					r.refuses(secret, lock.ErrKeyInvalid)

@@ -13,41 +13,40 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// ends are the ways in which a key ends, and what who waits under it is told.
-func ends() map[string]func(r *ring, k access.Key) (lock.Code, error) {
-	all := map[string]func(*ring, access.Key) (lock.Code, error){
-		"revoked": func(r *ring, k access.Key) (lock.Code, error) {
-			return lock.ErrKeyInvalid, only(access.Revoke(r.path, k.ID))
+// keyEndings returns the ways in which a key ends, with the code that waiting calls return.
+func keyEndings() map[string]func(r *fixture, k access.Key) (lock.Code, error) {
+	all := map[string]func(*fixture, access.Key) (lock.Code, error){
+		"revoked": func(r *fixture, k access.Key) (lock.Code, error) {
+			return lock.ErrKeyInvalid, errOf(access.Revoke(r.path, k.ID))
 		},
-		"over": func(_ *ring, k access.Key) (lock.Code, error) {
+		"over": func(_ *fixture, k access.Key) (lock.Code, error) {
 			time.Sleep(time.Until(k.ExpiresAt))
 			return lock.ErrKeyExpired, nil
 		},
 	}
 	for name, edit := range edits {
-		all[name] = func(r *ring, k access.Key) (lock.Code, error) { return lock.ErrKeyInvalid, r.edited(k.ID, edit) }
+		all[name] = func(r *fixture, k access.Key) (lock.Code, error) { return lock.ErrKeyInvalid, r.replaceKey(k.ID, edit) }
 	}
 	return all
 }
 
-// TestWhoWaitsUnderAKeyThatEndsIsToldSo has calls of each method that waits, wait when
-// the key is revoked, edited, or over.
-func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
-	for name, end := range ends() {
+// TestWaitingCallsEndWithTheirKey revokes, changes or expires a key during waiting calls of every method.
+func TestWaitingCallsEndWithTheirKey(t *testing.T) {
+	for name, end := range keyEndings() {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(r *ring, _ access.Key, _ string) {
+			inBubble(t, func(r *fixture, _ access.Key, _ string) {
 				k, secret, err := access.Issue("ci", access.Admin, nil, time.Now().Add(aWhile/2))
 				if err = errors.Join(err, access.Add(r.path, k)); err != nil {
 					t.Fatal(err)
 				}
-				r.reread()
+				r.waitForReload()
 				ctx := access.WithKey(r.Context(), r.finds(secret))
-				guarded := access.Guard(newSpy(), access.Limits{Waiters: 3})
-				told := make(chan error, len(methods))
+				locks := access.Guard(newSpy(), access.Limits{Waiters: 3})
+				errs := make(chan error, len(methods))
 				var wg sync.WaitGroup
 				for name, m := range methods {
 					if m.wait != nil {
-						wg.Go(func() { told <- fmt.Errorf("%s: %w", name, m.wait(ctx, guarded, "x")) })
+						wg.Go(func() { errs <- fmt.Errorf("%s: %w", name, m.wait(ctx, locks, "x")) })
 					}
 				}
 				synctest.Wait()
@@ -62,73 +61,72 @@ func TestWhoWaitsUnderAKeyThatEndsIsToldSo(t *testing.T) {
 				}
 				for name, m := range methods {
 					if m.wait != nil {
-						wantCode(r, <-told, want)
+						wantCode(r, <-errs, want)
 					}
-					wantCode(r, fmt.Errorf("%s after that: %w", name, m.call(ctx, guarded, "x")), want)
+					wantCode(r, fmt.Errorf("%s after that: %w", name, m.call(ctx, locks, "x")), want)
 				}
 			})
 		})
 	}
 }
 
-func wantCode(r *ring, err error, want lock.Code) {
+func wantCode(r *fixture, err error, want lock.Code) {
 	r.Helper()
 	if !errors.Is(err, want) {
 		r.Errorf("%v, want %s", err, want)
 	}
 }
 
-// A hasty service may have granted something when it is told to stop.
-type hasty struct{ lock.Service }
+// A hastyService is a Service that may have granted the lock when its context ends.
+type hastyService struct{ lock.Service }
 
-func (hasty) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
+func (hastyService) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
 	<-ctx.Done()
 	return lock.Grant{}, &lock.Error{Code: lock.ErrUnknownOutcome, Cause: ctx.Err()}
 }
 
-// TestWhoMayHaveBeenGrantedSomethingIsToldSo: that its key has ended is nothing to it
-// beside a lease that it may have.
-func TestWhoMayHaveBeenGrantedSomethingIsToldSo(t *testing.T) {
-	inBubble(t, func(r *ring, k access.Key, secret string) {
+// TestUnknownOutcomeIsReturnedEvenIfTheKeyEnded exists because a client must know that it may hold a lease.
+func TestUnknownOutcomeIsReturnedEvenIfTheKeyEnded(t *testing.T) {
+	inBubble(t, func(r *fixture, k access.Key, secret string) {
 		ctx := access.WithKey(r.Context(), r.finds(secret))
 		if _, err := access.Revoke(r.path, k.ID); err != nil {
 			r.Fatal(err)
 		}
-		_, err := access.Guard(hasty{}, access.Limits{}).Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile})
+		_, err := access.Guard(hastyService{}, access.Limits{}).Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile})
 		wantCode(r, err, lock.ErrUnknownOutcome)
 	})
 }
 
-func TestAWaitThatIsOverForAnotherReasonIsNotTheKeys(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, secret string) {
+func TestOtherCancellationIsNotTheKeys(t *testing.T) {
+	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		ctx, cancel := context.WithCancelCause(access.WithKey(r.Context(), r.finds(secret)))
-		guarded := access.Guard(newSpy(), access.Limits{})
+		locks := access.Guard(newSpy(), access.Limits{})
 		time.AfterFunc(time.Second, func() { cancel(&lock.Error{Code: lock.ErrLeaseLost}) })
-		if _, err := guarded.Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
+		if _, err := locks.Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
 			r.Error(err)
 		}
 	})
 }
 
-func TestWhatIsCountedOfAKeyIsForgottenWithIt(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, _ string) {
-		guarded := access.Guard(newSpy(), access.Limits{Rate: 1})
+func TestMeterIsDroppedWithItsKey(t *testing.T) {
+	inBubble(t, func(r *fixture, _ access.Key, _ string) {
+		locks := access.Guard(newSpy(), access.Limits{Rate: 1})
 		for i := range 20 {
-			k, secret := issued(r.T, r.path, access.Read)
-			r.reread()
-			if _, err := guarded.Lock(access.WithKey(r.Context(), r.finds(secret)), "x"); err != nil {
+			k, secret := addKey(r.T, r.path, access.Read)
+			r.waitForReload()
+			if _, err := locks.Lock(access.WithKey(r.Context(), r.finds(secret)), "x"); err != nil {
 				r.Fatal(err)
 			}
 			if _, err := access.Revoke(r.path, k.ID); err != nil {
 				r.Fatal(err)
 			}
-			if n := access.Metered(guarded); n != 1 {
-				r.Fatalf("the key %d: %d are counted", i, n)
+			if n := access.Metered(locks); n != 1 {
+				r.Fatalf("key %d: there are %d meters", i, n)
 			}
-			r.reread()
+			r.waitForReload()
 		}
-		if n := access.Metered(guarded); n != 0 {
-			r.Errorf("%d are counted when no key is left that was used", n)
+		if n := access.Metered(locks); n != 0 {
+			r.Errorf("%d meters are left without a key", n)
 		}
 	})
 }

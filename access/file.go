@@ -9,7 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -20,16 +23,16 @@ import (
 // MaxFileSize is the greatest size of an auth file, in bytes: some ten thousand keys.
 const MaxFileSize = 4 << 20
 
-// hashMark says in the file what the hash is.
-const hashMark = "sha256:"
+// hashPrefix names the algorithm of a hash in the file.
+const hashPrefix = "sha256:"
 
-// A written is the auth file as JSON has it.
-type written struct {
-	Keys []writtenKey `json:"keys"`
+// An authFile is the JSON of the auth file.
+type authFile struct {
+	Keys []authFileKey `json:"keys"`
 }
 
-// A writtenKey is one key of it. Nil stands for what is not there.
-type writtenKey struct {
+// An authFileKey is one key of it. Nil Prefixes are a missing member.
+type authFileKey struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Role      string    `json:"role"`
@@ -39,7 +42,7 @@ type writtenKey struct {
 	Hash      string    `json:"hash"`
 }
 
-// ReadFile returns the keys in the auth file, in the order in which they stand there:
+// ReadFile returns the keys in the auth file, in their order:
 //
 //	{"keys": [{
 //	  "id": "k3f9a2xyqw", "name": "billing workers", "role": "lock", "prefixes": ["billing"],
@@ -47,75 +50,75 @@ type writtenKey struct {
 //	  "hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 //	}]}
 //
-// All members are needed but the instants; prefixes may be [], for all names. What is not so, an
-// id that stands twice, and a file that others than its owner and group may write, is an error
-// that names the place.
+// All members but the times are required; prefixes may be [], for all names. Malformed files, duplicate ids and files
+// that are writable by others than owner and group are errors that name the place.
 func ReadFile(path string) ([]Key, error) {
-	text, err := readText(path)
+	file, err := readText(path)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := parse(text.bytes)
+	keys, err := parse(file.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return keys, nil
 }
 
-// A text is what a file held.
-type text struct {
+// A fileContent is the text and mode of a file.
+type fileContent struct {
 	bytes []byte
 	mode  fs.FileMode
 }
 
-func readText(path string) (_ text, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe that nobody writes would be waited for
+func readText(path string) (_ fileContent, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would block until a writer opens it
 	if err != nil {
-		return text{}, err
+		return fileContent{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	about, err := f.Stat()
+	info, err := f.Stat()
 	if err != nil {
-		return text{}, err
+		return fileContent{}, err
 	}
-	if !about.Mode().IsRegular() {
-		return text{}, fmt.Errorf("%s is not a file that can be read again", path)
+	if !info.Mode().IsRegular() {
+		return fileContent{}, fmt.Errorf("%s is not a regular file", path)
 	}
-	if about.Mode().Perm()&0o002 != 0 {
-		return text{}, fmt.Errorf("%s may be written by everybody on this machine, who could so make keys of their own: chmod o-w %s", path, path)
+	if info.Mode().Perm()&0o002 != 0 {
+		return fileContent{}, fmt.Errorf("%s is writable by every user of this machine, who could add keys: run chmod o-w %s",
+			path, path)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 	if err == nil && len(content) > MaxFileSize {
 		err = fmt.Errorf("%s has more than %d bytes", path, MaxFileSize)
 	}
-	return text{content, about.Mode()}, err
+	return fileContent{content, info.Mode()}, err
 }
 
-// parse returns the keys that the file's text says there are.
+// parse returns the keys in the file's text.
 func parse(content []byte) ([]Key, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
-		return nil, errors.New(`is empty; write {"keys": []} where there is to be no key`)
+		return nil, errors.New(`is empty; write {"keys": []} for no keys`)
 	}
-	var w written
-	if err := json.Unmarshal(content, &w, json.RejectUnknownMembers(true)); err != nil {
-		return nil, explained(content, err)
+	var file authFile
+	if err := json.Unmarshal(content, &file, json.RejectUnknownMembers(true)); err != nil {
+		return nil, withLineNumber(content, err)
 	}
-	keys, first := make([]Key, 0, len(w.Keys)), map[string]int{}
-	for i, one := range w.Keys {
+	keys, first := make([]Key, 0, len(file.Keys)), map[string]int{}
+	for i, one := range file.Keys {
 		k, err := one.key()
 		if err != nil {
 			return nil, fmt.Errorf("keys[%d] (%q): %w", i, one.Name, err)
 		}
 		if before, twice := first[k.ID]; twice {
-			return nil, fmt.Errorf("keys[%d] (%q): id: %s is that of keys[%d], too", i, k.Name, k.ID, before)
+			return nil, fmt.Errorf("keys[%d] (%q): id: %s is also the id of keys[%d]", i, k.Name, k.ID, before)
 		}
 		first[k.ID], keys = i, append(keys, k)
 	}
 	return keys, nil
 }
 
-// explained returns err with the line at which the JSON is not what it is to be.
-func explained(content []byte, err error) error {
+// withLineNumber returns a JSON error with its line.
+func withLineNumber(content []byte, err error) error {
 	var offset int64
 	if s := (*jsontext.SyntacticError)(nil); errors.As(err, &s) {
 		offset = s.ByteOffset
@@ -127,31 +130,146 @@ func explained(content []byte, err error) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-func (w writtenKey) key() (Key, error) {
+func (w authFileKey) key() (Key, error) {
 	k := Key{ID: w.ID, Name: w.Name, Role: RoleOf(w.Role), CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt}
 	if w.Prefixes == nil {
-		return k, errors.New("prefixes: is missing; give [] for all names")
+		return k, errors.New("prefixes: is missing; use [] for all names")
 	}
 	k.Prefixes = *w.Prefixes
-	sum, marked := strings.CutPrefix(w.Hash, hashMark)
+	sum, marked := strings.CutPrefix(w.Hash, hashPrefix)
 	raw, err := hex.DecodeString(sum)
 	if !marked || err != nil || len(raw) != sha256.Size {
-		return k, fmt.Errorf("hash: give %s and the 64 hexadecimal digits of the key's SHA-256", hashMark)
+		return k, fmt.Errorf("hash: use %s and the 64 hexadecimal digits of the secret's SHA-256", hashPrefix)
 	}
 	k.Hash = [sha256.Size]byte(raw)
 	return k, k.check()
 }
 
-// render returns the file's text for the keys.
+// render returns the text of a file with these keys.
 func render(keys []Key) ([]byte, error) {
-	w := written{Keys: make([]writtenKey, 0, len(keys))}
+	file := authFile{Keys: make([]authFileKey, 0, len(keys))}
 	for _, k := range keys {
 		prefixes := append([]string{}, k.Prefixes...)
-		w.Keys = append(w.Keys, writtenKey{
+		file.Keys = append(file.Keys, authFileKey{
 			ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefixes: &prefixes,
-			CreatedAt: k.CreatedAt.UTC(), ExpiresAt: k.ExpiresAt.UTC(), Hash: hashMark + hex.EncodeToString(k.Hash[:]),
+			CreatedAt: k.CreatedAt.UTC(), ExpiresAt: k.ExpiresAt.UTC(), Hash: hashPrefix + hex.EncodeToString(k.Hash[:]),
 		})
 	}
-	content, err := json.Marshal(w, jsontext.WithIndent("  "), json.Deterministic(true))
+	content, err := json.Marshal(file, jsontext.WithIndent("  "), json.Deterministic(true))
 	return append(content, '\n'), err
+}
+
+// ErrKeyNotFound: the auth file has no key with this id.
+var ErrKeyNotFound = errors.New("there is no such key")
+
+// Add adds the key to the auth file, which it creates with mode 0600 if there is none. The change is atomic, and
+// concurrent changes are not lost. An existing file keeps its owner and group, and whether they may read it. A
+// malformed file is not changed.
+func Add(path string, k Key) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return updateFile(path, func(keys []Key, err error) ([]Key, error) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if slices.ContainsFunc(keys, func(other Key) bool { return other.ID == k.ID }) {
+			return nil, fmt.Errorf("%s already has a key with the id %s", path, k.ID)
+		}
+		return append(keys, k), nil
+	})
+}
+
+// Revoke removes the key with this id from the auth file and returns it, or ErrKeyNotFound. It writes as Add does.
+func Revoke(path, id string) (revoked Key, err error) {
+	err = updateFile(path, func(keys []Key, err error) ([]Key, error) {
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(keys, func(k Key) bool { return k.ID == id })
+		if i < 0 {
+			return nil, ErrKeyNotFound
+		}
+		revoked = keys[i]
+		return slices.Delete(keys, i, i+1), nil
+	})
+	return revoked, err
+}
+
+// updateFile replaces the keys by what edit returns; edit gets the results of ReadFile. A lock on the file's folder,
+// which ends with the process, serializes updates.
+func updateFile(path string, edit func([]Key, error) ([]Key, error)) (err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	if err := lockExclusively(folder); err != nil {
+		return fmt.Errorf("lock %s: %w", folder.Name(), err)
+	}
+	keys, err := edit(ReadFile(path))
+	if err != nil {
+		return err
+	}
+	content, err := render(keys)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(path, content); err != nil {
+		return err
+	}
+	return folder.Sync()
+}
+
+func lockExclusively(folder *os.File) error {
+	for {
+		if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// replaceFile creates or atomically replaces the file.
+func replaceFile(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	err = copyOwnership(f, path)
+	if err == nil {
+		_, err = f.Write(content)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// copyOwnership gives f the owner and group of the file at path, and its read permission for the group.
+func copyOwnership(f *os.File, path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.Chmod(0o600)
+	}
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if ok && (int(owner.Uid) != os.Geteuid() || int(owner.Gid) != os.Getegid()) {
+		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+			return fmt.Errorf("%w: change %s as its owner, or as root", err, path)
+		}
+	}
+	return f.Chmod(0o600 | info.Mode().Perm()&0o040)
 }

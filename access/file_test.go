@@ -21,8 +21,8 @@ import (
 
 const someHash = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// written returns the path of an auth file with that text.
-func written(t *testing.T, text string) string {
+// writeTemp returns the path of a new auth file with this text.
+func writeTemp(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	write(t, path, text)
@@ -36,8 +36,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// issued adds a new key to the file and returns it with its secret.
-func issued(t *testing.T, path string, role access.Role, prefixes ...string) (access.Key, string) {
+// addKey adds a new key to the file and returns it and its secret.
+func addKey(t *testing.T, path string, role access.Role, prefixes ...string) (access.Key, string) {
 	t.Helper()
 	k, secret, err := access.Issue("ci", role, prefixes, time.Time{})
 	if err == nil {
@@ -49,55 +49,55 @@ func issued(t *testing.T, path string, role access.Role, prefixes ...string) (ac
 	return k, secret
 }
 
-// member returns the text of a file with one key, in which a part is another.
-func member(part, other string) string {
+// editedFile returns the text of a file with one key, in which a part is replaced.
+func editedFile(part, other string) string {
 	return strings.Replace(`{"keys": [
 	{"id": "a1", "name": "ci", "role": "lock", "prefixes": ["billing"],
 	 "created_at": "2026-01-02T03:04:05Z", "expires_at": "2027-01-02T03:04:05Z", "hash": "`+someHash+`"}
 ]}`, part, other, 1)
 }
 
-func TestMistakesInTheFileAreNamed(t *testing.T) {
+func TestErrorsInTheFileAreNamed(t *testing.T) {
 	t.Parallel()
 	second := `{"id": "a1", "name": "other", "role": "read", "prefixes": [], "hash": "` + someHash + `"}`
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":                      {"", "is empty"},
-		"no JSON":                      {"keys:\n", "line 1"},
+		"not JSON":                     {"keys:\n", "line 1"},
 		"a list":                       {"[]", "line 1"},
-		"JSON cut off":                 {member("\n]}", "\n"), "line 4"},
-		"more after the end":           {member("\n]}", "\n]} {}"), "line 4"},
-		"a member that is none":        {member(`"name"`, `"owner": "me", "name"`), `"owner"`},
-		"a member at the top":          {member(`{"keys"`, `{"key": [], "keys"`), `"key"`},
-		"a member in capitals":         {member(`"role"`, `"Role"`), `"Role"`},
-		"a member twice":               {member(`"name": "ci"`, `"name": "ci", "name": "cd"`), `"name"`},
-		"a key that is no object":      {member(`"keys": [`, `"keys": [7,`), "line 1"},
-		"a role that is none":          {member(`"lock"`, `"root"`), `keys[0] ("ci"): role`},
-		"no role":                      {member(`"role": "lock", `, ``), `keys[0] ("ci"): role`},
-		"no id":                        {member(`"id": "a1", `, ``), `keys[0] ("ci"): id`},
-		"an id that is none":           {member(`"a1"`, `"a_1"`), `keys[0] ("ci"): id`},
-		"no name":                      {member(`"name": "ci", `, ``), `keys[0] (""): name`},
-		"no prefixes":                  {member(`"prefixes": ["billing"],`, ``), `keys[0] ("ci"): prefixes: is missing`},
-		"null for prefixes":            {member(`["billing"]`, `null`), `keys[0] ("ci"): prefixes: is missing`},
-		"a prefix with its last colon": {member(`"billing"`, `"billing:"`), `keys[0] ("ci"): prefixes[0]: "billing:": leave the last colon out`},
-		"a prefix that is none":        {member(`"billing"`, `"billing", "*"`), `keys[0] ("ci"): prefixes[1]`},
-		"an instant that is none":      {member(`"2027-01-02T03:04:05Z"`, `"next year"`), "expires_at"},
-		"an end before the beginning":  {member(`2027`, `2025`), `keys[0] ("ci"): expires_at`},
-		"no hash":                      {member(`"hash": "`+someHash+`"`, `"hash": ""`), `keys[0] ("ci"): hash`},
-		"a hash cut short":             {member(someHash, someHash[:70]), `keys[0] ("ci"): hash`},
-		"a hash of another kind":       {member("sha256:", "md5:"), `keys[0] ("ci"): hash`},
-		"an id twice":                  {member("\n]}", ",\n"+second+"]}"), `keys[1] ("other"): id: a1`},
-		"too much":                     {strings.Repeat(" ", access.MaxFileSize+1), "has more than"},
+		"JSON cut off":                 {editedFile("\n]}", "\n"), "line 4"},
+		"more after the end":           {editedFile("\n]}", "\n]} {}"), "line 4"},
+		"an unknown member":            {editedFile(`"name"`, `"owner": "me", "name"`), `"owner"`},
+		"an unknown member at the top": {editedFile(`{"keys"`, `{"key": [], "keys"`), `"key"`},
+		"a member in capitals":         {editedFile(`"role"`, `"Role"`), `"Role"`},
+		"a member twice":               {editedFile(`"name": "ci"`, `"name": "ci", "name": "cd"`), `"name"`},
+		"a key that is not an object":  {editedFile(`"keys": [`, `"keys": [7,`), "line 1"},
+		"an unknown role":              {editedFile(`"lock"`, `"root"`), `keys[0] ("ci"): role`},
+		"no role":                      {editedFile(`"role": "lock", `, ``), `keys[0] ("ci"): role`},
+		"no id":                        {editedFile(`"id": "a1", `, ``), `keys[0] ("ci"): id`},
+		"an invalid id":                {editedFile(`"a1"`, `"a_1"`), `keys[0] ("ci"): id`},
+		"no name":                      {editedFile(`"name": "ci", `, ``), `keys[0] (""): name`},
+		"no prefixes":                  {editedFile(`"prefixes": ["billing"],`, ``), `keys[0] ("ci"): prefixes: is missing`},
+		"null for prefixes":            {editedFile(`["billing"]`, `null`), `keys[0] ("ci"): prefixes: is missing`},
+		"a prefix with its last colon": {editedFile(`"billing"`, `"billing:"`), `keys[0] ("ci"): prefixes[0]: "billing:": omit the last colon`},
+		"an invalid prefix":            {editedFile(`"billing"`, `"billing", "*"`), `keys[0] ("ci"): prefixes[1]`},
+		"an invalid time":              {editedFile(`"2027-01-02T03:04:05Z"`, `"next year"`), "expires_at"},
+		"an expiry before creation":    {editedFile(`2027`, `2025`), `keys[0] ("ci"): expires_at`},
+		"no hash":                      {editedFile(`"hash": "`+someHash+`"`, `"hash": ""`), `keys[0] ("ci"): hash`},
+		"a hash cut short":             {editedFile(someHash, someHash[:70]), `keys[0] ("ci"): hash`},
+		"a hash of another kind":       {editedFile("sha256:", "md5:"), `keys[0] ("ci"): hash`},
+		"an id twice":                  {editedFile("\n]}", ",\n"+second+"]}"), `keys[1] ("other"): id: a1`},
+		"too large":                    {strings.Repeat(" ", access.MaxFileSize+1), "has more than"},
 	} {
-		path := written(t, c.text)
+		path := writeTemp(t, c.text)
 		keys, err := access.ReadFile(path)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || len(keys) > 0 {
 			t.Errorf("%s: %v, %v, want %q", name, keys, err, c.want)
 		}
 		if _, err := access.Open(path, nil); err == nil {
-			t.Errorf("%s: a keyring of it can be opened", name)
+			t.Errorf("%s: Open accepts it", name)
 		}
 		if err := access.Add(path, access.Key{ID: "b", Name: "b", Role: access.Read}); err == nil || c.text != "" && content(t, path) != c.text {
-			t.Errorf("%s: was changed by adding a key (%v)", name, err)
+			t.Errorf("%s: Add changed it (%v)", name, err)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+func TestWrittenKeysAreReadBack(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	var want []access.Key
@@ -131,7 +131,7 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 		t.Fatalf("%v\n%s", err, diff)
 	}
 	if err := access.Add(path, want[1]); err == nil || !strings.Contains(err.Error(), "already") {
-		t.Errorf("a key with an id that there is: %v", err)
+		t.Errorf("a duplicate id: %v", err)
 	}
 	revoked, err := access.Revoke(path, want[1].ID)
 	if diff := cmp.Diff(want[1], revoked, same); err != nil || diff != "" {
@@ -146,10 +146,10 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestNoneOfManyChangesAtOnceIsLost(t *testing.T) {
+func TestConcurrentChangesAreNotLost(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
-	first, _ := issued(t, path, access.Read)
+	first, _ := addKey(t, path, access.Read)
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
@@ -169,22 +169,22 @@ func TestNoneOfManyChangesAtOnceIsLost(t *testing.T) {
 	})
 	wg.Wait()
 	if keys, err := access.ReadFile(path); err != nil || len(keys) != 30 {
-		t.Errorf("%d keys are there, want 30 (%v)", len(keys), err)
+		t.Errorf("%d keys, want 30 (%v)", len(keys), err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("beside the file are left %v (%v)", left, err)
+		t.Errorf("temporary files are left: %v (%v)", left, err)
 	}
 }
 
-func TestAFileKeepsWhoMayReadIt(t *testing.T) {
+func TestFileKeepsItsPermissions(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
-	_, _ = issued(t, path, access.Read)
+	_, _ = addKey(t, path, access.Read)
 	for before, want := range map[os.FileMode]os.FileMode{0o600: 0o600, 0o640: 0o640, 0o664: 0o640, 0o644: 0o640, 0o400: 0o600} {
 		if err := os.Chmod(path, before); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = issued(t, path, access.Read)
+		_, _ = addKey(t, path, access.Read)
 		if about, err := os.Stat(path); err != nil || about.Mode().Perm() != want {
 			t.Errorf("after %v it has %v (%v), want %v", before, about.Mode(), err, want)
 		}
@@ -193,19 +193,19 @@ func TestAFileKeepsWhoMayReadIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := access.ReadFile(path); err == nil || !strings.Contains(err.Error(), "chmod o-w "+path) {
-		t.Errorf("everybody may write it: %v", err)
+		t.Errorf("every user may write it: %v", err)
 	}
 }
 
-func TestAFileBehindALinkStaysBehindIt(t *testing.T) {
+func TestSymbolicLinkIsKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "real.json")
-	_, _ = issued(t, path, access.Read)
+	_, _ = addKey(t, path, access.Read)
 	link := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = issued(t, link, access.Read)
+	_, _ = addKey(t, link, access.Read)
 	if to, err := os.Readlink(link); err != nil || to != path {
 		t.Errorf("the link leads to %q (%v)", to, err)
 	}
@@ -214,8 +214,8 @@ func TestAFileBehindALinkStaysBehindIt(t *testing.T) {
 	}
 }
 
-func FuzzAnAuthFileIsReadOrRefused(f *testing.F) {
-	f.Add(member("", ""))
+func FuzzAuthFile(f *testing.F) {
+	f.Add(editedFile("", ""))
 	f.Add(`{"keys": []}`)
 	f.Add(`{"keys": [{}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -239,7 +239,7 @@ func FuzzAnAuthFileIsReadOrRefused(f *testing.F) {
 	})
 }
 
-func FuzzASecretThatIsNoneFindsNothing(f *testing.F) {
+func FuzzSecret(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "keys.json")
 	k, secret, err := access.Issue("ci", access.Admin, nil, time.Time{})
 	if err = errors.Join(err, access.Add(path, k)); err != nil {
@@ -259,13 +259,13 @@ func FuzzASecretThatIsNoneFindsNothing(f *testing.F) {
 	})
 }
 
-func TestAPipeIsNoAuthFile(t *testing.T) {
+func TestPipeIsNotAnAuthFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := access.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is not a file that can be read again") {
+	if _, err := access.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("ReadFile = %v", err)
 	}
 }

@@ -3,19 +3,20 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Guard returns inner behind the one door: each call needs a key in its context, see
-// [With], with the role that the call takes and cover for every name that it touches, and
-// stays within the limits. It refuses with ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired,
-// ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and ErrTooManyWaiters, and asks
-// inner nothing then: whether a name that a key does not cover is in use stays unsaid.
+// Guard returns inner behind access checks. Each call needs a key in its context, see [WithKey], with the method's
+// role and with prefixes that cover every name it uses, and must stay within the limits. It refuses other calls with
+// ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and
+// ErrTooManyWaiters, without calling inner, so that a caller does not learn whether another's name is in use.
 func Guard(inner lock.Service, l Limits) lock.Service {
-	return &guard{inner: inner, limits: l, meters: map[string]*meter{}}
+	return &guard{inner: inner, limits: l, meters: map[string]*usageMeter{}}
 }
 
 type guard struct {
@@ -23,22 +24,131 @@ type guard struct {
 	limits Limits
 
 	mu     sync.Mutex
-	meters map[string]*meter // by the id of the key
+	meters map[string]*usageMeter // by key id
 }
 
-// A need is what a call asks of its key.
-type need struct {
-	role  Role
-	names []cover
-	keeps bool          // whether the call keeps or ends what is held
-	wait  time.Duration // for how long it may wait
+func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", a.Name), wait: a.Wait},
+		func(ctx context.Context) (lock.Grant, error) { return g.inner.Acquire(ctx, a) })
 }
 
-// through makes the call if its key allows it. Where the key ends while the call waits,
-// that is what the caller is told, unless it may have been granted something meanwhile:
-// then it is to know of that.
-func through[T any](ctx context.Context, g *guard, n need, call func(context.Context) (T, error)) (T, error) {
-	var none T
+func (g *guard) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", r.Name), keepsLease: true},
+		func(ctx context.Context) (lock.Grant, error) { return g.inner.Renew(ctx, r) })
+}
+
+func (g *guard) Release(ctx context.Context, r lock.Release) error {
+	_, err := checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", r.Name), keepsLease: true},
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, g.inner.Release(ctx, r) })
+	return err
+}
+
+// Batch checks and counts each item like a single call, and passes on those that the key allows.
+func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	if err := lock.CheckBatch(len(items)); err != nil {
+		return lock.FailAll(len(items), err)
+	}
+	results := make([]lock.Result, len(items))
+	allowed, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
+	for i, item := range items {
+		if _, _, err := g.admit(ctx, requirementOf(item)); err != nil {
+			results[i].Err = err
+			continue
+		}
+		allowed, places = append(allowed, item), append(places, i)
+	}
+	for i, r := range g.inner.Batch(ctx, allowed) {
+		results[places[i]] = r
+	}
+	return results
+}
+
+// requirementOf returns the requirement of a batch item. For a command that cannot be an item it is minimal: inner
+// refuses the command.
+func requirementOf(item lock.Command) requirement {
+	switch c := item.(type) {
+	case lock.Acquire:
+		return requirement{role: Lock, scopes: singleName("name", c.Name)}
+	case lock.Renew:
+		return requirement{role: Lock, scopes: singleName("name", c.Name), keepsLease: true}
+	case lock.Release:
+		return requirement{role: Lock, scopes: singleName("name", c.Name), keepsLease: true}
+	}
+	return requirement{role: Lock}
+}
+
+func (g *guard) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
+	return checkedCall(ctx, g, requirement{role: Admin, scopes: singleName("name", r.Name)},
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Revoke(ctx, r) })
+}
+
+func (g *guard) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", name)},
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Lock(ctx, name) })
+}
+
+func (g *guard) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", w.Name), wait: w.Wait},
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Watch(ctx, w) })
+}
+
+func (g *guard) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
+	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", name)},
+		func(ctx context.Context) (lock.QueueInfo, error) { return g.inner.Queue(ctx, name) })
+}
+
+func (g *guard) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	return checkedCall(ctx, g, requirement{role: Read, scopes: namePrefix(q.Prefix)},
+		func(ctx context.Context) (lock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) })
+}
+
+func (g *guard) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	scopes := namePrefix(q.Prefix)
+	if q.Name != "" && q.Prefix == "" {
+		scopes = singleName("lock", q.Name)
+	}
+	return checkedCall(ctx, g, requirement{role: Read, scopes: scopes, wait: q.Wait},
+		func(ctx context.Context) (lock.Page[lock.Event], error) { return g.inner.Events(ctx, q) })
+}
+
+func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
+	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", v.Name)},
+		func(ctx context.Context) (lock.Verification, error) { return g.inner.VerifyToken(ctx, v) })
+}
+
+func (g *guard) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
+	scopes := append(singleName("key", w.Key), singleName("lock", w.Lock)...)
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: scopes},
+		func(ctx context.Context) (lock.FencedValue, error) { return g.inner.WriteFenced(ctx, w) })
+}
+
+// ReadFenced refuses a value that was written under a lock that the key does not cover, because the answer has the
+// lock's name.
+func (g *guard) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
+	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("key", key)},
+		func(ctx context.Context) (lock.FencedValue, error) {
+			f, err := g.inner.ReadFenced(ctx, key)
+			if k, ok := KeyFrom(ctx); err == nil && (!ok || !k.Covers(f.Lock)) {
+				return lock.FencedValue{}, k.errName(
+					"covers the resource %s, but not the lock that guards it. Use a key for both", key)
+			}
+			return f, err
+		})
+}
+
+// A requirement is what a call needs of its key.
+type requirement struct {
+	role       Role
+	scopes     []scope
+	keepsLease bool          // the call renews or releases a lease
+	wait       time.Duration // how long the call may wait
+}
+
+// checkedCall makes the call if its key allows it. If the key is revoked or expires while the call waits, the call
+// fails with that error, except after an unknown outcome: the caller must know that it may hold a lease.
+func checkedCall[T any](
+	ctx context.Context, g *guard, n requirement, call func(context.Context) (T, error),
+) (none T, err error) {
 	k, m, err := g.admit(ctx, n)
 	if err != nil {
 		return none, err
@@ -47,44 +157,45 @@ func through[T any](ctx context.Context, g *guard, n need, call func(context.Con
 		return call(ctx)
 	}
 	if !isContinued(ctx) {
-		leave, err := m.wait(k)
+		stopWaiting, err := m.startWaiting(k)
 		if err != nil {
 			return none, err
 		}
-		defer leave()
+		defer stopWaiting()
 	}
-	ctx, release := k.while(ctx)
+	ctx, release := k.untilEnd(ctx)
 	defer release()
 	answer, err := call(ctx)
-	if over := (endOfKey{}); err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &over) {
-		return none, over.error
+	ended := keyEnded{}
+	if err != nil && !errors.Is(err, lock.ErrUnknownOutcome) && errors.As(context.Cause(ctx), &ended) {
+		return none, ended.error
 	}
 	return answer, err
 }
 
-// admit counts the call, and returns its key and what counts for that if the key
-// allows it.
-func (g *guard) admit(ctx context.Context, n need) (Key, *meter, error) {
+// admit counts the call and returns its key and meter, or why the key does not allow the call.
+func (g *guard) admit(ctx context.Context, n requirement) (Key, *usageMeter, error) {
 	k, err := keyOf(ctx)
 	if err != nil {
 		return k, nil, err
 	}
 	m := g.meter(k)
 	if !isContinued(ctx) {
-		if err := m.count(k, n.keeps); err != nil {
+		if err := m.countCall(k, n.keepsLease); err != nil {
 			return k, m, err
 		}
 	}
 	return k, m, n.check(k)
 }
 
-// keyOf returns the key of ctx if it is good at all.
+// keyOf returns the key of ctx if it is valid.
 func keyOf(ctx context.Context) (Key, error) {
 	k, ok := KeyFrom(ctx)
 	switch {
 	case !ok:
-		return k, &lock.Error{Code: lock.ErrKeyMissing, Detail: "This service asks for an API key, and the call has none. Send Authorization: Bearer KEY."}
-	case k.gone != nil && k.gone.Err() != nil:
+		return k, &lock.Error{Code: lock.ErrKeyMissing,
+			Detail: "This service requires an API key. Send Authorization: Bearer KEY."}
+	case k.revoked != nil && k.revoked.Err() != nil:
 		return k, errInvalid()
 	case k.Expired(time.Now()):
 		return k, k.errExpired()
@@ -92,32 +203,32 @@ func keyOf(ctx context.Context) (Key, error) {
 	return k, nil
 }
 
-// check returns an error unless the key is good for what the call needs.
-func (n need) check(k Key) error {
+// check returns an error unless the key meets the requirement.
+func (n requirement) check(k Key) error {
 	if k.Role < n.role {
 		return k.errRole(n.role)
 	}
-	for _, name := range n.names {
-		if err := name.check(k); err != nil {
+	for _, s := range n.scopes {
+		if err := s.check(k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// An endOfKey is why a context has ended: with the key that waits under it.
-type endOfKey struct{ error }
+// keyEnded is the cause of a context that ended because its key was revoked or has expired.
+type keyEnded struct{ error }
 
-// while returns a context that ends, for an endOfKey, when the key is not good any more.
-func (k Key) while(ctx context.Context) (context.Context, func()) {
+// untilEnd returns a context that ends, with the cause keyEnded, when the key does.
+func (k Key) untilEnd(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := []func(){func() { cancel(nil) }}
-	if k.gone != nil {
-		stop := context.AfterFunc(k.gone, func() { cancel(endOfKey{errInvalid()}) })
+	if k.revoked != nil {
+		stop := context.AfterFunc(k.revoked, func() { cancel(keyEnded{errInvalid()}) })
 		release = append(release, func() { stop() })
 	}
 	if !k.ExpiresAt.IsZero() {
-		timer := time.AfterFunc(time.Until(k.ExpiresAt), func() { cancel(endOfKey{k.errExpired()}) })
+		timer := time.AfterFunc(time.Until(k.ExpiresAt), func() { cancel(keyEnded{k.errExpired()}) })
 		release = append(release, func() { timer.Stop() })
 	}
 	return ctx, func() {
@@ -127,30 +238,79 @@ func (k Key) while(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// meter returns what counts for the key.
-func (g *guard) meter(k Key) *meter {
+// meter returns the key's meter.
+func (g *guard) meter(k Key) *usageMeter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m, known := g.meters[k.ID]; known {
 		return m
 	}
-	m := newMeter(g.limits)
+	m := newUsageMeter(g.limits)
 	g.meters[k.ID] = m
-	if k.gone != nil {
-		g.dropWith(k.gone, k.ID, m)
+	if k.revoked != nil {
+		g.dropMeterWith(k.revoked, k.ID, m)
 	}
 	return m
 }
 
-// dropWith drops the meter when the key's context ends.
-func (g *guard) dropWith(gone context.Context, id string, m *meter) {
-	context.AfterFunc(gone, func() { g.forget(id, m) })
+// dropMeterWith drops the meter when the key's context ends. Inside meter, the closure would make every k escape to
+// the heap.
+func (g *guard) dropMeterWith(revoked context.Context, id string, m *usageMeter) {
+	context.AfterFunc(revoked, func() { g.dropMeter(id, m) })
 }
 
-func (g *guard) forget(id string, m *meter) {
+func (g *guard) dropMeter(id string, m *usageMeter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.meters[id] == m {
 		delete(g.meters, id)
 	}
+}
+
+// A scope is a name, or all names with a prefix, that a key must cover.
+type scope struct {
+	field string // of the request
+	text  string
+	all   bool // text is a prefix
+}
+
+func singleName(field, name string) []scope { return []scope{{field: field, text: name}} }
+
+func namePrefix(prefix string) []scope { return []scope{{field: "prefix", text: prefix, all: true}} }
+
+func (c scope) check(k Key) error {
+	switch {
+	case c.all && k.CoversAll(c.text), !c.all && k.Covers(c.text):
+		return nil
+	case c.text != "" && lock.CheckName(c.text) != nil:
+		return lock.Invalid(c.field, "is not a valid name; use 1 to %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first",
+			lock.MaxNameLength)
+	case c.all && c.text == "":
+		return k.errName("does not cover all names. Use %s", k.prefixHint())
+	case c.all:
+		return k.errName("does not cover every name that begins with %s. Use %s", c.text, k.prefixHint())
+	case c.field == "key":
+		return k.errName("does not cover the resource %s. Use a key that does", c.text)
+	}
+	return k.errName("does not cover the lock %s. Use a key that does", c.text)
+}
+
+// prefixHint returns the parameters that select what the key covers.
+func (k Key) prefixHint() string {
+	var hints []string
+	for _, p := range k.Prefixes {
+		hints = append(hints, "prefix="+p+":")
+	}
+	return strings.Join(hints, " or ")
+}
+
+func (k Key) errName(format string, args ...any) error {
+	prefixes := strings.Join(k.Prefixes, ", ")
+	return &lock.Error{Code: lock.ErrNameNotAllowed,
+		Detail: fmt.Sprintf("The API key %s is for names under %s. It ", k, prefixes) + fmt.Sprintf(format, args...) + "."}
+}
+
+func (k Key) errRole(needed Role) error {
+	return &lock.Error{Code: lock.ErrRoleMissing, Detail: fmt.Sprintf(
+		"The API key %s has the role %s, but this call needs the role %s. Use another key.", k, k.Role, needed)}
 }

@@ -13,69 +13,68 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A method is one of lock.Service, called for names.
+// A method is a method of lock.Service.
 type method struct {
-	role access.Role // that it takes
-	// call calls it for the lock of that name, or for the resource.
+	role access.Role // required
+	// call calls it for the lock or resource of this name.
 	call func(ctx context.Context, s lock.Service, name string) error
-	// wait is how to have it wait; nil if it never does.
+	// wait calls it so that it waits; nil if it never does.
 	wait func(ctx context.Context, s lock.Service, name string) error
 }
 
 const aWhile = 10 * time.Second
 
-// methods is the rule for each method of lock.Service. One that is added there fails
-// TestEveryMethodHasARule until it has one here.
+// methods are the methods of lock.Service with their rules. TestEveryMethodHasARule fails for a new method until it is
+// added here.
 var methods = map[string]method{
-	"Lock":  {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.Lock(ctx, name)) }},
-	"Queue": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.Queue(ctx, name)) }},
+	"Lock":  {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.Lock(ctx, name)) }},
+	"Queue": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.Queue(ctx, name)) }},
 	"Watch": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Watch(ctx, lock.Watch{Name: name}))
+		return errOf(s.Watch(ctx, lock.Watch{Name: name}))
 	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Watch(ctx, lock.Watch{Name: name, Wait: aWhile}))
+		return errOf(s.Watch(ctx, lock.Watch{Name: name, Wait: aWhile}))
 	}},
 	"Locks": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Locks(ctx, lock.LockQuery{Prefix: name + ":"}))
+		return errOf(s.Locks(ctx, lock.LockQuery{Prefix: name + ":"}))
 	}},
 	"Events": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Events(ctx, lock.EventQuery{Name: name}))
+		return errOf(s.Events(ctx, lock.EventQuery{Name: name}))
 	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Events(ctx, lock.EventQuery{Prefix: name + ":", Wait: aWhile}))
+		return errOf(s.Events(ctx, lock.EventQuery{Prefix: name + ":", Wait: aWhile}))
 	}},
 	"VerifyToken": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.VerifyToken(ctx, lock.Verify{Name: name}))
+		return errOf(s.VerifyToken(ctx, lock.Verify{Name: name}))
 	}},
-	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return only(s.ReadFenced(ctx, name)) }},
+	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.ReadFenced(ctx, name)) }},
 	"Acquire": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Acquire(ctx, lock.Acquire{Name: name}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Name: name}))
 	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
 	}},
 	"Renew": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Renew(ctx, lock.Renew{Name: name}))
+		return errOf(s.Renew(ctx, lock.Renew{Name: name}))
 	}},
 	"Release": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return s.Release(ctx, lock.Release{Name: name})
 	}},
 	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
+		return errOf(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
 	}},
 	"Batch": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return s.Batch(ctx, []lock.Command{lock.Release{Name: name}})[0].Err
 	}},
 	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
-		return only(s.Revoke(ctx, lock.Revoke{Name: name}))
+		return errOf(s.Revoke(ctx, lock.Revoke{Name: name}))
 	}},
 }
 
-func only[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
-// A spy is a lock.Service that keeps the names of the methods that it was asked, and waits for
-// as long as it is asked to.
+// A spy is a lock.Service that records the names of called methods, and waits as long as a call asks for.
 type spy struct {
 	lock.Service
 	asked chan string
-	guard string // the lock that guards all resources; empty: each has one of its own name
+	guard string // the lock that guards all resources; empty: the one with the resource's name
 }
 
 func newSpy() *spy { return &spy{asked: make(chan string, 100)} }
@@ -134,7 +133,7 @@ func (s *spy) ReadFenced(ctx context.Context, key string) (lock.FencedValue, err
 	return lock.FencedValue{Key: key, Lock: cmp.Or(s.guard, key)}, s.wait(ctx, "ReadFenced", 0)
 }
 
-// refused checks that err has that code and those words, and that nothing was asked.
+// refused checks that err has this code and these words, and that no method was called.
 func (s *spy) refused(t *testing.T, what string, err error, code lock.Code, words ...string) {
 	t.Helper()
 	if !errors.Is(err, code) {
@@ -142,28 +141,28 @@ func (s *spy) refused(t *testing.T, what string, err error, code lock.Code, word
 	}
 	for _, w := range words {
 		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("%s: %v does not say %q", what, err, w)
+			t.Errorf("%s: %v does not contain %q", what, err, w)
 		}
 	}
 	if len(s.asked) > 0 {
-		t.Errorf("%s: was asked all the same: %s", what, <-s.asked)
+		t.Errorf("%s: the spy was called: %s", what, <-s.asked)
 	}
 }
 
-// allowed checks that the method was asked.
+// allowed checks that the method was called.
 func (s *spy) allowed(t *testing.T, name string, err error) {
 	t.Helper()
 	if err != nil || len(s.asked) != 1 {
-		t.Errorf("%s: %v, and %d methods were asked", name, err, len(s.asked))
+		t.Errorf("%s: %v, and %d methods were called", name, err, len(s.asked))
 	}
 	for len(s.asked) > 0 {
 		if asked := <-s.asked; asked != name {
-			t.Errorf("%s: %s was asked", name, asked)
+			t.Errorf("%s: %s was called", name, asked)
 		}
 	}
 }
 
-func by(t *testing.T, role access.Role, prefixes ...string) context.Context {
+func withKey(t *testing.T, role access.Role, prefixes ...string) context.Context {
 	return access.WithKey(t.Context(), access.Key{ID: "a1", Name: "ci", Role: role, Prefixes: prefixes})
 }
 
@@ -174,15 +173,15 @@ func TestEveryMethodHasARule(t *testing.T) {
 		name := service.Method(i).Name
 		m, ok := methods[name]
 		if !ok {
-			t.Errorf("%s has no rule: give it one in the guard, and in the table here", name)
+			t.Errorf("%s has no rule: add one to the guard, and to the table here", name)
 			continue
 		}
 		s := newSpy()
-		guarded := access.Guard(s, access.Limits{})
-		s.refused(t, name+" without a key", m.call(t.Context(), guarded, "billing:x"), lock.ErrKeyMissing, "Authorization: Bearer")
-		s.refused(t, name+" with a key of no role", m.call(by(t, 0), guarded, "billing:x"), lock.ErrRoleMissing)
+		locks := access.Guard(s, access.Limits{})
+		s.refused(t, name+" without a key", m.call(t.Context(), locks, "billing:x"), lock.ErrKeyMissing, "Authorization: Bearer")
+		s.refused(t, name+" with a key of no role", m.call(withKey(t, 0), locks, "billing:x"), lock.ErrRoleMissing)
 		for role := access.Read; role <= access.Admin; role++ {
-			err := m.call(by(t, role), guarded, "billing:x")
+			err := m.call(withKey(t, role), locks, "billing:x")
 			if role < m.role {
 				s.refused(t, name+" with the role "+role.String(), err, lock.ErrRoleMissing, `"ci" (a1)`, "has the role "+role.String(), "needs the role "+m.role.String())
 				continue
@@ -195,72 +194,72 @@ func TestEveryMethodHasARule(t *testing.T) {
 	}
 }
 
-func TestEveryMethodKeepsToThePrefixes(t *testing.T) {
+func TestEveryMethodChecksThePrefixes(t *testing.T) {
 	t.Parallel()
 	for name, m := range methods {
 		s := newSpy()
-		guarded := access.Guard(s, access.Limits{})
-		ctx := by(t, access.Admin, "billing", "jobs:eu")
+		locks := access.Guard(s, access.Limits{})
+		ctx := withKey(t, access.Admin, "billing", "jobs:eu")
 		for _, other := range []string{"other", "billing2", "jobs", "jobs:us", "other:billing"} {
-			s.refused(t, name+" of "+other, m.call(ctx, guarded, other), lock.ErrNameNotAllowed, `"ci" (a1)`, "billing, jobs:eu")
+			s.refused(t, name+" of "+other, m.call(ctx, locks, other), lock.ErrNameNotAllowed, `"ci" (a1)`, "billing, jobs:eu")
 			if m.wait != nil {
-				s.refused(t, name+" of "+other+", waiting", m.wait(ctx, guarded, other), lock.ErrNameNotAllowed)
+				s.refused(t, name+" of "+other+", waiting", m.wait(ctx, locks, other), lock.ErrNameNotAllowed)
 			}
 		}
-		s.refused(t, name+" of no name", m.call(ctx, guarded, "a/b\n"), lock.ErrInvalid)
+		s.refused(t, name+" of no name", m.call(ctx, locks, "a/b\n"), lock.ErrInvalid)
 		for _, mine := range []string{"billing", "billing:x", "jobs:eu", "jobs:eu:x:y"} {
-			s.allowed(t, name, m.call(ctx, guarded, mine))
+			s.allowed(t, name, m.call(ctx, locks, mine))
 		}
 	}
 }
 
-func TestWhatGoesOverManyNamesIsForThoseThatTheKeyCoversWhole(t *testing.T) {
+func TestQueriesNeedACoveredPrefix(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
-	guarded := access.Guard(s, access.Limits{})
-	ctx := by(t, access.Read, "billing", "jobs")
-	const hint = "Give prefix=billing: or prefix=jobs: to"
+	locks := access.Guard(s, access.Limits{})
+	ctx := withKey(t, access.Read, "billing", "jobs")
+	const hint = "Use prefix=billing: or prefix=jobs:"
 	for name, err := range map[string]error{
-		"locks without a prefix":                             only(guarded.Locks(ctx, lock.LockQuery{})),
-		"locks of a holder":                                  only(guarded.Locks(ctx, lock.LockQuery{Holder: "me"})),
-		"locks with a cursor of another":                     only(guarded.Locks(ctx, lock.LockQuery{Cursor: "b3RoZXI"})),
-		"locks of a prefix that goes beyond":                 only(guarded.Locks(ctx, lock.LockQuery{Prefix: "billing"})),
-		"locks of a prefix above":                            only(guarded.Locks(ctx, lock.LockQuery{Prefix: "b"})),
-		"events without a prefix":                            only(guarded.Events(ctx, lock.EventQuery{})),
-		"events from now":                                    only(guarded.Events(ctx, lock.EventQuery{Cursor: lock.CursorNow})),
-		"events of a prefix that goes beyond, and of a lock": only(guarded.Events(ctx, lock.EventQuery{Prefix: "bill", Name: "billing"})),
+		"locks without a prefix":                             errOf(locks.Locks(ctx, lock.LockQuery{})),
+		"locks of a holder":                                  errOf(locks.Locks(ctx, lock.LockQuery{Holder: "me"})),
+		"locks with a cursor of another":                     errOf(locks.Locks(ctx, lock.LockQuery{Cursor: "b3RoZXI"})),
+		"locks of a prefix that goes beyond":                 errOf(locks.Locks(ctx, lock.LockQuery{Prefix: "billing"})),
+		"locks of a prefix above":                            errOf(locks.Locks(ctx, lock.LockQuery{Prefix: "b"})),
+		"events without a prefix":                            errOf(locks.Events(ctx, lock.EventQuery{})),
+		"events from now":                                    errOf(locks.Events(ctx, lock.EventQuery{Cursor: lock.CursorNow})),
+		"events of a prefix that goes beyond, and of a lock": errOf(locks.Events(ctx, lock.EventQuery{Prefix: "bill", Name: "billing"})),
 	} {
 		s.refused(t, name, err, lock.ErrNameNotAllowed, hint)
 	}
-	s.allowed(t, "Locks", only(guarded.Locks(ctx, lock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
-	s.allowed(t, "Events", only(guarded.Events(ctx, lock.EventQuery{Prefix: "jobs:eu"})))
-	all := by(t, access.Read)
-	s.allowed(t, "Locks", only(guarded.Locks(all, lock.LockQuery{})))
-	s.allowed(t, "Events", only(guarded.Events(all, lock.EventQuery{})))
+	s.allowed(t, "Locks", errOf(locks.Locks(ctx, lock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
+	s.allowed(t, "Events", errOf(locks.Events(ctx, lock.EventQuery{Prefix: "jobs:eu"})))
+	all := withKey(t, access.Read)
+	s.allowed(t, "Locks", errOf(locks.Locks(all, lock.LockQuery{})))
+	s.allowed(t, "Events", errOf(locks.Events(all, lock.EventQuery{})))
 }
 
-func TestAFencedWriteTakesCoverForResourceAndLock(t *testing.T) {
+func TestFencedWriteNeedsCoveredResourceAndLock(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
-	guarded := access.Guard(s, access.Limits{})
-	ctx := by(t, access.Lock, "billing")
+	locks := access.Guard(s, access.Limits{})
+	ctx := withKey(t, access.Lock, "billing")
 	for _, w := range []lock.FencedWrite{
 		{Key: "other", Lock: "billing"}, {Key: "billing", Lock: "other"}, {Key: "other", Lock: "other"},
 	} {
-		s.refused(t, w.Key+" under "+w.Lock, only(guarded.WriteFenced(ctx, w)), lock.ErrNameNotAllowed, " other")
+		s.refused(t, w.Key+" under "+w.Lock, errOf(locks.WriteFenced(ctx, w)), lock.ErrNameNotAllowed, " other")
 	}
-	s.allowed(t, "WriteFenced", only(guarded.WriteFenced(ctx, lock.FencedWrite{Key: "billing:a", Lock: "billing:b"})))
+	s.allowed(t, "WriteFenced", errOf(locks.WriteFenced(ctx, lock.FencedWrite{Key: "billing:a", Lock: "billing:b"})))
 }
 
-func TestAResourceGuardedByALockOfOthersDoesNotNameIt(t *testing.T) {
+func TestResourceDoesNotRevealAForeignLock(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
 	s.guard = "secret:plans"
-	f, err := access.Guard(s, access.Limits{}).ReadFenced(by(t, access.Read, "billing"), "billing:a")
+	f, err := access.Guard(s, access.Limits{}).ReadFenced(withKey(t, access.Read, "billing"), "billing:a")
 	if !errors.Is(err, lock.ErrNameNotAllowed) || strings.Contains(err.Error(), "secret") || f.Lock != "" {
 		t.Errorf("%v, %v", f, err)
 	}
-	if f, err = access.Guard(s, access.Limits{}).ReadFenced(by(t, access.Read), "billing:a"); err != nil || f.Lock != "secret:plans" {
+	if f, err = access.Guard(s, access.Limits{}).ReadFenced(withKey(t, access.Read), "billing:a"); err != nil || f.Lock != "secret:plans" {
 		t.Errorf("%v, %v", f, err)
 	}
 }

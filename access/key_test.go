@@ -10,13 +10,13 @@ import (
 	"github.com/paddock-lock/paddock/access"
 )
 
-func TestAPrefixCoversTheNameAndAllUnderIt(t *testing.T) {
+func TestPrefixCoversItsNameAndNamesUnderIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		prefixes []string
 		text     string
-		name     bool // whether it is covered as a name
-		all      bool // whether all that begin so are
+		name     bool // the text is covered as a name
+		all      bool // all names that begin with the text are covered
 	}{
 		{nil, "anything", true, true},
 		{nil, "", true, true},
@@ -48,7 +48,7 @@ func TestAPrefixCoversTheNameAndAllUnderIt(t *testing.T) {
 	}
 }
 
-func TestRolesHaveNamesAndNothingElseIsOne(t *testing.T) {
+func TestRoleNames(t *testing.T) {
 	t.Parallel()
 	for role, name := range map[access.Role]string{access.Read: "read", access.Lock: "lock", access.Admin: "admin"} {
 		if role.String() != name || access.RoleOf(name) != role {
@@ -61,11 +61,11 @@ func TestRolesHaveNamesAndNothingElseIsOne(t *testing.T) {
 		}
 	}
 	if access.Role(0).String() != "none" || access.Role(4).String() != "none" || access.Role(-1).String() != "none" {
-		t.Error("what is no role has a name")
+		t.Error("an unknown role has a name")
 	}
 }
 
-func TestASecretIsLongAndNeverTheSame(t *testing.T) {
+func TestSecretsAreLongAndUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 1000 {
@@ -81,7 +81,7 @@ func TestASecretIsLongAndNeverTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSecretHasNoID(t *testing.T) {
+func TestMalformedSecretsHaveNoID(t *testing.T) {
 	t.Parallel()
 	random := strings.Repeat("x", 43)
 	for _, text := range []string{
@@ -94,7 +94,7 @@ func TestWhatIsNoSecretHasNoID(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNotIssuedThatTheFileWouldNotTake(t *testing.T) {
+func TestIssueRefusesInvalidKeys(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -104,17 +104,17 @@ func TestAKeyIsNotIssuedThatTheFileWouldNotTake(t *testing.T) {
 		expires  time.Time
 		want     string
 	}{
-		"no name":                     {"", access.Read, nil, later, "name:"},
-		"a name of two lines":         {"a\nb", access.Read, nil, later, "name:"},
-		"a name that is no text":      {"\xff", access.Read, nil, later, "name:"},
-		"a name that is too long":     {strings.Repeat("é", 101), access.Read, nil, later, "name:"},
-		"no role":                     {"ci", 0, nil, later, "role:"},
-		"a role beyond all":           {"ci", 4, nil, later, "role:"},
-		"a prefix with its colon":     {"ci", access.Read, []string{"a", "billing:"}, later, "prefixes[1]"},
-		"an empty prefix":             {"ci", access.Read, []string{""}, later, "prefixes[0]"},
-		"a prefix for all":            {"ci", access.Read, []string{"*"}, later, "prefixes[0]"},
-		"a prefix with a slash":       {"ci", access.Read, []string{"a/b"}, later, "prefixes[0]"},
-		"an end that has been before": {"ci", access.Read, nil, time.Now().Add(-time.Hour), "expires_at"},
+		"no name":                  {"", access.Read, nil, later, "name:"},
+		"a name of two lines":      {"a\nb", access.Read, nil, later, "name:"},
+		"a name that is not UTF-8": {"\xff", access.Read, nil, later, "name:"},
+		"a name that is too long":  {strings.Repeat("é", 101), access.Read, nil, later, "name:"},
+		"no role":                  {"ci", 0, nil, later, "role:"},
+		"an unknown role":          {"ci", 4, nil, later, "role:"},
+		"a prefix with its colon":  {"ci", access.Read, []string{"a", "billing:"}, later, "prefixes[1]"},
+		"an empty prefix":          {"ci", access.Read, []string{""}, later, "prefixes[0]"},
+		"a wildcard prefix":        {"ci", access.Read, []string{"*"}, later, "prefixes[0]"},
+		"a prefix with a slash":    {"ci", access.Read, []string{"a/b"}, later, "prefixes[0]"},
+		"an expiry in the past":    {"ci", access.Read, nil, time.Now().Add(-time.Hour), "expires_at"},
 	} {
 		if _, _, err := access.Issue(c.name, c.role, c.prefixes, c.expires); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -126,7 +126,7 @@ func TestAKeyIsNotIssuedThatTheFileWouldNotTake(t *testing.T) {
 	}
 }
 
-func TestAKeyDoesNotShowItsHash(t *testing.T) {
+func TestKeyDoesNotPrintItsHash(t *testing.T) {
 	t.Parallel()
 	k, _, err := access.Issue("ci", access.Lock, nil, time.Time{})
 	if err != nil {
@@ -137,7 +137,7 @@ func TestAKeyDoesNotShowItsHash(t *testing.T) {
 	hex, list := fmt.Sprintf("%x", k.Hash[:4]), strings.Trim(fmt.Sprintf("%d", k.Hash[:4]), "[]")
 	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%v", &k), logged.String()} {
 		if !strings.Contains(text, k.ID) || strings.Contains(text, hex) || strings.Contains(text, list) {
-			t.Errorf("shows itself as %s", text)
+			t.Errorf("prints as %s", text)
 		}
 	}
 }

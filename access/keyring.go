@@ -11,173 +11,147 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/paddock-lock/paddock/lock"
 )
 
-// rereadEvery is how often the auth file is looked at.
-const rereadEvery = time.Second
+// reloadInterval is how often a Keyring reads the auth file.
+const reloadInterval = time.Second
 
-// A Keyring finds keys by their secrets, among those in an auth file. It is safe for
-// concurrent use.
+// A Keyring finds the keys of an auth file by their secrets. It is safe for concurrent use.
 type Keyring struct {
 	path string
 	log  *slog.Logger
 
 	mu   sync.RWMutex
-	held map[string]held // by id
+	keys map[string]loadedKey // by id
 
-	text  []byte // of the file when it was read last, also if there was a mistake in it
-	wrong string // what was wrong with it then; empty: nothing
-	close context.CancelFunc
-	done  chan struct{} // closed when the file is not read any more
+	content   []byte // of the file when last read, valid or not
+	lastError string // of that read; empty: none
+	close     context.CancelFunc
+	done      chan struct{} // closed when polling has stopped
 }
 
-// A held is a key, and what ends its context.
-type held struct {
-	key  Key
-	drop context.CancelFunc
+// A loadedKey is a key, and the function that ends its context.
+type loadedKey struct {
+	key    Key
+	revoke context.CancelFunc
 }
 
-// Open returns a Keyring of the keys in the auth file, or the error of [ReadFile]. It reads the
-// file again when it changes, until Close. The log, which may be nil, is told of changes and
-// of mistakes, and by a warning that everybody on the machine may read the file: there
-// are only hashes in it, yet nobody else needs them.
+// Open returns a Keyring of the keys in the auth file, or the error of [ReadFile]. It reloads the file when it
+// changes, until Close. It logs changes and errors, and a warning if every user of the machine may read the file. The
+// log may be nil.
 func Open(path string, log *slog.Logger) (*Keyring, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &Keyring{path: path, log: log, held: map[string]held{}, done: make(chan struct{})}
-	if err := r.read(); err != nil {
+	r := &Keyring{path: path, log: log, keys: map[string]loadedKey{}, done: make(chan struct{})}
+	if err := r.load(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.close = cancel
-	go r.follow(ctx)
+	go r.pollFile(ctx)
 	return r, nil
 }
 
-// Close has the Keyring read the file no more. What it knows it goes on knowing.
+// Close stops reloading. The Keyring keeps its keys.
 func (r *Keyring) Close() {
 	r.close()
 	<-r.done
 }
 
-// Find returns the key that the secret is of. It refuses with ErrKeyInvalid what is none,
-// in the same words and the same time whatever is wrong with it, and with ErrKeyExpired
-// whoever shows the right secret of a key that is over.
+// Find returns the key with this secret. It returns ErrKeyInvalid for every unknown secret, with the same text and in
+// the same time, and ErrKeyExpired for the secret of an expired key.
 func (r *Keyring) Find(secret string) (Key, error) {
 	sum := sha256.Sum256([]byte(secret))
 	id, _ := KeyID(secret)
 	r.mu.RLock()
-	h, known := r.held[id] // of an unknown id the zero Hash is compared
+	h, known := r.keys[id] // for an unknown id, the zero Hash is compared
 	r.mu.RUnlock()
 	same := subtle.ConstantTimeCompare(sum[:], h.key.Hash[:]) == 1
 	if !known || !same {
 		return Key{}, errInvalid()
 	}
-	return h.inTime()
-}
-
-func errInvalid() error {
-	return &lock.Error{Code: lock.ErrKeyInvalid,
-		Detail: "The API key is none that this service knows: it was mistyped, or revoked. Ask whoever runs the service for another."}
-}
-
-// inTime returns the key, or ErrKeyExpired if it is over.
-func (h held) inTime() (Key, error) {
 	if h.key.Expired(time.Now()) {
 		return Key{}, h.key.errExpired()
 	}
 	return h.key, nil
 }
 
-func (k Key) errExpired() error {
-	return &lock.Error{Code: lock.ErrKeyExpired, Detail: fmt.Sprintf(
-		"The API key %s has expired at %s. Ask whoever runs the service for another.", k, k.ExpiresAt.UTC().Format(time.RFC3339))}
-}
-
-// follow reads the file again and again until ctx ends.
-func (r *Keyring) follow(ctx context.Context) {
+// pollFile reloads the file periodically until ctx ends.
+func (r *Keyring) pollFile(ctx context.Context) {
 	defer close(r.done)
-	tick := time.NewTicker(rereadEvery)
+	tick := time.NewTicker(reloadInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			r.reread()
+			r.reload()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// reread reads the file and tells once of each mistake.
-func (r *Keyring) reread() {
-	wrong := ""
-	if err := r.read(); err != nil {
-		wrong = err.Error()
+// reload loads the file and logs each error once.
+func (r *Keyring) reload() {
+	failure := ""
+	if err := r.load(); err != nil {
+		failure = err.Error()
 	}
-	if wrong != "" && wrong != r.wrong {
-		r.log.Error("the auth file cannot be used: the keys stay as they were", "error", wrong)
+	if failure != "" && failure != r.lastError {
+		r.log.Error("cannot load the auth file; keeping the previous keys", "error", failure)
 	}
-	if wrong == "" && r.wrong != "" {
-		r.log.Info("the auth file can be used again", "path", r.path)
+	if failure == "" && r.lastError != "" {
+		r.log.Info("the auth file is valid again", "path", r.path)
 	}
-	r.wrong = wrong
+	r.lastError = failure
 }
 
-// read takes over what is in the file. On an error all stays as it was.
-func (r *Keyring) read() error {
-	text, err := readText(r.path)
+// load replaces the keys by those in the file. On an error it changes nothing.
+func (r *Keyring) load() error {
+	file, err := readText(r.path)
 	if err != nil {
 		return err
 	}
-	if r.text != nil && r.wrong == "" && bytes.Equal(text.bytes, r.text) {
+	if r.content != nil && r.lastError == "" && bytes.Equal(file.bytes, r.content) {
 		return nil
 	}
-	keys, err := parse(text.bytes)
+	keys, err := parse(file.bytes)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.path, err)
 	}
-	r.text = text.bytes
-	if text.mode.Perm()&0o004 != 0 {
-		r.log.Warn("the auth file may be read by everybody on this machine: chmod o-r it, unless the folder keeps them out", "path", r.path)
+	r.content = file.bytes
+	if file.mode.Perm()&0o004 != 0 {
+		r.log.Warn("the auth file is readable by every user of this machine; run chmod o-r", "path", r.path)
 	}
-	r.take(keys)
+	r.replaceKeys(keys)
 	return nil
 }
 
-// take has the keys be those that there are. The contexts of others end.
-func (r *Keyring) take(keys []Key) {
+// replaceKeys replaces the keys, and ends the contexts of those that were removed or changed.
+func (r *Keyring) replaceKeys(keys []Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := make(map[string]held, len(keys))
+	next := make(map[string]loadedKey, len(keys))
 	var added []string
 	for _, k := range keys {
-		before, known := r.held[k.ID]
-		if known && before.key.same(k) {
+		before, known := r.keys[k.ID]
+		if known && before.key.sameAs(k) {
 			next[k.ID] = before
-			delete(r.held, k.ID)
+			delete(r.keys, k.ID)
 			continue
 		}
-		ctx, drop := context.WithCancel(context.Background())
-		k.gone = ctx
-		next[k.ID], added = held{k, drop}, append(added, k.ID)
+		ctx, revoke := context.WithCancel(context.Background())
+		k.revoked = ctx
+		next[k.ID], added = loadedKey{k, revoke}, append(added, k.ID)
 	}
-	dropped := slices.Sorted(maps.Keys(r.held))
-	for _, h := range r.held {
-		h.drop()
+	dropped := slices.Sorted(maps.Keys(r.keys))
+	for _, h := range r.keys {
+		h.revoke()
 	}
-	r.held = next
+	r.keys = next
 	if len(next) == 0 {
-		r.log.Warn("the auth file has no key: nobody gets in. paddock key new makes one", "path", r.path)
+		r.log.Warn("the auth file has no keys, so all callers are refused; add one with paddock key new", "path", r.path)
 	}
-	r.log.Info("read the auth file", "path", r.path, "keys", len(next), "added", added, "dropped", dropped)
-}
-
-// same is whether two keys of one id are the same in all that counts.
-func (k Key) same(other Key) bool {
-	return k.Hash == other.Hash && k.Role == other.Role && k.Name == other.Name && slices.Equal(k.Prefixes, other.Prefixes) &&
-		k.ExpiresAt.Equal(other.ExpiresAt)
+	r.log.Info("loaded the auth file", "path", r.path, "keys", len(next), "added", added, "dropped", dropped)
 }

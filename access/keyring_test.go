@@ -16,38 +16,38 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A ring is a Keyring in a bubble, the file that it is of, and what it logs.
-type ring struct {
+// A fixture is a Keyring in a synctest bubble, with its file and its log.
+type fixture struct {
 	*testing.T
 	*access.Keyring
 	path string
-	log  logged
+	log  logBuffer
 }
 
-// A logged is what was logged so far.
-type logged struct {
+// A logBuffer is a log that tests may read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (l *logged) Write(b []byte) (int, error) {
+func (l *logBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(b)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// inBubble runs the test on a Keyring of one key of the role lock.
-func inBubble(t *testing.T, test func(r *ring, k access.Key, secret string)) {
+// inBubble runs the test with a Keyring that has one key with the role lock.
+func inBubble(t *testing.T, test func(r *fixture, k access.Key, secret string)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &ring{T: t, path: filepath.Join(t.TempDir(), "keys.json")}
-		k, secret := issued(t, r.path, access.Lock)
+		r := &fixture{T: t, path: filepath.Join(t.TempDir(), "keys.json")}
+		k, secret := addKey(t, r.path, access.Lock)
 		var err error
 		if r.Keyring, err = access.Open(r.path, slog.New(slog.NewTextHandler(&r.log, nil))); err != nil {
 			t.Fatal(err)
@@ -57,13 +57,13 @@ func inBubble(t *testing.T, test func(r *ring, k access.Key, secret string)) {
 	})
 }
 
-// reread returns once the Keyring has seen the file.
-func (r *ring) reread() {
+// waitForReload returns after the Keyring has reloaded the file.
+func (r *fixture) waitForReload() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
 }
 
-func (r *ring) finds(secret string) access.Key {
+func (r *fixture) finds(secret string) access.Key {
 	r.Helper()
 	k, err := r.Find(secret)
 	if err != nil {
@@ -72,15 +72,15 @@ func (r *ring) finds(secret string) access.Key {
 	return k
 }
 
-func (r *ring) refuses(secret string, code lock.Code) {
+func (r *fixture) refuses(secret string, code lock.Code) {
 	r.Helper()
 	if k, err := r.Find(secret); !errors.Is(err, code) || k.ID != "" {
 		r.Errorf("found %v, %v, want %s", k, err, code)
 	}
 }
 
-func TestAKeyIsFoundByItsSecretAlone(t *testing.T) {
-	inBubble(t, func(r *ring, k access.Key, secret string) {
+func TestKeyIsFoundOnlyByItsSecret(t *testing.T) {
+	inBubble(t, func(r *fixture, k access.Key, secret string) {
 		if found := r.finds(secret); found.ID != k.ID || found.Role != access.Lock || found.Name != "ci" {
 			t.Errorf("found %+v", found)
 		}
@@ -95,13 +95,13 @@ func TestAKeyIsFoundByItsSecretAlone(t *testing.T) {
 			said[err.Error()] = true
 		}
 		if len(said) != 1 {
-			t.Errorf("who tries can tell the mistakes apart: %v", said)
+			t.Errorf("the answers differ: %v", said)
 		}
 	})
 }
 
-func TestAKeyIsGoodUntilItExpires(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, _ string) {
+func TestKeyIsValidUntilItExpires(t *testing.T) {
+	inBubble(t, func(r *fixture, _ access.Key, _ string) {
 		k, secret, err := access.Issue("temp", access.Read, nil, time.Now().Add(time.Hour))
 		if err == nil {
 			err = access.Add(r.path, k)
@@ -109,7 +109,7 @@ func TestAKeyIsGoodUntilItExpires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.reread()
+		r.waitForReload()
 		r.finds(secret)
 		time.Sleep(time.Until(k.ExpiresAt) - time.Nanosecond)
 		r.finds(secret)
@@ -119,11 +119,11 @@ func TestAKeyIsGoodUntilItExpires(t *testing.T) {
 	})
 }
 
-func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
-	inBubble(t, func(r *ring, first access.Key, firstSecret string) {
-		second, secondSecret := issued(t, r.path, access.Read, "billing")
+func TestChangedFileIsReloaded(t *testing.T) {
+	inBubble(t, func(r *fixture, first access.Key, firstSecret string) {
+		second, secondSecret := addKey(t, r.path, access.Read, "billing")
 		r.refuses(secondSecret, lock.ErrKeyInvalid)
-		r.reread()
+		r.waitForReload()
 		if k := r.finds(secondSecret); k.Role != access.Read || len(k.Prefixes) != 1 {
 			t.Errorf("found %+v", k)
 		}
@@ -131,7 +131,7 @@ func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
 		if _, err := access.Revoke(r.path, first.ID); err != nil {
 			t.Fatal(err)
 		}
-		r.reread()
+		r.waitForReload()
 		r.refuses(firstSecret, lock.ErrKeyInvalid)
 		if k := r.finds(secondSecret); k.ID != second.ID {
 			t.Errorf("found %+v", k)
@@ -142,8 +142,8 @@ func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
 	})
 }
 
-func TestAFileThatBecameMalformedChangesNothing(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, secret string) {
+func TestMalformedFileChangesNothing(t *testing.T) {
+	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		good := content(t, r.path)
 		for name, spoil := range map[string]func() error{
 			"malformed":             func() error { return os.WriteFile(r.path, []byte(`{"keys": [`), 0o600) },
@@ -155,8 +155,8 @@ func TestAFileThatBecameMalformedChangesNothing(t *testing.T) {
 			if err := spoil(); err != nil {
 				t.Fatal(err)
 			}
-			r.reread()
-			r.reread()
+			r.waitForReload()
+			r.waitForReload()
 			r.finds(secret)
 			if n := strings.Count(r.log.String()[before:], "level=ERROR"); n != 1 {
 				t.Errorf("%s: %d errors are logged:\n%s", name, n, &r.log)
@@ -165,32 +165,32 @@ func TestAFileThatBecameMalformedChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, r.path, good)
-			r.reread()
-			if !strings.Contains(r.log.String()[before:], "can be used again") {
-				t.Errorf("%s: that it can be used again is not logged:\n%s", name, &r.log)
+			r.waitForReload()
+			if !strings.Contains(r.log.String()[before:], "is valid again") {
+				t.Errorf("%s: the recovery is not logged:\n%s", name, &r.log)
 			}
 		}
 	})
 }
 
-// TestALinkThatIsSwappedIsFollowed swaps a link in the middle of the way, as Kubernetes does
-// with the secrets that it mounts.
-func TestALinkThatIsSwappedIsFollowed(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, _ string) {
+// TestReplacedLinkIsFollowed replaces a symbolic link in the middle of the path, as Kubernetes does for mounted
+// secrets.
+func TestReplacedLinkIsFollowed(t *testing.T) {
+	inBubble(t, func(r *fixture, _ access.Key, _ string) {
 		mount := t.TempDir()
 		var secrets []string
 		for _, version := range []string{"..1", "..2"} {
 			if err := os.Mkdir(filepath.Join(mount, version), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			_, secret := issued(t, filepath.Join(mount, version, "keys.json"), access.Read)
+			_, secret := addKey(t, filepath.Join(mount, version, "keys.json"), access.Read)
 			secrets = append(secrets, secret)
 		}
 		data, path := filepath.Join(mount, "..data"), filepath.Join(mount, "keys.json")
 		if err := errors.Join(os.Symlink("..1", data), os.Symlink("..data/keys.json", path)); err != nil {
 			t.Fatal(err)
 		}
-		mounted := &ring{T: t}
+		mounted := &fixture{T: t}
 		var err error
 		if mounted.Keyring, err = access.Open(path, nil); err != nil {
 			t.Fatal(err)
@@ -201,18 +201,18 @@ func TestALinkThatIsSwappedIsFollowed(t *testing.T) {
 		if err := errors.Join(os.Symlink("..2", data+"_tmp"), os.Rename(data+"_tmp", data)); err != nil {
 			t.Fatal(err)
 		}
-		mounted.reread()
+		mounted.waitForReload()
 		mounted.refuses(secrets[0], lock.ErrKeyInvalid)
 		mounted.finds(secrets[1])
 	})
 }
 
-func TestAFileThatEverybodyMayReadIsWarnedOf(t *testing.T) {
-	inBubble(t, func(r *ring, _ access.Key, secret string) {
+func TestWorldReadableFileIsLoggedAsAWarning(t *testing.T) {
+	inBubble(t, func(r *fixture, _ access.Key, secret string) {
 		if err := os.Chmod(r.path, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		var log logged
+		var log logBuffer
 		open, err := access.Open(r.path, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -224,12 +224,12 @@ func TestAFileThatEverybodyMayReadIsWarnedOf(t *testing.T) {
 	})
 }
 
-// TestHowLongARefusalTakesTellsNothing compares medians, which differ by what it takes to tell
-// more than an answer over a network could: a millisecond.
-func TestHowLongARefusalTakesTellsNothing(t *testing.T) {
+// TestFindTakesTheSameTimeForEverySecret compares medians, which may differ by a millisecond: too little to measure
+// over a network.
+func TestFindTakesTheSameTimeForEverySecret(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
-	k, secret := issued(t, path, access.Read)
+	k, secret := addKey(t, path, access.Read)
 	r, err := access.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)

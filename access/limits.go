@@ -11,31 +11,28 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Limits are what each key may ask of one replica. The zero value limits nothing.
+// Limits are what each key may use of one replica. The zero value limits nothing.
 type Limits struct {
-	// Rate is how many calls a second a key may make; zero: any number. Renew and
-	// Release have a rate of their own, as high, so that who asks for too much does not
-	// lose what it holds.
+	// Rate is the calls per second of a key; zero: no limit. Renew and Release have their own limit, of the same size,
+	// so that a client with too many other calls does not lose its leases.
 	Rate float64
-	// Burst is how many calls may come at once after a time of silence; zero: as many as
-	// Rate, and one at least.
+	// Burst is how many calls may come at once after a pause; zero: Rate, but at least one.
 	Burst int
-	// Waiters is how many calls of a key may wait at once, in a queue or for something to
-	// happen; zero: any number.
+	// Waiters is how many calls of a key may wait at once, for a lock or for events; zero: no limit.
 	Waiters int
 }
 
-// A meter counts what one key asks for.
-type meter struct {
-	limits  Limits
-	calls   *rate.Limiter
-	keeping *rate.Limiter // of Renew and Release
+// A usageMeter counts the calls of one key.
+type usageMeter struct {
+	limits     Limits
+	calls      *rate.Limiter
+	leaseCalls *rate.Limiter // of Renew and Release
 
 	mu      sync.Mutex
 	waiting int
 }
 
-func newMeter(l Limits) *meter {
+func newUsageMeter(l Limits) *usageMeter {
 	limit, burst := rate.Limit(l.Rate), l.Burst
 	if l.Rate <= 0 {
 		limit = rate.Inf
@@ -43,16 +40,15 @@ func newMeter(l Limits) *meter {
 	if burst <= 0 {
 		burst = max(int(l.Rate), 1)
 	}
-	return &meter{limits: l, calls: rate.NewLimiter(limit, burst), keeping: rate.NewLimiter(limit, burst)}
+	return &usageMeter{limits: l, calls: rate.NewLimiter(limit, burst), leaseCalls: rate.NewLimiter(limit, burst)}
 }
 
-// count lets one more call through, or refuses it with ErrRateLimited and when to come
-// again. One asks at a time: a limiter that hears of instants in another order than they
-// were counts some time twice.
-func (m *meter) count(k Key, keeps bool) error {
+// countCall counts one call, or refuses it with ErrRateLimited and a RetryAfter. It holds the mutex because a limiter
+// that sees times out of order counts some time twice.
+func (m *usageMeter) countCall(k Key, keepsLease bool) error {
 	limiter := m.calls
-	if keeps {
-		limiter = m.keeping
+	if keepsLease {
+		limiter = m.leaseCalls
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,18 +57,19 @@ func (m *meter) count(k Key, keeps bool) error {
 		return nil
 	}
 	missing := (1 - limiter.TokensAt(now)) / float64(limiter.Limit())
-	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(math.Ceil(missing * float64(time.Second))), Detail: fmt.Sprintf(
-		"The API key %s makes more than %g calls a second. Slow down, and send the same call again after Retry-After.", k, m.limits.Rate)}
+	return &lock.Error{Code: lock.ErrRateLimited, RetryAfter: time.Duration(math.Ceil(missing * float64(time.Second))),
+		Detail: fmt.Sprintf("The API key %s makes more than %g calls per second. "+
+			"Slow down, and repeat the call after Retry-After.", k, m.limits.Rate)}
 }
 
-// wait lets one more call wait, until the function that it returns is called, or refuses
-// it with ErrTooManyWaiters.
-func (m *meter) wait(k Key) (func(), error) {
+// startWaiting counts one waiting call until the returned function is called, or refuses it with ErrTooManyWaiters.
+func (m *usageMeter) startWaiting(k Key) (stop func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.limits.Waiters > 0 && m.waiting >= m.limits.Waiters {
-		return nil, &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: time.Second, Detail: fmt.Sprintf(
-			"%d calls of the API key %s wait here, as many as may. Send the same call again when others have been answered.", m.waiting, k)}
+		return nil, &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: time.Second,
+			Detail: fmt.Sprintf("The API key %s has %d waiting calls on this replica, which is the limit. "+
+				"Repeat the call when one of them has ended.", k, m.waiting)}
 	}
 	m.waiting++
 	return func() {

@@ -15,21 +15,21 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAKeyMakesAsManyCallsASecondAsItMay(t *testing.T) {
+func TestRateOfAKeyIsLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpy()
-		guarded := access.Guard(s, access.Limits{Rate: 2, Burst: 5})
-		ctx, other := by(t, access.Admin), access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
-		look := func(ctx context.Context) error { return only(guarded.Lock(ctx, "x")) }
+		locks := access.Guard(s, access.Limits{Rate: 2, Burst: 5})
+		ctx, other := withKey(t, access.Admin), access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Read})
+		look := func(ctx context.Context) error { return errOf(locks.Lock(ctx, "x")) }
 		for range 5 {
 			s.allowed(t, "Lock", look(ctx))
 		}
 		err := look(ctx)
-		s.refused(t, "the sixth", err, lock.ErrRateLimited, "2 calls a second", `"ci" (a1)`)
+		s.refused(t, "the sixth", err, lock.ErrRateLimited, "2 calls per second", `"ci" (a1)`)
 		var e *lock.Error
 		if !errors.As(err, &e) || e.RetryAfter != time.Second/2 {
-			t.Errorf("try again after %v, want half a second", e.RetryAfter)
+			t.Errorf("retry after %v, want half a second", e.RetryAfter)
 		}
 		s.allowed(t, "Lock", look(other))
 		s.allowed(t, "Lock", look(access.Continued(ctx)))
@@ -39,20 +39,19 @@ func TestAKeyMakesAsManyCallsASecondAsItMay(t *testing.T) {
 	})
 }
 
-// TestManyCallsAtOnceAreNoWayAroundTheRate bounds what was let through by the time that it
-// took, however long that was.
-func TestManyCallsAtOnceAreNoWayAroundTheRate(t *testing.T) {
+// TestConcurrentCallsCountTowardsTheRate computes the limit from the time that the test took.
+func TestConcurrentCallsCountTowardsTheRate(t *testing.T) {
 	t.Parallel()
 	const rate, burst = 100_000, 100
-	guarded := access.Guard(quiet{}, access.Limits{Rate: rate, Burst: burst})
-	ctx := by(t, access.Read)
+	locks := access.Guard(quietService{}, access.Limits{Rate: rate, Burst: burst})
+	ctx := withKey(t, access.Read)
 	var let, late atomic.Int64
 	var wg sync.WaitGroup
 	began := time.Now()
 	for range 200 {
 		wg.Go(func() {
 			for range 1000 {
-				err := only(guarded.Lock(ctx, "x"))
+				err := errOf(locks.Lock(ctx, "x"))
 				var e *lock.Error
 				switch {
 				case err == nil:
@@ -67,39 +66,39 @@ func TestManyCallsAtOnceAreNoWayAroundTheRate(t *testing.T) {
 	}
 	wg.Wait()
 	if most := burst + int64(rate*time.Since(began).Seconds()) + 1; let.Load() < burst || let.Load() > most || late.Load() > 0 {
-		t.Errorf("%d calls were let through, and %d may; %d were told to wait longer than it takes", let.Load(), most, late.Load())
+		t.Errorf("%d calls were allowed, want at most %d; %d had a Retry-After that is too long", let.Load(), most, late.Load())
 	}
 }
 
-// A quiet service has one lock, and remembers nothing.
-type quiet struct{ lock.Service }
+// A quietService is a Service that answers Lock and records nothing.
+type quietService struct{ lock.Service }
 
-func (quiet) Lock(context.Context, string) (lock.Lock, error) { return lock.Lock{}, nil }
+func (quietService) Lock(context.Context, string) (lock.Lock, error) { return lock.Lock{}, nil }
 
-func TestWhatIsRefusedCountsAsACall(t *testing.T) {
+func TestRefusedCallsCountTowardsTheRate(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
-	guarded := access.Guard(s, access.Limits{Rate: 0.001})
-	ctx := by(t, access.Read, "billing")
-	s.refused(t, "the first", only(guarded.Lock(ctx, "other")), lock.ErrNameNotAllowed)
-	s.refused(t, "the second", only(guarded.Lock(ctx, "billing")), lock.ErrRateLimited)
+	locks := access.Guard(s, access.Limits{Rate: 0.001})
+	ctx := withKey(t, access.Read, "billing")
+	s.refused(t, "the first", errOf(locks.Lock(ctx, "other")), lock.ErrNameNotAllowed)
+	s.refused(t, "the second", errOf(locks.Lock(ctx, "billing")), lock.ErrRateLimited)
 }
 
-func TestWhoAsksForTooMuchDoesNotLoseWhatItHolds(t *testing.T) {
+func TestRateLimitedClientCanStillRenew(t *testing.T) {
 	t.Parallel()
 	s := newSpy()
-	guarded := access.Guard(s, access.Limits{Rate: 0.001, Burst: 2})
-	ctx := by(t, access.Lock)
+	locks := access.Guard(s, access.Limits{Rate: 0.001, Burst: 2})
+	ctx := withKey(t, access.Lock)
 	for range 2 {
-		s.allowed(t, "Acquire", only(guarded.Acquire(ctx, lock.Acquire{Name: "x"})))
+		s.allowed(t, "Acquire", errOf(locks.Acquire(ctx, lock.Acquire{Name: "x"})))
 	}
-	s.refused(t, "a third", only(guarded.Acquire(ctx, lock.Acquire{Name: "x"})), lock.ErrRateLimited)
-	s.allowed(t, "Renew", only(guarded.Renew(ctx, lock.Renew{Name: "x"})))
-	s.allowed(t, "Release", guarded.Release(ctx, lock.Release{Name: "x"}))
-	s.refused(t, "to keep it all too often", only(guarded.Renew(ctx, lock.Renew{Name: "x"})), lock.ErrRateLimited)
+	s.refused(t, "a third", errOf(locks.Acquire(ctx, lock.Acquire{Name: "x"})), lock.ErrRateLimited)
+	s.allowed(t, "Renew", errOf(locks.Renew(ctx, lock.Renew{Name: "x"})))
+	s.allowed(t, "Release", locks.Release(ctx, lock.Release{Name: "x"}))
+	s.refused(t, "a third renew or release", errOf(locks.Renew(ctx, lock.Renew{Name: "x"})), lock.ErrRateLimited)
 }
 
-func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
+func TestWaitingCallsOfAKeyAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, m := range methods {
 		if m.wait == nil {
@@ -107,12 +106,12 @@ func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			s := newSpy()
-			guarded := access.Guard(s, access.Limits{Waiters: 3})
-			ctx := by(t, access.Admin)
+			locks := access.Guard(s, access.Limits{Waiters: 3})
+			ctx := withKey(t, access.Admin)
 			var wg sync.WaitGroup
 			for range 3 {
 				wg.Go(func() {
-					if err := m.wait(ctx, guarded, "x"); err != nil {
+					if err := m.wait(ctx, locks, "x"); err != nil {
 						t.Error(err)
 					}
 				})
@@ -121,17 +120,17 @@ func TestAsManyCallsOfAKeyWaitAsMay(t *testing.T) {
 			for range 3 {
 				<-s.asked
 			}
-			s.refused(t, name, m.wait(ctx, guarded, "x"), lock.ErrTooManyWaiters, "3 calls", `"ci" (a1)`)
-			s.allowed(t, name, m.call(ctx, guarded, "x"))
+			s.refused(t, name, m.wait(ctx, locks, "x"), lock.ErrTooManyWaiters, "3 waiting calls", `"ci" (a1)`)
+			s.allowed(t, name, m.call(ctx, locks, "x"))
 			other := access.WithKey(t.Context(), access.Key{ID: "b2", Name: "other", Role: access.Admin})
-			s.allowed(t, name, m.wait(other, guarded, "x"))
+			s.allowed(t, name, m.wait(other, locks, "x"))
 			wg.Wait()
-			s.allowed(t, name, m.wait(ctx, guarded, "x"))
+			s.allowed(t, name, m.wait(ctx, locks, "x"))
 		})
 	}
 }
 
-func TestFailuresFromOneAddressAreTenAMinute(t *testing.T) {
+func TestFailuresPerAddressAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts(0, 0)
@@ -157,7 +156,7 @@ func TestFailuresFromOneAddressAreTenAMinute(t *testing.T) {
 	})
 }
 
-func TestOneCustomersAddressesCountAsOne(t *testing.T) {
+func TestAddressesOfOneNetworkCountAsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts(2, 0)
@@ -171,12 +170,12 @@ func TestOneCustomersAddressesCountAsOne(t *testing.T) {
 			t.Errorf("the next customer: %v", err)
 		}
 		if err := errors.Join(a.Failed(netip.Addr{}), a.Failed(netip.Addr{})); err != nil || a.Failed(netip.Addr{}) == nil {
-			t.Errorf("what is no address counts as one: %v", err)
+			t.Errorf("an invalid address is limited: %v", err)
 		}
 	})
 }
 
-func TestTheAddressThatFailedLongestAgoIsForgotten(t *testing.T) {
+func TestOldestAddressIsDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts(1, 2)
@@ -187,7 +186,7 @@ func TestTheAddressThatFailedLongestAgoIsForgotten(t *testing.T) {
 			}
 		}
 		if a.Allow(addr(97)) != nil || a.Allow(addr(98)) == nil || a.Allow(addr(99)) == nil {
-			t.Error("of a hundred, not the last two are remembered")
+			t.Error("the two latest of a hundred addresses are not remembered")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,10 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -20,37 +23,43 @@ const (
 	contentProblem = "application/problem+json"
 )
 
-// The greatest sizes of an answer, in bytes: of one thing, and of many, which may
-// be a thousand with 4 KiB of metadata each: a page, or a lock with its leases.
+// The greatest sizes of a response, in bytes: of one thing, and of many things, which may be a thousand with 4 KiB of
+// metadata each: a page, or a lock with its leases.
 const (
-	maxAnswer = 1 << 20
-	maxMany   = 16 << 20
+	maxResponse     = 1 << 20
+	maxListResponse = 16 << 20
 )
 
-// A call is one request and what its answer may be. T is what the answer's body
-// says; of an answer without one it is not looked at.
-type call[T any] struct {
-	// changes is whether the request may change something: then a lost answer
-	// leaves open what was done.
-	changes bool
-	body    any // sent as JSON; nil for none; an io.Reader as it is
-	send    func(ctx context.Context, body io.Reader) (*http.Response, error)
-	success []int        // the statuses of success
-	limit   int64        // the greatest size of the answer, in bytes
-	answers func(T) bool // whether this is the answer to that request
-	// parse takes the answer to what was sent at that instant in, in place of answers; nil for the usual way.
-	parse func(text []byte, sent time.Time) (T, error)
+// A request is an HTTP request to the service.
+type request struct {
+	method  string // empty: GET
+	path    string // under the base URL, with the query
+	body    any    // nil; an io.Reader of JSON; an acquire, a renewal or a release; or a model
+	header  [2]string
+	setBody func(*http.Request) // for a body that is an io.Reader; may be nil
 }
 
-// An answer is what a call brought back.
+// A call is one request and what its response may be. T is the value of the response's body.
+type call[T any] struct {
+	request
+	changes bool  // whether it may change something: then a lost response leaves the outcome unknown
+	success []int // the statuses of success; nil: 200
+	limit   int64 // the greatest size of the response, in bytes; zero: maxResponse
+	parse   parser[T]
+}
+
+// A parser returns the value of the response to a request that was sent at that instant. It fails if the text is not
+// one to that request.
+type parser[T any] func(text []byte, sent time.Time) (T, error)
+
+// An answer is the result of a call.
 type answer[T any] struct {
-	sent   time.Time // before anything of the request was sent
-	status int       // zero if no whole answer came
+	status int // zero if no complete response came
 	value  T
 }
 
-// do sends the request once and waits for its answer. Errors are *lock.Error.
-func (c call[T]) do(ctx context.Context) (answer[T], error) {
+// do sends the request once and waits for the response. Errors are *lock.Error.
+func (c call[T]) do(ctx context.Context, client *Client) (answer[T], error) {
 	body, err := encode(c.body)
 	if err != nil {
 		return answer[T]{}, err
@@ -58,62 +67,82 @@ func (c call[T]) do(ctx context.Context) (answer[T], error) {
 	if ctx.Err() != nil {
 		return answer[T]{}, unsent(context.Cause(ctx))
 	}
-	ctx, way := traced(ctx)
+	ctx, trace := traced(ctx)
 	sent := time.Now()
-	res, err := c.send(ctx, body)
+	res, err := client.send(ctx, c.request, body)
 	if err != nil {
-		return answer[T]{}, lost(c.changes, way, err)
+		return answer[T]{}, lost(c.changes, trace, err)
 	}
-	text, err := read(res, c.limit)
+	text, err := read(res, cmp.Or(c.limit, maxResponse))
 	if err != nil {
-		return answer[T]{}, lost(c.changes, way, err)
+		return answer[T]{}, lost(c.changes, trace, err)
 	}
-	if !slices.Contains(c.success, res.StatusCode) {
-		return answer[T]{status: res.StatusCode}, refusal(c.changes, res, text)
+	out := answer[T]{status: res.StatusCode}
+	if c.success == nil && res.StatusCode != http.StatusOK || c.success != nil && !slices.Contains(c.success, res.StatusCode) {
+		return out, refusal(c.changes, res, text)
 	}
 	value, err := c.decode(res, text, sent)
 	if err != nil {
-		return answer[T]{status: res.StatusCode}, foreign(c.changes, res, err)
+		return out, notPaddock(c.changes, res, err)
 	}
-	return answer[T]{sent: sent, status: res.StatusCode, value: value}, nil
+	out.value = value
+	return out, nil
 }
 
-func (c call[T]) decode(res *http.Response, text []byte, sent time.Time) (T, error) {
-	var value T
+// get is do for a caller that needs the value only.
+func (c call[T]) get(ctx context.Context, client *Client) (T, error) {
+	got, err := c.do(ctx, client)
+	return got.value, err
+}
+
+func (c call[T]) decode(res *http.Response, text []byte, sent time.Time) (value T, err error) {
 	if res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
 		return value, nil
 	}
 	if mediaType(res) != contentJSON {
 		return value, errors.New("the answer is not JSON")
 	}
-	if c.parse != nil {
-		return c.parse(text, sent)
-	}
-	if err := json.Unmarshal(text, &value); err != nil {
-		return value, err
-	}
-	if !c.answers(value) {
-		return value, errors.New("the answer is not one to this request")
-	}
-	return value, nil
+	return c.parse(text, sent)
 }
 
-// encode returns v as JSON in which < > & are themselves: written as \u003c they
-// would make metadata longer than its sender counted.
-func encode(v any) (io.Reader, error) {
-	switch v := v.(type) {
+// model returns a parser of a model of openapi.yaml. Responses that do not match are not responses to the request.
+func model[Model interface{ Domain() Value }, Value any](matches func(Model) bool) parser[Value] {
+	return func(text []byte, _ time.Time) (Value, error) { return wire.Parse(text, matches) }
+}
+
+// send sends the request with the headers that every request has.
+func (c *Client) send(ctx context.Context, r request, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), c.baseURL+r.path, body)
+	if err != nil {
+		return nil, err
+	}
+	c.setHeaders(req.Header)
+	if body != nil {
+		req.Header.Set("Content-Type", contentJSON)
+	}
+	if r.header[1] != "" {
+		req.Header.Set(r.header[0], r.header[1])
+	}
+	if r.setBody != nil {
+		r.setBody(req)
+	}
+	return c.http.Do(req)
+}
+
+func encode(body any) (io.Reader, error) {
+	switch body := body.(type) {
 	case nil:
 		return nil, nil
 	case io.Reader:
-		return v, nil
+		return body, nil
+	case lock.Command:
+		return bytes.NewReader(wire.AppendRequest(make([]byte, 0, 256), body)), nil
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := wire.EncodeRequest(body)
+	if err != nil {
 		return nil, &lock.Error{Code: lock.ErrInvalid, Detail: "The request cannot be written as JSON.", Cause: err}
 	}
-	return bytes.NewReader(b.Bytes()), nil
+	return bytes.NewReader(text), nil
 }
 
 func read(res *http.Response, limit int64) (_ []byte, err error) {
@@ -126,12 +155,59 @@ func read(res *http.Response, limit int64) (_ []byte, err error) {
 	return text.Bytes(), err
 }
 
-// mediaType returns the answer's content type without its parameters, empty if
-// it has none that can be read.
+// mediaType returns the response's content type without its parameters, empty if it has none that can be parsed.
 func mediaType(res *http.Response) string {
-	t, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	header := res.Header.Get("Content-Type")
+	if header == contentJSON {
+		return header
+	}
+	t, _, err := mime.ParseMediaType(header)
 	if err != nil {
 		return ""
 	}
 	return t
+}
+
+// refusal returns the error of a response without success: what its problem says, if it is one of Paddock's.
+func refusal(changes bool, res *http.Response, text []byte) error {
+	if mediaType(res) != contentProblem {
+		return notPaddock(changes, res, nil)
+	}
+	var p wire.Problem
+	if err := json.Unmarshal(text, &p); err != nil {
+		return notPaddock(changes, res, err)
+	}
+	if p.Code == "" || res.StatusCode >= http.StatusInternalServerError && !p.Code.Valid() {
+		return notPaddock(changes, res, errors.New("the problem has no code of Paddock's"))
+	}
+	e := errorOf(p, res.StatusCode)
+	e.RetryAfter = cmp.Or(e.RetryAfter, retryAfter(res))
+	return e
+}
+
+// itemRefusal returns the error of an item of a batch that was refused.
+func itemRefusal(p wire.Problem, status int) error {
+	if status >= http.StatusInternalServerError && !p.Code.Valid() {
+		return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: p.Domain().RetryAfter,
+			Detail: fmt.Sprintf("The answer, HTTP %d, is none that is known here. ", status) + maybeDone}
+	}
+	return errorOf(p, status)
+}
+
+// errorOf returns the error that a problem stands for. It always has a Detail, and a Cause to find it in the service's
+// log.
+func errorOf(p wire.Problem, status int) *lock.Error {
+	e := p.Domain()
+	e.Detail = cmp.Or(p.Detail, p.Title, http.StatusText(status))
+	e.Cause = fmt.Errorf("HTTP %d, request_id %q", status, p.RequestID)
+	return e
+}
+
+// retryAfter returns the header Retry-After where it counts seconds, else zero.
+func retryAfter(res *http.Response) time.Duration {
+	seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }

@@ -1,54 +1,51 @@
 package client
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
-	"github.com/paddock-lock/paddock/client/internal/openapi"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 const userAgent = "paddock-go"
 
-// Options say where the service is.
+// Options configure a Client.
 type Options struct {
-	// BaseURL is the address under which /v1 is found, such as
-	// https://locks.example.org or https://example.org/paddock. It has no query,
-	// no fragment and no user.
+	// BaseURL is the URL above /v1, such as https://locks.example.org or
+	// https://example.org/paddock. It must not contain a query, a fragment or a user.
 	BaseURL string
-	// Key is the API key, a secret such as pk_k3f9a2xy_…, where the service asks for one. It
-	// is sent with each request, to the host of the BaseURL and no other, and stands in no
-	// error. Over http:// everybody on the way can read it: use https:// beyond this machine.
+	// Key is the API key, a secret such as pk_k3f9a2xy_…, if the service requires one. It is
+	// sent with each request, only to the host of the BaseURL, and appears in no error. Over
+	// http:// it can be read on the network: use https:// except on the same machine.
 	Key string
-	// TLS says whom to trust and which certificate to show, for the Transport that the
-	// Client makes; nil for the certificate authorities that the system trusts. It goes
-	// with no Transport of HTTP's.
+	// TLS configures trusted authorities and client certificates for the default Transport;
+	// nil trusts the system's authorities. It cannot be combined with a Transport in HTTP.
 	TLS *tls.Config
-	// HTTP sends the requests; nil for one without a Timeout. Without a Transport
-	// it has one that keeps up to 256 connections to the server open. It is copied,
-	// and its CheckRedirect is not asked: see the package's comment. Calls that wait are cut short by a Timeout of its own, or
-	// its Transport's, unless that is longer than their wait.
+	// HTTP sends the requests; nil uses a client without a Timeout. If it has no Transport,
+	// a default one keeps up to 256 idle connections to the service. HTTP is copied, and its
+	// CheckRedirect is ignored: redirects are not followed. A Timeout of HTTP or of its
+	// Transport must be longer than the waits of calls, or it ends them early.
 	HTTP *http.Client
-	// NoCoalesce has each call be a request of its own. Otherwise acquires that do not
-	// wait, renewals and releases that come while others are under way share requests, as
-	// the package's comment says.
+	// NoCoalesce sends each call in a request of its own. See Coalescing in the package's
+	// documentation.
 	NoCoalesce bool
 }
 
 // A Client is a lock.Service over HTTP. It is safe for concurrent use.
 type Client struct {
-	api    *openapi.Client
-	shared *coalescer // nil if no call shares a request
+	baseURL    string // without a slash at the end
+	setHeaders func(http.Header)
+	http       *http.Client
+	shared     *coalescer // nil with NoCoalesce
 }
 
 var _ lock.Service = (*Client)(nil)
 
-// New returns a Client, or an error that says what is wrong with the Options. It
-// sends nothing.
+// New returns a Client, or an error if the Options are invalid. It sends nothing.
 func New(o Options) (*Client, error) {
 	if err := checkBaseURL(o.BaseURL); err != nil {
 		return nil, fmt.Errorf("client: the base URL %w", err)
@@ -57,16 +54,9 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("client: the API key %w", err)
 	}
 	if o.TLS != nil && o.HTTP != nil && o.HTTP.Transport != nil {
-		return nil, errors.New("client: give TLS, or a Transport that has it, and not both")
+		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
-	api, err := openapi.NewClient(o.BaseURL,
-		openapi.WithHTTPClient(sender(o.HTTP, o.TLS)),
-		openapi.WithRequestEditorFn(signed(o.Key)),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	c := &Client{api: api}
+	c := &Client{baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), http: httpClient(o.HTTP, o.TLS)}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
 	}
@@ -81,9 +71,9 @@ func checkBaseURL(text string) error {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("must begin with http:// or https://")
 	case u.Hostname() == "":
-		return errors.New("names no host")
+		return errors.New("has no host")
 	case u.User != nil:
-		return errors.New("must not hold a user or a password")
+		return errors.New("must not contain a user or a password")
 	case u.RawQuery != "" || u.ForceQuery:
 		return errors.New("must not have a query")
 	case u.Fragment != "":
@@ -92,30 +82,30 @@ func checkBaseURL(text string) error {
 	return nil
 }
 
-// checkKey returns an error, which does not repeat the key, if it is none that a header
-// can have.
+// checkKey returns an error if the key cannot be sent in a header. The error does not
+// contain the key.
 func checkKey(key string) error {
 	for i := range len(key) {
 		if c := key[i]; c <= ' ' || c > '~' {
-			return fmt.Errorf("has a character at byte %d that no key has: a space, the end of a line, or the like", i)
+			return fmt.Errorf("has an invalid character at byte %d, such as a space or a line break; copy the key again", i)
 		}
 	}
 	return nil
 }
 
-// signed returns what has a request say from whom it comes.
-func signed(key string) openapi.RequestEditorFn {
-	return func(_ context.Context, r *http.Request) error {
-		r.Header.Set("User-Agent", userAgent)
+// withHeaders returns a function that sets the User-Agent and the API key. A Client has the key in there only, so that
+// %+v does not print it.
+func withHeaders(key string) func(http.Header) {
+	return func(h http.Header) {
+		h.Set("User-Agent", userAgent)
 		if key != "" {
-			r.Header.Set("Authorization", "Bearer "+key)
+			h.Set("Authorization", "Bearer "+key)
 		}
-		return nil
 	}
 }
 
-// String returns the BaseURL: the Key is a secret.
+// String returns the BaseURL. It leaves out the Key, which is a secret.
 func (o Options) String() string { return o.BaseURL }
 
-// GoString returns what String does, for %#v.
+// GoString returns the same as String, so that %#v does not print the Key.
 func (o Options) GoString() string { return o.String() }

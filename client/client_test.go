@@ -1,11 +1,16 @@
 package client_test
 
 import (
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/lock"
 )
 
 func TestNewRefusesABaseURL(t *testing.T) {
@@ -29,7 +34,7 @@ func TestNewRefusesABaseURL(t *testing.T) {
 			t.Parallel()
 			_, err := client.New(client.Options{BaseURL: url})
 			if err == nil {
-				t.Fatalf("New took the base URL %q", url)
+				t.Fatalf("New accepted the base URL %q", url)
 			}
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error shows the password: %v", err)
@@ -50,7 +55,7 @@ func TestRequestsGoUnderTheBaseURL(t *testing.T) {
 		t.Run(base, func(t *testing.T) {
 			t.Parallel()
 			var got string
-			c := open(t, client.Options{BaseURL: base, HTTP: &http.Client{Transport: way(
+			c := open(t, client.Options{BaseURL: base, HTTP: &http.Client{Transport: roundTripFunc(
 				func(r *http.Request) (*http.Response, error) {
 					got = r.URL.Scheme + "://" + r.URL.Host + r.URL.Path
 					return reply(r, http.StatusOK, "application/json", freeJSON), nil
@@ -70,6 +75,77 @@ func TestTheCallersHTTPClientIsLeftAsItIs(t *testing.T) {
 	h := &http.Client{Transport: saying(http.StatusOK, "application/json", freeJSON)}
 	open(t, client.Options{BaseURL: "http://paddock.test", HTTP: h})
 	if h.CheckRedirect != nil {
-		t.Error("New changed the HTTP client that it was given")
+		t.Error("New changed the caller's HTTP client")
+	}
+}
+
+const key = "pk_k3f9a2xyqw_dGhpcyBpcyBubyBzZWNyZXQgYnV0IGl0IGxvb2tzIGl0"
+
+func TestTheKeyIsSentWithEachRequest(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": "", key: "Bearer " + key} {
+		var got request
+		c := open(t, client.Options{BaseURL: "http://paddock.test", Key: name, HTTP: &http.Client{Transport: heard(&got, http.StatusOK, freeJSON)}})
+		if err := read(c, t); err != nil || got.header.Get("Authorization") != want || strings.Contains(got.uri, "pk_") {
+			t.Errorf("with %q: %v, Authorization: %q, %s", name, err, got.header.Get("Authorization"), got.uri)
+		}
+	}
+}
+
+func TestNewRefusesAKeyThatNoHeaderCanCarry(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]string{
+		"with a line break at the end": key + "\n", "with another header": key + "\r\nX: y", "with a space": "Bearer " + key, "with a letter beyond ASCII": key + "é",
+	} {
+		_, err := client.New(client.Options{BaseURL: "http://paddock.test", Key: bad})
+		if err == nil || strings.Contains(err.Error(), key[:8]) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheKeyIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	o := client.Options{BaseURL: "http://127.0.0.1:1", Key: key}
+	c := open(t, o)
+	_, err := acquire(c, t)
+	for _, text := range []string{
+		fmt.Sprint(o), fmt.Sprintf("%+v", o), fmt.Sprintf("%#v", o), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprintf("%#v", err), fmt.Sprint(errors.Unwrap(err), err),
+	} {
+		if strings.Contains(text, key[:8]) {
+			t.Errorf("the key is printed: %s", text)
+		}
+	}
+}
+
+func TestTheKeyIsNotSentToARedirectTarget(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the redirect target got a request with Authorization: %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer here.Close()
+	if err := read(open(t, client.Options{BaseURL: here.URL, Key: key}), t); !errors.Is(err, lock.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+func TestTLSOptionsAreUsed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(freeJSON))
+	}))
+	defer s.Close()
+	trusting := s.Client().Transport.(*http.Transport).TLSClientConfig
+	if err := read(open(t, client.Options{BaseURL: s.URL, TLS: trusting}), t); err != nil {
+		t.Error(err)
+	}
+	if err := read(open(t, client.Options{BaseURL: s.URL}), t); !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("a server with an untrusted certificate: %v", err)
+	}
+	if _, err := client.New(client.Options{BaseURL: s.URL, TLS: &tls.Config{}, HTTP: s.Client()}); err == nil {
+		t.Error("New accepted TLS together with a Transport")
 	}
 }

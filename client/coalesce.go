@@ -13,58 +13,58 @@ import (
 )
 
 const (
-	// flightsAtOnce is how many requests may be under way before calls gather.
-	flightsAtOnce = 2
-	// yields is how often those who have just been answered are let go first, as long as
-	// that brings more calls.
-	yields = 8
-	// longestGathering is for how long calls gather while nothing is answered. After that
-	// they go whatever is under way: it may be on a connection that swallows everything.
-	longestGathering = 100 * time.Millisecond
-	// fullAt is the length of a body, in bytes, at which no more is added to it. The
-	// service takes 1 MiB, and many a proxy no more than that.
-	fullAt = 1<<20 - 1<<16
-	// singlyFor is for how long calls go one by one after one answer of somebody who
-	// takes no batch: a replica of an older version, which others may replace.
-	singlyFor = time.Minute
+	// maxInFlight is the number of requests in flight from which on calls gather.
+	maxInFlight = 2
+	// maxYields bounds how often the processor is yielded before a batch is sent, so that
+	// callers that were just answered can add their next calls.
+	maxYields = 8
+	// maxLinger is how long calls gather while no request is answered. Then they are sent
+	// regardless, because the requests in flight may be on a dead connection.
+	maxLinger = 100 * time.Millisecond
+	// maxBodySize is the size of a body, in bytes, from which on no more items are added. The
+	// service and many proxies accept up to 1 MiB.
+	maxBodySize = 1<<20 - 1<<16
+	// batchUnsupportedFor is how long calls are sent one by one after a batch was rejected by
+	// a proxy, or by a replica of an older version, which may be replaced soon.
+	batchUnsupportedFor = time.Minute
 )
 
 type (
-	callGroup   = batch.Group[*ticket, lock.Grant]
-	groupedCall = batch.Call[*ticket, lock.Grant]
+	callGroup   = batch.Group[*pendingCall, lock.Grant]
+	groupedCall = batch.Call[*pendingCall, lock.Grant]
 )
 
-// A coalescer has calls that come while others are under way share requests.
+// A coalescer combines calls that arrive while requests are in flight into batches.
 type coalescer struct {
-	client *Client
-	group  *callGroup
-	start  time.Time
-	singly atomic.Int64 // since start, in ns: until then calls go one by one
+	client           *Client
+	group            *callGroup
+	start            time.Time
+	unsupportedUntil atomic.Int64 // ns since start; calls are sent one by one until then
 }
 
 func newCoalescer(c *Client) *coalescer {
 	o := &coalescer{client: c, start: time.Now()}
 	o.group = batch.New(lock.MaxBatch, math.MaxInt, o.send)
-	o.group.AtOnce, o.group.Patience, o.group.Yields = flightsAtOnce, longestGathering, yields
-	o.group.Alone = func(ctx context.Context, t *ticket) (lock.Grant, error) { return c.alone(ctx, t.item) }
+	o.group.MaxInFlight, o.group.StallTimeout, o.group.MaxYields = maxInFlight, maxLinger, maxYields
+	o.group.RunInline = func(ctx context.Context, p *pendingCall) (lock.Grant, error) { return c.sendSingle(ctx, p.item) }
 	return o
 }
 
-// share has a call go with others, or alone where there are none.
-func (c *Client) share(ctx context.Context, item lock.Command) (lock.Grant, error) {
-	if c.shared == nil || c.shared.goesSingly() || !isSmall(item) {
-		return c.alone(ctx, item)
+// coalesce sends a call in a batch, or in a request of its own if there is no other call.
+func (c *Client) coalesce(ctx context.Context, item lock.Command) (lock.Grant, error) {
+	if c.shared == nil || c.shared.batchUnsupported() || !isSmall(item) {
+		return c.sendSingle(ctx, item)
 	}
-	t := &ticket{item: item}
-	grant, err := c.shared.group.Share(ctx, t)
-	if a := (*batch.Abandoned)(nil); err != nil && errors.As(err, &a) {
-		return grant, t.leave(a)
+	p := &pendingCall{item: item}
+	grant, err := c.shared.group.TryInline(ctx, p)
+	if canceled := (*batch.CanceledError)(nil); err != nil && errors.As(err, &canceled) {
+		return grant, p.cancel(canceled)
 	}
 	return grant, err
 }
 
-// alone sends a call in a request of its own.
-func (c *Client) alone(ctx context.Context, item lock.Command) (g lock.Grant, err error) {
+// sendSingle sends a call in a request of its own.
+func (c *Client) sendSingle(ctx context.Context, item lock.Command) (g lock.Grant, err error) {
 	switch i := item.(type) {
 	case lock.Acquire:
 		return c.acquire(ctx, i)
@@ -76,8 +76,8 @@ func (c *Client) alone(ctx context.Context, item lock.Command) (g lock.Grant, er
 	return g, err
 }
 
-// isSmall is whether the service would read the item. What is larger is refused
-// alone.
+// isSmall reports whether the item is within the service's size limits. A larger item would
+// make the service reject its whole batch.
 func isSmall(item lock.Command) bool {
 	switch c := item.(type) {
 	case lock.Acquire:
@@ -88,45 +88,45 @@ func isSmall(item lock.Command) bool {
 	return true
 }
 
-func (o *coalescer) goesSingly() bool {
-	until := o.singly.Load()
+func (o *coalescer) batchUnsupported() bool {
+	until := o.unsupportedUntil.Load()
 	return until != 0 && time.Since(o.start) < time.Duration(until)
 }
 
-// send sends what has gathered, in as many requests as it takes.
+// send sends the gathered calls, in several requests if they exceed maxBodySize.
 func (o *coalescer) send(calls []*groupedCall) {
 	for len(calls) > 0 {
-		f := newFlight(len(calls))
-		if calls = f.board(calls); len(f.calls) > 0 {
-			got, err := o.client.fly(f)
-			o.settle(f, got, err)
+		s := newSharedRequest(len(calls))
+		if calls = s.add(calls); len(s.calls) > 0 {
+			got, err := o.client.sendShared(s)
+			o.deliver(s, got, err)
 		}
 	}
 }
 
-// settle tells each call of a flight what came of it.
-func (o *coalescer) settle(f *flight, got answer[[]lock.Result], err error) {
-	f.depart()
-	f.cancel()
-	for i, c := range f.calls {
+// deliver gives each call of a request its result.
+func (o *coalescer) deliver(s *sharedRequest, got answer[[]lock.Result], err error) {
+	s.freeze()
+	s.cancel()
+	for i, c := range s.calls {
 		switch {
 		case err == nil:
 			c.Answer(got.value[i].Grant, got.value[i].Err)
-		case takesNoBatch(got.status):
+		case rejectsBatch(got.status):
 			c.HandBack()
 		default:
-			c.Answer(lock.Grant{}, ownOf(err))
+			c.Answer(lock.Grant{}, cloneError(err))
 		}
 	}
-	if err != nil && takesNoBatch(got.status) && got.status != http.StatusBadRequest {
-		o.singly.Store(int64(time.Since(o.start) + singlyFor))
+	if err != nil && rejectsBatch(got.status) && got.status != http.StatusBadRequest {
+		o.unsupportedUntil.Store(int64(time.Since(o.start) + batchUnsupportedFor))
 	}
 }
 
-// takesNoBatch is whether who answered a batch with that status, and not as Paddock
-// does, has done nothing of it, or something that is no harm to do again: there is no
-// such route, a body is too large for a proxy, or one item made the whole illegible.
-func takesNoBatch(status int) bool {
+// rejectsBatch reports whether the calls of a failed batch can be sent again one by one. The
+// status shows that the batch had no effect, or only effects that are safe to repeat: the
+// route does not exist, the body is too large for a proxy, or an item could not be parsed.
+func rejectsBatch(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
@@ -135,8 +135,8 @@ func takesNoBatch(status int) bool {
 	return status/100 == 2
 }
 
-// ownOf returns a copy of an error, for one of many callers.
-func ownOf(err error) error {
+// cloneError returns a copy of an error for one of several callers.
+func cloneError(err error) error {
 	if e := (*lock.Error)(nil); errors.As(err, &e) {
 		own := *e
 		return &own

@@ -11,84 +11,84 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func (d *desk) acquire(name string) func() error {
+func (h *harness) acquire(name string) func() error {
 	return func() error {
-		g, err := d.Acquire(d.t.Context(), lock.Acquire{Name: name, Holder: "h-" + name})
+		g, err := h.Acquire(h.t.Context(), lock.Acquire{Name: name, Holder: "h-" + name})
 		if err == nil && (g.Name != name || g.Holder != "h-"+name) {
-			d.t.Errorf("acquired %s and was told of %s, which %s holds", name, g.Name, g.Holder)
+			h.t.Errorf("acquired %s and got a grant of %s to %s", name, g.Name, g.Holder)
 		}
 		return err
 	}
 }
 
-func (d *desk) renew(name string) func() error {
+func (h *harness) renew(name string) func() error {
 	return func() error {
-		g, err := d.Renew(d.t.Context(), lock.Renew{Name: name, LeaseID: leaseID})
+		g, err := h.Renew(h.t.Context(), lock.Renew{Name: name, LeaseID: leaseID})
 		if err == nil && g.Name != name {
-			d.t.Errorf("renewed %s and was told of %s", name, g.Name)
+			h.t.Errorf("renewed %s and got a grant of %s", name, g.Name)
 		}
 		return err
 	}
 }
 
-func (d *desk) release(name string) func() error {
-	return func() error { return d.Release(d.t.Context(), lock.Release{Name: name, LeaseID: leaseID}) }
+func (h *harness) release(name string) func() error {
+	return func() error { return h.Release(h.t.Context(), lock.Release{Name: name, LeaseID: leaseID}) }
 }
 
-func TestCallsThatComeMeanwhileShareARequest(t *testing.T) {
+func TestCallsGatheredWhileOthersRunShareARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
-		d.call(d.acquire("a"))
-		d.call(d.renew("b"))
-		d.call(d.release("a"))
-		d.call(d.release("c"))
-		d.call(d.acquire("d"))
-		d.requests(0)
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
+		h.call(h.acquire("a"))
+		h.call(h.renew("b"))
+		h.call(h.release("a"))
+		h.call(h.release("c"))
+		h.call(h.acquire("d"))
+		h.requests(0)
 		busy[0].grant()
-		shared := d.request("[ac:a re:b re:a re:c ac:d]")
+		shared := h.request("[ac:a re:b re:a re:c ac:d]")
 		if shared.length != int64(shared.size) {
-			t.Errorf("announced %d bytes and sent %d", shared.length, shared.size)
+			t.Errorf("Content-Length is %d, but %d bytes were sent", shared.length, shared.size)
 		}
-		d.call(d.acquire("e"))
-		d.requests(0)
+		h.call(h.acquire("e"))
+		h.requests(0)
 		shared.grant()
-		d.request("ac:e").grant() // alone, as if there were no batches
+		h.request("ac:e").grant() // a single gathered call is sent alone
 		grantAll(busy[1:])
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
-func TestACallThatFindsNothingUnderWayIsARequestOfItsOwn(t *testing.T) {
+func TestACallIsSentAloneWhenNothingIsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
+		h := newHarness(t, client.Options{})
 		for range 3 {
-			d.call(d.acquire("a"))
-			d.request("ac:a").grant()
-			d.all.Wait()
+			h.call(h.acquire("a"))
+			h.request("ac:a").grant()
+			h.all.Wait()
 		}
 	})
 }
 
-func TestWhoWantsNoSharingHasNone(t *testing.T) {
+func TestNoCoalesceSendsEachCallAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{NoCoalesce: true})
+		h := newHarness(t, client.Options{NoCoalesce: true})
 		for n := range 10 {
-			d.call(d.acquire(fmt.Sprint(n)))
+			h.call(h.acquire(fmt.Sprint(n)))
 		}
-		grantAll(d.requests(10))
-		d.all.Wait()
+		grantAll(h.requests(10))
+		h.all.Wait()
 	})
 }
 
-func TestWhatWaitsOrIsTooLargeSharesNothing(t *testing.T) {
+func TestWaitingAndLargeCallsAreSentAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
 		large := []byte(`{"a":"` + strings.Repeat("a", lock.MaxMetadataSize) + `"}`)
 		for want, a := range map[string]lock.Acquire{
 			"ac:waits": {Wait: time.Second},
@@ -97,61 +97,61 @@ func TestWhatWaitsOrIsTooLargeSharesNothing(t *testing.T) {
 			"ac:long":  {Holder: strings.Repeat("ä", 4*lock.MaxHolderLength)},
 		} {
 			a.Name = strings.TrimPrefix(want, "ac:")
-			d.call(func() error { _, err := d.Acquire(t.Context(), a); return err })
-			d.request(want).grant()
+			h.call(func() error { _, err := h.Acquire(t.Context(), a); return err })
+			h.request(want).grant()
 		}
-		d.call(func() error { _, err := d.Renew(t.Context(), lock.Renew{Name: "large", Metadata: large}); return err })
-		d.request("re:large").grant()
+		h.call(func() error { _, err := h.Renew(t.Context(), lock.Renew{Name: "large", Metadata: large}); return err })
+		h.request("re:large").grant()
 		grantAll(busy)
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
-func TestUntilOfASharedCallIsCountedFromTheSending(t *testing.T) {
+func TestUntilOfASharedCallCountsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		busy := d.busy()
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
 		start := time.Now()
 		for range 2 {
-			d.call(func() error {
-				g, err := d.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h"})
-				if until := g.Until.Sub(start); until != 29*time.Second+client.LongestGathering/2 {
+			h.call(func() error {
+				g, err := h.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h"})
+				if until := g.Until.Sub(start); until != 29*time.Second+client.MaxLinger/2 {
 					t.Errorf("Until is %v after the call", until)
 				}
 				return err
 			})
 		}
-		<-time.After(client.LongestGathering / 2)
+		<-time.After(client.MaxLinger / 2)
 		busy[0].grant()
-		shared := d.requests(1)[0]
+		shared := h.requests(1)[0]
 		<-time.After(time.Second)
 		grantAll(append(busy[1:], shared))
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
-func TestARequestThatIsStuckHoldsUpOthersForAMomentOnly(t *testing.T) {
+func TestAStuckRequestDelaysOthersByMaxLingerOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, client.Options{})
-		stuck := d.busy()
-		d.call(d.acquire("a"))
-		d.call(d.acquire("b"))
+		h := newHarness(t, client.Options{})
+		stuck := h.saturate()
+		h.call(h.acquire("a"))
+		h.call(h.acquire("b"))
 		start := time.Now()
-		<-time.After(client.LongestGathering)
-		d.request("[ac:a ac:b]").grant()
-		if waited := time.Since(start); waited != client.LongestGathering {
-			t.Errorf("they waited for %v", waited)
+		<-time.After(client.MaxLinger)
+		h.request("[ac:a ac:b]").grant()
+		if waited := time.Since(start); waited != client.MaxLinger {
+			t.Errorf("the calls waited for %v", waited)
 		}
-		d.call(d.acquire("c"))
-		d.request("ac:c").grant()
+		h.call(h.acquire("c"))
+		h.request("ac:c").grant()
 		grantAll(stuck)
-		d.all.Wait()
+		h.all.Wait()
 	})
 }
 
-func TestBatchesAreOfASizeThatTheServiceTakes(t *testing.T) {
+func TestBatchesStayWithinTheServiceLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		calls    int
@@ -164,18 +164,18 @@ func TestBatchesAreOfASizeThatTheServiceTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, client.Options{})
-				busy := d.busy()
+				h := newHarness(t, client.Options{})
+				busy := h.saturate()
 				for range c.calls {
 					metadata := []byte(`{"a":"` + strings.Repeat("a", max(c.metadata-8, 0)) + `"}`)
-					d.call(func() error {
-						_, err := d.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h", Metadata: metadata})
+					h.call(func() error {
+						_, err := h.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h", Metadata: metadata})
 						return err
 					})
 				}
 				grantAll(busy)
 				requests, items := 0, 0
-				for waiting := d.pending(); len(waiting) > 0; waiting = d.pending() {
+				for waiting := h.pending(); len(waiting) > 0; waiting = h.pending() {
 					for _, a := range waiting {
 						if len(a.items) > lock.MaxBatch || a.size > 1<<20 {
 							t.Errorf("a batch of %d items has %d bytes", len(a.items), a.size)
@@ -184,7 +184,7 @@ func TestBatchesAreOfASizeThatTheServiceTakes(t *testing.T) {
 						a.grant()
 					}
 				}
-				if d.all.Wait(); items != c.calls || requests != c.requests {
+				if h.all.Wait(); items != c.calls || requests != c.requests {
 					t.Errorf("%d calls in %d requests, want %d in %d", items, requests, c.calls, c.requests)
 				}
 			})

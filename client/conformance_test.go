@@ -1,12 +1,15 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// replica returns a client of a server of its own on the database.
+// replica returns a client of a new server on the database.
 func replica(t *testing.T, databaseURL string) *client.Client {
 	t.Helper()
 	return open(t, client.Options{BaseURL: served(t, databaseURL)})
 }
 
-// served returns the base URL of a server of its own on the database.
+// served starts a server on the database and returns its base URL.
 func served(t *testing.T, databaseURL string) string {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -42,21 +45,20 @@ func served(t *testing.T, databaseURL string) string {
 	return s.URL
 }
 
-func TestAClientConforms(t *testing.T) {
+func TestClientConforms(t *testing.T) {
 	t.Parallel()
 	c := replica(t, pgtest.URL(t))
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
-func TestBatchesOfAClientConform(t *testing.T) {
+func TestBatchedClientConforms(t *testing.T) {
 	t.Parallel()
 	c := locktest.Batched(replica(t, pgtest.URL(t)))
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
-// TestAClientWithAKeyConforms, on the rules alone: for a key that may do everything it
-// makes no difference that there are keys.
-func TestAClientWithAKeyConforms(t *testing.T) {
+// TestClientWithAKeyConforms uses an in-memory service and a key that permits everything.
+func TestClientWithAKeyConforms(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	mine, secret, err := access.Issue("ci", access.Admin, nil, time.Time{})
@@ -82,7 +84,7 @@ func TestClientsOfTwoReplicasConform(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
 
-func TestOf50ClientsOneHasTheLock(t *testing.T) {
+func TestOneOf50ClientsGetsTheLock(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	replicas := []*client.Client{replica(t, databaseURL), replica(t, databaseURL)}
@@ -110,4 +112,100 @@ func TestOf50ClientsOneHasTheLock(t *testing.T) {
 			t.Errorf("round %d: %d clients were granted the lock", round, granted)
 		}
 	}
+}
+
+// countingClient returns a client of the server and its number of requests.
+func countingClient(t *testing.T, url string) (*client.Client, *atomic.Int64) {
+	t.Helper()
+	requests := new(atomic.Int64)
+	c := open(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		requests.Add(1)
+		return http.DefaultTransport.RoundTrip(r)
+	})}})
+	return c, requests
+}
+
+func TestManyCallsShareFewRequests(t *testing.T) {
+	t.Parallel()
+	c, requests := countingClient(t, served(t, pgtest.URL(t)))
+	const callers, rounds = 64, 10
+	var all sync.WaitGroup
+	var tokens sync.Map
+	for i := range callers {
+		all.Go(func() {
+			name := fmt.Sprintf("many:%d", i/2) // one of two callers finds the lock held
+			for range rounds {
+				g, err := c.Acquire(t.Context(), lock.Acquire{Name: name, Holder: fmt.Sprint(i)})
+				var held *lock.Error
+				switch {
+				case errors.As(err, &held) && held.Code == lock.ErrHeld && held.Holder == fmt.Sprint(i^1):
+					continue
+				case err != nil:
+					t.Errorf("caller %d: %v", i, err)
+					return
+				case g.Name != name || g.Holder != fmt.Sprint(i):
+					t.Errorf("caller %d got a grant of %s to %s", i, g.Name, g.Holder)
+				}
+				if _, twice := tokens.Swap(g.Token, true); twice {
+					t.Errorf("the token %d was granted twice", g.Token)
+				}
+				renewed, err := c.Renew(t.Context(), lock.Renew{Name: name, LeaseID: g.ID})
+				if err != nil || renewed.Token != g.Token {
+					t.Errorf("renewed to %+v, %v", renewed, err)
+				}
+				if err := c.Release(t.Context(), lock.Release{Name: name, LeaseID: g.ID}); err != nil {
+					t.Errorf("caller %d: %v", i, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	granted := 0
+	tokens.Range(func(any, any) bool { granted++; return true })
+	calls := int64(callers*rounds + 2*granted)
+	if n := requests.Load(); n > calls/4 {
+		t.Errorf("%d calls used %d requests", calls, n)
+	}
+	t.Logf("%d calls used %d requests", calls, requests.Load())
+}
+
+// TestClientConformsWhileOthersCall makes the calls of the suite share requests with other calls.
+func TestClientConformsWhileOthersCall(t *testing.T) {
+	t.Parallel()
+	c := concurrentClient{replica(t, pgtest.URL(t)), t}
+	locktest.Run(t, func(*testing.T) lock.Service { return c })
+}
+
+// A concurrentClient starts other calls beside each call.
+type concurrentClient struct {
+	*client.Client
+	t *testing.T
+}
+
+func (c concurrentClient) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	defer c.startOthers()()
+	return c.Client.Acquire(ctx, a)
+}
+
+func (c concurrentClient) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	defer c.startOthers()()
+	return c.Client.Renew(ctx, r)
+}
+
+func (c concurrentClient) Release(ctx context.Context, r lock.Release) error {
+	defer c.startOthers()()
+	return c.Client.Release(ctx, r)
+}
+
+// startOthers has some startOthers call, and returns a function that waits for them.
+func (c concurrentClient) startOthers() (wait func()) {
+	var all sync.WaitGroup
+	for range 2 * client.MaxInFlight {
+		all.Go(func() {
+			if err := c.Client.Release(context.Background(), lock.Release{Name: "others", LeaseID: leaseID}); !errors.Is(err, lock.ErrLeaseLost) {
+				c.t.Errorf("one of the other calls: %v", err)
+			}
+		})
+	}
+	return all.Wait
 }

@@ -4,39 +4,40 @@
 //	…
 //	grant, err := locks.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", Holder: "worker-1"})
 //	if errors.Is(err, lock.ErrHeld) {
-//		// somebody else has it
+//		// another client holds the lock
 //	}
 //
-// # Keys
+// A Client sends each call once. It does not retry calls and does not renew leases. Package guard
+// does both, and stops the work before the lease ends; most programs should use it.
 //
-// A service that asks for API keys refuses a call without one (lock.ErrKeyMissing), with one that it does
-// not know or that is over (lock.ErrKeyInvalid, lock.ErrKeyExpired), and with one that is not
-// good for this (lock.ErrRoleMissing, lock.ErrNameNotAllowed): none of these passes by itself. To
-// lock.ErrRateLimited the same call may be sent again, after RetryAfter. None of them says that a
-// lease is lost.
+// # API keys
+//
+// A service with API keys refuses a call without a key (lock.ErrKeyMissing), with an unknown or
+// expired key (lock.ErrKeyInvalid, lock.ErrKeyExpired), and with a key that does not permit the call
+// (lock.ErrRoleMissing, lock.ErrNameNotAllowed). Retrying does not help. A call refused with
+// lock.ErrRateLimited may be sent again after RetryAfter. None of these errors means that a lease
+// is lost.
 //
 //	locks, err := client.New(client.Options{BaseURL: "https://locks.example.org", Key: os.Getenv("PADDOCK_KEY")})
 //
 // # Time
 //
-// A Grant's Until is counted from the moment before the request was sent, on the
-// monotonic clock, so a slow answer shortens what is left and never lengthens it.
-// That holds for one that was waited for as well: renew it at once, and count from
-// there. Until leaves no margin: have the work stop some time before it.
+// The Until of a Grant is computed from the time just before the request was sent, on the monotonic
+// clock. A slow answer therefore shortens the remaining time and never extends it. The same holds
+// for a call that waited in the queue: renew its lease at once and use the Until of the renewal.
+// Until includes no safety margin. Stop the work some time before it.
 //
 // # Waiting
 //
-// A call that waits is one request for as long as it waits. When its context ends
-// the connection is closed, which tells the service that the client is gone. A
-// grant may cross that, its answer written and never read; so an Acquire that
-// waited sends a release after it and returns when that is answered, or after
-// three seconds.
+// A call that waits for a lock is one HTTP request for as long as it waits. When its context ends,
+// the client closes the connection, which tells the service that the client is gone. The service
+// may have granted the lock at that moment. An Acquire that was waiting therefore sends a release
+// before it returns, which takes up to three seconds if the service does not answer.
 //
 // # Following events
 //
-// Events reads pages of what happened, and Client.Stream a stream of server-sent events.
-// Both go on after a cursor, and a cursor of one is good for the other, with any replica
-// of the service:
+// Client.Events reads pages of past events. Client.Stream opens a stream of server-sent events.
+// Both continue after a cursor, and a cursor is valid for both, on every replica of the service:
 //
 //	stream, err := locks.Stream(ctx, lock.EventQuery{Prefix: "jobs:", Cursor: cursor})
 //	…
@@ -44,56 +45,51 @@
 //	for {
 //		page, err := stream.Next()
 //		if err != nil {
-//			return stream.Cursor(), err // pause, and open another stream with it
+//			return stream.Cursor(), err // pause, then open another stream with this cursor
 //		}
-//		// if page.Gap: look at the locks anew; then use page.Items
+//		// if page.Gap: read the locks again; then use page.Items
 //	}
 //
-// # Sharing requests
+// # Coalescing
 //
-// Acquires that only try, renewals and releases share requests. A call that finds
-// fewer than two requests with such calls under way is a request of its own, at once:
-// nobody waits for company. What comes while there are two gathers, and goes as one batch when
-// either is answered, or after a tenth of a second if neither is. So a process that
-// renews ten thousand leases sends a handful of requests, and the more there is to do, the
-// less each call costs. Calls on one lock that gather keep their order.
+// Renewals, releases, and acquires that do not wait may share requests. While fewer than two such
+// requests are in flight, a call is sent at once in a request of its own. Further calls gather and
+// are sent as one batch when a request is answered, or after 100 ms at the latest. A process that
+// renews ten thousand leases thus sends a handful of requests. Gathered calls on the same lock keep
+// their order.
 //
-// Each call returns what it would return alone, has its own context, and may be left at
-// any time: one that was left before the sending is not sent, and a request that all
-// have left is given up. But
+// Each call returns the result it would have on its own and has its own context. A call that is
+// canceled while it gathers is not sent, and a request whose calls are all canceled is aborted.
+// The consequences are:
 //
-//   - a batch is answered when its slowest item is decided. That is mostly when all are.
-//     A lock whose row somebody keeps locked in the database, beside Paddock, holds up the
-//     answers to all that went with it, until the service's time for a request is over;
-//     they are done meanwhile. Bound calls by their contexts.
-//   - one lost answer is many unknown outcomes.
-//   - values of the callers' contexts do not go along with a batch, so a Transport
-//     does not see them.
+//   - A batch is answered when all its items are decided. If a foreign transaction has locked a row
+//     in Paddock's database, one item can delay the answers to all others in its batch until the
+//     service's request timeout. The other items take effect meanwhile. Bound calls by their contexts.
+//   - One lost answer means an unknown outcome for every call in the batch.
+//   - Values of the callers' contexts are not passed on to a batch, so a Transport does not see them.
 //
-// Options.NoCoalesce has each call be a request of its own, as those that wait,
-// revocations, reads and fenced writes always are. So is each call for a minute after
-// the service, or something in front of it, has shown that it knows no batches.
+// Options.NoCoalesce sends each call in a request of its own. Calls that wait, revocations, reads and
+// fenced writes always are. If the service, or a proxy in front of it, turns out not to support
+// batches, each call is sent on its own for one minute.
 //
 // # Errors
 //
-// Errors are *[lock.Error] and hold what the server said: errors.Is and errors.As
-// do on this side of the wire what they do on the other. Codes that this package
-// does not know are kept as they are. When no answer came, or none of Paddock's:
+// Errors are *[lock.Error] and contain what the service reported. errors.Is and errors.As work as
+// they do on a local [lock.Service]. Codes unknown to this package are kept. If no answer arrived,
+// or one that is not from Paddock, the code is:
 //
 //	nothing was sent (no connection, context over)     lock.ErrUnavailable
 //	a read                                             lock.ErrUnavailable
-//	a change, turned down by something in front        lock.ErrUnavailable
+//	a change, refused by a proxy                       lock.ErrUnavailable
 //	a change, otherwise                                lock.ErrUnknownOutcome
 //
-// Neither means that a lease is lost. The same call again finds out; for Acquire
-// that takes a LeaseID chosen by the caller, and it finds its old place in the
-// queue. What the network or the proxy said is the error's Cause.
+// Neither code means that a lease is lost. Send the same call again to find out. For Acquire this
+// requires a LeaseID chosen by the caller; the call then also finds its place in the queue. The
+// error of the network or the proxy is the Cause.
 //
-// # Not given
+// # Limits
 //
-// A call is sent once: nothing here retries or renews. Package guard does, and
-// stops the work in time; most programs want that. net/http sends a
-// change a second time only where it knows that nothing of the first was written.
-// Redirects are not followed, since a lease_id must not travel to another host.
-// There is no timeout but the context's, apart from 10 seconds for a connection.
+// net/http repeats a change by itself only if it knows that nothing of the first attempt was written.
+// Redirects are not followed, because a lease_id must not be sent to another host. Calls have no
+// timeout other than their context, except 10 seconds for dialing.
 package client

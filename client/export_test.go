@@ -2,10 +2,10 @@ package client
 
 import "time"
 
-// Numbers that tests count with.
+// Constants for tests.
 const (
-	FlightsAtOnce                  = flightsAtOnce
-	LongestGathering time.Duration = longestGathering
-	SinglyFor        time.Duration = singlyFor
-	FullAt                         = fullAt
+	MaxInFlight                       = maxInFlight
+	MaxLinger           time.Duration = maxLinger
+	BatchUnsupportedFor time.Duration = batchUnsupportedFor
+	MaxBodySize                       = maxBodySize
 )

@@ -5,14 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/client/internal/openapi"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	locksPath = "/v1/locks/"
+	// giveUpTimeout is how long an Acquire whose context has ended may take to give its place up.
+	giveUpTimeout = 3 * time.Second
 )
 
 // Acquire takes the lock, or is refused with lock.ErrHeld once its Wait is over. A
@@ -30,7 +36,7 @@ import (
 // that came meanwhile, is given up before Acquire returns, which takes up to three
 // seconds where the service does not answer. Choose a new LeaseID to wait again.
 func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	if err := carries(a); err != nil {
+	if err := checkAcquire(a); err != nil {
 		return lock.Grant{}, err
 	}
 	if a.LeaseID == (lock.LeaseID{}) {
@@ -39,18 +45,15 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.Wait != 0 || a.KeepPlace {
 		return c.acquire(ctx, a)
 	}
-	return c.share(ctx, a)
+	return c.coalesce(ctx, a)
 }
 
 // acquire sends the call in a request of its own.
 func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	got, err := call[openapi.Lease]{
-		changes: true, body: acquireTo(a), limit: maxAnswer,
-		success: []int{http.StatusCreated, http.StatusOK}, answers: isLease(a.Name, a.LeaseID),
-		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
-			return c.api.AcquireLockWithBody(ctx, a.Name, contentJSON, body)
-		},
-	}.do(ctx)
+	got, err := call[lock.Grant]{
+		request: request{method: http.MethodPost, path: locksPath + a.Name + "/acquire", body: a},
+		changes: true, success: []int{http.StatusCreated, http.StatusOK}, parse: leaseOf(a),
+	}.do(ctx, c)
 	if err != nil {
 		kept := a.KeepPlace && errors.Is(ctx.Err(), context.DeadlineExceeded) // for the next call
 		if a.Wait > 0 && ctx.Err() != nil && !kept && errors.Is(err, lock.ErrUnknownOutcome) {
@@ -58,29 +61,32 @@ func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		}
 		return lock.Grant{}, err
 	}
-	g := grantFrom(got)
-	g.Replayed = got.status == http.StatusOK
-	return g, nil
+	got.value.Replayed = got.status == http.StatusOK
+	return got.value, nil
 }
 
-// carries refuses what JSON and a URL would carry as something else. Every other
-// bound is the service's to check.
-func carries(a lock.Acquire) error {
-	return cmp.Or(lock.CheckName(a.Name), carriesMetadata(a.Metadata), carriesText("holder", a.Holder))
+// leaseOf returns a parser of the response to an acquire or a renewal.
+func leaseOf(c lock.Command) parser[lock.Grant] {
+	return func(text []byte, sent time.Time) (lock.Grant, error) { return wire.ParseLease(text, c, sent) }
 }
 
-func carriesMetadata(m json.RawMessage) error {
+// checkAcquire refuses what a URL or JSON would change. The service checks all other bounds.
+func checkAcquire(a lock.Acquire) error {
+	return cmp.Or(lock.CheckName(a.Name), checkMetadata(a.Metadata), checkText("holder", a.Holder))
+}
+
+func checkMetadata(m json.RawMessage) error {
 	if m != nil && !isJSON(m) {
 		return lock.Invalid("metadata", "must be a JSON object, in UTF-8")
 	}
 	return nil
 }
 
-// isJSON returns whether JSON can carry m as it is.
+// isJSON reports whether m can be part of a JSON text unchanged.
 func isJSON(m json.RawMessage) bool { return json.Valid(m) && utf8.Valid(m) }
 
-// carriesText refuses text that JSON would carry with its bad bytes replaced.
-func carriesText(field, text string) error {
+// checkText refuses text whose invalid bytes JSON would replace.
+func checkText(field, text string) error {
 	if !utf8.ValidString(text) {
 		return lock.Invalid(field, "is not valid UTF-8")
 	}
@@ -90,25 +96,17 @@ func carriesText(field, text string) error {
 // Renew moves the end of a lease, or is refused with lock.ErrLeaseLost. The TTL
 // travels as that of Acquire does.
 func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	if err := cmp.Or(lock.CheckName(r.Name), carriesMetadata(r.Metadata)); err != nil {
+	if err := cmp.Or(lock.CheckName(r.Name), checkMetadata(r.Metadata)); err != nil {
 		return lock.Grant{}, err
 	}
-	return c.share(ctx, r)
+	return c.coalesce(ctx, r)
 }
 
 // renew sends the call in a request of its own.
 func (c *Client) renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	got, err := call[openapi.Lease]{
-		changes: true, body: openapi.RenewRequest{LeaseID: uuid.UUID(r.LeaseID), TTLMs: toMs(r.TTL), Metadata: r.Metadata},
-		limit: maxAnswer, success: []int{http.StatusOK}, answers: isLease(r.Name, r.LeaseID),
-		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
-			return c.api.RenewLeaseWithBody(ctx, r.Name, contentJSON, body)
-		},
-	}.do(ctx)
-	if err != nil {
-		return lock.Grant{}, err
-	}
-	return grantFrom(got), nil
+	return call[lock.Grant]{
+		request: request{method: http.MethodPost, path: locksPath + r.Name + "/renew", body: r}, changes: true, parse: leaseOf(r),
+	}.get(ctx, c)
 }
 
 // Release ends a lease or gives a place in the queue up, or is refused with
@@ -117,42 +115,67 @@ func (c *Client) Release(ctx context.Context, r lock.Release) error {
 	if err := lock.CheckName(r.Name); err != nil {
 		return err
 	}
-	_, err := c.share(ctx, r)
+	_, err := c.coalesce(ctx, r)
 	return err
 }
 
 // release sends the call in a request of its own.
 func (c *Client) release(ctx context.Context, r lock.Release) error {
 	_, err := call[struct{}]{
-		changes: true, body: openapi.ReleaseRequest{LeaseID: uuid.UUID(r.LeaseID)},
-		limit: maxAnswer, success: []int{http.StatusNoContent},
-		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
-			return c.api.ReleaseLeaseWithBody(ctx, r.Name, contentJSON, body)
-		},
-	}.do(ctx)
+		request: request{method: http.MethodPost, path: locksPath + r.Name + "/release", body: r},
+		changes: true, success: []int{http.StatusNoContent},
+	}.do(ctx, c)
 	return err
 }
 
-// Revoke takes leases away and returns the lock as it is then, or is refused
-// with lock.ErrTokenMismatch.
+// Revoke takes leases from their holders and returns the lock, or fails with lock.ErrTokenMismatch.
 func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	if err := lock.CheckName(r.Name); err != nil {
+	if err := cmp.Or(lock.CheckName(r.Name), checkText("reason", r.Reason)); err != nil {
 		return lock.Lock{}, err
 	}
-	if err := carriesText("reason", r.Reason); err != nil {
-		return lock.Lock{}, err
+	body := wire.RevokeRequest{
+		FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: wire.UnlessZero(r.AcquiredAt), Reason: r.Reason,
+		SkipGrace: wire.UnlessZero(r.SkipGrace),
 	}
-	got, err := call[openapi.Lock]{
-		changes: true, body: openapi.RevokeRequest{
-			FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: ifGiven(r.AcquiredAt), Reason: r.Reason, SkipGrace: ifGiven(r.SkipGrace),
-		},
-		limit: maxMany, success: []int{http.StatusOK}, answers: isLock(r.Name),
-		send: func(ctx context.Context, body io.Reader) (*http.Response, error) {
-			return c.api.RevokeLockWithBody(ctx, r.Name, contentJSON, body)
-		},
-	}.do(ctx)
-	if err != nil {
-		return lock.Lock{}, err
+	return call[lock.Lock]{
+		request: request{method: http.MethodPost, path: locksPath + r.Name + "/revoke", body: body},
+		changes: true, limit: maxListResponse, parse: lockNamed(r.Name),
+	}.get(ctx, c)
+}
+
+// releaseRetries are the delays before a release that found no lease is sent again: on another connection it may have
+// arrived before the acquire that it undoes.
+var releaseRetries = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond}
+
+// giveBack releases the lease or the place of a, with retries.
+func (c *Client) giveBack(ctx context.Context, a lock.Acquire) error {
+	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
+	err := c.Release(ctx, r)
+	for _, delay := range releaseRetries {
+		if !errors.Is(err, lock.ErrLeaseLost) {
+			break
+		}
+		select {
+		case <-time.After(delay):
+			err = c.Release(ctx, r)
+		case <-ctx.Done():
+		}
 	}
-	return lockFrom(got.value), nil
+	return err
+}
+
+// giveUp releases the lease or the place of an acquire whose response is lost. It returns the error of the acquire.
+func (c *Client) giveUp(ctx context.Context, a lock.Acquire, err error) error {
+	e := &lock.Error{Code: lock.ErrUnknownOutcome, Cause: errors.Join(context.Cause(ctx), err),
+		Detail: "The context ended while the call waited. Its place in the queue was given up, and so was a lease that came meanwhile; " +
+			"to wait again, choose a new lease_id."}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
+	defer cancel()
+	left := c.giveBack(ctx, a)
+	if left != nil && !errors.Is(left, lock.ErrLeaseLost) {
+		e.Cause = errors.Join(e.Cause, left)
+		e.Detail = "The context ended while the call waited, and nobody answers as to whether its place was given up, or a lease that " +
+			"came meanwhile. Such a lease ends with its TTL; release the lease_id to be sure, and choose a new one to wait again."
+	}
+	return e
 }

@@ -1,45 +1,48 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
 const (
-	onTheWay    = "The answer was lost on the way. "
-	nothingDone = "Nothing was changed; try again."
-	maybeDone   = "It may or may not have been done; send the same call again to find out, and do not take the lease for lost."
+	answerLost  = "The answer was lost. "
+	nothingDone = "Nothing was changed. Try again."
+	maybeDone   = "The call may or may not have taken effect. Send the same call again to find out; do not treat the lease as lost."
 )
 
-// unsent returns the error of a call of which nothing was sent.
+// unsent returns the error of a call that was not sent.
 func unsent(err error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 		Detail: fmt.Sprintf("The request was not sent: %v. %s", err, nothingDone)}
 }
 
-// lostOnTheWay returns the error of a change whose answer did not come in time.
-func lostOnTheWay(err error) error {
-	return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: onTheWay + maybeDone}
+// canceledAfterSend returns the error of a change whose caller stopped waiting for the answer.
+func canceledAfterSend(err error) error {
+	return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: answerLost + maybeDone}
 }
 
-// lost returns the error of a call whose answer did not come, or not whole. What
-// err says is left to its Cause: net/http quotes peers, and a peer may echo.
-func lost(changes bool, w *way, err error) error {
+// lost returns the error of a call without a complete answer. The text of err goes only into
+// the Cause: net/http quotes the peer, and the peer may echo the request's lease_id.
+func lost(changes bool, trace *connTrace, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	what := onTheWay
+	what := answerLost
 	if alert := (*net.OpError)(nil); errors.As(err, &alert) && alert.Op == "remote error" {
-		what = fmt.Sprintf("The service ended the connection: %v. If it asks for a certificate, show one that it trusts. ", alert.Err)
+		what = fmt.Sprintf("The service closed the connection: %v. If it requires a client certificate, present one that it trusts. ", alert.Err)
 	}
 	switch {
-	case w.unsent():
+	case trace.unsent():
 		return unsent(err)
 	case changes:
 		return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: what + maybeDone}
@@ -47,17 +50,16 @@ func lost(changes bool, w *way, err error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, Cause: err, Detail: what + nothingDone}
 }
 
-// foreign returns the error of a call that something else than Paddock answered:
-// a proxy on the way, or another server. Nothing of its text is repeated, since
-// it may echo the request.
-func foreign(changes bool, res *http.Response, err error) error {
+// notPaddock returns the error of a call that was not answered by Paddock, but by a proxy or
+// another server. It does not repeat the body, which may echo the request.
+func notPaddock(changes bool, res *http.Response, err error) error {
 	e := &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter(res), Cause: err}
-	what := fmt.Sprintf("The answer, HTTP %d with content type %q, is none of Paddock's: "+
-		"a proxy on the way gave it, or the base URL is that of another server. ", res.StatusCode, mediaType(res))
+	what := fmt.Sprintf("The answer, HTTP %d with content type %q, is not from Paddock: "+
+		"a proxy sent it, or the base URL is wrong. ", res.StatusCode, mediaType(res))
 	if res.StatusCode/100 == 3 {
-		what += "Redirects are not followed: give the final address as base URL. "
+		what += "Redirects are not followed: use the final URL as base URL. "
 	}
-	if changes && !refusedAhead[res.StatusCode] {
+	if changes && !refusedByProxy[res.StatusCode] {
 		e.Code, e.Detail = lock.ErrUnknownOutcome, what+maybeDone
 	} else {
 		e.Detail = what + nothingDone
@@ -65,12 +67,31 @@ func foreign(changes bool, res *http.Response, err error) error {
 	return e
 }
 
-// refusedAhead are the statuses with which something in front of the service
-// turns a request down before it hands it on. Any other may come from one that
-// did hand it on and then lost patience, a redirect to an error page included.
-var refusedAhead = map[int]bool{
+// refusedByProxy are the statuses with which a proxy refuses a request before forwarding it.
+// Any other status, a redirect to an error page included, may come from a proxy that forwarded
+// the request and then timed out.
+var refusedByProxy = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true,
 	http.StatusMethodNotAllowed: true, http.StatusRequestEntityTooLarge: true,
 	http.StatusUnsupportedMediaType: true, http.StatusTooManyRequests: true,
 	http.StatusRequestHeaderFieldsTooLarge: true,
 }
+
+// A connTrace records whether a request got a connection.
+type connTrace struct {
+	requested atomic.Bool // net/http asked for a connection
+	connected atomic.Bool // and got one
+}
+
+// traced returns a context that fills in the connTrace.
+func traced(ctx context.Context) (context.Context, *connTrace) {
+	t := new(connTrace)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { t.requested.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { t.connected.Store(true) },
+	}), t
+}
+
+// unsent reports whether it is certain that nothing of the request was sent: net/http asked
+// for a connection and never got one. A Transport without httptrace support never reports that.
+func (t *connTrace) unsent() bool { return t.requested.Load() && !t.connected.Load() }

@@ -18,26 +18,26 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestALostAnswer(t *testing.T) {
+func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, raw := range map[string]string{
-		"to a connection cut before it":      "",
-		"to one cut within the headers":      "HTTP/1.1 201 Created\r\nContent-Ty",
-		"to one cut within the body":         "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n" + leaseJSON,
-		"to one cut within a chunk":          "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{",
-		"of a server that speaks no HTTP":    "SSH-2.0-OpenSSH_9.2 " + leaseText + "\r\n",
-		"of a problem that is cut short":     "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nContent-Length: 99\r\n\r\n{",
-		"of a proxy that sent half its page": "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n<",
+		"connection closed before the answer":  "",
+		"connection closed within the headers": "HTTP/1.1 201 Created\r\nContent-Ty",
+		"connection closed within the body":    "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n" + leaseJSON,
+		"connection closed within a chunk":     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{",
+		"a server that does not speak HTTP":    "SSH-2.0-OpenSSH_9.2 " + leaseText + "\r\n",
+		"an incomplete problem document":       "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nContent-Length: 99\r\n\r\n{",
+		"an incomplete page of a proxy":        "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n<",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int32
-			c := open(t, client.Options{BaseURL: cutting(t, &asked, raw)})
+			c := open(t, client.Options{BaseURL: startCuttingServer(t, &asked, raw)})
 			for call, err := range changes(t, c) {
 				expectLost(t, call, err, lock.ErrUnknownOutcome)
 			}
 			if n := asked.Load(); n != 5 {
-				t.Errorf("5 changes were sent %d times", n)
+				t.Errorf("5 changes caused %d requests", n)
 			}
 			for call, err := range reads(t, c) {
 				expectLost(t, call, err, lock.ErrUnavailable)
@@ -46,7 +46,7 @@ func TestALostAnswer(t *testing.T) {
 	}
 }
 
-// expectLost is expect but for the cause, which may quote what the peer sent.
+// expectLost is expect, except that the cause may quote the peer.
 func expectLost(t *testing.T, call string, err error, code lock.Code) {
 	t.Helper()
 	var e *lock.Error
@@ -57,9 +57,9 @@ func expectLost(t *testing.T, call string, err error, code lock.Code) {
 	}
 }
 
-// cutting returns the address of a server that reads a request, says raw, and
-// hangs up.
-func cutting(t *testing.T, asked *atomic.Int32, raw string) string {
+// startCuttingServer returns the address of a server that reads a request, writes raw, and
+// closes the connection.
+func startCuttingServer(t *testing.T, asked *atomic.Int32, raw string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +78,7 @@ func cutting(t *testing.T, asked *atomic.Int32, raw string) string {
 			}
 			_, writeErr := conn.Write([]byte(raw))
 			if err := errors.Join(writeErr, conn.Close()); err != nil {
-				t.Errorf("the server that cuts: %v", err)
+				t.Errorf("the cutting server: %v", err)
 			}
 		}
 	}()
@@ -94,14 +94,14 @@ func cutting(t *testing.T, asked *atomic.Int32, raw string) string {
 func TestACallThatWasNeverSentIsUnavailable(t *testing.T) {
 	t.Parallel()
 	tlsServer := httptest.NewUnstartedServer(http.NotFoundHandler())
-	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of each refused handshake
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log each refused handshake
 	tlsServer.StartTLS()
 	t.Cleanup(tlsServer.Close)
 	for name, o := range map[string]client.Options{
-		"since nobody listens":               {BaseURL: "http://" + deaf(t)},
-		"since the certificate is not known": {BaseURL: tlsServer.URL, HTTP: &http.Client{Transport: quietTLS()}},
-		"since the dialer refuses": {BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: &http.Transport{
-			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") },
+		"no listener":              {BaseURL: "http://" + closedAddress(t)},
+		"an untrusted certificate": {BaseURL: tlsServer.URL, HTTP: &http.Client{Transport: quietTLS()}},
+		"a dialer that fails": {BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("dialer failed") },
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func quietTLS() *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
 }
 
-// deaf returns an address at which nobody listens.
-func deaf(t *testing.T) string {
+// closedAddress returns an address without a listener.
+func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,11 +134,105 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestAnErrorOfATransportThatReportsNothingIsUnknown(t *testing.T) {
+func TestAnErrorWithoutConnectionTraceIsUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	c := over(t, func(*http.Request) (*http.Response, error) {
-		return nil, &net.OpError{Op: "dial", Err: errors.New("refused, after a try that was not")}
+		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
 	})
 	_, err := acquire(c, t)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
+}
+
+var errCanceled = errors.New("canceled by the test")
+
+func acquireIn(ctx context.Context, c *client.Client) error {
+	_, err := c.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1"})
+	return err
+}
+
+func readIn(ctx context.Context, c *client.Client) error {
+	_, err := c.Lock(ctx, "jobs:nightly")
+	return err
+}
+
+func TestAnEndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	c := over(t, func(*http.Request) (*http.Response, error) {
+		t.Error("a request was sent")
+		return nil, errors.New("unexpected")
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errCanceled)
+	err := acquireIn(ctx, c)
+	expect(t, "Acquire", err, lock.ErrUnavailable)
+	if !errors.Is(err, errCanceled) {
+		t.Errorf("the error %v does not hold the context's cause", err)
+	}
+}
+
+func TestContextEndsWhileTheServerIsWorking(t *testing.T) {
+	t.Parallel()
+	working := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		working <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	c := open(t, client.Options{BaseURL: s.URL})
+	for want, call := range map[lock.Code]func(context.Context, *client.Client) error{
+		lock.ErrUnknownOutcome: acquireIn,
+		lock.ErrUnavailable:    readIn,
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-working
+			cancel()
+		}()
+		err := call(ctx, c)
+		expect(t, "a call", err, want)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the error %v does not hold context.Canceled", err)
+		}
+	}
+}
+
+func TestContextEndsWhileDialing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	c := open(t, client.Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			cancel()
+			<-over
+			return nil, errors.New("the caller has given up")
+		},
+	}}})
+	expect(t, "Acquire", acquireIn(ctx, c), lock.ErrUnavailable)
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		s := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
+		t.Cleanup(s.Close)
+		c := open(t, client.Options{BaseURL: s.URL, HTTP: &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return nil },
+		}})
+		for call, err := range changes(t, c) {
+			expect(t, call, err, lock.ErrUnknownOutcome) // the target may be a proxy's error page
+		}
+		for call, err := range reads(t, c) {
+			expect(t, call, err, lock.ErrUnavailable)
+		}
+	}
+	if reached.Load() {
+		t.Error("a redirect was followed")
+	}
 }

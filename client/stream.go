@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/paddock-lock/paddock/client/internal/openapi"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -35,16 +35,16 @@ type Stream struct {
 // service has accepted the request. A Timeout of the HTTP client ends a stream, too.
 // Close the stream in the end.
 func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error) {
-	params := &openapi.StreamEventsParams{Lock: ifGiven(q.Name), Prefix: ifGiven(q.Prefix)}
+	r := request{path: "/v1/events/stream" + wire.EventQueryString(lock.EventQuery{Name: q.Name, Prefix: q.Prefix})}
 	if q.Cursor != lock.CursorNow {
-		params.LastEventID = ifGiven(q.Cursor)
+		r.header = [2]string{"Last-Event-ID", q.Cursor}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	traced, way := traced(ctx)
-	res, err := c.api.StreamEvents(traced, params)
+	traced, trace := traced(ctx)
+	res, err := c.send(traced, r, nil)
 	if err != nil {
 		cancel()
-		return nil, lost(false, way, err)
+		return nil, lost(false, trace, err)
 	}
 	if res.StatusCode == http.StatusOK && mediaType(res) == contentStream {
 		s := &Stream{cancel: cancel, res: res, lines: bufio.NewScanner(res.Body), cursor: q.Cursor}
@@ -52,12 +52,12 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 		return s, nil
 	}
 	defer cancel()
-	text, err := read(res, maxAnswer)
+	text, err := read(res, maxResponse)
 	switch {
 	case err != nil:
-		return nil, lost(false, way, err)
+		return nil, lost(false, trace, err)
 	case res.StatusCode == http.StatusOK:
-		return nil, foreign(false, res, errors.New("the answer is not a stream of events"))
+		return nil, notPaddock(false, res, errors.New("the answer is not a stream of events"))
 	}
 	return nil, refusal(false, res, text)
 }
@@ -101,12 +101,12 @@ func (s *Stream) page(name, data string) (lock.Page[lock.Event], error) {
 	if data == "" || name == "gap" || name == "sync" {
 		return page, nil
 	}
-	var e openapi.Event
+	var e wire.Event
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
 		return page, &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("event %q: %w", name, err),
 			Detail: "The stream of events holds one that cannot be read. Open another one, or read pages of events."}
 	}
-	page.Items = []lock.Event{eventFrom(e)}
+	page.Items = []lock.Event{e.Domain()}
 	return page, nil
 }
 

@@ -95,7 +95,7 @@ func TestAStreamThatBeginsNowSendsNoCursor(t *testing.T) {
 func TestAStreamThatIsRefusedIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		way  way
+		way  roundTripFunc
 		want lock.Code
 	}{
 		"by the service":      {saying(http.StatusTooManyRequests, "application/problem+json", problem(`"code":"too_many_waiters"`)), lock.ErrTooManyWaiters},

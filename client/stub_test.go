@@ -21,23 +21,21 @@ const (
 		"as_of":"2026-01-02T03:04:07.789012Z","waiters":0,"leases":[]}`
 	fencedJSON = `{"key":"accounts:42","lock":"jobs:nightly","fencing_token":41,"version":1,"value":null,
 		"written_at":"2026-01-02T03:04:06.789012Z"}`
-	verdictJSON = `{"name":"jobs:nightly","fencing_token":41,"status":"current","current":true,"newest_token":41,
-		"checked_at":"2026-01-02T03:04:06.789012Z","expires_in_ms":28889}`
 )
 
 var leaseID = lock.LeaseID{
 	0x5e, 0x0c, 0x7a, 0x0e, 0x6d, 0x6e, 0x4b, 0x0f, 0x9e, 0x0b, 0x0d, 0x8d, 0x2c, 0x5b, 0x6a, 0x11,
 }
 
-// A way is a RoundTripper without a network.
-type way func(*http.Request) (*http.Response, error)
+// A roundTripFunc is a RoundTripper without a network.
+type roundTripFunc func(*http.Request) (*http.Response, error)
 
-func (w way) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+func (rt roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
-// over returns a Client whose requests go that way.
-func over(t *testing.T, w way) *client.Client {
+// over returns a Client that uses the transport.
+func over(t *testing.T, rt roundTripFunc) *client.Client {
 	t.Helper()
-	return open(t, client.Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: w}})
+	return open(t, client.Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: rt}})
 }
 
 func open(t *testing.T, o client.Options) *client.Client {
@@ -49,8 +47,8 @@ func open(t *testing.T, o client.Options) *client.Client {
 	return c
 }
 
-// saying returns a way on which every request is answered so.
-func saying(status int, contentType, body string) way {
+// saying returns a transport that answers every request with the given response.
+func saying(status int, contentType, body string) roundTripFunc {
 	return func(r *http.Request) (*http.Response, error) { return reply(r, status, contentType, body), nil }
 }
 
@@ -61,8 +59,8 @@ func reply(r *http.Request, status int, contentType, body string) *http.Response
 	}
 }
 
-// heard returns a way that keeps the request and its body as JSON in to.
-func heard(to *request, status int, body string) way {
+// heard returns a transport that records the request and its JSON body in to.
+func heard(to *request, status int, body string) roundTripFunc {
 	return func(r *http.Request) (*http.Response, error) {
 		to.method, to.uri, to.header = r.Method, r.URL.RequestURI(), r.Header
 		if r.Body != nil {

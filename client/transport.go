@@ -7,40 +7,38 @@ import (
 	"time"
 )
 
-// pingAfter is for how long an HTTP/2 connection may be silent before it is asked
-// whether it still works, and how long the answer may take. All calls share such a
-// connection, so one that swallows everything must be replaced well within a TTL;
-// under HTTP/1.1 the end of a call's context does that.
-const pingAfter = 2 * time.Second
+// pingTimeout is the idle time of an HTTP/2 connection before it is pinged, and the time allowed
+// for the answer. All calls share such a connection, so a dead one must be replaced well within
+// a TTL. With HTTP/1.1, the end of a call's context closes its connection.
+const pingTimeout = 2 * time.Second
 
-// sender returns a copy of h that hands redirects back instead of following them,
-// and that has a transport of our own unless h has one.
-func sender(h *http.Client, secured *tls.Config) *http.Client {
+// httpClient returns a copy of h that does not follow redirects and has a default transport
+// unless h has one.
+func httpClient(h *http.Client, tlsConfig *tls.Config) *http.Client {
 	var c http.Client
 	if h != nil {
 		c = *h
 	}
 	if c.Transport == nil {
-		c.Transport = transport(secured)
+		c.Transport = transport(tlsConfig)
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c
 }
 
-// transport returns net/http's usual transport but for the number of idle
-// connections kept to one host: with the usual two, the third caller at a time
-// dials for each call.
-func transport(secured *tls.Config) *http.Transport {
+// transport returns a transport like http.DefaultTransport that keeps more idle connections to
+// a host. With the default of two, a third concurrent caller would dial for each call.
+func transport(tlsConfig *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
 		MaxIdleConns:          512,
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       90 * time.Second,
-		TLSClientConfig:       secured.Clone(),
+		TLSClientConfig:       tlsConfig.Clone(),
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}

@@ -15,19 +15,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestTheLongestWaitIsNotCutShort has a server answer after the longest wait and
-// what it may take beyond, over a connection in memory.
+// TestTheLongestWaitIsNotCutShort uses a server on an in-memory connection that answers after
+// the longest wait and the time it may take beyond.
 func TestTheLongestWaitIsNotCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own := transport(nil)
-		defer own.CloseIdleConnections()
-		own.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		tr := transport(nil)
+		defer tr.CloseIdleConnections()
+		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
 			go answerLate(t, far)
 			return near, nil
 		}
-		c, err := New(Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: own}})
+		c, err := New(Options{BaseURL: "http://paddock.test", HTTP: &http.Client{Transport: tr}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +54,8 @@ func answerLate(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestADeadConnectionIsReplaced has the one connection that all calls share under
-// HTTP/2 swallow everything, while another would carry.
+// TestADeadConnectionIsReplaced black-holes the HTTP/2 connection that all calls share. A new
+// connection would work.
 func TestADeadConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	const free = `{"name":"a","state":"free","revision":2,"fencing_token":1,"as_of":"2026-01-02T03:04:07Z","waiters":0,"leases":[]}`
@@ -71,27 +71,27 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	line := tcpproxy.New(t, s.Listener.Addr().String())
-	own := transport(nil)
-	own.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
-	defer own.CloseIdleConnections()
-	c, err := New(Options{BaseURL: "https://" + line.Address, HTTP: &http.Client{Transport: own}})
+	proxy := tcpproxy.New(t, s.Listener.Addr().String())
+	tr := transport(nil)
+	tr.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	defer tr.CloseIdleConnections()
+	c, err := New(Options{BaseURL: "https://" + proxy.Address, HTTP: &http.Client{Transport: tr}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func() error {
+	readLock := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Lock(ctx, "a")
 		return err
 	}
-	if err := look(); err != nil {
+	if err := readLock(); err != nil {
 		t.Fatal(err)
 	}
-	line.Strand()
-	for tries := 1; look() != nil; tries++ {
+	proxy.Strand()
+	for tries := 1; readLock() != nil; tries++ {
 		if tries > 30 {
-			t.Fatalf("after %d tries of a second the connection is the same", tries)
+			t.Fatalf("after %d attempts of one second the connection has not been replaced", tries)
 		}
 	}
 }

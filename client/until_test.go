@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A slowBody takes its time before the first byte.
+// A slowBody pauses before the first byte.
 type slowBody struct {
 	io.Reader
 	pause <-chan time.Time
@@ -26,7 +26,7 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (b slowBody) Close() error { return nil }
 
-func TestUntilIsCountedFromTheSending(t *testing.T) {
+func TestUntilCountsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := over(t, func(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func TestUntilIsCountedFromTheSending(t *testing.T) {
 			t.Fatalf("the answer took %v", time.Since(sent))
 		}
 		if d := got.Until.Sub(sent); d != 29*time.Second {
-			t.Errorf("Until is %v after the sending, want the 29s of expires_in_ms", d)
+			t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
 		}
 	})
 }
@@ -66,7 +66,7 @@ func TestEachRenewalCountsFromItsOwnSending(t *testing.T) {
 	})
 }
 
-func TestAnAbsurdDurationIsCut(t *testing.T) {
+func TestDurationsOutOfRangeAreClamped(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]time.Duration{
 		"-5000":               0,

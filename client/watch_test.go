@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAWatchOnTheWire(t *testing.T) {
+func TestWatchRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		watch    lock.Watch
@@ -18,17 +18,17 @@ func TestAWatchOnTheWire(t *testing.T) {
 	}{
 		"sends the version as an entity tag": {
 			lock.Watch{Seen: "1.41.held.1.0", Wait: 30 * time.Second}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly?wait_ms=30000"},
-		"asks at once for a version that is not seen any more": {
+		"sends no wait when there is none": {
 			lock.Watch{Seen: "1.41.held.1.0"}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly"},
-		"sends no tag where nothing was seen": {
+		"sends no tag without a seen version": {
 			lock.Watch{Wait: time.Nanosecond}, "", "/v1/locks/jobs:nightly?wait_ms=1"},
 		"sends no tag that could be read as several": {
 			lock.Watch{Seen: `1", W/"2`}, "", "/v1/locks/jobs:nightly"},
 		"sends no tag with a line break": {
 			lock.Watch{Seen: "1\r\nX-Evil: 1"}, "", "/v1/locks/jobs:nightly"},
-		"sends no tag without end": {
+		"sends no overlong tag": {
 			lock.Watch{Seen: strings.Repeat("1", 100000)}, "", "/v1/locks/jobs:nightly"},
-		"sends a wait that is none for the service to refuse": {
+		"sends a negative wait, which the service refuses": {
 			lock.Watch{Seen: "1.41.held.1.0", Wait: -time.Hour}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly?wait_ms=-3600000"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAWatchOnTheWire(t *testing.T) {
 	}
 }
 
-func TestAWatchThatIsOverAsksForTheLockAsItIs(t *testing.T) {
+func TestAnUnchangedWatchReadsTheLockAgain(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	c := over(t, func(r *http.Request) (*http.Response, error) {
@@ -71,19 +71,19 @@ func TestAWatchThatIsOverAsksForTheLockAsItIs(t *testing.T) {
 	}
 }
 
-func TestA304ThatWasNotAskedForIsNoneOfPaddocks(t *testing.T) {
+func TestAnUnexpected304IsNotFromPaddock(t *testing.T) {
 	t.Parallel()
 	c := over(t, saying(http.StatusNotModified, "", ""))
 	_, err := c.Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Wait: time.Second})
 	expect(t, "Watch", err, lock.ErrUnavailable)
 	expect(t, "Lock", read(c, t), lock.ErrUnavailable)
-	_, err = c.Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Seen: "2.41.free.0.0"}) // 304, and then again
+	_, err = c.Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Seen: "2.41.free.0.0"}) // 304 twice
 	expect(t, "Watch", err, lock.ErrUnavailable)
 	_, err = acquire(c, t)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
 }
 
-func TestTooManyWatchersAreToldWhenToComeBack(t *testing.T) {
+func TestTooManyWatchersGetARetryAfter(t *testing.T) {
 	t.Parallel()
 	body := problem(`"code":"too_many_waiters","retry_after_ms":700`)
 	_, err := over(t, saying(http.StatusTooManyRequests, "application/problem+json", body)).

@@ -11,26 +11,24 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// keyed returns a Server behind keys, with a page that answers anybody, and the
-// secret of a key that reads.
-func keyed(f *testing.F) (*server.Server, string) {
+// newKeyedServer returns a Server with keys and a page, and the secret of a key with the role read.
+func newKeyedServer(f *testing.F) (*server.Server, string) {
 	f.Helper()
-	k := newRing(f)
+	k := newKeyring(f)
 	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	return server.New(server.Options{
 		Locks: access.Guard(&fake{}, access.Limits{}), Keys: k.Keyring, UI: page, Attempts: access.NewAttempts(1<<30, 0),
 	}), k.secrets["read"]
 }
 
-// FuzzAuthorization: nothing but the word Bearer and the key lets anybody in, and
-// what was sent is not repeated. KEY stands for the key.
+// FuzzAuthorization checks that only "Bearer KEY" authenticates, and that answers do not repeat the header.
 func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{
 		"Bearer KEY", "bearer  KEY ", "Bearer", "Basic KEY", "KEY", "Bearer KEYx", "Bearer KEY KEY", "Bearer pk__", "", "Bearer \x00", "Bearer é", "\tBearer KEY", ",Bearer KEY",
 	} {
 		f.Add(seed)
 	}
-	h, key := keyed(f)
+	h, key := newKeyedServer(f)
 	f.Fuzz(func(t *testing.T, header string) {
 		header = strings.ReplaceAll(header, "KEY", key)
 		r := httptest.NewRequest(http.MethodGet, "/v1/locks", nil)
@@ -48,14 +46,14 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzCookie: nothing but the one cookie with the key is a reader.
+// FuzzCookie checks that only the one cookie with the key authenticates.
 func FuzzCookie(f *testing.F) {
 	for _, seed := range []string{
 		"paddock=KEY", "a=b; paddock=KEY", "paddock=KEY; paddock=KEY", "__Host-paddock=KEY", "paddock=\"KEY\"", "paddock=", "paddock", "PADDOCK=KEY", "paddock=KEY;;", "=;\x00,",
 	} {
 		f.Add(seed)
 	}
-	h, key := keyed(f)
+	h, key := newKeyedServer(f)
 	f.Fuzz(func(t *testing.T, header string) {
 		header = strings.ReplaceAll(header, "KEY", key)
 		r := httptest.NewRequest(http.MethodGet, "/v1/events", nil)
@@ -69,8 +67,7 @@ func FuzzCookie(f *testing.F) {
 	})
 }
 
-// FuzzSignIn: only a good key gets a cookie, and nobody is led to another site,
-// whatever the form says.
+// FuzzSignIn checks that only a valid key gets a cookie, and that no form redirects to another site.
 func FuzzSignIn(f *testing.F) {
 	for _, seed := range []string{
 		"key=KEY&back=/ui/locks/a", "key=KEY&back=//evil.example/", "key=KEY&back=/ui/%5c..", "key=pk_x", "key=%zz", "back=/ui/", "key=KEY&key=x", "key=KEY&back=/docs/",
@@ -78,7 +75,7 @@ func FuzzSignIn(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	h, key := keyed(f)
+	h, key := newKeyedServer(f)
 	f.Fuzz(func(t *testing.T, form string) {
 		form = strings.ReplaceAll(form, "KEY", key)
 		r := httptest.NewRequest(http.MethodPost, "/ui/login", strings.NewReader(form))

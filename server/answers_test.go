@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestAcquireIsPassedOnWhole(t *testing.T) {
+func TestAcquireReachesTheServiceUnchanged(t *testing.T) {
 	t.Parallel()
 	var got lock.Acquire
 	s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
@@ -42,7 +42,7 @@ func TestAcquireIsPassedOnWhole(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftNeverExceedsTheLease(t *testing.T) {
+func TestExpiresInNeverExceedsTheLease(t *testing.T) {
 	t.Parallel()
 	until := time.Now()
 	s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
@@ -94,7 +94,7 @@ func TestEveryCallAnswers(t *testing.T) {
 	}
 }
 
-func TestPagesLeadOn(t *testing.T) {
+func TestPagesLinkToTheNext(t *testing.T) {
 	t.Parallel()
 	var locks lock.LockQuery
 	var events lock.EventQuery
@@ -123,7 +123,7 @@ func TestPagesLeadOn(t *testing.T) {
 		t.Errorf("asked for %+v", events)
 	}
 	if got.want(t, http.StatusOK, map[string]any{"next_cursor": "12", "gap": nil}); got.Header.Get("Link") != "" || !strings.Contains(got.text, `"events":[]`) {
-		t.Errorf("an empty page leads on: %v %s", got.Header, got.text)
+		t.Errorf("an empty page has a link: %v %s", got.Header, got.text)
 	}
 	page.Items = []lock.Event{{ID: 7, At: instant, Name: "a:b", Revision: 1, Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "h", Token: 41, Reason: "r"}}
 	if got = s.get("/v1/events"); got.Header.Get("Link") != `</v1/events?cursor=12>; rel="next"` {
@@ -138,7 +138,7 @@ func TestPagesLeadOn(t *testing.T) {
 	}
 }
 
-func TestANameIsItsPercentEncodedSelf(t *testing.T) {
+func TestPercentEncodingDoesNotChangeAName(t *testing.T) {
 	t.Parallel()
 	var names []string
 	s := serve(t, server.Options{Locks: &fake{lock: func(name string) (lock.Lock, error) {

@@ -46,8 +46,7 @@ func batchOf(n int, item func(name, id string) string) string {
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// BenchmarkBatch is what a request of 100 items costs, but for the connection and the
-// Service. An operation is the whole request.
+// BenchmarkBatch measures a request of 100 items without the connection and the Service. An operation is a request.
 func BenchmarkBatch(b *testing.B) {
 	for kind, item := range map[string]func(name, id string) string{
 		"acquire": func(name, id string) string {

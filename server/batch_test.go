@@ -24,15 +24,15 @@ const (
 // batchOf returns the body of a batch of those items.
 func batchOf(items ...string) string { return `{"items": [` + strings.Join(items, ", ") + `]}` }
 
-// batch sends the items and returns what was told of each.
-func (s site) batch(items ...string) []result {
+// batch sends the items and returns their results.
+func (s harness) batch(items ...string) []result {
 	s.t.Helper()
 	got := s.post(batchPath, batchOf(items...))
 	got.want(s.t, http.StatusOK, nil)
 	return resultsOf(s.t, got.text)
 }
 
-func TestABatchIsPassedOnWholeAndInOrder(t *testing.T) {
+func TestBatchReachesTheServiceInOrder(t *testing.T) {
 	t.Parallel()
 	id := lock.LeaseID(uuid.MustParse(leaseID))
 	var got []lock.Command
@@ -57,8 +57,8 @@ func TestABatchIsPassedOnWholeAndInOrder(t *testing.T) {
 	}
 }
 
-// TestAnItemIsAnsweredAsItsCallIs sends each alone, too.
-func TestAnItemIsAnsweredAsItsCallIs(t *testing.T) {
+// TestItemIsAnsweredLikeItsCall sends each item as a single call, too.
+func TestItemIsAnsweredLikeItsCall(t *testing.T) {
 	t.Parallel()
 	replayed := false
 	var refused error
@@ -101,7 +101,7 @@ func TestAnItemIsAnsweredAsItsCallIs(t *testing.T) {
 	}
 }
 
-func TestABatchWaitsNoLongerThanACall(t *testing.T) {
+func TestBatchHasTheRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{RequestTimeout: time.Millisecond, Locks: &fake{batch: func(ctx context.Context, items []lock.Command) []lock.Result {
 		<-ctx.Done()
@@ -114,8 +114,8 @@ func TestABatchWaitsNoLongerThanACall(t *testing.T) {
 	}
 }
 
-// TestABatchIsLoggedOnce: a thousand refusals with the same reason are a line.
-func TestABatchIsLoggedOnce(t *testing.T) {
+// TestBatchLogsEachCodeOnce sends a batch with a thousand refusals of two codes.
+func TestBatchLogsEachCodeOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
 		results := lock.FailAll(len(items), &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("the disk is full")})
@@ -123,7 +123,7 @@ func TestABatchIsLoggedOnce(t *testing.T) {
 		return results
 	}}})
 	s.batch(acquireItem, acquireItem, releaseItem, acquireItem)
-	for text, want := range map[string]int{`"msg":"request"`: 1, `"msg":"refused"`: 2, "the disk is full": 1, "a fault": 1, leaseID: 0} {
+	for text, want := range map[string]int{`"msg":"request"`: 1, `"msg":"request refused"`: 2, "the disk is full": 1, "a fault": 1, leaseID: 0} {
 		if n := strings.Count(s.log.String(), text); n != want {
 			t.Errorf("%s is in the log %d times, want %d:\n%s", text, n, want, s.log)
 		}

@@ -9,14 +9,15 @@ import (
 	"os"
 	"strings"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // jsonType is the media type of bodies.
 const jsonType = "application/json"
 
-// readBody reads the request's body, which must say that it is JSON, be whole, and have at
-// most so many bytes, into the buffer. What it returns is good until that has another.
+// readBody reads the request's body, which must be JSON by its Content-Type and have at most limit bytes, into the
+// buffer. The result is valid until the buffer is used again.
 func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
 		return nil, err
@@ -27,11 +28,11 @@ func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit 
 	case err == nil:
 		return into.Bytes(), nil
 	case errors.As(err, new(*http.MaxBytesError)):
-		return nil, tooLarge("body", limit)
+		return nil, wire.TooLarge("body", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, badBody("did not arrive within %v. Send it again", readTimeout)
+		return nil, wire.InvalidBody("did not arrive within %v. Send it again", readTimeout)
 	}
-	return nil, badBody("broke off after %d bytes. Send it again", into.Len())
+	return nil, wire.InvalidBody("broke off after %d bytes. Send it again", into.Len())
 }
 
 // rejectEncoded refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.
@@ -70,15 +71,4 @@ func checkMediaType(header string) error {
 	}
 	return &lock.Error{Code: ErrUnsupportedMediaType, Detail: "The body " + says +
 		". Send it as Content-Type: application/json; curl --json does."}
-}
-
-// tooLarge returns the refusal of what has more bytes than it may have.
-func tooLarge(what string, limit int64) error {
-	return &lock.Error{Code: ErrBodyTooLarge, Detail: fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)}
-}
-
-// badBody returns the refusal of a body as a whole: what is wrong with it, said
-// so that the sentence goes on from "The body", without a full stop.
-func badBody(format string, args ...any) error {
-	return &lock.Error{Code: lock.ErrInvalid, Detail: "The body " + fmt.Sprintf(format, args...) + "."}
 }

@@ -8,14 +8,14 @@ import (
 
 const batchPath = "/v1/batch"
 
-// A result is one of a batch's, as it was answered.
+// A result is one result of a batch, as answered.
 type result struct {
 	Status  int            `json:"status"`
 	Lease   map[string]any `json:"lease"`
 	Problem map[string]any `json:"problem"`
 }
 
-// resultsOf returns what the answer to a batch tells of its items.
+// resultsOf returns the results in the answer to a batch.
 func resultsOf(t testing.TB, text string) []result {
 	t.Helper()
 	var in struct{ Results []result }
@@ -25,9 +25,8 @@ func resultsOf(t testing.TB, text string) []result {
 	return in.Results
 }
 
-// checkResults holds for results that go with their items, each of which would have
-// been answered so by itself. It returns the batch without what was refused for not
-// being an item: what is left must be described.
+// checkResults checks that each result fits its item and equals the answer to a single call. It returns the batch
+// without malformed items; the remaining ones must match openapi.yaml.
 func (c contract) checkResults(sent []byte, answer *http.Response, got []byte) []byte {
 	c.t.Helper()
 	var asked struct {

@@ -18,15 +18,14 @@ import (
 	"github.com/paddock-lock/paddock"
 )
 
-// A contract is a RoundTripper that holds every answer against openapi.yaml, and
-// every request that was accepted, too: nothing undescribed may work.
+// A contract is a RoundTripper that checks every answer, and every accepted request, against openapi.yaml.
 type contract struct {
 	t    testing.TB
 	next http.RoundTripper
 }
 
-// described is openapi.yaml and what finds an operation in it. Objects with
-// members that the document does not name are refused, in answers as well.
+// described returns openapi.yaml and a router for its operations. Members that the document does not name are errors,
+// in answers as well.
 var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
 	doc, err := openapi3.NewLoader().LoadFromData(paddock.OpenAPI)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c contract) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodHead {
 			c.checkBody(r, sent, answer, nil)
 		}
-		return answer, nil // whoever reads it checks it, see stream
+		return answer, nil // stream checks it event by event
 	}
 	got, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err != nil {
@@ -106,7 +105,7 @@ func (c contract) checkBody(r *http.Request, sent []byte, answer *http.Response,
 	_, router := described()
 	route, params, err := router.FindRoute(r)
 	if answer.StatusCode == http.StatusNotFound && bytes.Contains(got, []byte(`"code":"no_route"`)) {
-		return // the document's paths match where a slash is too many
+		return // the document's paths also match with an extra slash
 	}
 	if err != nil {
 		if answer.StatusCode < http.StatusBadRequest && !isPage(r.URL.Path) {
@@ -115,7 +114,7 @@ func (c contract) checkBody(r *http.Request, sent []byte, answer *http.Response,
 		return
 	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{
-		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, // who must show a key is told in matrix_test.go
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, // matrix_test.go tests authentication
 	}}
 	if answer.StatusCode < http.StatusBadRequest {
 		if r.URL.Path == batchPath {
@@ -130,7 +129,7 @@ func (c contract) checkBody(r *http.Request, sent []byte, answer *http.Response,
 		RequestValidationInput: in, Status: answer.StatusCode, Header: answer.Header,
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
-			ExcludeResponseBody:   answer.Header.Get("Content-Type") == "application/yaml" || isStream(answer), // would be parsed, and is said to be text
+			ExcludeResponseBody:   answer.Header.Get("Content-Type") == "application/yaml" || isStream(answer), // kin-openapi would parse it
 		},
 	}
 	if err := openapi3filter.ValidateResponse(r.Context(), out.SetBodyBytes(got)); err != nil {
@@ -138,7 +137,7 @@ func (c contract) checkBody(r *http.Request, sent []byte, answer *http.Response,
 	}
 }
 
-// checkProblem holds for each refusal, also where there is no operation.
+// checkProblem checks a refusal, also on a path without an operation.
 func (c contract) checkProblem(r *http.Request, answer *http.Response, got []byte) {
 	c.t.Helper()
 	doc, _ := described()
@@ -160,17 +159,16 @@ func (c contract) checkProblem(r *http.Request, answer *http.Response, got []byt
 	checkDetail(c.t, p["detail"])
 }
 
-// checkDetail holds for text that says what to do in the words of the service,
-// without those of its libraries.
+// checkDetail checks that the detail is a sentence of this service, without the words of its libraries.
 func checkDetail(t testing.TB, detail any) {
 	t.Helper()
 	text, _ := detail.(string)
 	if len(text) < 20 || !strings.HasSuffix(text, ".") {
-		t.Errorf("detail %q is no sentence", text)
+		t.Errorf("detail %q is not a sentence", text)
 	}
 	for _, word := range []string{"openapi.", "json:", "jsontext", "unmarshal", "strconv", "int64", "Go ", "*", "chi"} {
 		if strings.Contains(text, word) && !strings.Contains(text, "/openapi.yaml") {
-			t.Errorf("detail %q speaks of %q", text, word)
+			t.Errorf("detail %q contains %q", text, word)
 		}
 	}
 }

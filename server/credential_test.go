@@ -14,38 +14,37 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestTheHeaderIsReadStrictly: KEY stands for a good key. Whatever is wrong, what was
-// sent is not repeated.
-func TestTheHeaderIsReadStrictly(t *testing.T) {
+// TestAuthorizationIsParsedStrictly replaces KEY by a valid key. Errors must not repeat the header.
+func TestAuthorizationIsParsedStrictly(t *testing.T) {
 	t.Parallel()
-	s, _, _, k := guarded(t)
+	s, _, _, k := serveWithKeys(t)
 	for name, c := range map[string]struct {
 		headers []string
-		code    string // empty: let in
+		code    string // empty: accepted
 		detail  string
 	}{
-		"as it is to be":                {headers: []string{"Bearer KEY"}},
+		"valid":                         {headers: []string{"Bearer KEY"}},
 		"in lower case":                 {headers: []string{"bearer KEY"}},
 		"in capitals":                   {headers: []string{"BEARER KEY"}},
-		"with more spaces between":      {headers: []string{"Bearer   KEY"}},
-		"with spaces around":            {headers: []string{"  Bearer KEY "}},
+		"several spaces between":        {headers: []string{"Bearer   KEY"}},
+		"spaces around":                 {headers: []string{"  Bearer KEY "}},
 		"no header":                     {code: "key_missing", detail: "Authorization: Bearer KEY"},
-		"an empty header":               {headers: []string{""}, code: "key_invalid", detail: "word Bearer"},
+		"an empty header":               {headers: []string{""}, code: "key_invalid", detail: "does not start with Bearer"},
 		"the scheme alone":              {headers: []string{"Bearer"}, code: "key_missing", detail: "no key after"},
 		"the scheme and a space":        {headers: []string{"Bearer  "}, code: "key_missing", detail: "no key after"},
-		"the key alone":                 {headers: []string{"KEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
-		"another scheme":                {headers: []string{"Basic cGFkZG9jazpLRVk="}, code: "key_invalid", detail: "does not begin with the word Bearer"},
-		"a scheme that begins so":       {headers: []string{"Bearers KEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
-		"a tab between":                 {headers: []string{"Bearer\tKEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
-		"a colon behind the scheme":     {headers: []string{"Bearer: KEY"}, code: "key_invalid", detail: "does not begin with the word Bearer"},
+		"the key alone":                 {headers: []string{"KEY"}, code: "key_invalid", detail: "does not start with Bearer"},
+		"another scheme":                {headers: []string{"Basic cGFkZG9jazpLRVk="}, code: "key_invalid", detail: "does not start with Bearer"},
+		"a longer scheme":               {headers: []string{"Bearers KEY"}, code: "key_invalid", detail: "does not start with Bearer"},
+		"a tab between":                 {headers: []string{"Bearer\tKEY"}, code: "key_invalid", detail: "does not start with Bearer"},
+		"a colon after the scheme":      {headers: []string{"Bearer: KEY"}, code: "key_invalid", detail: "does not start with Bearer"},
 		"two keys":                      {headers: []string{"Bearer KEY KEY"}, code: "key_invalid", detail: "has no spaces"},
-		"two keys with a comma":         {headers: []string{"Bearer KEY,KEY"}, code: "key_invalid", detail: "none that this service knows"},
-		"letters beyond ASCII":          {headers: []string{"Bearer pk_é"}, code: "key_invalid", detail: "beyond ASCII"},
-		"two headers":                   {headers: []string{"Bearer KEY", "Bearer KEY"}, code: "key_invalid", detail: "more than one header"},
-		"a good header after a bad one": {headers: []string{"Bearer x", "Bearer KEY"}, code: "key_invalid", detail: "more than one header"},
-		"the key in quotes":             {headers: []string{`Bearer "KEY"`}, code: "key_invalid", detail: "none that this service knows"},
-		"the key with one letter less":  {headers: []string{"Bearer KE~"}, code: "key_invalid", detail: "none that this service knows"},
-		"the key in another case":       {headers: []string{"Bearer PK_KEY"}, code: "key_invalid", detail: "none that this service knows"},
+		"two keys with a comma":         {headers: []string{"Bearer KEY,KEY"}, code: "key_invalid", detail: "Unknown API key"},
+		"letters outside ASCII":         {headers: []string{"Bearer pk_é"}, code: "key_invalid", detail: "only ASCII"},
+		"two headers":                   {headers: []string{"Bearer KEY", "Bearer KEY"}, code: "key_invalid", detail: "more than one Authorization header"},
+		"an invalid and a valid header": {headers: []string{"Bearer x", "Bearer KEY"}, code: "key_invalid", detail: "more than one Authorization header"},
+		"the key in quotes":             {headers: []string{`Bearer "KEY"`}, code: "key_invalid", detail: "Unknown API key"},
+		"the key without its last byte": {headers: []string{"Bearer KE~"}, code: "key_invalid", detail: "Unknown API key"},
+		"the key in another case":       {headers: []string{"Bearer PK_KEY"}, code: "key_invalid", detail: "Unknown API key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, secret := s, k.secrets["read"]
@@ -68,11 +67,10 @@ func TestTheHeaderIsReadStrictly(t *testing.T) {
 	}
 }
 
-// TestUnknownKeysAreAllAlike: nothing tells a key that was revoked, has a known id or
-// looks like none at all from any other.
-func TestUnknownKeysAreAllAlike(t *testing.T) {
+// TestUnknownKeysGetTheSameAnswer compares the answers to malformed keys, keys with a known id and unknown keys.
+func TestUnknownKeysGetTheSameAnswer(t *testing.T) {
 	t.Parallel()
-	s, _, _, k := guarded(t)
+	s, _, _, k := serveWithKeys(t)
 	known := k.secrets["read"]
 	seen := map[string]bool{}
 	for _, secret := range []string{"x", "pk_", "pk_abc_def", "pk_unknown_" + strings.Repeat("A", 43), known[:len(known)-1] + "!", known + "x", "." + known} {
@@ -83,13 +81,13 @@ func TestUnknownKeysAreAllAlike(t *testing.T) {
 		seen[strings.ReplaceAll(got.text, got.Header.Get("X-Request-Id"), "")+got.Header.Get("WWW-Authenticate")] = true
 	}
 	if len(seen) != 1 {
-		t.Errorf("%d ways to say it: %v", len(seen), seen)
+		t.Errorf("%d different answers: %v", len(seen), seen)
 	}
 }
 
-func TestBadKeysAreCountedAndGoodOnesPass(t *testing.T) {
+func TestInvalidKeysAreRateLimitedAndValidOnesAreNot(t *testing.T) {
 	t.Parallel()
-	k := newRing(t)
+	k := newKeyring(t)
 	s := serve(t, server.Options{Locks: access.Guard(new(fake), access.Limits{}), Keys: k.Keyring, Attempts: access.NewAttempts(3, 0)})
 	ask := func(authorization string) answer {
 		r := s.request(http.MethodGet, "/v1/locks", "")
@@ -103,23 +101,23 @@ func TestBadKeysAreCountedAndGoodOnesPass(t *testing.T) {
 	ask("Bearer "+k.secrets["expired"]).want(t, http.StatusTooManyRequests, map[string]any{"code": "rate_limited"})
 	ask("Bearer "+k.secrets["read"]).want(t, http.StatusOK, nil)
 	s.get("/v1/locks").want(t, http.StatusUnauthorized, map[string]any{"code": "key_missing"})
-	if lines := s.lines("a bad API key was shown"); len(lines) != 3 || lines[0]["client"] != "127.0.0.1" {
+	if lines := s.lines("invalid API key"); len(lines) != 3 || lines[0]["client"] != "127.0.0.1" {
 		t.Errorf("logged %v", lines)
 	}
 	for _, line := range s.lines("request") {
 		if status := line["status"]; (line["level"] == "INFO") != (status == 200.0) {
-			t.Errorf("a request answered %v is logged at %v, which anybody could have done without end", status, line["level"])
+			t.Errorf("a request answered with %v is logged at %v; any client could flood the log", status, line["level"])
 		}
 	}
 }
 
-func TestTheLogNamesKeysAndHasNoSecret(t *testing.T) {
+func TestLogHasKeyIDsAndNoSecrets(t *testing.T) {
 	t.Parallel()
-	k := newRing(t)
+	k := newKeyring(t)
 	s := serve(t, server.Options{Locks: access.Guard(new(fake), access.Limits{}), Keys: k.Keyring, UI: http.RedirectHandler("/", http.StatusFound)})
 	for _, path := range []string{"/v1/locks", "/v1/locks/a", "/v1/locks/" + k.secrets["read"], "/v1/locks?cursor=" + k.secrets["read"], "/ui/"} {
-		s.do(k.show(s.request(http.MethodGet, path, ""), "right"))
-		s.do(k.show(s.request(http.MethodGet, path, ""), "expired"))
+		s.do(k.authorize(s.request(http.MethodGet, path, ""), "right"))
+		s.do(k.authorize(s.request(http.MethodGet, path, ""), "expired"))
 	}
 	form := s.request(http.MethodPost, "/ui/login", "key="+k.secrets["admin"])
 	form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -135,9 +133,9 @@ func TestTheLogNamesKeysAndHasNoSecret(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoAddressIsNotOpenEither: neither the asterisk, to which net/http would
-// answer by itself, nor what looks like a file of the page until it is decoded.
-func TestWhatIsNoAddressIsNotOpenEither(t *testing.T) {
+// TestUnusualPathsNeedAKey tries OPTIONS *, which net/http would answer itself, and paths that look like assets until
+// they are decoded.
+func TestUnusualPathsNeedAKey(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,7 +143,7 @@ func TestWhatIsNoAddressIsNotOpenEither(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	o := server.Options{Keys: newRing(t).Keyring, Locks: &fake{}, UI: http.NotFoundHandler()}
+	o := server.Options{Keys: newKeyring(t).Keyring, Locks: &fake{}, UI: http.NotFoundHandler()}
 	go func() { served <- server.New(o).Serve(ctx, listener) }()
 	for _, line := range []string{
 		"OPTIONS *", "GET /ui/assets/x%2f..%2f..%2flocks/a", "GET /ui/assets/..%2flocks/a", "GET /ui/assets/%2e%2e%2flocks/a", `GET /ui/assets/x\..\..\locks/a`,

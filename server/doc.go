@@ -1,93 +1,82 @@
-// Package server is HTTP in front of a lock.Service. It decides nothing about
-// locks: it reads a request strictly, asks the Service, and writes the answer in
-// the words of openapi.yaml, from which its types and routes are generated.
+// Package server serves a lock.Service over HTTP. It has no lock logic: it validates a request, calls the Service, and
+// writes the answer that openapi.yaml describes. Types and routes are generated from that document.
 //
-// # The way of a request
+// # How a request becomes an answer
 //
-//	ServeHTTP      a request id of our own, and one line in the log when it is over
-//	recovered      a panic becomes a problem
-//	headed         headers that every answer has, to have browsers be strict; HEAD is answered as GET is
-//	timed          how long the client may take to receive
-//	protected      a write that a browser sends from another site is refused
-//	local          nor one under a foreign name, where everybody on this machine may do anything
-//	named          a%3Ab is the same name as a:b
-//	authenticated  whoever shows no good key gets no further; the key goes into the context
-//	routing        chi; what is not there ends in a problem, too
-//	checked        names in the path and parameters in the query
-//	handler        in, do, out; answer says how long the Service may take
+// ServeHTTP assigns a request id, runs the middleware and the handler, and logs one line. The middleware, in order:
 //
-// What is known of a request on its way is in one place, its context: its id, what chi routes
-// by, and its key. The memory that a body is read with goes on to the next.
+//	withRecovery           turns a panic into a problem document
+//	withHeaders            sets the security headers; routes HEAD as GET
+//	withWriteDeadline      limits the time for the answer to leave
+//	withHeaderLimit        rejects headers over 16 KiB
+//	withCrossOriginCheck   rejects writes that a browser sends from another site
+//	withLocalHostCheck     rejects foreign Host names, if every local caller may do everything
+//	withDecodedPath        makes a%3Ab the same name as a:b
+//	withAuthentication     rejects requests without a valid API key; stores the key in the context
+//	(routing)              by chi; an unknown path or method is answered with a problem, too
+//	withParameterCheck     rejects invalid names in the path and unknown parameters in the query
+//	rejectEncoded          rejects bodies with a Content-Encoding
 //
-// A handler names no status. What a success looks like is said in reply.go and
-// how a refusal does in problem.go, the only place where a lock.Code meets HTTP.
-// wire.go, wire_batch.go and wire_out.go alone know both the types of openapi.yaml and those of
-// package lock.
+// A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. Handlers name
+// no status: reply.go knows what a success looks like, and problem.go is the only place where a lock.Code meets a
+// status.
 //
-// # Waiting
+// The context of a request holds everything known about it: the id, the routing state and the key. Buffers for bodies
+// are pooled.
 //
-// Calls with wait_ms, and streams, are the Service's to answer: nothing is polled
-// here. Their limits begin where what they wait for ends.
+// # Time limits
 //
-//	a call                the Service has 10 s (Options.RequestTimeout), the answer 10 s after that to leave
-//	a call that waits     the same, each after its wait_ms
-//	a stream              the same for each page; what is told at once has 10 s to leave, or the client is cut off
-//	an idle stream        a comment every 15 s
-//	a Service that is     a stream asks 3 times, a second apart, and then ends
-//	  unavailable
-//	events of a stream    64 KiB held for a client that does not read; the texts are shared by all streams
-//	streams               2000 at once (Options.MaxStreams), 200 of them with one API key
-//	                        (Options.StreamsPerKey), then too_many_waiters
+// The Service waits for locks and events; this package does not poll. The other limits start when the wait ends.
 //
-// When the client is gone the context that the Service was given ends: while the
-// connection is watched, which it is from the end of the body on, that takes as
-// long as the news of it. It is not watched while a further request waits in it
-// (pipelining), nor under a GET whose body nobody reads.
+//	a call                     10 s for the Service (Options.RequestTimeout), then 10 s for the answer to leave
+//	a waiting call             the same, after its wait_ms
+//	an event stream            the same for each page; a client that does not read for 10 s is disconnected
+//	an idle stream             a comment every 15 s
+//	an unavailable Service     a stream tries 3 times, a second apart, then ends
 //
-// When the Server ends, the Service is told first (Options.Drain): it answers the
-// calls that wait with lock.ErrUnavailable, and the streams end.
+// When a client disconnects, the context passed to the Service ends. net/http notices a disconnect once the body has
+// been read, and not while a pipelined request waits on the connection, or while a GET has an unread body.
 //
-// # Who is let in
+// On shutdown, Serve first calls Options.Drain, so that the Service answers waiting calls with lock.ErrUnavailable,
+// and ends the streams.
 //
-// With Options.Keys every request shows an API key, but for /livez, /readyz, the page
-// where to sign in with the files that it loads, and signing out. What is not known to be open
-// is shut: also addresses at which there is nothing. The key is looked for in the
-// header Authorization: Bearer, and else, for the pages and the three or four things
-// that they read, in the cookie that signing in to the page sets. That cookie changes
-// nothing except by the page's own forms under /ui/, which a browser sends only from
-// there. It holds the key itself, so that replicas need share nothing.
+// # Other limits
 //
-// What a key may do is not decided here: it goes along in the context, and
-// Options.Locks, which is an access.Guard then, refuses. So a handler cannot forget
-// to ask. A stream, and a call that waits, end soon after their key is revoked or expires.
+//	a body                     16 KiB
+//	a batch                    1000 items, 1 MiB in all, 16 KiB per item
+//	batch bodies over 16 KiB   64 in memory at once, then unavailable
+//	event streams              2000 (Options.MaxStreams), 200 per API key (Options.StreamsPerKey), then too_many_waiters
+//	unread events of a stream  64 KiB; encoded events are shared by all streams
 //
-// Unknown keys are all refused in the same words. Those that show too many are told
-// to go slower, by the address of the connection; good keys pass all the same.
+// # Authentication
 //
-// # What is refused
+// With Options.Keys, every request needs an API key, except health checks, the sign-in page with its assets, and
+// signing out. All other paths are protected, including unknown ones. The key is in the Authorization: Bearer header.
+// For the pages and the reads that they make, the cookie that sign-in sets also counts. The cookie authenticates
+// writes only under /ui/, where browsers send it only from the page itself. It holds the key, so replicas share no
+// session state.
 //
-// All that openapi.yaml does not describe: unknown, repeated and null members of
-// a body, unknown and repeated parameters, anything after the object, a body of
-// another media type or with a Content-Encoding. An explicit zero is not the same as nothing: ttl_ms: 0 is
-// refused, although the Service takes a zero Duration for the default. Where zero
-// says what nothing says, as in wait_ms: 0, it is fine.
+// This package does not decide what a key may do. Options.Locks, an access.Guard, checks the key in the context, so a
+// handler cannot forget the check. Streams and waiting calls end soon after their key is revoked or expires.
 //
-// # Many calls in one
+// All unknown keys get the same answer. Too many of them are rate-limited by the connection's address; valid keys are
+// not.
 //
-// A batch is refused whole only for what is not about one of its items: who shows no
-// key, a body that is no list of them. All else is the result of an item, which says
-// what the call of its own would have been answered with. It has one line in the log,
-// and one for each code with which items were refused.
+// # Strictness
 //
-//	items            1000
-//	a batch's body   1 MiB, an item in it 16 KiB as the body of any other call
-//	large bodies     64 beyond 16 KiB in memory at once, then unavailable
+// Requests that openapi.yaml does not describe are refused: unknown, repeated or null members, unknown or repeated
+// parameters, text after the object, other media types, encoded bodies. An explicit zero differs from a missing
+// member: ttl_ms: 0 is refused, although a zero Duration means the default to the Service. Where zero means the same
+// as a missing member, as in wait_ms: 0, it is accepted.
 //
-// # What is not given
+// A batch is refused as a whole only for errors that concern no single item, such as a missing key or a body that is
+// not a list of items. Every other error is the result of its item, equal to the answer to a single call. The log has
+// one line for the batch, and one for each code of refused items.
 //
-// Without Options.Keys everybody may do anything. TLS is the listener's. Forwarding headers
-// are not believed: behind a proxy all clients have its address, and Options.SecureCookies says that
-// the proxy has TLS. An answer that was written may still be lost on its way: callers
-// send again, and streams go on after the last id. A lease_id appears in bodies only, never in the log, which holds
-// neither bodies nor query strings; of an API key it has the id.
+// # Not guaranteed
+//
+// Without Options.Keys, every caller may do everything. The listener provides TLS. Forwarding headers are ignored:
+// behind a proxy all clients have its address, and Options.SecureCookies states that the proxy terminates TLS. An
+// answer may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id
+// appears in bodies only. The log has no bodies and no query strings, and API keys only by id.
 package server

@@ -8,10 +8,10 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestEncodedBodiesAreRefused asks every operation of the document that takes a body, and every form of the page.
+// TestEncodedBodiesAreRefused calls every operation with a body, and every form of the page.
 func TestEncodedBodiesAreRefused(t *testing.T) {
 	t.Parallel()
-	ring := newRing(t)
+	ring := newKeyring(t)
 	ui := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	s := serve(t, server.Options{Locks: &fake{}, Keys: ring.Keyring, UI: ui})
 	targets := [][2]string{{http.MethodPost, "/ui/login"}, {http.MethodPost, "/ui/logout"}, {http.MethodPost, "/ui/revoke"}}
@@ -31,7 +31,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 		for encoding, refused := range map[string]bool{
 			"gzip": true, "br": true, "identity, gzip": true, "x": true, "identity": false, "Identity": false, "": false,
 		} {
-			r := ring.as(s.request(method, path, `{}`), "admin")
+			r := ring.asCaller(s.request(method, path, `{}`), "admin")
 			r.Header["Content-Encoding"] = []string{encoding}
 			got := s.do(r)
 			detail, _ := got.body["detail"].(string)
@@ -45,7 +45,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	}
 }
 
-// TestEncodedBodiesOfUnknownLengthAreRefused sends one in chunks.
+// TestEncodedBodiesOfUnknownLengthAreRefused sends a chunked body.
 func TestEncodedBodiesOfUnknownLengthAreRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
@@ -54,6 +54,6 @@ func TestEncodedBodiesOfUnknownLengthAreRefused(t *testing.T) {
 	r.Header.Set("Content-Encoding", "gzip")
 	s.do(r).want(t, http.StatusUnsupportedMediaType, map[string]any{"code": "unsupported_media_type", "pointer": nil})
 	r = s.request(http.MethodGet, "/v1/locks/a", "")
-	r.Header.Set("Content-Encoding", "gzip") // of a body that is not there
+	r.Header.Set("Content-Encoding", "gzip") // without a body
 	s.do(r).want(t, http.StatusOK, nil)
 }

@@ -10,24 +10,21 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// tagOf returns the ETag of the lock. It is a weak one: two answers that have it
-// may differ in the time that is left.
-func tagOf(l lock.Lock) string { return `W/"` + l.Version() + `"` }
+// etagOf returns the lock's ETag. It is weak, because answers with the same tag may differ in the time left.
+func etagOf(l lock.Lock) string { return `W/"` + l.Version() + `"` }
 
-// A seen is what an If-None-Match lists: the versions that the caller has. The
-// zero seen is none.
-type seen struct {
+// An ifNoneMatch is the set of versions in an If-None-Match header. The zero value is empty.
+type ifNoneMatch struct {
 	any      bool
 	versions []string
 }
 
-// seenFrom reads an If-None-Match up to where it is not what RFC 9110 makes of
-// it. What is foreign, or malformed, is no version that a lock can be at.
-func seenFrom(header string) seen {
+// parseIfNoneMatch reads the header up to the first syntax error (RFC 9110). Unknown tags match no lock.
+func parseIfNoneMatch(header string) ifNoneMatch {
 	if strings.TrimSpace(header) == "*" {
-		return seen{any: true}
+		return ifNoneMatch{any: true}
 	}
-	var s seen
+	var s ifNoneMatch
 	for rest := header; ; {
 		rest = strings.TrimPrefix(strings.TrimLeft(rest, " \t,"), "W/")
 		version, after, whole := strings.Cut(strings.TrimPrefix(rest, `"`), `"`)
@@ -38,11 +35,10 @@ func seenFrom(header string) seen {
 	}
 }
 
-func (s seen) has(version string) bool { return s.any || slices.Contains(s.versions, version) }
+func (s ifNoneMatch) has(version string) bool { return s.any || slices.Contains(s.versions, version) }
 
-// unseen returns the lock as soon as it is at no version that was seen, or as it
-// is when the wait is over.
-func (s *Server) unseen(ctx context.Context, in lock.Watch, seen seen) (lock.Lock, error) {
+// watchUntilChanged returns the lock as soon as its version is not in the set, or unchanged when the wait is over.
+func (s *Server) watchUntilChanged(ctx context.Context, in lock.Watch, seen ifNoneMatch) (lock.Lock, error) {
 	if in.Wait == 0 || !seen.any && len(seen.versions) == 0 {
 		return s.locks.Lock(ctx, in.Name)
 	}

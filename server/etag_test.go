@@ -18,8 +18,7 @@ import (
 // at returns a lock at a revision.
 func at(revision int64) lock.Lock { return lock.Record{Name: "a", Revision: revision}.Lock(instant) }
 
-// tags returns the text with the version of the lock at revision 7 in place of
-// <7>, and so on.
+// tags replaces <7> by the version of the lock at revision 7, and so on.
 func tags(text string) string {
 	for i := range int64(9) {
 		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), at(i).Version())
@@ -27,7 +26,7 @@ func tags(text string) string {
 	return text
 }
 
-func (s site) look(path string, seen ...string) answer {
+func (s harness) getLock(path string, seen ...string) answer {
 	s.t.Helper()
 	r := s.request(http.MethodGet, path, "")
 	for _, line := range seen {
@@ -54,15 +53,15 @@ func TestIfNoneMatch(t *testing.T) {
 		{"another version", []string{`W/"<6>"`}, 200},
 		{"a star in quotes", []string{`"*"`}, 200},
 		{"a list with a star", []string{`"x", *`}, 200},
-		{"a foreign tag", []string{`"686897696a7c876b7e"`}, 200},
+		{"another server's tag", []string{`"686897696a7c876b7e"`}, 200},
 		{"an empty tag", []string{`""`}, 200},
 		{"no quotes", []string{`W/<7>`}, 200},
 		{"half a quote", []string{`W/"<7>`}, 200},
 		{"a small w", []string{`w/"<7>"`}, 200},
-		{"a good one after what is malformed", []string{`x, W/"<7>"`}, 200},
+		{"a match after a syntax error", []string{`x, W/"<7>"`}, 200},
 	} {
 		for _, query := range []string{"", "?wait_ms=0"} {
-			got := s.look("/v1/locks/a"+query, c.seen...)
+			got := s.getLock("/v1/locks/a"+query, c.seen...)
 			got.want(t, c.status, nil)
 			if got.Header.Get("ETag") != tags(`W/"<7>"`) || (c.status == 304) != (got.text == "") {
 				t.Errorf("%s: %d %v %q", c.name, got.StatusCode, got.Header, got.text)
@@ -74,9 +73,9 @@ func TestIfNoneMatch(t *testing.T) {
 	}
 }
 
-// moving is a Service whose lock has one revision more each second since the
-// start. It notes what was asked for as seen.
-func moving(start time.Time, asked *[]string) *fake {
+// changingLock is a Service whose lock gets a new revision every second. It records the versions that Watch was called
+// with.
+func changingLock(start time.Time, asked *[]string) *fake {
 	now := func() lock.Lock { return at(int64(time.Since(start) / time.Second)) }
 	return &fake{
 		lock: func(string) (lock.Lock, error) { return now(), nil },
@@ -90,31 +89,31 @@ func moving(start time.Time, asked *[]string) *fake {
 	}
 }
 
-func TestALookWaitsUntilTheLockIsAnother(t *testing.T) {
+func TestGetLockWaitsForAChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, seen, wait string
 		status           int
 		tag              string
 		took             time.Duration
-		asked            string // what the Service was asked to have seen
+		asked            string // the versions that Watch is called with
 	}{
-		{"with a tag that is none at once", `<0>`, "9000", 200, "0", 0, ""},
-		{"without a time at once", `W/"<0>"`, "0", 304, "0", 0, ""},
-		{"with a foreign tag at once", `"x"`, "9000", 200, "0", 0, "x"},
+		{"at once with a malformed tag", `<0>`, "9000", 200, "0", 0, ""},
+		{"at once without wait_ms", `W/"<0>"`, "0", 304, "0", 0, ""},
+		{"at once with an unknown tag", `"x"`, "9000", 200, "0", 0, "x"},
 		{"until the next version", `W/"<0>"`, "9000", 200, "1", time.Second, "<0>"},
-		{"over all that are listed", `W/"<1>", W/"<0>", "<2>"`, "9000", 200, "3", 3 * time.Second,
+		{"past all listed versions", `W/"<1>", W/"<0>", "<2>"`, "9000", 200, "3", 3 * time.Second,
 			"<1> <0> <1> <2>"},
 		{"until the wait is over", `W/"<0>", "<1>"`, "1500", 304, "1", 1500 * time.Millisecond, "<0> <1>"},
-		{"over all, since any is seen", `*`, "1500", 304, "1", 1500 * time.Millisecond, " <0> <1>"},
+		{"until the wait is over, for any version", `*`, "1500", 304, "1", 1500 * time.Millisecond, " <0> <1>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				var asked []string
-				s, _, end := piped(t, server.Options{Locks: moving(start, &asked)})
-				got := s.look("/v1/locks/a?wait_ms="+c.wait, c.seen)
+				s, _, end := servePiped(t, server.Options{Locks: changingLock(start, &asked)})
+				got := s.getLock("/v1/locks/a?wait_ms="+c.wait, c.seen)
 				if got.want(t, c.status, nil); got.Header.Get("ETag") != tags(`W/"<`+c.tag+`>"`) || time.Since(start) != c.took {
 					t.Errorf("%s after %v", got.Header.Get("ETag"), time.Since(start))
 				}
@@ -129,19 +128,19 @@ func TestALookWaitsUntilTheLockIsAnother(t *testing.T) {
 	}
 }
 
-func TestALookThatFailsHasNoTag(t *testing.T) {
+func TestFailedGetLockHasNoETag(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{watch: func(context.Context, lock.Watch) (lock.Lock, error) {
 		return lock.Lock{}, &lock.Error{Code: lock.ErrTooManyWaiters}
 	}}})
-	got := s.look("/v1/locks/a?wait_ms=1", `"0.0."`)
+	got := s.getLock("/v1/locks/a?wait_ms=1", `"0.0."`)
 	got.want(t, http.StatusTooManyRequests, map[string]any{"code": "too_many_waiters"})
 	if got.Header.Get("ETag") != "" {
 		t.Errorf("headers %v", got.Header)
 	}
 }
 
-func TestAQueueIsTold(t *testing.T) {
+func TestQueueIsAnswered(t *testing.T) {
 	t.Parallel()
 	lease := lock.Lease{Name: "a", Slot: 1, Mode: lock.Permit, Holder: "h", Token: 41, TTL: time.Minute, AcquiredAt: instant, ExpiresAt: instant.Add(time.Minute)}
 	waiter := lock.Waiter{Place: 2, Capacity: 1, JoinedAt: instant.Add(-time.Second), Attachment: 5, Replica: 6, Until: instant.Add(time.Minute),
@@ -162,16 +161,16 @@ func TestAQueueIsTold(t *testing.T) {
 	}}
 	if diff := cmp.Diff([]any{map[string]any{
 		"position": 1.0, "place": 2.0, "mode": "permit", "capacity": 1.0, "holder": "w", "joined_at": "2026-01-02T03:04:04.678901Z",
-		"waited_ms": 1000.0, "attached": true, "ahead": 0.0, "blocked_by":"holders", "leases": holding,
+		"waited_ms": 1000.0, "attached": true, "ahead": 0.0, "blocked_by": "holders", "leases": holding,
 	}, map[string]any{
 		"position": 2.0, "place": 3.0, "mode": "exclusive", "holder": "w", "joined_at": "2026-01-02T03:04:04.678901Z",
-		"waited_ms": 1000.0, "attached": false, "place_kept_ms": 9000.0, "ahead": 1.0, "blocked_by":"disconnected", "leases": []any{},
+		"waited_ms": 1000.0, "attached": false, "place_kept_ms": 9000.0, "ahead": 1.0, "blocked_by": "disconnected", "leases": []any{},
 	}}, got.body["waiters"]); diff != "" {
 		t.Error(diff)
 	}
 	s.get("/v1/locks/a").want(t, http.StatusOK, map[string]any{"capacity": 1.0, "waiters": 2.0})
 	none := serve(t, server.Options{Locks: &fake{}}).get("/v1/locks/queue/queue")
 	if none.want(t, http.StatusOK, map[string]any{"name": "queue"}); !strings.Contains(none.text, `"waiters":[]`) {
-		t.Errorf("nobody waits: %s", none.text)
+		t.Errorf("an empty queue: %s", none.text)
 	}
 }

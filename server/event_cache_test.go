@@ -11,21 +11,21 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestAnEventIsEncodedOnceForAllStreams(t *testing.T) {
+func TestEventIsEncodedOnceForAllStreams(t *testing.T) {
 	t.Parallel()
 	const streams, events = 40, 500
-	h := new(history)
+	h := new(fakeEvents)
 	service := server.New(server.Options{Locks: &fake{events: h.events}})
 	encodings := server.CountEncodings(service)
 	web := httptest.NewServer(service)
 	t.Cleanup(web.Close)
-	s := site{t: t, url: web.URL, client: web.Client()}
+	s := harness{t: t, url: web.URL, client: web.Client()}
 	all := make([]stream, streams)
 	for i := range all {
 		all[i] = s.stream("/v1/events/stream", "")
 		all[i].want(synced("0"))
 	}
-	h.goOn(events)
+	h.add(events)
 	for _, one := range all {
 		one.wantNews(1, events)
 	}
@@ -39,48 +39,48 @@ func TestAnEventIsEncodedOnceForAllStreams(t *testing.T) {
 	}
 }
 
-func TestTheCacheOfEventsIsBounded(t *testing.T) {
+func TestEventCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	s := server.New(server.Options{})
 	encodings := server.CountEncodings(s)
 	for id := range int64(3 * server.CachedEvents) {
-		server.EventText(s, happening(id+1))
+		server.EventText(s, eventWithID(id+1))
 	}
-	newest := happening(3 * server.CachedEvents)
+	newest := eventWithID(3 * server.CachedEvents)
 	for range 3 {
 		server.EventText(s, newest)
 	}
 	if got := encodings.Load(); got != 3*server.CachedEvents {
 		t.Errorf("%d encodings", got)
 	}
-	server.EventText(s, happening(2*server.CachedEvents)) // whose place another has taken
+	server.EventText(s, eventWithID(2*server.CachedEvents)) // evicted by a newer event
 	if got := encodings.Load(); got != 3*server.CachedEvents+1 {
-		t.Errorf("%d encodings: an event of long ago is still there", got)
+		t.Errorf("%d encodings: an old event is still cached", got)
 	}
 }
 
-// TestAnIDMayBeThatOfAnotherEvent, after the database was restored.
-func TestAnIDMayBeThatOfAnotherEvent(t *testing.T) {
+// TestEventCacheAllowsReusedIDs has two events with one id, as after a database restore.
+func TestEventCacheAllowsReusedIDs(t *testing.T) {
 	t.Parallel()
 	s := server.New(server.Options{})
-	before, after := happening(7), happening(7)
+	before, after := eventWithID(7), eventWithID(7)
 	after.Holder = "after"
 	if text := server.EventText(s, before); !bytes.Contains(text, []byte(`"holder":"<h>`)) {
-		t.Errorf("told %s", text)
+		t.Errorf("sent %s", text)
 	}
 	if text := server.EventText(s, after); !bytes.Contains(text, []byte(`"holder":"after"`)) {
-		t.Errorf("told %s", text)
+		t.Errorf("sent %s", text)
 	}
 }
 
-// long returns an event that has so many bytes of reason.
+// long returns an event with a reason of this many bytes.
 func long(id int64, reason int) lock.Event {
-	e := happening(id)
+	e := eventWithID(id)
 	e.Reason = strings.Repeat("r", reason)
 	return e
 }
 
-func TestAStreamHoldsSoMuchTextAtMost(t *testing.T) {
+func TestStreamTextIsBounded(t *testing.T) {
 	t.Parallel()
 	s := server.New(server.Options{})
 	for _, reason := range []int{0, 1000, 2000, server.MaxStreamText / 2, 2 * server.MaxStreamText} {
@@ -95,7 +95,7 @@ func TestAStreamHoldsSoMuchTextAtMost(t *testing.T) {
 		}
 		last := strconv.Itoa(len(texts) - 1)
 		if next != last || !bytes.HasPrefix(texts[len(texts)-1], []byte("id: "+last+"\n")) {
-			t.Errorf("with reasons of %d bytes %d texts lead to the cursor %s", reason, len(texts), next)
+			t.Errorf("with reasons of %d bytes, %d texts have the next cursor %s", reason, len(texts), next)
 		}
 		if whole := len(texts) == server.StreamPage+1; whole != (reason == 0) {
 			t.Errorf("with reasons of %d bytes there are %d texts", reason, len(texts))
@@ -103,16 +103,16 @@ func TestAStreamHoldsSoMuchTextAtMost(t *testing.T) {
 	}
 }
 
-// TestLongEventsAreToldInOrder in several pieces of a page, each once, and sync after them.
-func TestLongEventsAreToldInOrder(t *testing.T) {
+// TestLongEventsAreSentInOrder checks that a page sent in several pieces has each event once, and a sync at the end.
+func TestLongEventsAreSentInOrder(t *testing.T) {
 	t.Parallel()
 	const events = server.StreamPage + server.StreamPage/2
-	h := &history{happens: func(id int64) lock.Event { return long(id, server.MaxStreamText/7) }}
+	h := &fakeEvents{event: func(id int64) lock.Event { return long(id, server.MaxStreamText/7) }}
 	s := serve(t, server.Options{Locks: &fake{events: h.events}})
-	h.goOn(events)
+	h.add(events)
 	stream := s.stream("/v1/events/stream?cursor=0", "")
 	stream.wantNews(1, events)
 	stream.want(synced(strconv.Itoa(events)))
-	h.goOn(20)
+	h.add(20)
 	stream.wantNews(events+1, events+20)
 }

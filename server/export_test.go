@@ -8,12 +8,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// What the tests of this package see of its inside.
+// What the tests see of the package's internals.
 
 const (
-	HeaderTimeout = headerTimeout
-	MaxHeaderSize = maxHeaderSize
-	MaxConcurrent = maxConcurrent
+	HeaderTimeout   = headerTimeout
+	MaxHeaderSize   = maxHeaderSize
+	MaxHTTP2Streams = maxHTTP2Streams
 
 	ReadTimeout = readTimeout
 	MaxDrain    = maxDrain
@@ -21,11 +21,11 @@ const (
 
 	MaxLargeBatches = maxLargeBatches
 
-	WriteTimeout = writeTimeout
-	KeepAlive    = keepAlive
-	StreamPage   = streamPage
-	StreamTries  = streamTries
-	StreamPause  = streamPause
+	WriteTimeout      = writeTimeout
+	KeepAliveInterval = keepAliveInterval
+	StreamPage        = streamPage
+	MaxStreamAttempts = maxStreamAttempts
+	StreamRetryDelay  = streamRetryDelay
 
 	CachedEvents  = cachedEvents
 	MaxStreamText = maxStreamText
@@ -41,22 +41,22 @@ func Statuses() map[lock.Code]int {
 	return statuses
 }
 
-// CountEncodings returns how many events s has encoded for its streams since then. It is called before s serves.
+// CountEncodings returns a counter of events that s encodes from now on. Call it before s serves.
 func CountEncodings(s *Server) *atomic.Int64 {
 	count := new(atomic.Int64)
 	s.events.encode = func(e lock.Event) []byte {
 		count.Add(1)
-		return toldEvent(e)
+		return sseEvent(e)
 	}
 	return count
 }
 
-// EventText returns the event as the streams of s tell it.
+// EventText returns the event as the streams of s send it.
 func EventText(s *Server, e lock.Event) []byte { return s.events.text(e) }
 
-// PageTexts returns the page as the first that a stream of s tells.
+// PageTexts returns the page as the first that a stream of s sends.
 func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
-	return (&tale{events: s.events}).page(p, cursor)
+	return (&sseEncoder{events: s.events}).encodePage(p, cursor)
 }
 
 func Parameters() map[string][]string { return parameters }

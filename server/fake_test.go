@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A fake is a lock.Service that checks bounds as the real ones do. Methods
-// without a func succeed, or panic where they are not expected.
+// A fake is a lock.Service that checks bounds as the real ones do. Methods without a func succeed, or panic if no test
+// expects them.
 type fake struct {
 	lock.Service
 	acquire func(context.Context, lock.Acquire) (lock.Grant, error)

@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// dribble opens that many connections which send the text and then nothing, and
-// returns, in order of their end, what they were told and after how long.
-func dribble(t *testing.T, p *pipes, count int, text string) func() (statuses map[int]int, longest time.Duration) {
+// slowClients opens this many connections that send the text and then nothing. It returns a function that waits for
+// their answers.
+func slowClients(t *testing.T, p *pipeListener, count int, text string) func() (statuses map[int]int, longest time.Duration) {
 	t.Helper()
 	type end struct {
 		status int
@@ -58,20 +58,20 @@ func dribble(t *testing.T, p *pipes, count int, text string) func() (statuses ma
 	}
 }
 
-// TestSlowSendersAreCutOff, and others are served at once meanwhile.
-func TestSlowSendersAreCutOff(t *testing.T) {
+// TestSlowSendersAreDisconnected also checks that other clients are served at once.
+func TestSlowSendersAreDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, p, end := piped(t, server.Options{Locks: &fake{}})
-		headers := dribble(t, p, 500, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ")
+		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
+		headers := slowClients(t, p, 500, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ")
 		body := "Host: p\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-		bodies := dribble(t, p, 200, "POST "+acquirePath+" HTTP/1.1\r\n"+body)
-		silent := dribble(t, p, 300, "")
+		bodies := slowClients(t, p, 200, "POST "+acquirePath+" HTTP/1.1\r\n"+body)
+		silent := slowClients(t, p, 300, "")
 		synctest.Wait()
 		start := time.Now()
 		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
 		if took := time.Since(start); took != 0 {
-			t.Errorf("others wait for %v", took)
+			t.Errorf("other clients wait for %v", took)
 		}
 		for name, c := range map[string]struct {
 			ends   func() (map[int]int, time.Duration)
@@ -93,10 +93,10 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	})
 }
 
-// A drip is a body that never ends. It counts what was read of it.
-type drip struct{ read int }
+// An endlessBody is a body that never ends. It counts the bytes read.
+type endlessBody struct{ read int }
 
-func (e *drip) Read(p []byte) (int, error) {
+func (e *endlessBody) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = ' '
 	}
@@ -104,10 +104,10 @@ func (e *drip) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestABodyThatNeverEndsIsRefused(t *testing.T) {
+func TestEndlessBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
-	body := new(drip)
+	body := new(endlessBody)
 	r := httptest.NewRequest(http.MethodPost, acquirePath, body)
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
@@ -124,7 +124,7 @@ func TestABodyThatNeverEndsIsRefused(t *testing.T) {
 	if _, err := io.WriteString(c, "POST "+acquirePath+" HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // until nobody reads it
+	go func() { // until the server closes the connection
 		for err := error(nil); err == nil; _, err = io.WriteString(c, "400\r\n"+strings.Repeat(" ", 0x400)+"\r\n") {
 		}
 	}()
@@ -134,10 +134,10 @@ func TestABodyThatNeverEndsIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHeaderIsNotTooLong(t *testing.T) {
+func TestLongHeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, p, end := piped(t, server.Options{Locks: &fake{}})
+		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
 		r := s.request(http.MethodGet, "/v1/locks", "")
 		r.Header.Set("X-Long", strings.Repeat("x", server.MaxHeaderSize/2))
 		s.do(r).want(t, http.StatusOK, nil)
@@ -150,7 +150,7 @@ func TestAHeaderIsNotTooLong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			go func() { _, _ = io.WriteString(c, text) }() // nobody reads it to its end
+			go func() { _, _ = io.WriteString(c, text) }() // the server does not read all of it
 			got, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil || got.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 				t.Errorf("%.40q…: %v %v", text, got, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestAmbiguousFramingClosesTheConnection sends requests whose end another server could see elsewhere, each followed by
-// an acquire that such a server would take for a part of the body or for a request.
+// TestAmbiguousFramingClosesTheConnection sends requests whose end another server could see elsewhere. Each is
+// followed by an acquire that such a server would take for part of the body, or for a request.
 func TestAmbiguousFramingClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	const (
@@ -27,15 +27,15 @@ func TestAmbiguousFramingClosesTheConnection(t *testing.T) {
 		return "POST " + acquirePath + " HTTP/" + version + "\r\nHost: p\r\nContent-Type: application/json\r\n" + framing + "\r\n" + body
 	}
 	for name, c := range map[string]framing{
-		"Content-Length and chunks":         {post("1.1", "Content-Length: 4\r\n"+chunked, chunk), http.StatusCreated, true},
-		"chunks and Content-Length":         {post("1.1", chunked+"Content-Length: 24\r\n", chunk), http.StatusCreated, true},
-		"chunks":                            {post("1.1", chunked, chunk), http.StatusCreated, true},
-		"chunks that the handler leaves":    {"GET /v1/locks HTTP/1.1\r\nHost: p\r\n" + chunked + "\r\n" + chunk, http.StatusOK, true},
-		"chunks at no address":              {"POST /v1/nothing HTTP/1.1\r\nHost: p\r\n" + chunked + "\r\n" + chunk, http.StatusNotFound, true},
-		"chunks of HTTP/1.0":                {post("1.0", "Connection: keep-alive\r\n"+chunked, ""), http.StatusBadRequest, true},
-		"two Transfer-Encodings":            {post("1.1", chunked+chunked, chunk), http.StatusNotImplemented, true},
-		"two different Content-Lengths":     {post("1.1", "Content-Length: 14\r\nContent-Length: 4\r\n", `{"holder":"a"}`), http.StatusBadRequest, true},
-		"Content-Length alone, not closing": {post("1.1", "Content-Length: 14\r\n", `{"holder":"a"}`), http.StatusCreated, false},
+		"Content-Length and chunks":        {post("1.1", "Content-Length: 4\r\n"+chunked, chunk), http.StatusCreated, true},
+		"chunks and Content-Length":        {post("1.1", chunked+"Content-Length: 24\r\n", chunk), http.StatusCreated, true},
+		"chunks":                           {post("1.1", chunked, chunk), http.StatusCreated, true},
+		"chunks that no handler reads":     {"GET /v1/locks HTTP/1.1\r\nHost: p\r\n" + chunked + "\r\n" + chunk, http.StatusOK, true},
+		"chunks on an unknown path":        {"POST /v1/nothing HTTP/1.1\r\nHost: p\r\n" + chunked + "\r\n" + chunk, http.StatusNotFound, true},
+		"chunks of HTTP/1.0":               {post("1.0", "Connection: keep-alive\r\n"+chunked, ""), http.StatusBadRequest, true},
+		"two Transfer-Encodings":           {post("1.1", chunked+chunked, chunk), http.StatusNotImplemented, true},
+		"two different Content-Lengths":    {post("1.1", "Content-Length: 14\r\nContent-Length: 4\r\n", `{"holder":"a"}`), http.StatusBadRequest, true},
+		"Content-Length alone, stays open": {post("1.1", "Content-Length: 14\r\n", `{"holder":"a"}`), http.StatusCreated, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,20 +44,21 @@ func TestAmbiguousFramingClosesTheConnection(t *testing.T) {
 				t.Fatalf("answered %v", answers)
 			}
 			if (len(answers) == 1) != c.closes || second == c.closes {
-				t.Errorf("%d answers, and that the second request was carried out is %t", len(answers), second)
+				t.Errorf("%d answers; the second request was executed: %t", len(answers), second)
 			}
 		})
 	}
 }
 
-// A framing is a request, its status, and whether the connection is closed after it.
+// A framing is a request, the status of its answer, and whether the server closes the connection.
 type framing struct {
 	request string
 	status  int
 	closes  bool
 }
 
-// exchange sends the request and another in one connection. It returns the answers, and whether the other was carried out.
+// exchange sends the request and another one on one connection. It returns the answers, and whether the other one was
+// executed.
 func (f framing) exchange(t *testing.T, other string) (answers []*http.Response, carriedOut bool) {
 	t.Helper()
 	var second atomic.Bool
@@ -69,7 +70,7 @@ func (f framing) exchange(t *testing.T, other string) (answers []*http.Response,
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }() // the server may have been first
+	defer func() { _ = c.Close() }() // the server may have closed it
 	if _, err := io.WriteString(c, f.request+other); err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ const (
 // instant is the database's clock in these tests.
 var instant = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
-// A site is a Server behind a real listener, with a client that trusts nothing.
-type site struct {
+// A harness is a Server behind a real listener, with a client that checks every answer.
+type harness struct {
 	t      testing.TB
 	url    string
 	client *http.Client
@@ -32,7 +32,7 @@ type site struct {
 }
 
 // serve starts a Server that logs everything.
-func serve(t testing.TB, o server.Options) site {
+func serve(t testing.TB, o server.Options) harness {
 	t.Helper()
 	log := new(syncBuffer)
 	o.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -42,7 +42,7 @@ func serve(t testing.TB, o server.Options) site {
 		Transport:     contract{t, h.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return site{t, h.URL, client, log}
+	return harness{t, h.URL, client, log}
 }
 
 // An answer is a response whose body has been read.
@@ -52,7 +52,7 @@ type answer struct {
 	body map[string]any // nil if it is not a JSON object
 }
 
-func (s site) do(r *http.Request) answer {
+func (s harness) do(r *http.Request) answer {
 	s.t.Helper()
 	response, err := s.client.Do(r)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s site) do(r *http.Request) answer {
 	return a
 }
 
-func (s site) request(method, path, body string) *http.Request {
+func (s harness) request(method, path, body string) *http.Request {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -83,14 +83,14 @@ func (s site) request(method, path, body string) *http.Request {
 	return r
 }
 
-func (s site) send(method, path, body string) answer {
+func (s harness) send(method, path, body string) answer {
 	s.t.Helper()
 	return s.do(s.request(method, path, body))
 }
 
-func (s site) get(path string) answer { s.t.Helper(); return s.send(http.MethodGet, path, "") }
+func (s harness) get(path string) answer { s.t.Helper(); return s.send(http.MethodGet, path, "") }
 
-func (s site) post(path, body string) answer {
+func (s harness) post(path, body string) answer {
 	s.t.Helper()
 	return s.send(http.MethodPost, path, body)
 }

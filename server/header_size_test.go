@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestTheHeaderOfHTTP1IsBoundedExactly counts the bytes that travel, in one long field and in many short ones.
-func TestTheHeaderOfHTTP1IsBoundedExactly(t *testing.T) {
+// TestHTTP1HeaderLimitIsExact counts the bytes on the wire, with one long field and with many short ones.
+func TestHTTP1HeaderLimitIsExact(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
 	for _, fields := range []string{"", "Authorization: Bearer x\r\n", strings.Repeat("X: y\r\n", 1000)} {
@@ -29,7 +29,7 @@ func TestTheHeaderOfHTTP1IsBoundedExactly(t *testing.T) {
 	}
 }
 
-// headerOf returns a header of so many bytes, the fields among them, made long in its query or in a field.
+// headerOf returns a header of this many bytes with the fields, padded in its query or in a field.
 func headerOf(size int, long, fields string) string {
 	before, after := "GET /livez?", " HTTP/1.1\r\nHost: p\r\n"+fields+"\r\n"
 	if long == "field" {
@@ -38,15 +38,15 @@ func headerOf(size int, long, fields string) string {
 	return before + strings.Repeat("x", size-len(before)-len(after)) + after
 }
 
-// sendHeader sends it in a connection of its own and returns the answer, whose body is not read.
-func sendHeader(t *testing.T, s site, header string) *http.Response {
+// sendHeader sends the header on a new connection and returns the answer without reading its body.
+func sendHeader(t *testing.T, s harness, header string) *http.Response {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }()                 // it is of no further use
-	go func() { _, _ = io.WriteString(c, header) }() // the server may not read it to its end
+	defer func() { _ = c.Close() }()
+	go func() { _, _ = io.WriteString(c, header) }() // the server may not read all of it
 	got, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -54,13 +54,13 @@ func sendHeader(t *testing.T, s site, header string) *http.Response {
 	return got
 }
 
-// TestTheHeaderOfHTTP2IsBoundedExactly counts as RFC 9113 does: 32 bytes more for each field.
-func TestTheHeaderOfHTTP2IsBoundedExactly(t *testing.T) {
+// TestHTTP2HeaderLimitIsExact counts as RFC 9113 does, with 32 more bytes per field.
+func TestHTTP2HeaderLimitIsExact(t *testing.T) {
 	t.Parallel()
 	address, trust := secured(t, server.New(server.Options{Locks: &fake{}}))
 	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	s := site{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
+	s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
 	sized := func(size int) *http.Request {
 		r := s.request(http.MethodGet, "/livez", "")
 		r.Header.Set("User-Agent", "u")

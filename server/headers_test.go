@@ -11,13 +11,13 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// strict are the headers that every answer has, whatever it is.
-var strict = map[string]string{
+// strictHeaders are the headers of every answer.
+var strictHeaders = map[string]string{
 	"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
 
-func TestEveryAnswerIsStrict(t *testing.T) {
+func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	h := server.New(server.Options{Locks: &fake{}, UI: web.New(web.Options{Locks: &fake{}})})
 	for path, policy := range map[string]string{
@@ -29,7 +29,7 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Origin", "https://evil.example")
 		h.ServeHTTP(w, r)
-		for name, want := range strict {
+		for name, want := range strictHeaders {
 			if got := w.Header().Get(name); got != want {
 				t.Errorf("%s: %s %q, want %q", path, name, got, want)
 			}
@@ -49,7 +49,7 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 	}
 }
 
-func TestNoOtherSiteReadsAnything(t *testing.T) {
+func TestOtherOriginsCannotReadAnswers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
 	r := s.request(http.MethodOptions, acquirePath, "")
@@ -64,9 +64,8 @@ func TestNoOtherSiteReadsAnything(t *testing.T) {
 	}
 }
 
-// TestBrowsersStayWithTLS: where there is some, and not for localhost, of which every
-// port would be meant.
-func TestBrowsersStayWithTLS(t *testing.T) {
+// TestHSTSIsSentOverTLS checks that it is not sent for localhost, where it would cover all ports.
+func TestHSTSIsSentOverTLS(t *testing.T) {
 	t.Parallel()
 	direct, proxied := server.New(server.Options{}), server.New(server.Options{SecureCookies: true})
 	for _, c := range []struct {
@@ -79,11 +78,11 @@ func TestBrowsersStayWithTLS(t *testing.T) {
 		{"plain HTTP", direct, false, "paddock.example", false},
 		{"TLS", direct, true, "paddock.example:8443", true},
 		{"TLS on this machine", direct, true, "localhost:8443", false},
-		{"a proxy that ends TLS", proxied, false, "paddock.example", true},
+		{"a proxy that terminates TLS", proxied, false, "paddock.example", true},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/livez", nil)
 		r.Host = c.host
-		r.Header.Set("X-Forwarded-Proto", "https") // which anybody can say
+		r.Header.Set("X-Forwarded-Proto", "https") // any client can send it
 		if c.tls {
 			r.TLS = &tls.ConnectionState{}
 		}

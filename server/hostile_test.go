@@ -11,17 +11,16 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// hostileNames are strings that are no names, some two hundred of them: what is
-// dangerous, before, inside and behind what is not.
+// hostileNames returns some two hundred invalid names: dangerous text alone, and before, inside and after valid text.
 func hostileNames() []string {
 	parts := []string{
-		"\x00", "\r\n", "\n", "\t", "\x1b[2J", "\x7f", " ", "\u00a0", "\u200b", "\ufeff", // nothing to see
-		"\u202e", "\u2066", "\u200f", // turns the direction of writing
-		"é", "e\u0301", "ß", "\u017f", "\u212a", "\uff41", "\u0430", "日本", "🔒", "\U000e0041", // looks like something else, or changes with its case
-		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", // is no UTF-8
-		"/", "\\", "//", "/../", "..\\", "%", "%2e", "%2f", "%00", "%25", "+", "?", "#", ";", "&", "=", "~", "|", "*", "$", "!", ",", "^", "`", // means something in an address, or to a shell
-		"<b>", "\"><script>alert(1)</script>", "'", "\"", "{{.}}", "${x}", "$(id)", // means something in a page, or in a template
-		"'; drop table paddock.locks; --", "' or '1'='1", "\\'", "/**/", "$1", // means something in SQL
+		"\x00", "\r\n", "\n", "\t", "\x1b[2J", "\x7f", " ", "\u00a0", "\u200b", "\ufeff", // invisible
+		"\u202e", "\u2066", "\u200f", // changes the text direction
+		"é", "e\u0301", "ß", "\u017f", "\u212a", "\uff41", "\u0430", "日本", "🔒", "\U000e0041", // looks like another character, or changes with its case
+		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", // invalid UTF-8
+		"/", "\\", "//", "/../", "..\\", "%", "%2e", "%2f", "%00", "%25", "+", "?", "#", ";", "&", "=", "~", "|", "*", "$", "!", ",", "^", "`", // special in a URL or a shell
+		"<b>", "\"><script>alert(1)</script>", "'", "\"", "{{.}}", "${x}", "$(id)", // special in HTML or a template
+		"'; drop table paddock.locks; --", "' or '1'='1", "\\'", "/**/", "$1", // special in SQL
 		"(", ")", "[", "]", "{", "}",
 	}
 	names := []string{
@@ -33,9 +32,8 @@ func hostileNames() []string {
 	return names
 }
 
-// TestHostileNamesAreNone: wherever a name may stand, they are refused as that, and
-// so nothing is done.
-func TestHostileNamesAreNone(t *testing.T) {
+// TestHostileNamesAreRefused tries them wherever a request has a name, and checks that nothing is done.
+func TestHostileNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := server.New(server.Options{Locks: &fake{}})
 	names := hostileNames()

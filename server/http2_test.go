@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// secured serves h over TLS and HTTP/2 and returns where, and how to trust it.
+// secured serves h over TLS and HTTP/2. It returns the address and a client configuration.
 func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config) {
 	t.Helper()
 	made := httptest.NewTLSServer(nil) // for its certificate
@@ -41,31 +41,31 @@ func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config)
 
 func TestCallsAndStreamsWorkOverHTTP2(t *testing.T) {
 	t.Parallel()
-	h := new(history)
+	h := new(fakeEvents)
 	address, trust := secured(t, server.New(server.Options{Locks: &fake{events: h.events}}))
 	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	s := site{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
+	s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
 	got := s.post(acquirePath, `{"holder": "a"}`)
 	if got.want(t, http.StatusCreated, nil); got.ProtoMajor != 2 {
 		t.Errorf("answered by %s", got.Proto)
 	}
 	stream := s.stream("/v1/events/stream", "")
 	stream.want(synced("0"))
-	h.goOn(1)
+	h.add(1)
 	stream.want(news(1))
 	stream.close()
 }
 
-// TestAnIdleStreamOverHTTP2GoesOn: there a deadline for writing ends a stream when it
-// passes, whether anything is written then or not.
-func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
+// TestIdleStreamOverHTTP2StaysOpen exists because over HTTP/2 a write deadline that passes ends the stream even while
+// nothing is written.
+func TestIdleStreamOverHTTP2StaysOpen(t *testing.T) {
 	t.Parallel()
 	made := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(made.Close)
 	trust := &tls.Config{RootCAs: made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com", NextProtos: []string{"h2"}}
 	synctest.Test(t, func(t *testing.T) {
-		h, p := new(history), newPipes()
+		h, p := new(fakeEvents), newPipeListener()
 		ctx, end := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		l := tls.NewListener(p, &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2"}})
@@ -74,11 +74,11 @@ func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
 			conn, err := p.Dial(ctx, network, address)
 			return tls.Client(conn, trust), err
 		}}
-		s := site{t: t, url: "https://example.com", client: &http.Client{Transport: transport}}
+		s := harness{t: t, url: "https://example.com", client: &http.Client{Transport: transport}}
 		stream := s.stream("/v1/events/stream", "")
 		stream.want(synced("0"))
-		time.Sleep((server.WriteTimeout + server.KeepAlive) / 2)
-		h.goOn(1)
+		time.Sleep((server.WriteTimeout + server.KeepAliveInterval) / 2)
+		h.add(1)
 		stream.want(news(1))
 		stream.close()
 		transport.CloseIdleConnections()
@@ -89,9 +89,9 @@ func TestAnIdleStreamOverHTTP2GoesOn(t *testing.T) {
 	})
 }
 
-// TestOneConnectionAsksSoMuchAtOnce reads what the server allows a connection of
-// HTTP/2, in its first frame (RFC 9113, sections 3.4 and 6.5).
-func TestOneConnectionAsksSoMuchAtOnce(t *testing.T) {
+// TestHTTP2StreamsPerConnectionAreBounded reads the limit from the server's first frame (RFC 9113, sections 3.4 and
+// 6.5).
+func TestHTTP2StreamsPerConnectionAreBounded(t *testing.T) {
 	t.Parallel()
 	address, trust := secured(t, server.New(server.Options{}))
 	c, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", address)
@@ -113,11 +113,11 @@ func TestOneConnectionAsksSoMuchAtOnce(t *testing.T) {
 	}
 	for ; len(all) >= 6; all = all[6:] {
 		if binary.BigEndian.Uint16(all) == maxConcurrentStreams {
-			if got := binary.BigEndian.Uint32(all[2:]); got != server.MaxConcurrent {
-				t.Errorf("%d at once, want %d", got, server.MaxConcurrent)
+			if got := binary.BigEndian.Uint32(all[2:]); got != server.MaxHTTP2Streams {
+				t.Errorf("%d concurrent streams, want %d", got, server.MaxHTTP2Streams)
 			}
 			return
 		}
 	}
-	t.Error("it allows any number at once")
+	t.Error("there is no limit")
 }

@@ -15,8 +15,8 @@ import (
 func TestTheBodyOfABatchIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 20_000)
-	cases := []bad{
-		{name: "white space alone", body: "  \n", pointer: "", detail: `is empty. Send a JSON object such as {"items"`},
+	cases := []badRequest{
+		{name: "white space alone", body: "  \n", pointer: "", detail: `is empty. Send a JSON object, such as {"items"`},
 		{name: "text that is not JSON", body: `items`, pointer: "", detail: "not valid JSON at byte 0"},
 		{name: "a list", body: `[` + acquireItem + `]`, pointer: "", detail: "is not a JSON object"},
 		{name: "null", body: `null`, pointer: "", detail: "is not a JSON object"},
@@ -46,7 +46,7 @@ func TestTheBodyOfABatchIsReadStrictly(t *testing.T) {
 			cases[i].path = batchPath
 		}
 	}
-	refuse(t, cases)
+	wantBadRequests(t, cases)
 }
 
 // A badItem is an item and what must be said of it.
@@ -105,7 +105,7 @@ func TestItemsAreReadStrictly(t *testing.T) {
 	}
 }
 
-func (c badItem) run(t *testing.T, s site) {
+func (c badItem) run(t *testing.T, s harness) {
 	t.Helper()
 	s.t = t
 	s.client = &http.Client{Transport: contract{t, s.client.Transport.(contract).next}}
@@ -165,7 +165,7 @@ func TestSoManyLargeBatchesAreReadAtOnce(t *testing.T) {
 		}
 		bodies = append(bodies, out)
 	}
-	if w := send(strings.NewReader(batchOf(acquireItem)), -1); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "in smaller ones") {
+	if w := send(strings.NewReader(batchOf(acquireItem)), -1); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "send smaller ones") {
 		t.Errorf("one more: %d %s", w.Code, w.Body)
 	}
 	if w := send(strings.NewReader(batchOf(acquireItem)), server.MaxBodySize); w.Code != http.StatusOK {

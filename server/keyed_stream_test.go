@@ -16,42 +16,41 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// follow opens a stream with the key of that name.
-func (k *ring) follow(s site, name string) stream {
+// follow opens a stream with the key of this name.
+func (k *keyring) follow(s harness, name string) stream {
 	k.t.Helper()
-	s.client = &http.Client{Transport: shown{k, name, s.client.Transport}}
+	s.client = &http.Client{Transport: authTransport{k, name, s.client.Transport}}
 	return s.stream("/v1/events/stream?prefix=billing:", "")
 }
 
-// A shown is a RoundTripper that shows a key.
-type shown struct {
-	*ring
+// An authTransport is a RoundTripper that adds a key.
+type authTransport struct {
+	*keyring
 	name string
 	next http.RoundTripper
 }
 
 // RoundTrip sends the request with the key.
-func (s shown) RoundTrip(r *http.Request) (*http.Response, error) {
-	return s.next.RoundTrip(s.show(r.Clone(r.Context()), s.name))
+func (s authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return s.next.RoundTrip(s.authorize(r.Clone(r.Context()), s.name))
 }
 
-// TestAStreamEndsWithItsKey: when that is revoked, and when it expires, although
-// nothing happens that there is to tell.
-func TestAStreamEndsWithItsKey(t *testing.T) {
+// TestStreamEndsWithItsKey revokes a key, and lets one expire, while no event happens.
+func TestStreamEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		end    func(*ring)
+		end    func(*keyring)
 		within time.Duration
 		why    string
 	}{
-		"revoked": {func(k *ring) { k.revoke("passing") }, 5 * time.Second, "key_invalid; connect again with a key that is good"},
-		"expired": {func(*ring) {}, server.WriteTimeout, "key_expired; connect again with a key that is good"},
+		"revoked": {func(k *keyring) { k.revoke("passing") }, 5 * time.Second, "key_invalid; reconnect with a valid key"},
+		"expired": {func(*keyring) {}, server.WriteTimeout, "key_expired; reconnect with a valid key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				k := newRing(t, access.Key{Name: "passing", Role: access.Read, Prefixes: []string{"billing"}, ExpiresAt: time.Now().Add(server.WriteTimeout)})
-				s, _, end := piped(t, server.Options{Locks: access.Guard(memlock.New().Replica(1), access.Limits{}), Keys: k.Keyring})
+				k := newKeyring(t, access.Key{Name: "passing", Role: access.Read, Prefixes: []string{"billing"}, ExpiresAt: time.Now().Add(server.WriteTimeout)})
+				s, _, end := servePiped(t, server.Options{Locks: access.Guard(memlock.New().Replica(1), access.Limits{}), Keys: k.Keyring})
 				passing, right := k.follow(s, "passing"), k.follow(s, "right")
 				passing.want(synced("0"))
 				right.want(synced("0"))
@@ -59,14 +58,14 @@ func TestAStreamEndsWithItsKey(t *testing.T) {
 				start := time.Now()
 				for next := passing.next(); next.comment != c.why; next = passing.next() {
 					if next.ended || next.comment != "still here" {
-						t.Fatalf("told %+v", next)
+						t.Fatalf("received %+v", next)
 					}
 				}
-				passing.want(told{ended: true})
+				passing.want(message{ended: true})
 				if took := time.Since(start); took > c.within {
-					t.Errorf("went on for %v", took)
+					t.Errorf("continued for %v", took)
 				}
-				right.want(told{comment: "still here"})
+				right.want(message{comment: "still here"})
 				if err := end(); err != nil {
 					t.Error(err)
 				}
@@ -75,35 +74,35 @@ func TestAStreamEndsWithItsKey(t *testing.T) {
 	}
 }
 
-// TestAStreamIsNoRate: whoever follows much that happens makes one call.
-func TestAStreamIsNoRate(t *testing.T) {
+// TestStreamCountsAsOneCall sends more events than the rate limit allows calls.
+func TestStreamCountsAsOneCall(t *testing.T) {
 	t.Parallel()
-	k, h := newRing(t), new(history)
+	k, h := newKeyring(t), new(fakeEvents)
 	s := serve(t, server.Options{Locks: access.Guard(&fake{events: h.events}, access.Limits{Rate: 0.001, Burst: 1, Waiters: 1}), Keys: k.Keyring})
-	h.goOn(3 * server.StreamPage)
-	r := k.show(s.request(http.MethodGet, "/v1/events?lock=a", ""), "read")
+	h.add(3 * server.StreamPage)
+	r := k.authorize(s.request(http.MethodGet, "/v1/events?lock=a", ""), "read")
 	s.do(r).want(t, http.StatusOK, nil)
 	s.do(r.Clone(t.Context())).want(t, http.StatusTooManyRequests, map[string]any{"code": "rate_limited"})
-	s.client = &http.Client{Transport: shown{k, "admin", s.client.Transport}}
+	s.client = &http.Client{Transport: authTransport{k, "admin", s.client.Transport}}
 	all := s.stream("/v1/events/stream?cursor=0", "")
 	all.wantNews(1, 3*server.StreamPage)
 	all.want(synced("600"))
-	h.goOn(1)
+	h.add(1)
 	all.want(news(601))
 }
 
-func TestAKeyHasSoManyStreams(t *testing.T) {
+func TestStreamsPerKeyAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newRing(t)
-		s, _, end := piped(t, server.Options{
-			Locks: access.Guard(&fake{events: new(history).events}, access.Limits{}), Keys: k.Keyring, MaxStreams: 4, StreamsPerKey: 2,
+		k := newKeyring(t)
+		s, _, end := servePiped(t, server.Options{
+			Locks: access.Guard(&fake{events: new(fakeEvents).events}, access.Limits{}), Keys: k.Keyring, MaxStreams: 4, StreamsPerKey: 2,
 		})
 		refused := func(name string) {
 			t.Helper()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that is let in goes on for ever
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // an accepted stream would not end
 			defer cancel()
-			got, err := s.client.Do(k.show(s.request(http.MethodGet, "/v1/events/stream?prefix=billing:", "").WithContext(ctx), name))
+			got, err := s.client.Do(k.authorize(s.request(http.MethodGet, "/v1/events/stream?prefix=billing:", "").WithContext(ctx), name))
 			if err != nil {
 				t.Error(err)
 				return
@@ -130,27 +129,26 @@ func TestAKeyHasSoManyStreams(t *testing.T) {
 	})
 }
 
-// TestAWaitEndsWithItsKey: whoever waits for a lock gets none with a key that is
-// revoked meanwhile, and leaves the queue.
-func TestAWaitEndsWithItsKey(t *testing.T) {
+// TestWaitEndsWithItsKey revokes the key of a waiting call, which must be refused and leave the queue.
+func TestWaitEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k, locks := newRing(t), memlock.New().Replica(1)
-		s, _, end := piped(t, server.Options{Locks: access.Guard(locks, access.Limits{}), Keys: k.Keyring})
+		k, locks := newKeyring(t), memlock.New().Replica(1)
+		s, _, end := servePiped(t, server.Options{Locks: access.Guard(locks, access.Limits{}), Keys: k.Keyring})
 		if _, err := locks.Acquire(t.Context(), lock.Acquire{Name: "billing:a", Holder: "h", TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan answer, 1)
 		go func() {
 			r := s.request(http.MethodPost, "/v1/locks/billing:a/acquire", `{"holder": "w", "wait_ms": 50000}`)
-			got <- s.do(k.show(r, "right"))
+			got <- s.do(k.authorize(r, "right"))
 		}()
 		synctest.Wait()
 		k.revoke("right")
 		start := time.Now()
 		(<-got).want(t, http.StatusUnauthorized, map[string]any{"code": "key_invalid"})
 		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("waited on for %v", took)
+			t.Errorf("waited for another %v", took)
 		}
 		queue, err := locks.Queue(t.Context(), "billing:a")
 		if err != nil || len(queue.Waiters) != 0 {

@@ -9,9 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestEveryAnswerSaysItsLength: net/http does for short ones, the Server for others; HEAD
-// is told what GET would be.
-func TestEveryAnswerSaysItsLength(t *testing.T) {
+// TestEveryAnswerHasContentLength checks answers whose length net/http sets, and longer ones; HEAD must match GET.
+func TestEveryAnswerHasContentLength(t *testing.T) {
 	t.Parallel()
 	many := func(lock.LockQuery) (lock.Page[lock.Lock], error) {
 		return lock.Page[lock.Lock]{Items: make([]lock.Lock, 100)}, nil
@@ -25,7 +24,7 @@ func TestEveryAnswerSaysItsLength(t *testing.T) {
 		"HTTP/2.0": {TLSClientConfig: trust, DisableCompression: true, ForceAttemptHTTP2: true},
 	} {
 		t.Cleanup(transport.CloseIdleConnections)
-		s := site{t: t, url: "https://" + address, client: &http.Client{Transport: transport}}
+		s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: transport}}
 		for _, c := range []struct{ name, method, path, body string }{
 			{"a lease", http.MethodPost, acquirePath, `{"holder": "a"}`},
 			{"a lease with metadata", http.MethodPost, acquirePath, `{"holder": "a", "metadata": {"a": "` + strings.Repeat("b", 3000) + `"}}`},

@@ -8,9 +8,9 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestAForeignNameIsRefusedWhereAllIsOpen plays a page whose own name leads to
-// this machine: to the browser its requests are of the same origin.
-func TestAForeignNameIsRefusedWhereAllIsOpen(t *testing.T) {
+// TestDNSRebindingIsRefused sends requests of a page whose name resolves to this machine, so that the browser takes
+// them for same-origin.
+func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	open := server.New(server.Options{LocalNames: true})
 	wide := server.New(server.Options{})

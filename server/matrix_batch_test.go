@@ -10,14 +10,13 @@ import (
 	"testing"
 )
 
-// batchable are the calls that may be items of a batch, by their path.
+// batchable matches the paths of calls that may be items of a batch.
 var batchable = regexp.MustCompile(`^/v1/locks/(.*)/(acquire|renew|release)$`)
 
-// TestEveryItemForEveryCaller: as an item of a batch each call gets what the matrix
-// says of it, whoever calls.
+// TestEveryItemForEveryCaller checks that a batch item gets the same result as the single call in the matrix.
 func TestEveryItemForEveryCaller(t *testing.T) {
 	t.Parallel()
-	s, _, stage, k := guarded(t)
+	s, _, stage, k := serveWithKeys(t)
 	tried := 0
 	for _, row := range matrix {
 		path := batchable.FindStringSubmatch(row.path)
@@ -31,10 +30,10 @@ func TestEveryItemForEveryCaller(t *testing.T) {
 		item := fmt.Sprintf(`{"op": %q, "name": %q, %s`, path[2], name, row.body[1:])
 		for i, word := range strings.Fields(row.cells) {
 			if cells[word].status == http.StatusUnauthorized {
-				continue // the whole batch is
+				continue // the batch itself is refused
 			}
 			stage.reset(t)
-			got := s.do(k.as(s.request(http.MethodPost, batchPath, batchOf(item)), callers[i]))
+			got := s.do(k.asCaller(s.request(http.MethodPost, batchPath, batchOf(item)), callers[i]))
 			got.want(t, http.StatusOK, nil)
 			checkItem(t, callers[i]+" "+item, resultsOf(t, got.text)[0], word)
 			tried++
@@ -45,7 +44,7 @@ func TestEveryItemForEveryCaller(t *testing.T) {
 	}
 }
 
-// checkItem holds for a result that is what the word says.
+// checkItem checks that the result is the one that the cell demands.
 func checkItem(t *testing.T, what string, got result, word string) {
 	t.Helper()
 	want := cells[word]

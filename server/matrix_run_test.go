@@ -18,12 +18,12 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// A stage is a lock.Service that is another for each scene.
-type stage struct{ lock.Service }
+// A swappableService is a lock.Service that each test case replaces.
+type swappableService struct{ lock.Service }
 
-// reset has billing:a and billing2 be held under the tokens 1 and 2, and billing:k be
-// written under the first. That is all there is.
-func (s *stage) reset(t testing.TB) {
+// reset starts a new Service in which billing:a and billing2 are held under tokens 1 and 2, and billing:k was written
+// under token 1.
+func (s *swappableService) reset(t testing.TB) {
 	t.Helper()
 	s.Service = memlock.New().Replica(1)
 	for _, a := range []lock.Acquire{{Name: "billing:a", LeaseID: lock.LeaseID(uuid.MustParse(leaseID))}, {Name: "billing2"}} {
@@ -37,24 +37,24 @@ func (s *stage) reset(t testing.TB) {
 	}
 }
 
-// guarded returns a whole service behind keys, asked without a connection.
-func guarded(t testing.TB) (site, *server.Server, *stage, *ring) {
+// serveWithKeys returns a complete service with keys, called without a connection.
+func serveWithKeys(t testing.TB) (harness, *server.Server, *swappableService, *keyring) {
 	t.Helper()
-	s, k := new(stage), newRing(t)
+	s, k := new(swappableService), newKeyring(t)
 	s.reset(t)
 	locks := access.Guard(s, access.Limits{})
 	h := server.New(server.Options{
 		Locks: locks, Keys: k.Keyring, UI: web.New(web.Options{Locks: locks}), Attempts: access.NewAttempts(1_000_000, 0),
 	})
 	client := &http.Client{
-		Transport:     contract{t, direct{h}},
+		Transport:     contract{t, handlerTransport{h}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return site{t: t, url: "http://paddock", client: client}, h, s, k
+	return harness{t: t, url: "http://paddock", client: client}, h, s, k
 }
 
-// as has the request come from the caller of that column.
-func (k *ring) as(r *http.Request, caller string) *http.Request {
+// asCaller adds the credentials of the caller in this column.
+func (k *keyring) asCaller(r *http.Request, caller string) *http.Request {
 	switch caller {
 	case "none":
 		return r
@@ -63,14 +63,14 @@ func (k *ring) as(r *http.Request, caller string) *http.Request {
 	case "unknown":
 		r.Header.Set("Authorization", "Bearer pk_"+k.ids["admin"]+"_"+strings.Repeat("A", 43))
 	default:
-		k.show(r, caller)
+		k.authorize(r, caller)
 	}
 	return r
 }
 
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
-	s, _, stage, k := guarded(t)
+	s, _, stage, k := serveWithKeys(t)
 	for _, row := range matrix {
 		method, _, _ := strings.Cut(row.route, " ")
 		path := row.path
@@ -86,7 +86,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 			t.Run(strings.Join([]string{caller, method, path}, " "), func(t *testing.T) {
 				stage.reset(t)
 				s.t = t
-				r := k.as(s.request(method, path, row.body), caller)
+				r := k.asCaller(s.request(method, path, row.body), caller)
 				if strings.HasPrefix(path, "/ui/") {
 					r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				}
@@ -96,7 +96,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 	}
 }
 
-// checkCell holds for an answer that is what the word says.
+// checkCell checks that the answer is the one that the cell demands.
 func checkCell(t *testing.T, got answer, word string) {
 	t.Helper()
 	want := cells[word]
@@ -113,7 +113,7 @@ func checkCell(t *testing.T, got answer, word string) {
 	}
 }
 
-// patterns returns the routes of the router, each with a method.
+// patterns returns the router's routes with their methods.
 func patterns(t *testing.T, h *server.Server) []string {
 	t.Helper()
 	var all []string
@@ -129,24 +129,24 @@ func patterns(t *testing.T, h *server.Server) []string {
 
 func TestTheMatrixHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	_, h, _, _ := guarded(t)
+	_, h, _, _ := serveWithKeys(t)
 	routes := patterns(t, h)
 	for _, route := range routes {
 		if strings.HasSuffix(route, " /ui/*") {
-			continue // the page's own; it has rows by what it is asked for
+			continue // TestTheMatrixHasEveryPage checks these
 		}
 		if !slices.ContainsFunc(matrix, func(row struct{ route, path, body, cells string }) bool { return row.route == route }) {
-			t.Errorf("the matrix has no row for %s: say who may use it", route)
+			t.Errorf("the matrix has no row for %s: add who may use it", route)
 		}
 	}
 	for _, row := range matrix {
 		if row.route != "" && !slices.Contains(routes, row.route) {
-			t.Errorf("the matrix has %s, and the router has not", row.route)
+			t.Errorf("the matrix has %s, the router does not", row.route)
 		}
 	}
 }
 
-// TestTheMatrixHasEveryPage: the router knows the page's own routes as /ui/* alone.
+// TestTheMatrixHasEveryPage exists because the router has a single route for all pages, /ui/*.
 func TestTheMatrixHasEveryPage(t *testing.T) {
 	t.Parallel()
 	pages, seen := http.NewServeMux(), map[string]bool{}
@@ -161,16 +161,15 @@ func TestTheMatrixHasEveryPage(t *testing.T) {
 	}
 	for _, pattern := range web.Patterns() {
 		if !seen[pattern] {
-			t.Errorf("the matrix has no row for %s: say who may use it", pattern)
+			t.Errorf("the matrix has no row for %s: add who may use it", pattern)
 		}
 	}
 }
 
-// TestNothingIsOpenByDefault asks for every route of the router, and by every
-// method, without a key.
+// TestNothingIsOpenByDefault calls every route, with every method, without a key.
 func TestNothingIsOpenByDefault(t *testing.T) {
 	t.Parallel()
-	s, h, _, _ := guarded(t)
+	s, h, _, _ := serveWithKeys(t)
 	open := []string{"/livez", "/readyz", "/ui/login", "/ui/assets/{version}/{file}"}
 	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "*", "anything", "{$}", "")
 	for _, route := range append(patterns(t, h), web.Patterns()...) {
@@ -180,7 +179,7 @@ func TestNothingIsOpenByDefault(t *testing.T) {
 		}
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 			if method+" "+pattern == "POST /ui/logout" {
-				continue // it forgets, and that is all
+				continue // it only deletes the cookie
 			}
 			got := s.send(method, fill.Replace(pattern), "")
 			if got.StatusCode != http.StatusUnauthorized {

@@ -1,35 +1,34 @@
 package server_test
 
-// callers are the columns of the matrix: who calls. Those after expired are keys of
-// newRing.
+// callers are the columns of the matrix. Those after expired are keys of newKeyring.
 var callers = []string{"none", "malformed", "unknown", "expired", "read", "lock", "admin", "right", "head", "other"}
 
-// cells are the words of the matrix, other than a status that is a success.
+// cells are the words in the matrix. Other cells are a success status.
 var cells = map[string]struct {
 	status int
 	code   string
 }{
 	"missing": {401, "key_missing"}, "invalid": {401, "key_invalid"}, "expired": {401, "key_expired"},
 	"role": {403, "role_missing"}, "name": {403, "name_not_allowed"},
-	"forbidden": {403, ""}, // a page that says so
+	"forbidden": {403, ""}, // a page
 	"absent":    {404, ""},
 	"empty":     {404, "not_found"},
-	"nothing":   {404, "no_route"}, "method": {405, "method_not_allowed"}, "untold": {412, "unknown_token"},
+	"nothing":   {404, "no_route"}, "method": {405, "method_not_allowed"}, "stale": {412, "unknown_token"},
 }
 
 const (
-	shut   = "missing invalid invalid expired " // what whoever has no good key gets
-	free   = "200 200 200 200 "                 // what needs none
+	shut   = "missing invalid invalid expired " // callers without a valid key are refused
+	free   = "200 200 200 200 "                 // callers without a valid key are served
 	take   = `{"holder": "h"}`
 	revoke = `{"fencing_token": 1, "reason": "r"}`
 	verify = `"fencing_token": 1}`
 	many   = `{"items": [{"op": "acquire", "name": "billing:new", "holder": "h"}]}`
 )
 
-// matrix has what each caller gets on each route, as of a service on which
-// billing:a and billing2 are held under tokens 1 and 2, and billing:k was written.
+// matrix has the answer to each caller on each route of the service that swappableService.reset describes.
 var matrix = []struct{ route, path, body, cells string }{
-	// route                          path                                  body        none malformed unknown expired  read lock admin right head other
+	// route                          path                                  body        none malformed unknown expired
+	// read lock admin right head other
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing:new/acquire", take, shut + "role 201 201 201 201 name"},
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing/acquire", take, shut + "role 201 201 201 201 name"},
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing3/acquire", take, shut + "role 201 201 name name name"},
@@ -61,7 +60,7 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"POST /v1/tokens/verify", "/v1/tokens/verify", `{"name": "billing2", ` + verify, shut + "200 200 200 name name name"},
 	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "billing:a", "value": 1, ` + verify, shut + "role 200 200 200 200 name"},
 	{"PUT /v1/fenced/{key}", "/v1/fenced/other:k", `{"lock": "billing:a", "value": 1, ` + verify, shut + "role 200 200 name name name"},
-	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "other:a", "value": 1, ` + verify, shut + "role untold untold name name name"},
+	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "other:a", "value": 1, ` + verify, shut + "role stale stale name name name"},
 	{"GET /v1/fenced/{key}", "/v1/fenced/billing:k", "", shut + "200 200 200 200 200 name"},
 	{"GET /v1/fenced/{key}", "/v1/fenced/billing2", "", shut + "empty empty empty name name name"},
 

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// lines returns the log's lines with that message.
-func (s site) lines(message string) []map[string]any {
+// lines returns the log lines with this message.
+func (s harness) lines(message string) []map[string]any {
 	s.t.Helper()
 	var lines []map[string]any
 	for line := range strings.Lines(s.log.String()) {
@@ -28,7 +28,7 @@ func (s site) lines(message string) []map[string]any {
 	return lines
 }
 
-func TestLogTellsRequestsWithoutTheirSecrets(t *testing.T) {
+func TestAccessLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{release: func(lock.Release) error { return errors.New("the database is gone") }}})
 	acquired := s.post("/v1/locks/a%3Ab/acquire", `{"holder": "the-holder", "lease_id": "`+leaseID+`"}`)
@@ -58,7 +58,7 @@ func TestLogTellsRequestsWithoutTheirSecrets(t *testing.T) {
 	}
 }
 
-func TestRequestIDsAreOurOwn(t *testing.T) {
+func TestRequestIDsOfClientsAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{})
 	r := s.request(http.MethodGet, "/livez", "")
@@ -69,12 +69,12 @@ func TestRequestIDsAreOurOwn(t *testing.T) {
 	}
 }
 
-func TestPanicsAreFaults(t *testing.T) {
+func TestPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{acquire: func(context.Context, lock.Acquire) (lock.Grant, error) { panic("hunter2") }}})
 	got := s.post(acquirePath, `{"holder": "a"}`)
 	got.want(t, http.StatusInternalServerError, map[string]any{"code": "internal"})
-	lines := s.lines("refused")
+	lines := s.lines("request refused")
 	if len(lines) != 1 || strings.Contains(got.text, "hunter2") {
 		t.Fatalf("%s\n%s", got.text, s.log)
 	}
@@ -84,7 +84,7 @@ func TestPanicsAreFaults(t *testing.T) {
 	}
 }
 
-func TestPanicsAfterTheAnswerBeganCutItOff(t *testing.T) {
+func TestPanicDuringTheAnswerClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	ui := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := w.Write([]byte("half"))
@@ -102,7 +102,7 @@ func TestPanicsAfterTheAnswerBeganCutItOff(t *testing.T) {
 	}
 }
 
-func TestReadinessIsTold(t *testing.T) {
+func TestReadinessFollowsTheProbe(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Ready: func(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok {

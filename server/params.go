@@ -23,10 +23,10 @@ var parameters = map[string][]string{
 	"/v1/events/stream": {"cursor", "lock", "prefix"},
 }
 
-// named makes a%3Ab the same name as a:b, by having chi route on the path as it
+// withDecodedPath makes a%3Ab the same name as a:b, by having chi route on the path as it
 // was decoded, once. An encoded slash keeps the path as it was sent: it must not
 // part a name in two, and is refused with the name.
-func named(next http.Handler) http.Handler {
+func withDecodedPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
 			r.URL.RawPath = ""
@@ -35,9 +35,9 @@ func named(next http.Handler) http.Handler {
 	})
 }
 
-// checked refuses names that cannot be, before anything decodes them once more,
+// withParameterCheck refuses names that cannot be, before anything decodes them once more,
 // and parameters that the route has not. It leaves at most one If-None-Match.
-func (s *Server) checked(next http.Handler) http.Handler {
+func (s *Server) withParameterCheck(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
 			s.refuse(w, r, parameterError{err})

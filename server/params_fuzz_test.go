@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// stocked returns a Server with a lock that is held, and events of that.
-func stocked(f *testing.F) *server.Server {
+// newStockedServer returns a Server with a held lock and events.
+func newStockedServer(f *testing.F) *server.Server {
 	f.Helper()
 	locks := memlock.New().Replica(1)
 	if _, err := locks.Acquire(f.Context(), lock.Acquire{Name: "a", Holder: "h"}); err != nil {
@@ -21,8 +21,7 @@ func stocked(f *testing.F) *server.Server {
 	return server.New(server.Options{Locks: locks})
 }
 
-// FuzzQuery: a query is understood or refused, on every route that takes one. It
-// waits for nothing here.
+// FuzzQuery checks that every route with parameters accepts or refuses any query. No call waits here.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "prefix=a:&state=held&holder=h&limit=7&cursor=c", "cursor=after%20a", "limit=99999999999999999999", "lock=a&prefix=b", "limit=1;limit=2", "%zz", "limit=-0",
@@ -30,7 +29,7 @@ func FuzzQuery(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	h := stocked(f)
+	h := newStockedServer(f)
 	f.Fuzz(func(t *testing.T, query string) {
 		if values, _ := url.ParseQuery(query); values.Get("wait_ms") != "" {
 			return
@@ -46,12 +45,12 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzLastEventID: it is an id that a stream gave, or refused by its name.
+// FuzzLastEventID checks that the header is an id of a stream, or refused by its name.
 func FuzzLastEventID(f *testing.F) {
 	for _, seed := range []string{"", "0", "1", "2", "-1", "now", "9223372036854775808", " 1", "1\x00", "é", "0x1", "1e0", "1,1"} {
 		f.Add(seed)
 	}
-	h := stocked(f)
+	h := newStockedServer(f)
 	f.Fuzz(func(t *testing.T, id string) {
 		r := httptest.NewRequest(http.MethodHead, "/v1/events/stream", nil)
 		r.Header.Set("Last-Event-ID", id)
@@ -62,10 +61,9 @@ func FuzzLastEventID(f *testing.F) {
 	})
 }
 
-// FuzzIfNoneMatch: whatever it says, the lock is told of, or not told of because it
-// is listed.
+// FuzzIfNoneMatch checks that the answer is 200 with the lock, or 304 because its version is listed.
 func FuzzIfNoneMatch(f *testing.F) {
-	h := stocked(f)
+	h := newStockedServer(f)
 	look := func(tags string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/v1/locks/a", nil)
 		r.Header.Set("If-None-Match", tags)

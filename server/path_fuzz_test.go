@@ -27,7 +27,7 @@ func FuzzPath(f *testing.F) {
 		for _, segment := range []string{text, url.PathEscape(text)} {
 			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET /v1/locks/" + segment + " HTTP/1.1\r\nHost: p\r\n\r\n")))
 			if err != nil || strings.ContainsAny(segment, "? ") {
-				continue // net/http refuses it, or it is more than a path
+				continue // net/http refuses it, or it is not only a path
 			}
 			seen = nil
 			w := httptest.NewRecorder()
@@ -37,7 +37,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// checkSegment holds for a segment that is one name, decoded once, or none at all.
+// checkSegment checks that the segment is one name, decoded once, or refused.
 func checkSegment(t *testing.T, segment string, status int, seen []string) {
 	t.Helper()
 	name, err := url.PathUnescape(segment)
@@ -46,6 +46,6 @@ func checkSegment(t *testing.T, segment string, status int, seen []string) {
 	case possible && (status != http.StatusOK || len(seen) != 1 || seen[0] != name):
 		t.Errorf("%q is the name %q: %d, and the service saw %q", segment, name, status, seen)
 	case !possible && (status < http.StatusBadRequest || status >= http.StatusInternalServerError || len(seen) != 0):
-		t.Errorf("%q is no name: %d, and the service saw %q", segment, status, seen)
+		t.Errorf("%q is not a name: %d, and the service saw %q", segment, status, seen)
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// A pipes is a listener in memory, so that the tests of time can run in a bubble.
-type pipes struct {
+// A pipeListener is an in-memory listener for synctest bubbles.
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newPipes() *pipes {
-	return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 // Accept returns the far end of what Dial returned.
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -31,14 +31,14 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close refuses all further connections.
-func (p *pipes) Close() error { p.once.Do(func() { close(p.closed) }); return nil }
+// Close refuses further connections.
+func (p *pipeListener) Close() error { p.once.Do(func() { close(p.closed) }); return nil }
 
-// Addr returns an address that means nothing.
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+// Addr returns a placeholder.
+func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // Dial returns a new connection.
-func (p *pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p *pipeListener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case p.conns <- far:
@@ -50,14 +50,13 @@ func (p *pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// piped serves o in a bubble. The function it returns ends the serving and
-// returns what Serve did.
-func piped(t *testing.T, o server.Options) (site, *pipes, func() error) {
+// servePiped serves o in a bubble. The returned function ends Serve and returns its error.
+func servePiped(t *testing.T, o server.Options) (harness, *pipeListener, func() error) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	p, served := newPipes(), make(chan error, 1)
+	p, served := newPipeListener(), make(chan error, 1)
 	go func() { served <- server.New(o).Serve(ctx, p) }()
 	transport := &http.Transport{DialContext: p.Dial, DisableKeepAlives: true}
-	s := site{t: t, url: "http://pipe", client: &http.Client{Transport: contract{t, transport}}}
+	s := harness{t: t, url: "http://pipe", client: &http.Client{Transport: contract{t, transport}}}
 	return s, p, func() error { end(); return <-served }
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // usualRetry is when to try again after a 503 or a 429 that does not say.
@@ -75,29 +73,6 @@ func refusalOf(err error) *lock.Error {
 	return &e
 }
 
-func problemOf(e *lock.Error) openapi.Problem {
-	status := refusals[e.Code].status
-	p := openapi.Problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: openapi.Code(e.Code), Detail: e.Detail,
-		Holder: unlessZero(e.Holder), Reason: unlessZero(e.Reason), EndedAt: instant(e.EndedAt),
-		FencingToken: unlessZero(int64(e.Token)), NewestToken: unlessZero(int64(e.Newest)), Version: unlessZero(e.Version),
-		WaitersAhead: unlessZero(e.Ahead), PlaceKeptMs: unlessZero(left(e.KeptFor)), Capacity: unlessZero(e.Capacity),
-	}
-	if e.RetryAfter > 0 {
-		p.RetryAfterMs = new(roundUp(e.RetryAfter, time.Millisecond))
-	}
-	if e.Ended != 0 {
-		p.Ended = new(openapi.ProblemEnded(e.Ended.String()))
-	}
-	switch e.Code {
-	case lock.ErrTokenMismatch, lock.ErrUnknownToken:
-		p.NewestToken = new(int64(e.Newest)) // zero says that there was none
-	case lock.ErrVersionMismatch:
-		p.Version = &e.Version // zero says that there is nothing yet
-	}
-	return p
-}
-
 // A parameterError is a refusal of a parameter in the path or the query.
 type parameterError struct{ error }
 
@@ -120,12 +95,4 @@ func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 		return new("")
 	}
 	return new(string(jsontext.Pointer("").AppendToken(e.Field)))
-}
-
-// roundUp returns how many units d is, counting one that has begun.
-func roundUp(d, unit time.Duration) int64 {
-	if d > math.MaxInt64-unit {
-		return int64(d / unit)
-	}
-	return int64((d + unit - 1) / unit)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// own are the codes that HTTP adds to those of the domain.
-func own() []lock.Code {
+// httpCodes returns the codes of HTTP, beside those of the domain.
+func httpCodes() []lock.Code {
 	return []lock.Code{
 		server.ErrNoRoute, server.ErrMethodNotAllowed, server.ErrCrossOrigin, server.ErrBodyTooLarge, server.ErrHeaderTooLarge, server.ErrUnsupportedMediaType,
 	}
@@ -29,7 +29,7 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 	for _, code := range schema.Enum {
 		described = append(described, code.(string))
 	}
-	for _, code := range append(lock.Codes(), own()...) {
+	for _, code := range append(lock.Codes(), httpCodes()...) {
 		ours = append(ours, string(code))
 		row := fmt.Sprintf("| `%s` | %d |", code, statuses[code])
 		if http.StatusText(statuses[code]) == "" || !strings.Contains(schema.Description, row) {
@@ -41,27 +41,27 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 		t.Errorf("openapi.yaml has the codes\n%q, the service\n%q", described, ours)
 	}
 	if len(statuses) != len(ours) {
-		t.Errorf("%d codes have a status, %d are there", len(statuses), len(ours))
+		t.Errorf("%d of %d codes have a status", len(statuses), len(ours))
 	}
 }
 
-// refusing returns a site whose every acquire is refused with what *err is.
-func refusing(t *testing.T, err *error) site {
+// refusing returns a harness whose acquires all fail with *err.
+func refusing(t *testing.T, err *error) harness {
 	t.Helper()
 	return serve(t, server.Options{Locks: &fake{acquire: func(context.Context, lock.Acquire) (lock.Grant, error) {
 		return lock.Grant{}, *err
 	}}})
 }
 
-// A refused is an error of the Service, and what the answer must say of it.
-type refused struct {
+// A refusal is an error of the Service, and the answer it must give.
+type refusal struct {
 	err     *lock.Error
 	status  int
 	retry   string // Retry-After
 	members map[string]any
 }
 
-func refuseWith(t *testing.T, cases []refused) {
+func wantRefusals(t *testing.T, cases []refusal) {
 	t.Helper()
 	var err error
 	s := refusing(t, &err)
@@ -76,9 +76,9 @@ func refuseWith(t *testing.T, cases []refused) {
 	}
 }
 
-func TestRefusalsSayWhatTheyKnow(t *testing.T) {
+func TestRefusalsHaveTheirMembers(t *testing.T) {
 	t.Parallel()
-	refuseWith(t, []refused{
+	wantRefusals(t, []refusal{
 		{
 			&lock.Error{Code: lock.ErrHeld, Detail: "It is held by somebody else.", Holder: "w", Newest: 41, RetryAfter: 1500*time.Millisecond + 1},
 			409, "2", map[string]any{"holder": "w", "newest_token": 41.0, "retry_after_ms": 1501.0, "fencing_token": nil},
@@ -95,9 +95,9 @@ func TestRefusalsSayWhatTheyKnow(t *testing.T) {
 	})
 }
 
-func TestRefusalsSayWhatTheyKnowOfTheQueue(t *testing.T) {
+func TestQueueRefusalsHaveTheirMembers(t *testing.T) {
 	t.Parallel()
-	refuseWith(t, []refused{
+	wantRefusals(t, []refusal{
 		{
 			&lock.Error{Code: lock.ErrHeld, Detail: "Others wait for it, too.", Ahead: 3, KeptFor: 10 * time.Second},
 			409, "", map[string]any{"waiters_ahead": 3.0, "place_kept_ms": 10000.0, "capacity": nil},
@@ -109,7 +109,7 @@ func TestRefusalsSayWhatTheyKnowOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestZerosThatSaySomethingAreSaid(t *testing.T) {
+func TestMeaningfulZerosAreSent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{
 		revoke: func(r lock.Revoke) (lock.Lock, error) {
@@ -133,7 +133,7 @@ func TestZerosThatSaySomethingAreSaid(t *testing.T) {
 	s.get("/v1/fenced/k").want(t, 404, map[string]any{"code": "not_found"})
 }
 
-func TestFaultsAreLoggedAndNotShown(t *testing.T) {
+func TestInternalErrorsAreLoggedAndNotShown(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("password=hunter2")
 	for name, c := range map[string]struct {
@@ -145,8 +145,8 @@ func TestFaultsAreLoggedAndNotShown(t *testing.T) {
 		"an internal error of the kind": {&lock.Error{Code: lock.ErrInternal, Detail: "password=hunter2", Cause: secret}, 500, "internal"},
 		"a code that there is not":      {&lock.Error{Code: "weird", Detail: "x", Cause: secret}, 500, "internal"},
 		"a cause beside a code":         {&lock.Error{Code: lock.ErrUnavailable, Cause: secret}, 503, "unavailable"},
-		"a code that was wrapped":       {fmt.Errorf("password=hunter2: %w", lock.ErrUnavailable), 503, "unavailable"},
-		"a context that ended":          {fmt.Errorf("password=hunter2: %w", context.DeadlineExceeded), 500, "internal"},
+		"a wrapped code":                {fmt.Errorf("password=hunter2: %w", lock.ErrUnavailable), 503, "unavailable"},
+		"a canceled context":            {fmt.Errorf("password=hunter2: %w", context.DeadlineExceeded), 500, "internal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,10 +154,10 @@ func TestFaultsAreLoggedAndNotShown(t *testing.T) {
 			got := s.post(acquirePath, `{"holder": "a"}`)
 			got.want(t, c.status, map[string]any{"code": c.code})
 			if strings.Contains(got.text, "hunter2") {
-				t.Errorf("the answer shows it: %s", got.text)
+				t.Errorf("the answer has the cause: %s", got.text)
 			}
 			if log := s.log.String(); !strings.Contains(log, "hunter2") || !strings.Contains(log, got.Header.Get("X-Request-Id")) {
-				t.Errorf("the log does not say it: %s", log)
+				t.Errorf("the log does not have the cause: %s", log)
 			}
 		})
 	}

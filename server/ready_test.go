@@ -13,13 +13,12 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestReadinessIsAskedForOnceASecond: anybody may ask whether the replica is ready, and the
-// database is not to hear of each who does.
-func TestReadinessIsAskedForOnceASecond(t *testing.T) {
+// TestReadinessIsProbedOncePerSecond exists because clients without a key may call /readyz at any rate.
+func TestReadinessIsProbedOncePerSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked, bad atomic.Int64
-		s, _, end := piped(t, server.Options{Ready: func(context.Context) error {
+		s, _, end := servePiped(t, server.Options{Ready: func(context.Context) error {
 			asked.Add(1)
 			time.Sleep(time.Second)
 			if bad.Load() > 0 {
@@ -39,7 +38,7 @@ func TestReadinessIsAskedForOnceASecond(t *testing.T) {
 		bad.Store(1)
 		many(http.StatusOK)
 		if n := asked.Load(); n != 1 {
-			t.Errorf("asked %d times", n)
+			t.Errorf("probed %d times", n)
 		}
 		time.Sleep(time.Second)
 		many(http.StatusServiceUnavailable)
@@ -47,7 +46,7 @@ func TestReadinessIsAskedForOnceASecond(t *testing.T) {
 		time.Sleep(time.Second)
 		many(http.StatusOK)
 		if n := asked.Load(); n != 3 {
-			t.Errorf("asked %d times", n)
+			t.Errorf("probed %d times", n)
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -55,11 +54,11 @@ func TestReadinessIsAskedForOnceASecond(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesDoesNotMakeTheReplicaUnready: those who ask with it are told the truth.
-func TestWhoLeavesDoesNotMakeTheReplicaUnready(t *testing.T) {
+// TestDisconnectedCallerDoesNotMakeTheReplicaUnready cancels a call to /readyz and makes another one.
+func TestDisconnectedCallerDoesNotMakeTheReplicaUnready(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _, end := piped(t, server.Options{Ready: func(ctx context.Context) error {
+		s, _, end := servePiped(t, server.Options{Ready: func(ctx context.Context) error {
 			time.Sleep(2 * time.Second)
 			return ctx.Err()
 		}})

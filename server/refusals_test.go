@@ -10,8 +10,8 @@ import (
 
 const acquirePath = "/v1/locks/jobs:nightly/acquire"
 
-// A bad request and what must be said of it.
-type bad struct {
+// A badRequest is a request and the problem that must answer it.
+type badRequest struct {
 	name    string
 	method  string // empty: POST with a body, GET without
 	path    string // empty: acquirePath
@@ -22,7 +22,7 @@ type bad struct {
 	detail  string
 }
 
-func (b bad) run(t *testing.T, s site) {
+func (b badRequest) run(t *testing.T, s harness) {
 	t.Helper()
 	if b.path == "" {
 		b.path = acquirePath
@@ -44,7 +44,7 @@ func (b bad) run(t *testing.T, s site) {
 	}
 }
 
-func refuse(t *testing.T, cases []bad) {
+func wantBadRequests(t *testing.T, cases []badRequest) {
 	t.Helper()
 	s := serve(t, server.Options{Locks: &fake{}})
 	for _, c := range cases {
@@ -54,7 +54,7 @@ func refuse(t *testing.T, cases []bad) {
 
 func TestBodyIsReadStrictly(t *testing.T) {
 	t.Parallel()
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "text that is not JSON", body: `holder=a`, pointer: "", detail: "not valid JSON at byte 0"},
 		{name: "JSON that is cut short", body: `{"holder": "a"`, pointer: "", detail: "not valid JSON"},
 		{name: "white space alone", body: "  \n", pointer: "", detail: "is empty. Send"},
@@ -100,7 +100,7 @@ func TestBodyIsReadStrictly(t *testing.T) {
 func TestNumbersAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	ttl := func(v string) string { return `{"holder": "a", "ttl_ms": ` + v + `}` }
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "a ttl_ms of zero", body: ttl("0"), pointer: "/ttl_ms", detail: "is 0; give 100 or more"},
 		{name: "a negative ttl_ms", body: ttl("-5"), pointer: "/ttl_ms", detail: "is -5; give 100 or more"},
 		{name: "a ttl_ms below the bounds", body: ttl("99"), pointer: "/ttl_ms", detail: "give 100 to 86400000"},
@@ -121,7 +121,7 @@ func TestNumbersAreReadStrictly(t *testing.T) {
 func TestEveryBodyIsRead(t *testing.T) {
 	t.Parallel()
 	fenced := "/v1/fenced/accounts:42"
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "a renewal without lease_id", path: "/v1/locks/a/renew", body: `{}`, pointer: "/lease_id", detail: "is missing"},
 		{name: "a renewal with zeros", path: "/v1/locks/a/renew", body: `{"lease_id": "00000000-0000-0000-0000-000000000000"}`, pointer: "/lease_id", detail: "that acquire returned"},
 		{name: "a release without lease_id", path: "/v1/locks/a/release", body: `{}`, pointer: "/lease_id", detail: "is missing"},
@@ -149,7 +149,7 @@ func TestNamesInThePath(t *testing.T) {
 	t.Parallel()
 	at := func(segment string) string { return "/v1/locks/" + segment + "/acquire" }
 	body := `{"holder": "a"}`
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "201 characters", path: at(strings.Repeat("n", 201)), body: body, pointer: "name", detail: "201 bytes; at most 200"},
 		{name: "an encoded slash", path: at("a%2Fb"), body: body, pointer: "name", detail: "not allowed at byte 1"},
 		{name: "an encoded slash in lower case", path: at("a%2fb"), body: body, pointer: "name", detail: "not allowed at byte 1"},
@@ -171,7 +171,7 @@ func TestNamesInThePath(t *testing.T) {
 
 func TestQueriesAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "an unknown parameter", path: "/v1/locks?colour=red", pointer: "colour", detail: "which has cursor, holder"},
 		{name: "a parameter of another call", path: "/v1/locks?lock=a", pointer: "lock", detail: "is not a parameter"},
 		{name: "a parameter in another case", path: "/v1/events?Limit=1", pointer: "Limit", detail: "is not a parameter"},
@@ -201,10 +201,10 @@ func TestQueriesAreReadStrictly(t *testing.T) {
 
 func TestWhatIsNotThere(t *testing.T) {
 	t.Parallel()
-	missing := func(name, path string) bad {
-		return bad{name: name, path: path, status: http.StatusNotFound, code: "no_route", detail: "/docs/"}
+	missing := func(name, path string) badRequest {
+		return badRequest{name: name, path: path, status: http.StatusNotFound, code: "no_route", detail: "/docs/"}
 	}
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		missing("an unknown address", "/v1/lock"),
 		missing("a version that there is not", "/v2/locks"),
 		missing("a slash too many", "/v1/locks/a/"),

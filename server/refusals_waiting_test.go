@@ -4,7 +4,7 @@ import "testing"
 
 func TestWhatIsAskedOfAQueueIsReadStrictly(t *testing.T) {
 	t.Parallel()
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "a mode in capitals", body: `{"holder": "a", "mode": "Shared"}`, pointer: "/mode", detail: "use exclusive, shared or permit"},
 		{name: "the mode that the service calls none", body: `{"holder": "a", "mode": "unknown"}`, pointer: "/mode", detail: "use exclusive"},
 		{name: "a keep_place that is a number", body: `{"holder": "a", "keep_place": 1}`, pointer: "/keep_place", detail: "must be true or false"},
@@ -28,7 +28,7 @@ func TestWhatIsAskedOfAQueueIsReadStrictly(t *testing.T) {
 func TestWhichLeaseIsRevokedIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/locks/a/revoke"
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "a slot beyond the last", path: path, body: `{"fencing_token": 1, "reason": "r", "slot": 1001}`, pointer: "/slot", detail: "give 0 to 1000"},
 		{name: "an instant without a zone", path: path, body: `{"fencing_token": 1, "reason": "r", "acquired_at": "2026-01-02T03:04:05"}`, pointer: "/acquired_at", detail: "RFC 3339"},
 		{name: "an instant that is a number", path: path, body: `{"fencing_token": 1, "reason": "r", "acquired_at": 1767323045}`, pointer: "/acquired_at", detail: "RFC 3339"},
@@ -37,7 +37,7 @@ func TestWhichLeaseIsRevokedIsReadStrictly(t *testing.T) {
 
 func TestQueriesOfWhatWaitsAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	refuse(t, []bad{
+	wantBadRequests(t, []badRequest{
 		{name: "a look with a parameter that it has not", path: "/v1/locks/a?wait=1", pointer: "wait", detail: "which has wait_ms"},
 		{name: "a stream with a limit", path: "/v1/events/stream?limit=1", pointer: "limit", detail: "which has cursor, lock, prefix"},
 		{name: "a stream with a wait_ms", path: "/v1/events/stream?wait_ms=1", pointer: "wait_ms", detail: "is not a parameter"},

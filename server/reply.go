@@ -1,22 +1,20 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// A reply is what a call that succeeded answers. It is made when all is known
-// and written at once, so that what it says is left of a lease is so.
+// A reply is the response to a call that succeeded. It is written as soon as it is made, so that what it says is left
+// of a lease holds.
 type reply struct {
 	status int
-	body   any    // of a type of openapi.yaml; nil: none
+	body   any    // a model or a batch; nil: none
 	next   string // the cursor of the next page; empty: there is none
 	tag    string // the ETag; empty: there is none
 }
@@ -25,40 +23,42 @@ func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 
 func noContent() reply { return reply{status: http.StatusNoContent} }
 
-// granted tells a new lease from one that an earlier call had got.
-func granted(g lock.Grant) reply {
+// granted returns the reply to an acquire.
+func granted(g lock.Grant) reply { return reply{status: grantStatus(g), body: wire.LeaseOf(g)} }
+
+// grantStatus tells a new lease from one that an earlier call was granted.
+func grantStatus(g lock.Grant) int {
 	if g.Replayed {
-		return ok(leaseOf(g))
+		return http.StatusOK
 	}
-	return reply{status: http.StatusCreated, body: leaseOf(g)}
+	return http.StatusCreated
 }
 
-// reply tells of the lock, unless the caller has seen it as it is.
-func (s seen) reply(l lock.Lock) reply {
-	r := reply{status: http.StatusNotModified, tag: tagOf(l)}
+// reply returns the reply with the lock, without it if the client has that version.
+func (s ifNoneMatch) reply(l lock.Lock) reply {
+	r := reply{status: http.StatusNotModified, tag: etagOf(l)}
 	if !s.has(l.Version()) {
-		r.status, r.body = http.StatusOK, lockOf(l)
+		r.status, r.body = http.StatusOK, wire.LockOf(l)
 	}
 	return r
 }
 
-// before returns r as a page that another follows, unless there is no cursor.
-func (r reply) before(cursor string) reply {
+// withNext returns r with a link to the next page, unless there is no cursor.
+func (r reply) withNext(cursor string) reply {
 	r.next = cursor
 	return r
 }
 
-// shortAnswer is the greatest size, in bytes, of answers of which net/http says the length by
-// itself. One header less keeps its map small.
-const shortAnswer = 1 << 10
+// autoLengthSize is the greatest size, in bytes, of bodies for which net/http sets Content-Length by itself. One header
+// less keeps the map small.
+const autoLengthSize = 1 << 10
 
-// redirectTo sends a browser on.
+// redirectTo redirects a browser.
 func redirectTo(address string) http.HandlerFunc {
 	return http.RedirectHandler(address, http.StatusTemporaryRedirect).ServeHTTP
 }
 
-// answer writes what do replies, or the problem that its error is. The context of do
-// leaves the Service its time.
+// answer writes the reply of do, or its error as a problem. The context of do has the request timeout.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func(context.Context) (reply, error)) {
 	s.answerLate(w, r, func() (reply, error) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
@@ -67,7 +67,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func(context.
 	})
 }
 
-// answerLate is answer for a call that may wait, and sees to its time itself.
+// answerLate is answer for a call that may wait and that sets its own timeout.
 func (s *Server) answerLate(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
 	out, err := do()
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) answerLate(w http.ResponseWriter, r *http.Request, do func() (r
 	s.write(w, r, out.status, out.body)
 }
 
-// nextLink returns the same question for the page that cursor begins.
+// nextLink returns the Link header for the page at cursor, with the other parameters of u.
 func nextLink(u *url.URL, cursor string) string {
 	q := u.Query()
 	q.Set("cursor", cursor)
@@ -100,34 +100,24 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body 
 	s.send(w, r, status, encoded(body))
 }
 
-// encoded returns body as JSON. What there is much of needs no reflection.
+// encoded returns body as JSON.
 func encoded(body any) []byte {
-	switch body := body.(type) {
-	case openapi.Lease:
-		return append(appendLease(make([]byte, 0, usualLease+len(body.Metadata)), body), '\n')
-	case told:
-		return append(body.appendJSON(nil), '\n')
+	if b, is := body.(batch); is {
+		return b.encode()
 	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(body); err != nil {
-		panic(err) // A type of openapi.yaml that cannot be written: recovered makes it a problem.
-	}
-	return text.Bytes()
+	return wire.Encode(body)
 }
 
-// writeText sends a text that changes with the binary only.
+// writeText sends a text that only a new binary changes.
 func (s *Server) writeText(w http.ResponseWriter, r *http.Request, kind string, text []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "max-age=60")
 	s.send(w, r, http.StatusOK, text)
 }
 
-// send writes the answer. A client that is gone by now is worth no more than a
-// line in the log: whoever gets no answer sends again.
+// send writes the response. A write error is logged at debug level only: the client is gone, and retries if it wants.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, text []byte) {
-	if len(text) > shortAnswer {
+	if len(text) > autoLengthSize {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	}
 	w.WriteHeader(status)

@@ -19,21 +19,21 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// An instantly is a Service that says yes at once.
-type instantly struct{ lock.Service }
+// An instantService is a Service that succeeds at once.
+type instantService struct{ lock.Service }
 
-func (instantly) Acquire(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+func (instantService) Acquire(_ context.Context, a lock.Acquire) (lock.Grant, error) {
 	a.Mode, a.TTL = lock.Exclusive, time.Minute
 	return grantOf(a), nil
 }
 
-func (s instantly) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+func (s instantService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return s.Acquire(ctx, lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "worker-1"})
 }
 
-func (instantly) Release(context.Context, lock.Release) error { return nil }
+func (instantService) Release(context.Context, lock.Release) error { return nil }
 
-// benchCalls are the calls that there are most of, as they go over the connection.
+// benchCalls are the most frequent calls, as bytes on the wire.
 var benchCalls = []struct{ verb, body string }{
 	{"acquire", `{"lease_id":"` + leaseID + `","holder":"worker-1","ttl_ms":30000}`},
 	{"renew", `{"lease_id":"` + leaseID + `","ttl_ms":30000}`},
@@ -45,9 +45,8 @@ func benchText(verb, body, header string) []byte {
 		verb, header, len(body), body)
 }
 
-// BenchmarkRequest is what a request costs over connections that are kept, with a client
-// that writes it by hand and a Service that answers at once. Nothing is a handler that
-// reads the body and answers with none: the part of net/http and of the client.
+// BenchmarkRequest measures a request on a kept-alive connection, with a minimal client and a Service that answers at
+// once. The case nothing has an empty handler: it is the cost of net/http and of the client.
 func BenchmarkRequest(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) {
 		h := &http.Server{ReadTimeout: server.ReadTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,13 +58,13 @@ func BenchmarkRequest(b *testing.B) {
 	})
 	for _, call := range benchCalls {
 		b.Run(call.verb, func(b *testing.B) {
-			s := server.New(server.Options{Locks: instantly{}})
+			s := server.New(server.Options{Locks: instantService{}})
 			exchange(b, func(l net.Listener) error { return s.Serve(b.Context(), l) }, benchText(call.verb, call.body, ""))
 		})
 		b.Run(call.verb+" with a key", func(b *testing.B) {
-			ring, log := newRing(b), nowhere(b)
+			ring, log := newKeyring(b), nowhere(b)
 			s := server.New(server.Options{
-				Locks: access.Guard(instantly{}, access.Limits{}), Keys: ring.Keyring,
+				Locks: access.Guard(instantService{}, access.Limits{}), Keys: ring.Keyring,
 				Log: slog.New(slog.NewJSONHandler(log, nil)),
 			})
 			exchange(b, func(l net.Listener) error { return s.Serve(b.Context(), l) },
@@ -74,7 +73,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// nowhere returns a file for a log that nobody reads. Each line is a write, as ever.
+// nowhere returns /dev/null for the log, so that each line still costs a write.
 func nowhere(b *testing.B) *os.File {
 	b.Helper()
 	file, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -85,7 +84,7 @@ func nowhere(b *testing.B) *os.File {
 	return file
 }
 
-// exchange has 32 connections a core send the request and read the answer, again and again.
+// exchange sends the request and reads the answer in a loop, on 32 connections per core.
 func exchange(b *testing.B, serve func(net.Listener) error, request []byte) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,7 +113,7 @@ func exchange(b *testing.B, serve func(net.Listener) error, request []byte) {
 	})
 }
 
-// readAnswer reads an answer that must be a success. It allocates nothing.
+// readAnswer reads an answer, which must be a success, without allocating.
 func readAnswer(in *bufio.Reader) error {
 	for length, at := 0, 0; ; at++ {
 		line, err := in.ReadSlice('\n')

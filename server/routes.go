@@ -9,47 +9,46 @@ import (
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// routes returns the router: what openapi.yaml describes, and the pages.
+// routes returns the router: the operations of openapi.yaml, and the pages.
 func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.recovered, s.headed, s.timed, s.boundHeader, s.protected(), s.local, named, s.authenticated)
+	r.Use(s.withRecovery, s.withHeaders, s.withWriteDeadline, s.withHeaderLimit, s.withCrossOriginCheck(),
+		s.withLocalHostCheck, withDecodedPath, s.withAuthentication)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
-		r.Use(s.checked, s.rejectEncoded)
+		r.Use(s.withParameterCheck, s.rejectEncoded)
 		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.unbound})
 	})
 	home := "/docs/"
 	if ui != nil {
 		home = "/ui/"
 		r.Get("/ui", redirectTo("/ui/"))
-		s.signing(r, ui)
-		r.With(s.limited, s.rejectEncoded).Handle("/ui/*", ui)
+		s.mountSignIn(r, ui)
+		r.With(s.withTimeout, s.rejectEncoded).Handle("/ui/*", ui)
 	}
 	r.Get("/", redirectTo(home))
 	r.Get("/docs", redirectTo("/docs/"))
-	docs(r)
+	mountDocs(r)
 	return r
 }
 
-// signing adds where readers of the page sign in and out. Where there are no keys
-// nobody does.
-func (s *Server) signing(r chi.Router, ui http.Handler) {
+// mountSignIn adds the routes to sign in and out. Without keys there is no sign-in.
+func (s *Server) mountSignIn(r chi.Router, ui http.Handler) {
 	if s.keys == nil {
 		r.Get(signInPath, redirectTo("/ui/"))
 		return
 	}
-	r.With(s.limited).Method(http.MethodGet, signInPath, ui)
-	r.With(s.limited, s.rejectEncoded).Post(signInPath, s.signIn)
-	r.With(s.limited, s.rejectEncoded).Post(signOutPath, s.signOut)
+	r.With(s.withTimeout).Method(http.MethodGet, signInPath, ui)
+	r.With(s.withTimeout, s.rejectEncoded).Post(signInPath, s.signIn)
+	r.With(s.withTimeout, s.rejectEncoded).Post(signOutPath, s.signOut)
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, ErrNoRoute)
 }
 
-// methodNotAllowed says what would be allowed. A method that chi does not know
-// ends here for every address, also where there is nothing.
+// methodNotAllowed lists the path's methods in Allow. chi also calls it for a method it does not know, on any path.
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allowed := s.allowed(r)
 	if allowed == "" {
@@ -57,16 +56,13 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Allow", allowed)
-	s.refuse(w, r, &lock.Error{Code: ErrMethodNotAllowed, Detail: r.Method + " does nothing here; use " + allowed + "."})
+	detail := r.Method + " is not allowed here. Use " + allowed + "."
+	s.refuse(w, r, &lock.Error{Code: ErrMethodNotAllowed, Detail: detail})
 }
 
-// allowed returns the methods that the address of r has, as an Allow header
-// lists them; empty if there is no such address.
+// allowed returns the methods of r's path for an Allow header, or "" if there is no such path.
 func (s *Server) allowed(r *http.Request) string {
-	path, list := r.URL.RawPath, ""
-	if path == "" {
-		path = r.URL.Path
-	}
+	path, list := routePath(r), ""
 	for _, m := range []struct{ method, listed string }{
 		{http.MethodGet, "GET, HEAD"}, {http.MethodPost, "POST"}, {http.MethodPut, "PUT"},
 		{http.MethodPatch, "PATCH"}, {http.MethodDelete, "DELETE"},
@@ -80,14 +76,4 @@ func (s *Server) allowed(r *http.Request) string {
 		list += m.listed
 	}
 	return list
-}
-
-// protected refuses what a browser sends from another site and would change
-// something.
-func (s *Server) protected() func(http.Handler) http.Handler {
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, ErrCrossOrigin)
-	}))
-	return guard.Handler
 }

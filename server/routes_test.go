@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+func TestRoutesMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, _ := described()
 	var want, got []string
@@ -39,7 +39,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-func TestParametersAreThoseOfTheDocument(t *testing.T) {
+func TestParametersMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, _ := described()
 	for path, item := range doc.Paths.Map() {
@@ -58,7 +58,7 @@ func TestParametersAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-func TestExamplesAreWhatTheDocumentDescribes(t *testing.T) {
+func TestExamplesMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromData(paddock.OpenAPI)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 	})
 	with, without := serve(t, server.Options{UI: ui}), serve(t, server.Options{})
 	for _, c := range []struct {
-		s        site
+		s        harness
 		path, to string
 	}{
 		{with, "/", "/ui/"}, {with, "/ui", "/ui/"}, {with, "/docs", "/docs/"}, {without, "/", "/docs/"}, {without, "/docs", "/docs/"},
@@ -109,7 +109,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestDocsAskNobodyElse(t *testing.T) {
+func TestDocsLoadNothingFromOtherOrigins(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{})
 	got := s.get("/docs/")
@@ -124,7 +124,7 @@ func TestDocsAskNobodyElse(t *testing.T) {
 			s.get(address).want(t, http.StatusOK, nil)
 		}
 		if strings.HasPrefix(address, "//") && len(address) > 2 || strings.HasPrefix(address, "http") && !strings.HasSuffix(address, "://") {
-			t.Errorf("the page asks %s", address)
+			t.Errorf("the page loads %s", address)
 		}
 	}
 }

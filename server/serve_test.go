@@ -19,13 +19,14 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// A waiting Service answers an acquire when it is told to, or when the request's
-// time is over.
-type waiting struct{ asked, answer chan struct{} }
+// A waitingService is a Service that answers an acquire when the test releases it, or when the request's context ends.
+type waitingService struct{ asked, answer chan struct{} }
 
-func newWaiting() waiting { return waiting{make(chan struct{}, 1), make(chan struct{})} }
+func newWaitingService() waitingService {
+	return waitingService{make(chan struct{}, 1), make(chan struct{})}
+}
 
-func (w waiting) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (w waitingService) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	w.asked <- struct{}{}
 	select {
 	case <-w.answer:
@@ -37,7 +38,7 @@ func (w waiting) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 
 func TestServeEndsGracefully(t *testing.T) {
 	t.Parallel()
-	w := newWaiting()
+	w := newWaitingService()
 	h := server.New(server.Options{Locks: &fake{acquire: w.acquire}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +47,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	served, answered := make(chan error, 1), make(chan answer, 1)
 	go func() { served <- h.Serve(ctx, l) }()
-	s := site{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
+	s := harness{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
 	s.get("/readyz").want(t, http.StatusOK, nil)
 	go func() { answered <- s.post(acquirePath, `{"holder": "a"}`) }()
 	<-w.asked
@@ -65,7 +66,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	}
 }
 
-// untilRefused returns when nobody accepts connections at the address.
+// untilRefused returns once connections to the address are refused.
 func untilRefused(t *testing.T, address net.Addr) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -84,9 +85,9 @@ func untilRefused(t *testing.T, address net.Addr) {
 	}
 }
 
-func TestServeSaysThatItsListenerFailed(t *testing.T) {
+func TestServeReturnsTheListenersError(t *testing.T) {
 	t.Parallel()
-	p := newPipes()
+	p := newPipeListener()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,18 +96,17 @@ func TestServeSaysThatItsListenerFailed(t *testing.T) {
 	}
 }
 
-// TestTheEndIsBounded: a request that would go on is told so, and one that does
-// not hear it is cut off.
-func TestTheEndIsBounded(t *testing.T) {
+// TestShutdownIsBounded has a request that ends when its context does, and one that ignores it.
+func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	for deaf, want := range map[bool]time.Duration{false: server.MaxDrain, true: server.MaxDrain + server.DrainMargin} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWaiting()
+			w := newWaitingService()
 			acquire := w.acquire
 			if deaf {
 				acquire = func(_ context.Context, a lock.Acquire) (lock.Grant, error) { return w.acquire(t.Context(), a) }
 			}
-			s, _, end := piped(t, server.Options{Locks: &fake{acquire: acquire}, RequestTimeout: time.Hour})
+			s, _, end := servePiped(t, server.Options{Locks: &fake{acquire: acquire}, RequestTimeout: time.Hour})
 			status := make(chan int, 1)
 			go func() {
 				res, err := s.client.Do(s.request(http.MethodPost, acquirePath, `{"holder": "a"}`))
@@ -130,13 +130,12 @@ func TestTheEndIsBounded(t *testing.T) {
 	}
 }
 
-// TestABalancerHasTimeToNotice: for the delay the Server answers, and says that it
-// is not ready.
-func TestABalancerHasTimeToNotice(t *testing.T) {
+// TestServerIsUnreadyDuringDrainDelay checks that the Server still answers meanwhile.
+func TestServerIsUnreadyDuringDrainDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
-		s, _, end := piped(t, server.Options{Locks: &fake{}, DrainDelay: delay})
+		s, _, end := servePiped(t, server.Options{Locks: &fake{}, DrainDelay: delay})
 		ended, start := make(chan error, 1), time.Now()
 		go func() { ended <- end() }()
 		synctest.Wait()
@@ -148,11 +147,11 @@ func TestABalancerHasTimeToNotice(t *testing.T) {
 	})
 }
 
-func TestTheServiceHasTheRequestsTime(t *testing.T) {
+func TestServiceHasTheRequestTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, start := newWaiting(), time.Now()
-		s, _, end := piped(t, server.Options{Locks: &fake{acquire: w.acquire}})
+		w, start := newWaitingService(), time.Now()
+		s, _, end := servePiped(t, server.Options{Locks: &fake{acquire: w.acquire}})
 		got := s.post(acquirePath, `{"holder": "a"}`)
 		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unknown_outcome"})
 		if took := time.Since(start); took != server.DefaultRequestTimeout {
@@ -164,7 +163,7 @@ func TestTheServiceHasTheRequestsTime(t *testing.T) {
 	})
 }
 
-func TestALongAnswerIsNoLostClient(t *testing.T) {
+func TestSlowServiceIsNotTakenForALostClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		long := func(ctx context.Context) error {
@@ -175,7 +174,7 @@ func TestALongAnswerIsNoLostClient(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		s, _, end := piped(t, server.Options{RequestTimeout: time.Minute, Ready: long, Locks: &fake{
+		s, _, end := servePiped(t, server.Options{RequestTimeout: time.Minute, Ready: long, Locks: &fake{
 			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), long(ctx) },
 		}})
 		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
@@ -186,10 +185,10 @@ func TestALongAnswerIsNoLostClient(t *testing.T) {
 	})
 }
 
-func TestABodyMustArriveInTime(t *testing.T) {
+func TestBodyMustArriveInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, p, end := piped(t, server.Options{Locks: &fake{}})
+		_, p, end := servePiped(t, server.Options{Locks: &fake{}})
 		c, err := p.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
@@ -211,11 +210,11 @@ func TestABodyMustArriveInTime(t *testing.T) {
 	})
 }
 
-func TestAnAnswerMustLeaveInTime(t *testing.T) {
+func TestAnswerMustLeaveInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
-		_, p, end := piped(t, server.Options{UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, p, end := servePiped(t, server.Options{UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, err := w.Write(make([]byte, 1<<20))
 			failed <- err
 		})})
@@ -236,7 +235,7 @@ func TestAnAnswerMustLeaveInTime(t *testing.T) {
 	})
 }
 
-// TestFailedHandshakesDoNotFloodTheLog: anybody can have them fail without end.
+// TestFailedHandshakesDoNotFloodTheLog checks that they are logged at Debug.
 func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	log := new(syncBuffer)
@@ -255,7 +254,7 @@ func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
 	if _, err := c.Write([]byte("no handshake at all\n")); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, c) // it is closed, one way or another, once that was logged
+	_, _ = io.Copy(io.Discard, c) // the server closes the connection after logging
 	end()
 	if err := errors.Join(c.Close(), <-served); err != nil {
 		t.Error(err)

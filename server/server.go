@@ -1,9 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime"
 	"sync"
@@ -13,59 +18,76 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Options say what a Server serves. Locks is needed, the rest may be zero.
+const (
+	// DefaultRequestTimeout is how long the Service may take for a request if Options do not set it.
+	DefaultRequestTimeout = 10 * time.Second
+	// DefaultMaxStreams bounds the streams open at once, DefaultStreamsPerKey those with one API key.
+	DefaultMaxStreams    = 2000
+	DefaultStreamsPerKey = 200
+	// MaxBodySize is the greatest size of a request's body, in bytes.
+	MaxBodySize = wire.MaxBodySize
+	// MaxBatchBodySize is the greatest size of a batch's body, in bytes. Each item is limited to MaxBodySize.
+	MaxBatchBodySize = 1 << 20
+
+	maxLargeBatches = 64       // batch bodies over MaxBodySize in memory at once
+	maxHeaderSize   = 16 << 10 // bytes of a request's header, as headerSize counts them
+	maxHTTP2Streams = 100      // concurrent requests on one HTTP/2 connection
+
+	headerTimeout = 5 * time.Second   // for a request's header to arrive
+	readTimeout   = 10 * time.Second  // for the whole request to arrive
+	writeTimeout  = 10 * time.Second  // for the answer to leave, after the Service's time; for each write of a stream
+	idleTimeout   = 120 * time.Second // between two requests of a connection
+	maxDrain      = 20 * time.Second  // for requests in flight when Serve ends
+	drainMargin   = 2 * time.Second   // added to the request timeout when draining, and for the last answers
+)
+
+// Options configure a Server. Locks is required, all other fields are optional.
 type Options struct {
-	// Locks is asked by every call. Where there are Keys it checks what the key in
-	// the context may do, as access.Guard does.
+	// Locks answers every call. With Keys it must check the key in the context, as access.Guard does.
 	Locks lock.Service
-	// Keys are those that callers must show; nil: everybody may do anything.
+	// Keys are the accepted API keys. Nil: every caller may do everything.
 	Keys *access.Keyring
-	// Attempts bounds how often an address may show bad keys; nil: the usual bound.
+	// Attempts limits failed API keys per address. Nil: the default limits.
 	Attempts *access.Attempts
-	// SecureCookies has the page's cookie travel over TLS only, and browsers told to
-	// stay with it, although requests come without: for a proxy that ends TLS.
+	// SecureCookies sets Secure on the page's cookie, and HSTS, for requests that arrive without TLS. Set it
+	// behind a proxy that terminates TLS.
 	SecureCookies bool
-	// Ready says whether requests should be sent here; nil: as long as the Server
-	// is not shutting down. Its error is logged and not shown. It is asked once a
-	// second at most.
+	// Ready returns an error while this replica should receive no requests; the error is logged, not shown. It is
+	// called at most once a second. Nil: ready until shutdown.
 	Ready func(context.Context) error
-	// UI serves the paths that begin with /ui/, and sees them whole. Nil: no page.
-	// With Keys it has a form at /ui/login that posts key and back to that address.
+	// UI serves paths under /ui/, unstripped. Nil: no page. With Keys it must serve a form at /ui/login that posts
+	// key and back to the same path.
 	UI      http.Handler
-	Log     *slog.Logger // nil: nothing is logged
+	Log     *slog.Logger // nil: no log
 	Version Version
-	// RequestTimeout is how long the Service may take for a request; zero:
-	// UsualRequestTimeout.
+	// RequestTimeout is how long the Service may take for a request. Zero: DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// MaxStreams is how many streams may be open at once, and StreamsPerKey how many
-	// of them with one key; zero: UsualMaxStreams and UsualStreamsPerKey.
+	// MaxStreams bounds the event streams open at once, StreamsPerKey those with one API key. Zero:
+	// DefaultMaxStreams and DefaultStreamsPerKey.
 	MaxStreams, StreamsPerKey int
-	// DrainDelay is for how long the Server goes on, but says that it is not
-	// ready, before it ends: the time that a balancer needs to notice.
+	// DrainDelay is how long the Server keeps serving after it stops being ready, so that load balancers notice.
 	DrainDelay time.Duration
-	// Drain has the Service answer the calls that wait with lock.ErrUnavailable,
-	// now and from now on. Serve calls it once, after the DrainDelay. It must not
-	// block. Nil: such calls are waited for as others are.
+	// Drain makes the Service answer waiting calls, now and later, with lock.ErrUnavailable. Serve calls it once,
+	// after DrainDelay. It must not block. Nil: Serve waits for these calls as for any other.
 	Drain func()
-	// LocalNames has requests refused whose Host is a name other than localhost.
-	// Set it where everybody on this machine may do anything: a web page elsewhere
-	// can have its own name lead here, and then its requests pass for local.
+	// LocalNames refuses requests whose Host is a name other than localhost. Set it when every caller on this
+	// machine may do everything: a DNS name that resolves to this machine makes a remote page's requests look local.
 	LocalNames bool
 }
 
-// A Version says what runs here.
+// A Version identifies the running binary.
 type Version struct {
 	Version string // empty: "devel"
-	Commit  string // empty: not shown
-	Go      string // empty: the version of Go that built this binary
+	Commit  string // empty: omitted
+	Go      string // empty: the Go version that built this binary
 }
 
-// A Server answers HTTP requests by asking a lock.Service. It is an
-// http.Handler, safe for concurrent use; Serve adds the limits and the graceful
-// end that a handler cannot have.
+// A Server answers HTTP requests from a lock.Service. It is an http.Handler, safe for concurrent use. Serve adds the
+// connection limits and the graceful shutdown.
 type Server struct {
 	locks    lock.Service
 	keys     *access.Keyring
@@ -77,38 +99,37 @@ type Server struct {
 	router   *chi.Mux
 	draining atomic.Bool
 
-	readers  sync.Pool // of *reader
+	decoders sync.Pool // of *wire.Decoder
 	routings sync.Pool // of *chi.Context
 
 	drainDelay time.Duration
 	drain      func()
 	localNames bool
-	signsIn    bool // whether there is a page, and readers sign in to it
+	hasSignIn  bool // there are a page and keys, so users sign in
 
 	secureCookies bool
-	always        []header
+	headers       []headerField // of every answer
 
-	room    chan struct{} // has a value for each large batch in memory
-	streams *gate
-	events  *eventCache     // of what streams tell
-	stopped context.Context // ends, by stop, when the streams are to
-	stop    context.CancelFunc
+	batchSlots chan struct{} // one value per large batch in memory
+	streams    *streamLimiter
+	events     *eventCache     // shared by all streams
+	stopped    context.Context // stop cancels it to end the streams
+	stop       context.CancelFunc
 }
 
-// New returns a Server that does what o says.
+// New returns a Server with these options.
 func New(o Options) *Server {
-	s := &Server{locks: o.Locks, ready: &readiness{ask: o.Ready, turn: make(chan struct{}, 1)}, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
+	s := &Server{
+		locks: o.Locks, keys: o.Keys, attempts: o.Attempts, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
 		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
-		keys: o.Keys, attempts: o.Attempts, signsIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, always: usualHeaders(),
-		room:    make(chan struct{}, maxLargeBatches),
-		streams: newGate(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		events:  &eventCache{encode: toldEvent}}
-	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.readers.New = func() any { return new(reader) }
-	s.routings.New = func() any { return chi.NewRouteContext() }
-	if s.ready.ask == nil {
-		s.ready.ask = func(context.Context) error { return nil }
+		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
+		batchSlots: make(chan struct{}, maxLargeBatches),
+		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
+		events:     &eventCache{encode: sseEvent},
 	}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	s.decoders.New = func() any { return new(wire.Decoder) }
+	s.routings.New = func() any { return chi.NewRouteContext() }
 	if s.drain == nil {
 		s.drain = func() {}
 	}
@@ -127,7 +148,82 @@ func New(o Options) *Server {
 	if s.timeout == 0 {
 		s.timeout = DefaultRequestTimeout
 	}
-	s.ready.limit = s.timeout
+	s.ready = newReadiness(o.Ready, s.timeout)
 	s.router = s.routes(o.UI)
 	return s
+}
+
+// Serve answers connections from l until ctx ends. Then /readyz fails; after DrainDelay the streams end, Serve calls
+// Options.Drain, closes l and waits for requests in flight. After the request timeout, or 20 s if that is shorter, it
+// cancels their contexts. It returns nil after a shutdown, and an error if l fails earlier. Call it once.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	// Requests in flight outlive ctx, so they get another context.
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	h := s.httpServer(base)
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	select {
+	case err := <-served:
+		return errors.Join(fmt.Errorf("serve %v: %w", l.Addr(), err), h.Close())
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	select {
+	case err := <-served:
+		return errors.Join(fmt.Errorf("serve %v: %w", l.Addr(), err), h.Close())
+	case <-time.After(s.drainDelay):
+	}
+	s.stop()
+	s.drain()
+	err := shutdown(h, min(s.timeout+drainMargin, maxDrain))
+	if err != nil {
+		s.log.Warn("drain timed out; canceling requests", "error", err)
+		end()
+		err = shutdown(h, drainMargin)
+	}
+	if err != nil {
+		err = h.Close()
+	}
+	if last := <-served; !errors.Is(last, http.ErrServerClosed) {
+		err = errors.Join(err, last)
+	}
+	return err
+}
+
+func (s *Server) httpServer(base context.Context) *http.Server {
+	return &http.Server{
+		Handler: s,
+		// "OPTIONS *" is no route of this service: the router must refuse it.
+		DisableGeneralOptionsHandler: true,
+
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderSize,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxHTTP2Streams, WriteByteTimeout: writeTimeout},
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ErrorLog:          log.New(httpErrorLog{s.log}, "", 0),
+	}
+}
+
+// httpErrorLog logs what net/http reports of connections. Failed handshakes are logged at Debug, because any client
+// can cause them without end.
+type httpErrorLog struct{ log *slog.Logger }
+
+// Write logs one message.
+func (c httpErrorLog) Write(p []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.HasPrefix(p, []byte("http: TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "net/http error", "error", string(bytes.TrimSpace(p)))
+	return len(p), nil
+}
+
+// shutdown closes the listeners and waits for requests in flight.
+func shutdown(h *http.Server, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return h.Shutdown(ctx)
 }

@@ -17,14 +17,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// stored returns a site on a database of its own.
-func stored(t *testing.T) (site, *store.Store) {
+// serveStore returns a harness with its own database.
+func serveStore(t *testing.T) (harness, *store.Store) {
 	t.Helper()
-	locks := opened(t, pgtest.URL(t))
+	locks := openStore(t, pgtest.URL(t))
 	return serve(t, server.Options{Locks: locks, Ready: locks.Ready, Drain: locks.Drain}), locks
 }
 
-// number returns a member that is a number, as it stands in JSON.
+// number returns a member that is a JSON number.
 func (a answer) number(t *testing.T, name string) float64 {
 	t.Helper()
 	n, ok := a.body[name].(float64)
@@ -34,9 +34,9 @@ func (a answer) number(t *testing.T, name string) float64 {
 	return n
 }
 
-func TestALockChangesHands(t *testing.T) {
+func TestLockChangesHands(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
 	as := func(id, holder string) string { return `{"lease_id": "` + id + `", "holder": "` + holder + `"}` }
 	s.get("/readyz").want(t, http.StatusOK, nil)
@@ -68,9 +68,9 @@ func TestALockChangesHands(t *testing.T) {
 		want(t, http.StatusConflict, map[string]any{"code": "lease_lost", "ended": nil})
 }
 
-func TestARevokedHolderIsKeptOut(t *testing.T) {
+func TestRevokedHolderIsRefused(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	write := func(token float64) answer {
 		return s.send("PUT", "/v1/fenced/k", fmt.Sprintf(`{"lock": "jobs:nightly", "fencing_token": %.0f, "value": null, "if_version": 0}`, token))
 	}
@@ -103,9 +103,9 @@ func TestARevokedHolderIsKeptOut(t *testing.T) {
 	}
 }
 
-func TestFreeFormJSONComesBack(t *testing.T) {
+func TestFreeFormJSONIsReturnedUnchanged(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	for name, metadata := range map[string]string{
 		"an-empty-object": `{}`, "a-zero-byte": `{"a":"\u0000"}`, "a-great-number": `{"a":1e300,"b":123456789012345678901234567890}`,
 		"null-inside": `{"a":null}`, "deep": `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`, "html": `{"<&>":"é"}`,
@@ -121,11 +121,10 @@ func TestFreeFormJSONComesBack(t *testing.T) {
 	}
 }
 
-// TestSQLInTextIsText sends what would be SQL if any text became that, wherever text
-// may stand: it comes back as it was, or is refused as any other.
+// TestSQLInTextIsText sends SQL wherever a request has text. It is returned unchanged, or refused like other text.
 func TestSQLInTextIsText(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	for i, text := range []string{
 		`'; drop table paddock.locks; --`, `' or '1'='1`, `"; select pg_sleep(10); --`, `\'; --`, `$1`, `%s`, `$$`, `/* */`, `E'\\000'`, `a' || 'b`, `') returning *; --`,
 	} {
@@ -152,27 +151,27 @@ func TestSQLInTextIsText(t *testing.T) {
 	s.post("/v1/locks/a_b/acquire", `{"holder": "h"}`).want(t, http.StatusCreated, nil)
 	s.post("/v1/locks/axb/acquire", `{"holder": "h"}`).want(t, http.StatusCreated, nil)
 	if locks := s.get("/v1/locks?prefix=a_").body["locks"].([]any); len(locks) != 1 {
-		t.Errorf("a_ is a pattern: %v", locks)
+		t.Errorf("a_ is used as a pattern: %v", locks)
 	}
 }
 
-func TestACursorThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidCursorIsRefused(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	for _, cursor := range []string{"x", "%00", "am9i", strings.Repeat("a", 300), "%F0%9F"} {
 		for _, list := range []string{"/v1/locks", "/v1/events"} {
 			got := s.get(list + "?cursor=" + cursor)
 			if got.StatusCode == http.StatusOK {
-				continue // it happens to be one
+				continue // it happens to be valid
 			}
 			got.want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "cursor"})
 		}
 	}
 }
 
-func TestAStoreThatIsClosedIsNotReady(t *testing.T) {
+func TestClosedStoreIsNotReady(t *testing.T) {
 	t.Parallel()
-	s, locks := stored(t)
+	s, locks := serveStore(t)
 	locks.Close()
 	s.get("/readyz").want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
 	s.get("/livez").want(t, http.StatusOK, nil)

@@ -1,16 +1,96 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
 
+	"github.com/go-chi/chi/v5"
+	"github.com/swaggest/swgui"
+	"github.com/swaggest/swgui/v5emb"
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
+
+// Livez reports that the process runs. It checks nothing else.
+func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(wire.Health{Status: wire.Ok}), nil })
+}
+
+// Readyz reports whether this replica should receive requests.
+func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		if a.draining.Load() {
+			return reply{}, &lock.Error{Code: lock.ErrUnavailable,
+				Detail: "This replica is shutting down. Use another replica."}
+		}
+		if err := a.ready.check(ctx); err != nil {
+			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
+				Detail: "This replica is not ready; its log has the reason under this request_id. Use another replica."}
+		}
+		return ok(wire.Health{Status: wire.Ok}), nil
+	})
+}
+
+// readinessTTL is how long a result is reused. Clients without a key may ask, so the Service is probed at most this
+// often.
+const readinessTTL = time.Second
+
+// A readiness caches whether this replica should receive requests. One probe runs at a time; concurrent callers wait
+// for its result.
+type readiness struct {
+	probe   func(context.Context) error
+	timeout time.Duration // of a probe
+
+	busy      chan struct{} // a semaphore; its holder may use the fields below
+	checkedAt time.Time     // zero: never probed
+	err       error
+}
+
+// newReadiness returns a readiness with this probe, or one that is always ready if it is nil.
+func newReadiness(probe func(context.Context) error, timeout time.Duration) *readiness {
+	if probe == nil {
+		probe = func(context.Context) error { return nil }
+	}
+	return &readiness{probe: probe, timeout: timeout, busy: make(chan struct{}, 1)}
+}
+
+// check returns nil, or why this replica should receive no requests. A probe continues when its caller disconnects,
+// because other callers wait for the result.
+func (r *readiness) check(ctx context.Context) error {
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !r.checkedAt.IsZero() && time.Since(r.checkedAt) < readinessTTL {
+		return r.err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
+	defer cancel()
+	r.err = r.probe(ctx)
+	r.checkedAt = time.Now()
+	return r.err
+}
+
+// Version identifies the running binary.
+func (a *api) Version(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(_ context.Context) (reply, error) {
+		v := a.version
+		return ok(wire.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
+	})
+}
 
 // A document is openapi.yaml in both of its forms.
 type document struct{ yaml, json []byte }
@@ -23,34 +103,7 @@ func newAPI(s *Server) *api {
 	return &api{Server: s, document: document{yaml: paddock.OpenAPI, json: json}}
 }
 
-// Livez says that the process runs. It looks at nothing else.
-func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(openapi.Health{Status: openapi.Ok}), nil })
-}
-
-// Readyz says whether requests should be sent here.
-func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		if a.draining.Load() {
-			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Detail: "This replica is shutting down. Send requests to another."}
-		}
-		if err := a.ready.now(ctx); err != nil {
-			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
-				Detail: "This replica is not ready; its log says why under this request_id. Send requests to another."}
-		}
-		return ok(openapi.Health{Status: openapi.Ok}), nil
-	})
-}
-
-// Version says what runs here.
-func (a *api) Version(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(_ context.Context) (reply, error) {
-		v := a.version
-		return ok(openapi.Version{Version: v.Version, Commit: unlessZero(v.Commit), Go: v.Go}), nil
-	})
-}
-
-// OpenapiYAML returns openapi.yaml as it is.
+// OpenapiYAML returns openapi.yaml unchanged.
 func (a *api) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
 	a.writeText(w, r, "application/yaml", a.document.yaml)
 }
@@ -59,3 +112,57 @@ func (a *api) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
 func (a *api) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
 	a.writeText(w, r, "application/json", a.document.json)
 }
+
+// docsFiles are the files that the page under /docs/ loads.
+var docsFiles = []string{
+	"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png",
+}
+
+// mountDocs adds Swagger UI, which reads /openapi.json. All files are embedded; the policy forbids other origins.
+func mountDocs(r chi.Router) {
+	ui := v5emb.NewHandlerWithConfig(swgui.Config{Title: "Paddock", SwaggerJSON: "/openapi.json", BasePath: "/docs/"})
+	policy := docsPolicy(ui)
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		ui.ServeHTTP(w, r)
+	}
+	r.Get("/docs/", handler)
+	for _, file := range docsFiles {
+		r.Get("/docs/"+file, handler)
+	}
+}
+
+// docsPolicy allows files of this origin, and the page's inline scripts and styles by their hashes.
+func docsPolicy(ui http.Handler) string {
+	page := bufferedPage{header: http.Header{}}
+	ui.ServeHTTP(&page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/docs/"}})
+	return "default-src 'none'; script-src 'self'" + hashesOf(inlineScript, page.Bytes()) +
+		"; style-src 'self'" + hashesOf(inlineStyle, page.Bytes()) +
+		"; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+var (
+	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+	inlineStyle  = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
+)
+
+func hashesOf(inline *regexp.Regexp, page []byte) string {
+	var hashes strings.Builder
+	for _, found := range inline.FindAllSubmatch(page, -1) {
+		sum := sha256.Sum256(found[1])
+		hashes.WriteString(" 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'")
+	}
+	return hashes.String()
+}
+
+// A bufferedPage is an http.ResponseWriter that keeps the body.
+type bufferedPage struct {
+	bytes.Buffer
+	header http.Header
+}
+
+func (p *bufferedPage) Header() http.Header { return p.header }
+
+func (p *bufferedPage) WriteHeader(int) {}

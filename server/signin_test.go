@@ -13,27 +13,27 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// A desk is a service behind keys to which readers come with a browser.
-type desk struct {
+// A signInHarness is a service with keys and a page, used by a browser.
+type signInHarness struct {
 	*testing.T
-	*ring
+	*keyring
 	server *server.Server
-	tls    bool // whether the browser comes over TLS
+	tls    bool // the browser connects over TLS
 }
 
-func newDesk(t *testing.T, o server.Options) *desk {
+func newSignInHarness(t *testing.T, o server.Options) *signInHarness {
 	t.Helper()
-	s := new(stage)
+	s := new(swappableService)
 	s.reset(t)
-	d := &desk{T: t, ring: newRing(t)}
+	d := &signInHarness{T: t, keyring: newKeyring(t)}
 	o.Locks, o.Keys = access.Guard(s, access.Limits{}), d.Keyring
 	o.UI = web.New(web.Options{Locks: o.Locks})
 	d.server = server.New(o)
 	return d
 }
 
-// browse sends the request as a browser does that has the cookie.
-func (d *desk) browse(method, path string, form url.Values, cookie *http.Cookie) *http.Response {
+// browse sends the request as a browser with the cookie does.
+func (d *signInHarness) browse(method, path string, form url.Values, cookie *http.Cookie) *http.Response {
 	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
 	r.Host = "paddock.example"
 	if d.tls {
@@ -52,8 +52,8 @@ func (d *desk) browse(method, path string, form url.Values, cookie *http.Cookie)
 	return w.Result()
 }
 
-// signIn posts the key and returns the answer with the cookie, nil if it sets none.
-func (d *desk) signIn(key, back string) (*http.Response, *http.Cookie) {
+// signIn posts the key and returns the answer and its cookie, nil if there is none.
+func (d *signInHarness) signIn(key, back string) (*http.Response, *http.Cookie) {
 	got := d.browse(http.MethodPost, "/ui/login", url.Values{"key": {key}, "back": {back}}, nil)
 	if cookies := got.Cookies(); len(cookies) > 0 {
 		return got, cookies[0]
@@ -61,31 +61,31 @@ func (d *desk) signIn(key, back string) (*http.Response, *http.Cookie) {
 	return got, nil
 }
 
-func (d *desk) leads(got *http.Response, to string) {
+func (d *signInHarness) wantRedirect(got *http.Response, to string) {
 	d.Helper()
 	if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != to {
 		d.Errorf("%d to %q, want 303 to %q", got.StatusCode, got.Header.Get("Location"), to)
 	}
 }
 
-func TestAReaderSignsInAndOut(t *testing.T) {
+func TestUserSignsInAndOut(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, server.Options{})
-	d.leads(d.browse("GET", "/ui/locks/a?all=1", nil, nil), "/ui/login?back=%2Fui%2Flocks%2Fa%3Fall%3D1")
-	d.leads(d.browse("GET", "/ui/", nil, nil), "/ui/login")
+	d := newSignInHarness(t, server.Options{})
+	d.wantRedirect(d.browse("GET", "/ui/locks/a?all=1", nil, nil), "/ui/login?back=%2Fui%2Flocks%2Fa%3Fall%3D1")
+	d.wantRedirect(d.browse("GET", "/ui/", nil, nil), "/ui/login")
 	got, cookie := d.signIn(" "+d.secrets["read"]+"\n", "/ui/locks/a?all=1")
-	d.leads(got, "/ui/locks/a?all=1")
+	d.wantRedirect(got, "/ui/locks/a?all=1")
 	if got := d.browse("GET", "/ui/locks/a?all=1", nil, cookie); got.StatusCode != http.StatusOK {
 		t.Errorf("%d with the cookie", got.StatusCode)
 	}
 	got = d.browse("POST", "/ui/logout", url.Values{}, cookie)
-	d.leads(got, "/ui/login?why=signed_out")
+	d.wantRedirect(got, "/ui/login?why=signed_out")
 	if c := got.Cookies()[0]; c.Name != cookie.Name || c.Value != "" || c.MaxAge >= 0 {
 		t.Errorf("sign-out sets %v", c)
 	}
 }
 
-func TestTheCookieIsKeptClose(t *testing.T) {
+func TestCookieAttributes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		options server.Options
@@ -93,14 +93,14 @@ func TestTheCookieIsKeptClose(t *testing.T) {
 		cookie  string
 		secure  bool
 	}{
-		"over plain HTTP":               {cookie: "paddock"},
-		"over TLS":                      {tls: true, cookie: "__Host-paddock", secure: true},
-		"behind a proxy that ends TLS":  {options: server.Options{SecureCookies: true}, cookie: "__Host-paddock", secure: true},
-		"behind a proxy, over TLS, too": {options: server.Options{SecureCookies: true}, tls: true, cookie: "__Host-paddock", secure: true},
+		"over plain HTTP":          {cookie: "paddock"},
+		"over TLS":                 {tls: true, cookie: "__Host-paddock", secure: true},
+		"behind a TLS proxy":       {options: server.Options{SecureCookies: true}, cookie: "__Host-paddock", secure: true},
+		"behind a proxy, over TLS": {options: server.Options{SecureCookies: true}, tls: true, cookie: "__Host-paddock", secure: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t, c.options)
+			d := newSignInHarness(t, c.options)
 			d.tls = c.tls
 			got, cookie := d.signIn(d.secrets["admin"], "")
 			if cookie.Name != c.cookie || cookie.Secure != c.secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
@@ -114,14 +114,14 @@ func TestTheCookieIsKeptClose(t *testing.T) {
 				t.Errorf("%d with it", got.StatusCode)
 			}
 			other := &http.Cookie{Name: map[bool]string{true: "paddock", false: "__Host-paddock"}[c.secure], Value: cookie.Value}
-			d.leads(d.browse("GET", "/ui/", nil, other), "/ui/login")
+			d.wantRedirect(d.browse("GET", "/ui/", nil, other), "/ui/login")
 		})
 	}
 }
 
-func TestABadKeyDoesNotSignIn(t *testing.T) {
+func TestInvalidKeyDoesNotSignIn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, server.Options{Attempts: access.NewAttempts(2, 0)})
+	d := newSignInHarness(t, server.Options{Attempts: access.NewAttempts(2, 0)})
 	for _, c := range []struct{ key, to string }{
 		{"", "/ui/login?why=key_missing"},
 		{"pk_nobody", "/ui/login?back=%2Fui%2Flocks%2Fa&why=key_invalid"},
@@ -133,12 +133,12 @@ func TestABadKeyDoesNotSignIn(t *testing.T) {
 			back = ""
 		}
 		got, cookie := d.signIn(c.key, back)
-		if d.leads(got, c.to); cookie != nil {
+		if d.wantRedirect(got, c.to); cookie != nil {
 			t.Errorf("sets %v", cookie)
 		}
 	}
 	got, cookie := d.signIn(strings.Repeat("x", 9<<10), "")
-	if d.leads(got, "/ui/login?why=invalid_request"); cookie != nil {
+	if d.wantRedirect(got, "/ui/login?why=invalid_request"); cookie != nil {
 		t.Errorf("sets %v", cookie)
 	}
 	for _, cookie := range []*http.Cookie{{Name: "paddock", Value: "pk_nobody"}, {Name: "paddock", Value: d.secrets["expired"]}} {
@@ -148,9 +148,9 @@ func TestABadKeyDoesNotSignIn(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLedElsewhere(t *testing.T) {
+func TestSignInDoesNotRedirectElsewhere(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, server.Options{})
+	d := newSignInHarness(t, server.Options{})
 	for _, back := range []string{
 		"", "/", "https://evil.example/ui/", "//evil.example/ui/", `/\evil.example/ui/`, `\\evil.example`, "/ui/../..//evil.example", "/ui//evil.example",
 		"javascript:alert(1)", "/v1/locks", "/ui/%2e%2e/v1/locks", "/ui/x%2f..%2f..%2fv1", "/ui/login", "/ui/login?back=x", "/ui/logout", "/ui/\r\nSet-Cookie: a=b", "ui/", "?x", "/ui/" + strings.Repeat("x", 3000),
@@ -158,21 +158,20 @@ func TestNobodyIsLedElsewhere(t *testing.T) {
 		"/ui/%2e%2e/v1/locks", "/ui/%2E%2E/", "/ui/x%2f..%2f..%2fv1",
 	} {
 		got, cookie := d.signIn(d.secrets["read"], back)
-		if d.leads(got, "/ui/"); cookie == nil {
+		if d.wantRedirect(got, "/ui/"); cookie == nil {
 			t.Errorf("%q: no cookie", back)
 		}
 	}
 	for _, back := range []string{"/ui/locks/a%3Ab?all=1&back=prefix%3Dx", "/docs/", "/ui/?prefix=a%3A"} {
 		got, _ := d.signIn(d.secrets["read"], back)
-		d.leads(got, back)
+		d.wantRedirect(got, back)
 	}
 }
 
-// TestTheCookieChangesNothingButByThePage: it is no key for the API, except to look
-// where the page looks.
-func TestTheCookieChangesNothingButByThePage(t *testing.T) {
+// TestCookieAuthenticatesOnlyThePage checks that the API accepts it only for reads that the page makes.
+func TestCookieAuthenticatesOnlyThePage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, server.Options{})
+	d := newSignInHarness(t, server.Options{})
 	_, cookie := d.signIn(d.secrets["admin"], "")
 	for _, c := range []struct {
 		method, path string
@@ -191,9 +190,9 @@ func TestTheCookieChangesNothingButByThePage(t *testing.T) {
 	}
 }
 
-func TestOtherSitesDoNothingWithTheCookie(t *testing.T) {
+func TestOtherSitesCannotUseTheCookie(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, server.Options{})
+	d := newSignInHarness(t, server.Options{})
 	_, cookie := d.signIn(d.secrets["admin"], "")
 	revoke := url.Values{"name": {"billing:a"}, "token": {"1"}, "reason": {"r"}}
 	for path, form := range map[string]url.Values{"/ui/revoke": revoke, "/ui/logout": {}, "/ui/login": {"key": {d.secrets["read"]}}} {
@@ -217,14 +216,14 @@ func TestOtherSitesDoNothingWithTheCookie(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysNobodySignsIn(t *testing.T) {
+func TestWithoutKeysThereIsNoSignIn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{UI: http.NotFoundHandler()})
 	if got := s.get("/ui/login"); got.StatusCode != http.StatusTemporaryRedirect || got.Header.Get("Location") != "/ui/" {
 		t.Errorf("%d to %s", got.StatusCode, got.Header.Get("Location"))
 	}
-	k := newRing(t)
-	bare := serve(t, server.Options{Keys: k.Keyring}) // no page, so nothing to sign in to
+	k := newKeyring(t)
+	bare := serve(t, server.Options{Keys: k.Keyring}) // no page, so no sign-in
 	for _, path := range []string{"/ui/login", "/ui/assets/x/paddock.css", "/"} {
 		r := bare.request(http.MethodGet, path, "")
 		r.Header.Set("Accept", "text/html")
@@ -232,11 +231,10 @@ func TestWithoutKeysNobodySignsIn(t *testing.T) {
 	}
 }
 
-// TestACookieThatIsGoodNoLongerIsForgotten when its reader is told so, and at a sign-out; not
-// before, lest nobody is told.
-func TestACookieThatIsGoodNoLongerIsForgotten(t *testing.T) {
+// TestInvalidCookieIsDeleted checks that it is deleted when the user sees why, and at sign-out, but not earlier.
+func TestInvalidCookieIsDeleted(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, server.Options{Attempts: access.NewAttempts(1, 0)})
+	d := newSignInHarness(t, server.Options{Attempts: access.NewAttempts(1, 0)})
 	forgets := func(got *http.Response, name string) bool {
 		c := got.Cookies()
 		return len(c) == 1 && c[0].Name == name && c[0].Value == "" && c[0].MaxAge < 0 && c[0].Path == "/"
@@ -251,18 +249,18 @@ func TestACookieThatIsGoodNoLongerIsForgotten(t *testing.T) {
 				}
 			}
 			got := d.browse("POST", "/ui/logout", url.Values{}, cookie)
-			if d.leads(got, "/ui/login?why=signed_out"); !forgets(got, name) {
+			if d.wantRedirect(got, "/ui/login?why=signed_out"); !forgets(got, name) {
 				t.Errorf("sign-out sets %v", got.Cookies())
 			}
 			if got := d.browse("GET", "/v1/events/stream", nil, cookie); len(got.Cookies()) > 0 {
-				t.Errorf("what the script asks for sets %v", got.Cookies())
+				t.Errorf("a request of the script sets %v", got.Cookies())
 			}
 		}
 		if got := d.browse("GET", "/ui/", nil, nil); len(got.Cookies()) > 0 {
 			t.Errorf("without a cookie one is set: %v", got.Cookies())
 		}
 		if got := d.browse("GET", "/ui/", nil, &http.Cookie{Name: name, Value: d.secrets["read"]}); len(got.Cookies()) > 0 {
-			t.Errorf("a good cookie is set anew: %v", got.Cookies())
+			t.Errorf("a valid cookie is set again: %v", got.Cookies())
 		}
 	}
 	d.tls = false
@@ -272,6 +270,6 @@ func TestACookieThatIsGoodNoLongerIsForgotten(t *testing.T) {
 	r.AddCookie(&http.Cookie{Name: "paddock", Value: d.secrets["read"]})
 	w := httptest.NewRecorder()
 	if d.server.ServeHTTP(w, r); len(w.Result().Cookies()) > 0 {
-		t.Errorf("a bad header has the cookie forgotten: %v", w.Result().Cookies())
+		t.Errorf("an invalid header deletes the cookie: %v", w.Result().Cookies())
 	}
 }

@@ -11,20 +11,19 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestStreamsCostLittleAndGiveItBack opens a thousand of them. What is counted is both
-// ends, that of the client too.
-func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
+// TestStreamMemoryIsBoundedAndFreed opens a thousand streams. It counts the memory of server and client.
+func TestStreamMemoryIsBoundedAndFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, most = 1000, 100 << 20
-		h := new(history)
-		s, _, end := piped(t, server.Options{Locks: &fake{events: h.events}})
+		h := new(fakeEvents)
+		s, _, end := servePiped(t, server.Options{Locks: &fake{events: h.events}})
 		before := inUse()
 		all := make([]stream, streams)
 		for i := range all {
 			all[i] = s.stream("/v1/events/stream", "")
 			all[i].want(synced("0"))
 		}
-		h.goOn(1)
+		h.add(1)
 		for _, one := range all {
 			one.want(news(1))
 		}
@@ -46,14 +45,14 @@ func TestStreamsCostLittleAndGiveItBack(t *testing.T) {
 	})
 }
 
-// TestStreamsThatAreNotReadHoldLittle has streams be told a full page that their clients do not read, until they are cut
-// off. What is counted is both ends.
-func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
+// TestUnreadStreamMemoryIsBounded sends a full page to clients that do not read it, until the server disconnects them.
+// It counts the memory of server and client.
+func TestUnreadStreamMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, most = 500, 72 << 10 // bytes for each; with a copy of the page it would be 120 KiB
-		h := new(history)
-		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}})
-		h.goOn(server.StreamPage)
+		h := new(fakeEvents)
+		_, p, end := servePiped(t, server.Options{Locks: &fake{events: h.events}})
+		h.add(server.StreamPage)
 		before := inUse()
 		conns := make([]net.Conn, streams)
 		for i := range conns {
@@ -66,15 +65,15 @@ func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
 			}
 			conns[i] = c
 		}
-		synctest.Wait() // each stream has a page, which nobody reads
+		synctest.Wait() // each stream has an unread page
 		cost := inUse() - before
 		<-time.After(server.WriteTimeout)
 		synctest.Wait()
 		for _, c := range conns {
-			if _, err := io.Copy(io.Discard, c); err != nil { // ends, since the server has closed it
+			if _, err := io.Copy(io.Discard, c); err != nil { // returns, because the server has closed it
 				t.Error(err)
 			}
-			_ = c.Close() // the server was first
+			_ = c.Close() // already closed by the server
 		}
 		clear(conns)
 		left := inUse() - before
@@ -88,10 +87,10 @@ func TestStreamsThatAreNotReadHoldLittle(t *testing.T) {
 	})
 }
 
-// inUse returns the bytes that are in use on the heap and on stacks.
+// inUse returns the bytes in use on the heap and on stacks.
 func inUse() int64 {
 	runtime.GC()
-	runtime.GC() // pools are emptied by the second
+	runtime.GC() // the second one empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

@@ -14,39 +14,39 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestAStreamTellsWhatHappens(t *testing.T) {
+func TestStreamSendsEvents(t *testing.T) {
 	t.Parallel()
-	h := new(history)
+	h := new(fakeEvents)
 	s := serve(t, server.Options{Locks: &fake{events: h.events}})
-	h.goOn(3)
+	h.add(3)
 	now := s.stream("/v1/events/stream", "")
 	now.want(synced("3"))
-	h.goOn(1)
+	h.add(1)
 	now.want(news(4))
-	h.goOn(4)
+	h.add(4)
 	now.wantNews(5, 8)
 	now.close()
 
-	h.goOn(2*server.StreamPage - 4) // two full pages after 4
+	h.add(2*server.StreamPage - 4) // two full pages after 4
 	again := s.stream("/v1/events/stream?cursor=2", "4")
 	again.wantNews(5, 2*server.StreamPage+4)
 	again.want(synced("404"))
-	h.goOn(server.StreamPage + 1)
+	h.add(server.StreamPage + 1)
 	again.wantNews(405, 605)
 	s.stream("/v1/events/stream?cursor=604", "").want(news(605), synced("605"))
 	s.stream("/v1/events/stream?cursor=", "").want(news(1))
 }
 
-func TestAStreamSaysAtOnceThatAllIsTold(t *testing.T) {
+func TestStreamSendsSyncAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, start := new(history), time.Now()
-		h.goOn(server.StreamPage) // a page that is full, and nothing after it
-		s, _, end := piped(t, server.Options{Locks: &fake{events: h.events}})
+		h, start := new(fakeEvents), time.Now()
+		h.add(server.StreamPage) // exactly a full page
+		s, _, end := servePiped(t, server.Options{Locks: &fake{events: h.events}})
 		stream := s.stream("/v1/events/stream?cursor=0", "")
 		stream.wantNews(1, server.StreamPage)
 		if stream.want(synced("200")); time.Since(start) != 0 {
-			t.Errorf("told after %v", time.Since(start))
+			t.Errorf("received after %v", time.Since(start))
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -54,32 +54,31 @@ func TestAStreamSaysAtOnceThatAllIsTold(t *testing.T) {
 	})
 }
 
-func TestAStreamTellsThatItMissedSomething(t *testing.T) {
+func TestStreamSendsGap(t *testing.T) {
 	t.Parallel()
-	h := new(history)
+	h := new(fakeEvents)
 	s := serve(t, server.Options{Locks: &fake{events: h.events}})
-	h.goOn(5)
-	h.forget()
-	h.goOn(1)
+	h.add(5)
+	h.prune()
+	h.add(1)
 	late := s.stream("/v1/events/stream", "3")
 	late.want(gap("3"), news(6), synced("6"))
 	s.stream("/v1/events/stream", "5").want(news(6), synced("6"))
 
 	none := s.stream("/v1/events/stream?cursor=0", "")
 	none.want(gap("0"), news(6), synced("6"))
-	h.goOn(1)
+	h.add(1)
 	none.want(news(7))
 	late.want(news(7))
 }
 
-// TestAGapInMidStream: a stream that is too slow learns of it, and is told when
-// it is up to date again.
-func TestAGapInMidStream(t *testing.T) {
+// TestGapInMidStream checks that a slow client receives a gap, and a sync when it is up to date again.
+func TestGapInMidStream(t *testing.T) {
 	t.Parallel()
 	pages := make(chan lock.Page[lock.Event], 3)
 	pages <- lock.Page[lock.Event]{Next: "1"}
 	pages <- lock.Page[lock.Event]{Next: "9", Gap: true}
-	pages <- lock.Page[lock.Event]{Next: "10", Items: []lock.Event{happening(10)}}
+	pages <- lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}}
 	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 		select {
 		case p := <-pages:
@@ -91,7 +90,7 @@ func TestAGapInMidStream(t *testing.T) {
 	s.stream("/v1/events/stream?prefix=a:", "").want(synced("1"), gap("1"), synced("9"), news(10))
 }
 
-func TestAStreamAsksForWhatIsWanted(t *testing.T) {
+func TestStreamQueriesItsParameters(t *testing.T) {
 	t.Parallel()
 	var asked []lock.EventQuery
 	s := serve(t, server.Options{Locks: &fake{events: func(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
@@ -114,9 +113,9 @@ func TestAStreamAsksForWhatIsWanted(t *testing.T) {
 	s.do(r).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "Last-Event-ID"})
 }
 
-func TestAHeadOfAStreamEnds(t *testing.T) {
+func TestHeadOfAStreamEnds(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{events: new(history).events}})
+	s := serve(t, server.Options{Locks: &fake{events: new(fakeEvents).events}})
 	got := s.send(http.MethodHead, "/v1/events/stream", "")
 	if got.want(t, http.StatusOK, nil); !isStream(got.Response) {
 		t.Errorf("headers %v", got.Header)
@@ -125,11 +124,11 @@ func TestAHeadOfAStreamEnds(t *testing.T) {
 	s.do(r).want(t, http.StatusBadRequest, nil)
 }
 
-func TestAnIdleStreamShowsThatItLives(t *testing.T) {
+func TestIdleStreamSendsKeepAlives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		moved := make(chan string, 1)
-		s, _, end := piped(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		s, _, end := servePiped(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 			select {
 			case <-time.After(q.Wait):
 			case <-ctx.Done():
@@ -142,23 +141,23 @@ func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 			return lock.Page[lock.Event]{Next: q.Cursor}, nil
 		}}})
 		stream, start := s.stream("/v1/events/stream?lock=a", "7"), time.Now()
-		stream.want(synced("7"), told{comment: "still here"}, told{comment: "still here"})
-		if took := time.Since(start); took != 2*server.KeepAlive {
+		stream.want(synced("7"), message{comment: "still here"}, message{comment: "still here"})
+		if took := time.Since(start); took != 2*server.KeepAliveInterval {
 			t.Errorf("two comments after %v", took)
 		}
 		moved <- "9" // events of other locks
-		stream.want(told{id: "9", comment: "still here"}, told{comment: "still here"})
+		stream.want(message{id: "9", comment: "still here"}, message{comment: "still here"})
 		if err := end(); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, log := new(history), new(syncBuffer)
-		_, p, end := piped(t, server.Options{Locks: &fake{events: h.events}, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		h, log := new(fakeEvents), new(syncBuffer)
+		_, p, end := servePiped(t, server.Options{Locks: &fake{events: h.events}, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		c, err := p.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
@@ -169,11 +168,11 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 		<-time.After(server.WriteTimeout - 1)
 		synctest.Wait()
 		if log.String() != "" {
-			t.Errorf("cut off early: %s", log)
+			t.Errorf("disconnected early: %s", log)
 		}
 		<-time.After(1)
 		synctest.Wait()
-		s := site{t: t, log: log}
+		s := harness{t: t, log: log}
 		lines := s.lines("request")
 		if len(lines) != 1 || lines[0]["route"] != "/v1/events/stream" || lines[0]["status"] != 200.0 ||
 			lines[0]["duration"] != float64(server.WriteTimeout) {
@@ -185,11 +184,11 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 	})
 }
 
-func TestStreamsAreCounted(t *testing.T) {
+func TestStreamsAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const most = 20
-		s, _, end := piped(t, server.Options{Locks: &fake{events: new(history).events}, MaxStreams: most})
+		s, _, end := servePiped(t, server.Options{Locks: &fake{events: new(fakeEvents).events}, MaxStreams: most})
 		var first stream
 		for range most {
 			first = s.stream("/v1/events/stream", "")
@@ -206,11 +205,11 @@ func TestStreamsAreCounted(t *testing.T) {
 	})
 }
 
-// failing returns a site whose events are those of h, once the errors are used up.
-func failing(t *testing.T, h *history, fails <-chan error) (site, func() error) {
+// failingStream returns a harness with the events of h, which first returns the errors.
+func failingStream(t *testing.T, h *fakeEvents, fails <-chan error) (harness, func() error) {
 	t.Helper()
 	log := new(syncBuffer)
-	s, _, end := piped(t, server.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Locks: &fake{
+	s, _, end := servePiped(t, server.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Locks: &fake{
 		events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 			select {
 			case err := <-fails:
@@ -224,23 +223,23 @@ func failing(t *testing.T, h *history, fails <-chan error) (site, func() error) 
 	return s, end
 }
 
-func TestAStreamBearsWithAServiceForAMoment(t *testing.T) {
+func TestStreamRetriesAnUnavailableService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, fails := new(history), make(chan error, 10)
-		s, end := failing(t, h, fails)
+		h, fails := new(fakeEvents), make(chan error, 10)
+		s, end := failingStream(t, h, fails)
 		stream := s.stream("/v1/events/stream", "")
 		stream.want(synced("0"))
 		synctest.Wait()
-		for range server.StreamTries - 1 {
+		for range server.MaxStreamAttempts - 1 {
 			fails <- &lock.Error{Code: lock.ErrUnavailable}
 		}
-		h.goOn(1)
+		h.add(1)
 		stream.want(news(1))
 		start := time.Now()
-		h.goOn(1)
-		if stream.want(news(2)); time.Since(start) != (server.StreamTries-1)*server.StreamPause {
-			t.Errorf("told after %v", time.Since(start))
+		h.add(1)
+		if stream.want(news(2)); time.Since(start) != (server.MaxStreamAttempts-1)*server.StreamRetryDelay {
+			t.Errorf("received after %v", time.Since(start))
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -248,11 +247,11 @@ func TestAStreamBearsWithAServiceForAMoment(t *testing.T) {
 	})
 }
 
-func TestAStreamEndsWithItsService(t *testing.T) {
+func TestStreamEndsWhenTheServiceFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, fails := new(history), make(chan error, 10)
-		s, end := failing(t, h, fails)
+		h, fails := new(fakeEvents), make(chan error, 10)
+		s, end := failingStream(t, h, fails)
 		fails <- &lock.Error{Code: lock.ErrUnavailable}
 		s.get("/v1/events/stream").want(t, http.StatusServiceUnavailable, nil)
 
@@ -264,10 +263,10 @@ func TestAStreamEndsWithItsService(t *testing.T) {
 			for _, err := range errs {
 				fails <- err
 			}
-			h.goOn(1)
-			stream.want(news(int64(last+1)), told{comment: "this replica cannot go on; connect again"}, told{ended: true})
+			h.add(1)
+			stream.want(news(int64(last+1)), message{comment: "this replica cannot continue the stream; reconnect"}, message{ended: true})
 		}
-		lines := s.lines("refused")
+		lines := s.lines("request refused")
 		if len(lines) != 3 || lines[1]["level"] != "ERROR" || lines[2]["level"] != "WARN" || lines[2]["cause"] != "hunter3" {
 			t.Errorf("logged %v", lines)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// TestCallsTogetherAreToldApart has many clients send different bodies at once, good and bad
-// ones in turn: they are read with the same memory, one after the other.
-func TestCallsTogetherAreToldApart(t *testing.T) {
+// TestConcurrentBodiesAreNotMixedUp sends different bodies from many clients, valid and invalid ones in turn, which
+// are parsed with shared readers.
+func TestConcurrentBodiesAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
 	var clients sync.WaitGroup

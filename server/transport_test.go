@@ -58,7 +58,7 @@ func TestMediaTypes(t *testing.T) {
 	}
 }
 
-func TestNoBodyIsNoJSON(t *testing.T) {
+func TestEmptyBodyIsNotJSON(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
 	s.post(acquirePath, "").want(t, http.StatusUnsupportedMediaType, map[string]any{"code": "unsupported_media_type"})
@@ -67,7 +67,7 @@ func TestNoBodyIsNoJSON(t *testing.T) {
 	s.do(r).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": ""})
 }
 
-func TestWrongMethodsAreToldTheRightOnes(t *testing.T) {
+func TestWrongMethodsGetAllow(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
 	for _, c := range []struct{ method, path, allow string }{

@@ -16,12 +16,11 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// as returns the body of an acquire, or of a release where there is no more.
+// as returns the body of an acquire, or of a release if more is empty.
 func as(id, more string) string { return `{"lease_id": "` + id + `"` + more + `}` }
 
-// until looks at the lock until a member of it is so, without asking twice for
-// what has not changed.
-func (s site) until(path, member string, want any) {
+// until waits until a member of the lock has this value, with If-None-Match.
+func (s harness) until(path, member string, want any) {
 	s.t.Helper()
 	for tag := `""`; ; {
 		r := s.request(http.MethodGet, path+"?wait_ms=10000", "")
@@ -37,16 +36,16 @@ func (s site) until(path, member string, want any) {
 	}
 }
 
-// inBackground sends the request and returns what will have its answer.
-func (s site) inBackground(r *http.Request) <-chan answer {
+// inBackground sends the request and returns a channel for its answer.
+func (s harness) inBackground(r *http.Request) <-chan answer {
 	answered := make(chan answer, 1)
 	go func() { answered <- s.do(r) }()
 	return answered
 }
 
-func TestAReleaseIsAHandOver(t *testing.T) {
+func TestReleaseHandsOverTheLock(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
 	token := s.post(acquirePath, as(mine, `, "holder": "me"`)).number(t, "fencing_token")
 	start := time.Now()
@@ -67,9 +66,9 @@ func TestAReleaseIsAHandOver(t *testing.T) {
 	s.until("/v1/locks/jobs:nightly", "waiters", 0.0)
 }
 
-func TestAPlaceIsKept(t *testing.T) {
+func TestPlaceIsKept(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	mine, yours := uuid.NewString(), uuid.NewString()
 	s.post(acquirePath, as(mine, `, "holder": "me"`)).want(t, http.StatusCreated, nil)
 	kept := as(yours, `, "holder": "you", "wait_ms": 1, "keep_place": true`)
@@ -89,9 +88,9 @@ func TestAPlaceIsKept(t *testing.T) {
 	s.post(acquirePath, as(yours, `, "holder": "you"`)).want(t, http.StatusCreated, nil)
 }
 
-func TestAClientThatHangsUpLeavesTheQueue(t *testing.T) {
+func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	s.post(acquirePath, `{"holder": "me"}`).want(t, http.StatusCreated, nil)
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -116,7 +115,7 @@ func TestAClientThatHangsUpLeavesTheQueue(t *testing.T) {
 
 func TestModesOverTheWire(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	first := s.post("/v1/locks/doc/acquire", `{"holder": "r1", "mode": "shared"}`)
 	first.want(t, http.StatusCreated, map[string]any{"slot": 1.0})
 	s.post("/v1/locks/doc/acquire", `{"holder": "r2", "mode": "shared"}`).
@@ -145,13 +144,13 @@ func TestModesOverTheWire(t *testing.T) {
 	s.post("/v1/tokens/verify", verify(`, "slot": 2`)).want(t, http.StatusOK, map[string]any{"current": false})
 }
 
-// TestAStreamIsComplete reads what happens across a reconnect.
-func TestAStreamIsComplete(t *testing.T) {
+// TestStreamIsComplete reads events across a reconnect.
+func TestStreamIsComplete(t *testing.T) {
 	t.Parallel()
-	s, _ := stored(t)
+	s, _ := serveStore(t)
 	stream := s.stream("/v1/events/stream?lock=a", "")
 	if got := stream.next(); got.name != "sync" {
-		t.Fatalf("told %+v", got)
+		t.Fatalf("received %+v", got)
 	}
 	const rounds = 50
 	var kinds []string
@@ -161,20 +160,20 @@ func TestAStreamIsComplete(t *testing.T) {
 		s.post("/v1/locks/b/acquire", `{"holder": "h", "ttl_ms": 100}`)
 		s.post("/v1/locks/a/release", as(id, ``)).want(t, http.StatusNoContent, nil)
 		granted := stream.nextNews()
-		if n%10 == 0 { // the release is told by the next stream
+		if n%10 == 0 { // the next stream sends the release
 			stream.close()
 			stream = s.stream("/v1/events/stream?lock=a", granted.id)
 		}
 		kinds = append(kinds, granted.name, stream.nextNews().name)
 	}
 	if got := strings.Join(kinds, " "); got != strings.TrimSpace(strings.Repeat("granted released ", rounds)) {
-		t.Errorf("told %s", got)
+		t.Errorf("received %s", got)
 	}
 	s.do(s.streamRequest("x")).want(t, http.StatusBadRequest, map[string]any{"pointer": "Last-Event-ID"})
 }
 
-// nextNews returns the next event that is one of a lock.
-func (s stream) nextNews() told {
+// nextNews returns the next event of a lock.
+func (s stream) nextNews() message {
 	s.t.Helper()
 	for {
 		if got := s.next(); got.ended || got.name != "sync" && got.name != "" {
@@ -183,13 +182,13 @@ func (s stream) nextNews() told {
 	}
 }
 
-func (s site) streamRequest(last string) *http.Request {
+func (s harness) streamRequest(last string) *http.Request {
 	r := s.request(http.MethodGet, "/v1/events/stream", "")
 	r.Header.Set("Last-Event-ID", last)
 	return r
 }
 
-func opened(t *testing.T, url string) *store.Store {
+func openStore(t *testing.T, url string) *store.Store {
 	t.Helper()
 	locks, err := store.Open(t.Context(), url, store.Options{})
 	if err != nil {
@@ -199,10 +198,10 @@ func opened(t *testing.T, url string) *store.Store {
 	return locks
 }
 
-// ending returns a replica, and a function that has it end and returns how it did.
-func ending(t *testing.T, url string) (site, func() error) {
+// stoppableReplica returns a replica, and a function that stops it and returns the error of Serve.
+func stoppableReplica(t *testing.T, url string) (harness, func() error) {
 	t.Helper()
-	locks := opened(t, url)
+	locks := openStore(t, url)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -210,17 +209,16 @@ func ending(t *testing.T, url string) (site, func() error) {
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- server.New(server.Options{Locks: locks, Drain: locks.Drain}).Serve(ctx, l) }()
-	s := site{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
+	s := harness{t: t, url: "http://" + l.Addr().String(), client: &http.Client{Transport: contract{t, new(http.Transport)}}}
 	return s, func() error { end(); return <-served }
 }
 
-// TestAReplicaThatStopsKeepsThePlaces has a call wait at a replica that ends, and
-// come back to another.
-func TestAReplicaThatStopsKeepsThePlaces(t *testing.T) {
+// TestStoppingReplicaKeepsPlaces stops the replica of a waiting call, which continues on another replica.
+func TestStoppingReplicaKeepsPlaces(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	leaving, end := ending(t, url)
-	staying := serve(t, server.Options{Locks: opened(t, url)})
+	leaving, end := stoppableReplica(t, url)
+	staying := serve(t, server.Options{Locks: openStore(t, url)})
 	mine, yours := uuid.NewString(), uuid.NewString()
 	staying.post(acquirePath, as(mine, `, "holder": "me"`)).want(t, http.StatusCreated, nil)
 	wait := as(yours, `, "holder": "you", "wait_ms": 50000`)

@@ -20,9 +20,8 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// An endless Service answers nothing that waits, until the call's time is over or
-// its client is gone.
-func endless(ended func(time.Duration, error)) *fake {
+// endlessService returns a fake whose waiting calls end only when their context does.
+func endlessService(ended func(time.Duration, error)) *fake {
 	wait := func(ctx context.Context, d time.Duration) error {
 		<-ctx.Done()
 		ended(d, ctx.Err())
@@ -40,8 +39,8 @@ func endless(ended func(time.Duration, error)) *fake {
 	}
 }
 
-// waits are the calls that can wait, for 50 s each.
-func (s site) waits() []*http.Request {
+// waitingRequests returns the calls that can wait, with a wait of 50 s.
+func (s harness) waitingRequests() []*http.Request {
 	look := s.request(http.MethodGet, "/v1/locks/a?wait_ms=50000", "")
 	look.Header.Set("If-None-Match", tags(`W/"<0>"`))
 	return []*http.Request{
@@ -50,7 +49,7 @@ func (s site) waits() []*http.Request {
 	}
 }
 
-func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
+func TestQueueOptionsReachTheService(t *testing.T) {
 	t.Parallel()
 	mine := `, "lease_id": "` + leaseID + `"`
 	for body, want := range map[string]lock.Acquire{
@@ -79,7 +78,7 @@ func TestWhatIsAskedOfAQueueIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestSlotsArePassedOn(t *testing.T) {
+func TestSlotsReachTheService(t *testing.T) {
 	t.Parallel()
 	var slots []string
 	note := func(slot *int) {
@@ -115,15 +114,15 @@ func TestSlotsArePassedOn(t *testing.T) {
 	}
 }
 
-func TestTheServiceHasItsTimeBeyondTheWait(t *testing.T) {
+func TestRequestTimeoutStartsAfterTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _, end := piped(t, server.Options{Locks: endless(func(wait time.Duration, err error) {
+		s, _, end := servePiped(t, server.Options{Locks: endlessService(func(wait time.Duration, err error) {
 			if wait != lock.MaxWait || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("waiting for %v ended with %v", wait, err)
 			}
 		})})
-		for _, r := range s.waits() {
+		for _, r := range s.waitingRequests() {
 			start := time.Now()
 			s.do(r).want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
 			if took := time.Since(start); took != lock.MaxWait+server.DefaultRequestTimeout {
@@ -136,9 +135,8 @@ func TestTheServiceHasItsTimeBeyondTheWait(t *testing.T) {
 	})
 }
 
-// TestALongWaitIsNoLostClient waits for longer than a request may take to arrive,
-// and an answer to leave.
-func TestALongWaitIsNoLostClient(t *testing.T) {
+// TestLongWaitIsNotTakenForALostClient waits longer than the read and write timeouts.
+func TestLongWaitIsNotTakenForALostClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(ctx context.Context, d time.Duration) error {
@@ -149,7 +147,7 @@ func TestALongWaitIsNoLostClient(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		s, _, end := piped(t, server.Options{Locks: &fake{
+		s, _, end := servePiped(t, server.Options{Locks: &fake{
 			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), wait(ctx, a.Wait) },
 			watch: func(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 				return lock.Record{Name: w.Name}.Lock(instant), wait(ctx, w.Wait)
@@ -158,7 +156,7 @@ func TestALongWaitIsNoLostClient(t *testing.T) {
 				return lock.Page[lock.Event]{Next: "7"}, wait(ctx, q.Wait)
 			},
 		}})
-		for i, r := range s.waits() {
+		for i, r := range s.waitingRequests() {
 			start := time.Now()
 			s.do(r).want(t, []int{http.StatusCreated, http.StatusNotModified, http.StatusOK}[i], nil)
 			if took := time.Since(start); took != lock.MaxWait {
@@ -171,10 +169,10 @@ func TestALongWaitIsNoLostClient(t *testing.T) {
 	})
 }
 
-func TestEventsAreWaitedFor(t *testing.T) {
+func TestListEventsWaits(t *testing.T) {
 	t.Parallel()
-	h, asked := new(history), make(chan lock.EventQuery, 3)
-	h.goOn(5)
+	h, asked := new(fakeEvents), make(chan lock.EventQuery, 3)
+	h.add(5)
 	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 		asked <- q
 		return h.events(ctx, q)
@@ -188,7 +186,7 @@ func TestEventsAreWaitedFor(t *testing.T) {
 	if q := <-asked; q.Wait != lock.MaxWait {
 		t.Errorf("asked for %+v", q)
 	}
-	h.goOn(1)
+	h.add(1)
 	got := <-answered
 	got.want(t, http.StatusOK, map[string]any{"next_cursor": "6"})
 	if link := got.Header.Get("Link"); link != `</v1/events?cursor=6&wait_ms=50000>; rel="next"` {
@@ -198,15 +196,15 @@ func TestEventsAreWaitedFor(t *testing.T) {
 	if _, shown := e["fencing_token"]; e["kind"] != "dequeued" || e["place"] != 6.0 || e["reason"] != "r" || shown {
 		t.Errorf("event %v", e)
 	}
-	h.forget()
+	h.prune()
 	s.get("/v1/events?cursor=3").want(t, http.StatusOK, map[string]any{"next_cursor": "6", "gap": true})
 }
 
-// TestAClientThatHangsUpIsNoticed cuts connections while their calls wait.
-func TestAClientThatHangsUpIsNoticed(t *testing.T) {
+// TestDisconnectCancelsTheCall closes connections while their calls wait.
+func TestDisconnectCancelsTheCall(t *testing.T) {
 	t.Parallel()
 	asked, ended := make(chan struct{}), make(chan error)
-	f := endless(func(_ time.Duration, err error) { ended <- err })
+	f := endlessService(func(_ time.Duration, err error) { ended <- err })
 	acquire, watch, events := f.acquire, f.watch, f.events
 	f.acquire = func(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 		asked <- struct{}{}
@@ -220,7 +218,7 @@ func TestAClientThatHangsUpIsNoticed(t *testing.T) {
 		return events(ctx, q)
 	}
 	s := serve(t, server.Options{Locks: f, RequestTimeout: time.Hour})
-	for _, r := range append(s.waits(), s.request(http.MethodGet, "/v1/events/stream", "")) {
+	for _, r := range append(s.waitingRequests(), s.request(http.MethodGet, "/v1/events/stream", "")) {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -242,9 +240,8 @@ func TestAClientThatHangsUpIsNoticed(t *testing.T) {
 	}
 }
 
-// TestTheEndDoesNotWaitForThoseWhoWait: they are sent away with what their place
-// needs, as are the streams.
-func TestTheEndDoesNotWaitForThoseWhoWait(t *testing.T) {
+// TestShutdownEndsWaitingCalls checks that waiting calls and streams are answered at once, and places are kept.
+func TestShutdownEndsWaitingCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 5 * time.Second
@@ -257,8 +254,8 @@ func TestTheEndDoesNotWaitForThoseWhoWait(t *testing.T) {
 			case <-ctx.Done():
 				return lock.Grant{}, ctx.Err()
 			}
-		}, events: new(history).events}
-		s, _, end := piped(t, server.Options{Locks: f, DrainDelay: delay, Drain: func() { close(drained) }})
+		}, events: new(fakeEvents).events}
+		s, _, end := servePiped(t, server.Options{Locks: f, DrainDelay: delay, Drain: func() { close(drained) }})
 		stream, answered := s.stream("/v1/events/stream", ""), make(chan answer, 1)
 		stream.want(synced("0"))
 		go func() { answered <- s.post(acquirePath, `{"holder": "a", "wait_ms": 50000}`) }()
@@ -270,9 +267,9 @@ func TestTheEndDoesNotWaitForThoseWhoWait(t *testing.T) {
 		got := <-answered
 		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable", "retry_after_ms": 1000.0})
 		if took := time.Since(start); took != delay {
-			t.Errorf("sent away after %v", took)
+			t.Errorf("answered after %v", took)
 		}
-		stream.want(told{comment: "this replica is shutting down; connect again"}, told{ended: true})
+		stream.want(message{comment: "this replica is shutting down; reconnect"}, message{ended: true})
 		if err := <-ended; err != nil || time.Since(start) > delay+time.Second {
 			t.Errorf("ended after %v with %v", time.Since(start), err)
 		}

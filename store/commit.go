@@ -49,7 +49,7 @@ func (s *Store) relieve(g *group, calls []*call, saved <-chan struct{}) bool {
 	case s.late <- struct{}{}:
 	}
 	s.log.Warn("commit is slow", "calls", len(calls))
-	g.Relieve()
+	g.DetachRunning()
 	return true
 }
 

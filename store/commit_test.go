@@ -99,8 +99,8 @@ func TestAFullQueueIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]lock.Code{
 		batch.ErrFull: lock.ErrUnavailable,
-		&batch.Abandoned{Started: false, Cause: context.Canceled}: lock.ErrUnavailable,
-		&batch.Abandoned{Started: true, Cause: context.Canceled}:  lock.ErrUnknownOutcome,
+		&batch.CanceledError{Started: false, Cause: context.Canceled}: lock.ErrUnavailable,
+		&batch.CanceledError{Started: true, Cause: context.Canceled}:  lock.ErrUnknownOutcome,
 	} {
 		if got := leftEarly(err); !errors.Is(got, want) || !errors.Is(got, err) {
 			t.Errorf("%v became %v, want %v", err, got, want)

@@ -112,7 +112,7 @@ func internal(cause error) error {
 // leftEarly turns what a batch.Group says of a caller that left into the words
 // of package lock.
 func leftEarly(err error) error {
-	a := new(batch.Abandoned)
+	a := new(batch.CanceledError)
 	left := errors.As(err, &a)
 	switch {
 	case left && a.Started:

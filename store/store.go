@@ -133,7 +133,7 @@ type Store struct {
 	told        atomic.Int64 // the event up to which readers have everything
 	othersWatch atomic.Bool  // another replica has subscribers of events
 
-	crew *batch.Crew // runs batches
+	crew *batch.WorkerPool // runs batches
 
 	late   chan struct{} // a slot for each slow commit
 	guests chan struct{} // a slot for each connection of reads and fenced writes
@@ -182,7 +182,7 @@ func connect(ctx context.Context, databaseURL string, o Options) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, deciding: deciding, pooled: o.TransactionPooling, crew: batch.NewCrew(), bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
+	s := &Store{pool: pool, deciding: deciding, pooled: o.TransactionPooling, crew: batch.NewWorkerPool(), bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.self = lock.Replica(1 + rand.Int64N(1<<62))
 	s.sweep, s.seats, s.notices, s.tail = newSweep(), newSeats(o.MaxWaiters), newNotices(), newTail()
@@ -201,7 +201,7 @@ func (s *Store) newDispatcher() *dispatcher {
 	d = newDispatcher(batch.New(maxBatch, maxQueue, func(calls []*call) {
 		d.took(calls)
 		s.runAhead(d.group, calls)
-	}).On(s.crew))
+	}).UsePool(s.crew))
 	return d
 }
 
@@ -222,7 +222,7 @@ func (s *Store) Close() {
 		}
 		s.lanes.wait()
 		s.work.Wait()
-		s.crew.Dismiss()
+		s.crew.Close()
 		s.forgetReplicas(s.self)
 		s.deciding.Close()
 		s.pool.Close()

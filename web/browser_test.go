@@ -28,16 +28,16 @@ const patience = 60 * time.Second
 // browser complains about is kept, and fails the test at its end unless allowed.
 type tab struct {
 	*testing.T
-	ctx     context.Context
-	server  *httptest.Server
-	mu      sync.Mutex
-	said    []string // complaints, in order
-	allowed string   // a complaint that the test means to cause
+	ctx           context.Context
+	server        *httptest.Server
+	mu            sync.Mutex
+	consoleErrors []string // complaints, in order
+	allowed       string   // a complaint that the test means to cause
 }
 
-// installed returns the path of a browser. Without one the test fails: a page that
+// browserPath returns the path of a browser. Without one the test fails: a page that
 // no browser has seen is not tested.
-func installed(t *testing.T) string {
+func browserPath(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -52,7 +52,7 @@ func installed(t *testing.T) string {
 func chromium(t *testing.T) context.Context {
 	t.Helper()
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(installed(t)), chromedp.DisableGPU, chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true),
+		chromedp.ExecPath(browserPath(t)), chromedp.DisableGPU, chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-features", "Translate,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable"),
 		chromedp.Flag("host-resolver-rules", "MAP paddock.test 127.0.0.1"))
 	if os.Geteuid() == 0 {
@@ -74,7 +74,7 @@ func chromium(t *testing.T) context.Context {
 }
 
 // open opens a tab on the page of a server in front of the yard and its feed.
-func open(t *testing.T, browser context.Context, y *yard) *tab {
+func open(t *testing.T, browser context.Context, y *fixture) *tab {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/ui/", web.New(web.Options{Locks: y}))
@@ -95,33 +95,33 @@ func show(t *testing.T, browser context.Context, h http.Handler, o ...chromedp.C
 	}
 	b.ctx, cancel = context.WithTimeout(ctx, patience)
 	t.Cleanup(cancel)
-	t.Cleanup(b.wantSilence)
+	t.Cleanup(b.wantNoConsoleErrors)
 	return b
 }
 
 func (b *tab) listen(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
-		b.complain("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL)
+		b.addConsoleError("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL)
 	case *runtime.EventExceptionThrown:
-		b.complain("exception: %s", e.ExceptionDetails.Text)
+		b.addConsoleError("exception: %s", e.ExceptionDetails.Text)
 	case *runtime.EventConsoleAPICalled:
-		b.complain("console.%s", e.Type)
+		b.addConsoleError("console.%s", e.Type)
 	case *page.EventJavascriptDialogOpening:
-		b.complain("alert: %s", e.Message)
+		b.addConsoleError("alert: %s", e.Message)
 	}
 }
 
-func (b *tab) complain(format string, args ...any) {
+func (b *tab) addConsoleError(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.said = append(b.said, fmt.Sprintf(format, args...))
+	b.consoleErrors = append(b.consoleErrors, fmt.Sprintf(format, args...))
 }
 
-func (b *tab) wantSilence() {
+func (b *tab) wantNoConsoleErrors() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range b.said {
+	for _, s := range b.consoleErrors {
 		if b.allowed == "" || !strings.Contains(s, b.allowed) {
 			b.Errorf("the browser complains: %s", s)
 		}

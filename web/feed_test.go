@@ -16,28 +16,28 @@ import (
 // A feed is the stream of events as the service sends it, as much of it as the
 // page needs. Its connection can be cut, and is refused until it is mended.
 type feed struct {
-	mu     sync.Mutex
-	events []lock.Event
-	turned chan struct{} // closed when something has changed
-	broken bool
-	silent bool     // whether it connects and says nothing
-	gaps   int      // how often events were lost
-	open   int      // how many are connected
-	asked  []string // the queries of those who connected, in order
+	mu      sync.Mutex
+	events  []lock.Event
+	changed chan struct{} // closed when something has changed
+	broken  bool
+	silent  bool     // whether it connects and says nothing
+	gaps    int      // how often events were lost
+	open    int      // how many are connected
+	asked   []string // the queries of those who connected, in order
 }
 
-func newFeed() *feed { return &feed{turned: make(chan struct{})} }
+func newFeed() *feed { return &feed{changed: make(chan struct{})} }
 
 // change does what it is given, and lets those who are connected look anew.
 func (f *feed) change(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	do()
-	close(f.turned)
-	f.turned = make(chan struct{})
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
-func (f *feed) tell(events ...lock.Event) {
+func (f *feed) send(events ...lock.Event) {
 	f.change(func() {
 		for _, e := range events {
 			e.ID = int64(len(f.events) + 1)
@@ -46,9 +46,9 @@ func (f *feed) tell(events ...lock.Event) {
 	})
 }
 
-func (f *feed) cut()  { f.change(func() { f.broken = true }) }
-func (f *feed) mend() { f.change(func() { f.broken = false }) }
-func (f *feed) hold() { f.change(func() { f.silent = true }) }
+func (f *feed) cut()    { f.change(func() { f.broken = true }) }
+func (f *feed) repair() { f.change(func() { f.broken = false }) }
+func (f *feed) hold()   { f.change(func() { f.silent = true }) }
 
 // lose has the stream say that events are missing.
 func (f *feed) lose() { f.change(func() { f.gaps++ }) }
@@ -64,7 +64,7 @@ func (f *feed) await(t *testing.T, n int) {
 	t.Helper()
 	for {
 		f.mu.Lock()
-		open, turned := f.open, f.turned
+		open, turned := f.open, f.changed
 		f.mu.Unlock()
 		if open == n {
 			return
@@ -77,8 +77,8 @@ func (f *feed) await(t *testing.T, n int) {
 	}
 }
 
-// A stretch is what a stream has to say next.
-type stretch struct {
+// A chunk is what a stream has to say next.
+type chunk struct {
 	events []lock.Event
 	gaps   int
 	turned <-chan struct{} // closed when there is more
@@ -86,10 +86,10 @@ type stretch struct {
 }
 
 // after returns what comes after the first n events.
-func (f *feed) after(n int) stretch {
+func (f *feed) after(n int) chunk {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return stretch{f.events[min(n, len(f.events)):], f.gaps, f.turned, f.broken}
+	return chunk{f.events[min(n, len(f.events)):], f.gaps, f.changed, f.broken}
 }
 
 // begin returns after how many events the request's stream begins.

@@ -21,7 +21,7 @@ func FuzzAddress(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	y := newYard()
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "deploy:production", Holder: hostile, TTL: time.Hour}, 0)
 	h := web.New(web.Options{Locks: y})
 	f.Fuzz(func(t *testing.T, query string) {
@@ -50,7 +50,7 @@ func FuzzRevokeForm(f *testing.F) {
 		r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
-		web.New(web.Options{Locks: busy()}).ServeHTTP(w, r)
+		web.New(web.Options{Locks: newBusyFixture()}).ServeHTTP(w, r)
 		to, err := url.Parse(w.Header().Get("Location"))
 		switch {
 		case w.Code >= http.StatusInternalServerError, err != nil:

@@ -16,7 +16,7 @@ import (
 // The tab fails a test in which a script ran, threw or opened a dialog.
 
 func strangersTextIsInert(t *testing.T, browser context.Context) {
-	b := open(t, browser, busy())
+	b := open(t, browser, newBusyFixture())
 	b.visit("/ui/?prefix=hostile", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.Click(chromedp.CSS("[data-revoke] button")))
 	b.wait("document.getElementById('ask').open")
@@ -30,13 +30,13 @@ func strangersTextIsInert(t *testing.T, browser context.Context) {
 }
 
 func strangersWaitInertly(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	y.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Hour}, time.Second)
 	y.wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
 	b := open(t, browser, y)
 	b.visit("/ui/locks/hostile", 1280, 800)
 	b.waitLive()
-	y.feed.tell(lock.Event{At: noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: hostile, Token: 6, Reason: hostile})
+	y.feed.send(lock.Event{At: noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: hostile, Token: 6, Reason: hostile})
 	b.wait("document.querySelectorAll('#events tbody tr').length === 1")
 	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".queue .reason bdi", "#events .holder bdi", "#events .reason bdi"} {
 		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
@@ -50,7 +50,7 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 // right of it or under it, and in their own order.
 func turningTextStaysInside(t *testing.T, browser context.Context) {
 	const turning = "\u2069\u2069\u202eabc"
-	y := newYard()
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
 	y.wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
 	b := open(t, browser, y)
@@ -72,7 +72,7 @@ func turningTextStaysInside(t *testing.T, browser context.Context) {
 }
 
 func policyHolds(t *testing.T, browser context.Context) {
-	b := open(t, browser, busy())
+	b := open(t, browser, newBusyFixture())
 	b.allowed = "Content Security Policy"
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`(() => {
@@ -87,14 +87,14 @@ func policyHolds(t *testing.T, browser context.Context) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !strings.Contains(strings.Join(b.said, "\n"), "violates") {
-		t.Errorf("the browser did not complain, so silence elsewhere means nothing: %q", b.said)
+	if !strings.Contains(strings.Join(b.consoleErrors, "\n"), "violates") {
+		t.Errorf("the browser did not complain, so silence elsewhere means nothing: %q", b.consoleErrors)
 	}
 }
 
-// crowded returns a yard in which all that can be long is.
-func crowded() *yard {
-	y := newYard()
+// newLongTextFixture returns a yard in which all that can be long is.
+func newLongTextFixture() *fixture {
+	y := newFixture()
 	y.last = lock.MaxToken - 10
 	y.limit = 4
 	y.grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
@@ -113,7 +113,7 @@ func crowded() *yard {
 }
 
 func noSidewaysScroll(t *testing.T, browser context.Context) {
-	b := open(t, browser, crowded())
+	b := open(t, browser, newLongTextFixture())
 	b.allowed = "400 (Bad Request)"
 	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
 		b.visit(path, 320, 740)

@@ -18,17 +18,17 @@ type lease struct {
 	Name     string // of the lock
 	State    lock.State
 	Metadata string // indented; empty if there is none
-	Held     age
-	Left     span
-	Grace    span   // after the end
-	Over     span   // until the lock may be somebody else's
-	Back     string // the place that a revocation leads back to
+	Held     elapsed
+	Left     timeLeft
+	Grace    timeLeft // after the end
+	Over     timeLeft // until the lock may be somebody else's
+	Back     string   // the place that a revocation leads back to
 
 	Revocable bool // whether the reader is offered to revoke it
 }
 
 // leasesOf returns the leases of l in the order of their slots, as shown to the reader.
-func leasesOf(l lock.Lock, back place, to reader) []lease {
+func leasesOf(l lock.Lock, back location, to reader) []lease {
 	leases := make([]lease, 0, len(l.Leases))
 	for _, h := range l.Leases {
 		one := leaseOf(l.Name, h, l.AsOf, back.Encode())
@@ -41,9 +41,9 @@ func leasesOf(l lock.Lock, back place, to reader) []lease {
 
 func leaseOf(name string, h lock.LeaseInfo, asOf time.Time, back string) lease {
 	l := lease{
-		LeaseInfo: h, Name: name, State: lock.Held, Metadata: indented(h.Metadata), Back: back,
-		Held: age(asOf.Sub(h.AcquiredAt)), Left: span(h.Remaining), Grace: span(h.Grace),
-		Over: span(h.ExpiresAt.Add(h.Grace).Sub(asOf)),
+		LeaseInfo: h, Name: name, State: lock.Held, Metadata: indentJSON(h.Metadata), Back: back,
+		Held: elapsed(asOf.Sub(h.AcquiredAt)), Left: timeLeft(h.Remaining), Grace: timeLeft(h.Grace),
+		Over: timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf)),
 	}
 	if h.Remaining <= 0 {
 		l.State = lock.InGrace
@@ -60,14 +60,14 @@ func (l lease) Key() string {
 	return fmt.Sprintf("%s/%d/%d/%d", l.Name, l.Slot, l.Token, l.AcquiredAt.UnixMicro())
 }
 
-// holdings returns those of l that have the token, and sit in the slot if there is one.
-func holdings(l lock.Lock, token lock.Token, slot *int) []lock.LeaseInfo {
+// leasesWithToken returns those of l that have the token, and sit in the slot if there is one.
+func leasesWithToken(l lock.Lock, token lock.Token, slot *int) []lock.LeaseInfo {
 	return slices.DeleteFunc(slices.Clone(l.Leases), func(h lock.LeaseInfo) bool {
 		return h.Token != token || slot != nil && *slot != h.Slot
 	})
 }
 
-func indented(m json.RawMessage) string {
+func indentJSON(m json.RawMessage) string {
 	if len(m) == 0 {
 		return ""
 	}

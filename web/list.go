@@ -20,7 +20,7 @@ type listPage struct {
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	f := filterFrom(r.URL.Query())
 	f.Prefix = readerOf(r).within(f.Prefix)
-	p := listPage{view: viewOf(r, "Locks", place{filter: f}), Filter: f, Origin: originOf(r)}
+	p := listPage{view: viewOf(r, "Locks", location{filter: f}), Filter: f, Origin: originOf(r)}
 	status := http.StatusOK
 	page, err := u.locks.Locks(r.Context(), f.query())
 	if err != nil {
@@ -51,14 +51,14 @@ func originOf(r *http.Request) string {
 		scheme = "https"
 	}
 	u, err := url.Parse(scheme + "://" + r.Host)
-	if err != nil || !plainHost(r.Host) {
+	if err != nil || !isPlainHost(r.Host) {
 		return "http://127.0.0.1:8080"
 	}
 	return u.String()
 }
 
-// plainHost is whether host can stand in a shell's line as it is.
-func plainHost(host string) bool {
+// isPlainHost is whether host can stand in a shell's line as it is.
+func isPlainHost(host string) bool {
 	for _, c := range host {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':

@@ -13,7 +13,7 @@ import (
 
 func TestRowsSayWhatIsKnown(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, busy(), "/ui/")
+	r, body := get(t, newBusyFixture(), "/ui/")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		"2031-05-04 12:00:00</time> UTC",
@@ -39,7 +39,7 @@ func TestTimeLeftIsSaidInItsGreatestUnits(t *testing.T) {
 	} {
 		t.Run(left.String(), func(t *testing.T) {
 			t.Parallel()
-			y := newYard()
+			y := newFixture()
 			y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
 			_, body := get(t, y, "/ui/")
 			wantText(t, body, want)
@@ -50,7 +50,7 @@ func TestTimeLeftIsSaidInItsGreatestUnits(t *testing.T) {
 func TestStrangersTextIsText(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/", "/ui/revoke?name=hostile&token=6"} {
-		_, body := get(t, busy(), target)
+		_, body := get(t, newBusyFixture(), target)
 		wantText(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>")
 		for _, bad := range []string{"<script>", "<img src=x", "</pre><script"} {
 			if strings.Contains(body, bad) {
@@ -58,7 +58,7 @@ func TestStrangersTextIsText(t *testing.T) {
 			}
 		}
 	}
-	_, body := get(t, busy(), `/ui/?prefix="><script>alert(1)</script>&holder="><script>alert(1)</script>`)
+	_, body := get(t, newBusyFixture(), `/ui/?prefix="><script>alert(1)</script>&holder="><script>alert(1)</script>`)
 	if strings.Contains(body, "<script>alert") {
 		t.Error("a filter got out of its field")
 	}
@@ -81,7 +81,7 @@ func TestFiltersNarrowTheListAndStay(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
-			r, body := get(t, busy(), "/ui/?"+query)
+			r, body := get(t, newBusyFixture(), "/ui/?"+query)
 			wantStatus(t, r, http.StatusOK)
 			wantText(t, body, c.kept)
 			if n := strings.Count(body, `scope="rowgroup"`); n != c.rows {
@@ -93,14 +93,14 @@ func TestFiltersNarrowTheListAndStay(t *testing.T) {
 
 func TestAFilterThatCannotBeIsRefusedInWords(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, busy(), "/ui/?state=broken&prefix=deploy")
+	r, body := get(t, newBusyFixture(), "/ui/?state=broken&prefix=deploy")
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "use free, held or grace", `value="deploy"`)
 }
 
 func TestPagesFollowOneAnother(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	y.limit = 2
 	for i := range 5 {
 		y.free(fmt.Sprintf("n:%d", i))
@@ -125,13 +125,13 @@ func TestPagesFollowOneAnother(t *testing.T) {
 
 func TestEmptyListsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newYard(), "http://paddock.example:8080/ui/")
+	_, body := get(t, newFixture(), "http://paddock.example:8080/ui/")
 	wantText(t, body, "No lock yet.", `curl --json`, "http://paddock.example:8080</span>/v1/locks/first/acquire")
-	_, body = get(t, newYard(), "http://a$(b)/ui/")
+	_, body = get(t, newFixture(), "http://a$(b)/ui/")
 	wantText(t, body, "http://127.0.0.1:8080</span>/v1/locks/first/acquire")
-	_, body = get(t, busy(), "/ui/?prefix=zzz&state=held")
+	_, body = get(t, newBusyFixture(), "/ui/?prefix=zzz&state=held")
 	wantText(t, body, "No lock matches.", "“<bdi>zzz</bdi>” and the state held", "Show all")
-	_, body = get(t, busy(), "/ui/?cursor=zzz")
+	_, body = get(t, newBusyFixture(), "/ui/?cursor=zzz")
 	wantText(t, body, "There are no more locks.", "First page")
 }
 
@@ -151,7 +151,7 @@ func TestANoticeIsShownOnlyIfItIsTrue(t *testing.T) {
 	} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			_, body := get(t, busy(), target)
+			_, body := get(t, newBusyFixture(), target)
 			if strings.Contains(body, `class="notice"`) != shown {
 				t.Errorf("notice shown: %v, want %v", !shown, shown)
 			}

@@ -35,7 +35,7 @@ func TestLiveInABrowser(t *testing.T) {
 }
 
 func waiterAppearsInList(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.waitLive()
@@ -51,7 +51,7 @@ func waiterAppearsInList(t *testing.T, browser context.Context) {
 }
 
 func waiterAppearsOnPage(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/locks/billing:invoice-run", 1280, 800)
 	b.waitLive()
@@ -64,7 +64,7 @@ func waiterAppearsOnPage(t *testing.T, browser context.Context) {
 }
 
 func cutIsSaid(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
@@ -75,13 +75,13 @@ func cutIsSaid(t *testing.T, browser context.Context) {
 		t.Errorf("it is told to those who listen by %q", got)
 	}
 	y.pass(time.Second)
-	y.feed.mend()
+	y.feed.repair()
 	b.waitLive()
 	b.wait("document.querySelector('#as-of time').textContent.endsWith('12:00:01')")
 }
 
 func refreshedWhileCut(t *testing.T, browser context.Context) {
-	y := newYard()
+	y := newFixture()
 	y.free("first")
 	y.feed.cut()
 	b := open(t, browser, y)
@@ -95,7 +95,7 @@ func refreshedWhileCut(t *testing.T, browser context.Context) {
 }
 
 func silentStreamIsNone(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	y.feed.hold()
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
@@ -104,7 +104,7 @@ func silentStreamIsNone(t *testing.T, browser context.Context) {
 }
 
 func eventsAreGathered(t *testing.T, browser context.Context) {
-	y := newYard()
+	y := newFixture()
 	y.free("first")
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
@@ -123,7 +123,7 @@ func eventsAreGathered(t *testing.T, browser context.Context) {
 }
 
 func pausedStays(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
@@ -149,7 +149,7 @@ func (b *tab) seen(yes bool) {
 }
 
 func hiddenLetsGo(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
@@ -165,7 +165,7 @@ func hiddenLetsGo(t *testing.T, browser context.Context) {
 }
 
 func eventsAreTold(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
@@ -183,7 +183,7 @@ func eventsAreTold(t *testing.T, browser context.Context) {
 }
 
 func badFilterFollowsNothing(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.allowed = "400 (Bad Request)"
 	b.visit("/ui/?state=bad", 1280, 800)
@@ -194,13 +194,13 @@ func badFilterFollowsNothing(t *testing.T, browser context.Context) {
 }
 
 func brokenServiceIsSaid(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
 	y.breakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
-	y.feed.tell(lock.Event{At: noon, Name: "deploy:staging", Kind: lock.Queued, Mode: lock.Shared, Holder: "h", Place: 3})
+	y.feed.send(lock.Event{At: noon, Name: "deploy:staging", Kind: lock.Queued, Mode: lock.Shared, Holder: "h", Place: 3})
 	b.wait("document.getElementById('live').textContent === 'not refreshed; what you see is as of 12:00:00'")
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
 	y.breakDown(nil)

@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// shownTogether is how many leases, and how many waiters, the page of a lock
+// maxShown is how many leases, and how many waiters, the page of a lock
 // shows until all are asked for.
-const shownTogether = 100
+const maxShown = 100
 
 // A lockPage shows one lock with its leases and its queue, or why it cannot. The
 // two are looked at one after the other, so a waiter may be in both.
@@ -20,16 +20,16 @@ type lockPage struct {
 	Sharing sharing
 	Leases  []lease
 	More    int // how many leases there are beside
-	Whole   *whole
+	Whole   *sharedGroup
 	Queue   queue
 	Events  string // the address of all that happened to the lock
 }
 
 func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
-	here := lockPlace(r)
+	here := lockLocation(r)
 	p := lockPage{view: viewOf(r, here.Lock, here), Name: here.Lock, Events: address("/v1/events", here.events())}
 	status := http.StatusOK
-	if err := u.fill(r, &p); err != nil {
+	if err := u.load(r, &p); err != nil {
 		status = p.failed(u.problem(r, err))
 		if status == http.StatusBadRequest { // not a name, so not to be shown as one
 			p.Title, p.Name = "No such lock", "No such lock"
@@ -40,8 +40,8 @@ func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	u.show(w, r, status, "lock", p)
 }
 
-// fill looks at the lock.
-func (u *ui) fill(r *http.Request, p *lockPage) error {
+// load looks at the lock.
+func (u *ui) load(r *http.Request, p *lockPage) error {
 	q, err := u.locks.Queue(r.Context(), p.Name)
 	if err != nil {
 		return err
@@ -52,9 +52,9 @@ func (u *ui) fill(r *http.Request, p *lockPage) error {
 	}
 	p.Lock, p.AsOf, p.Sharing, p.Queue = l, earlier(q.AsOf, l.AsOf), sharingOf(l), queueOf(q, p.Here)
 	p.Leases = leasesOf(l, p.Here, p.Reader)
-	p.Whole = wholeOf(p.Leases)
-	if n := len(p.Leases); n > shownTogether && !p.Here.All {
-		p.Leases, p.More = p.Leases[:shownTogether], n-shownTogether
+	p.Whole = sharedGroupOf(p.Leases)
+	if n := len(p.Leases); n > maxShown && !p.Here.All {
+		p.Leases, p.More = p.Leases[:maxShown], n-maxShown
 	}
 	return nil
 }
@@ -76,20 +76,20 @@ func (p lockPage) AllURL() string {
 	return all.URL()
 }
 
-// A whole is all the leases of a shared phase, which can be revoked together.
-type whole struct {
+// A sharedGroup is all the leases of a shared phase, which can be revoked together.
+type sharedGroup struct {
 	Name  string
 	Token lock.Token
 	Count int
 	Back  string
 }
 
-// wholeOf returns the phase of the leases, nil if they are not several with one
+// sharedGroupOf returns the phase of the leases, nil if they are not several with one
 // token that may be revoked.
-func wholeOf(leases []lease) *whole {
+func sharedGroupOf(leases []lease) *sharedGroup {
 	if len(leases) < 2 || leases[0].Mode != lock.Shared || !leases[0].Revocable {
 		return nil
 	}
 	first := leases[0]
-	return &whole{Name: first.Name, Token: first.Token, Count: len(leases), Back: first.Back}
+	return &sharedGroup{Name: first.Name, Token: first.Token, Count: len(leases), Back: first.Back}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestTheListShowsModesHoldersAndWhoWaits(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, crowd(), "/ui/?prefix=")
+	r, body := get(t, newSharedFixture(), "/ui/?prefix=")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		"<small class=\"mode\">shared</small><small>3 holders, one token</small>",
@@ -29,26 +29,26 @@ func TestTheListShowsModesHoldersAndWhoWaits(t *testing.T) {
 
 func TestTheHolderLookedForIsShownAmongMany(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, crowd(), "/ui/?holder=search-7")
+	_, body := get(t, newSharedFixture(), "/ui/?holder=search-7")
 	wantText(t, body, "<bdi>search-7</bdi>", "and 4 more")
 }
 
 func TestThePageOfALockShowsItsLeases(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, crowd(), "/ui/locks/gpu:pool")
+	r, body := get(t, newSharedFixture(), "/ui/locks/gpu:pool")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		`<h1 class="lock">gpu:<wbr>pool`, "<dd>permit<small>3 of 4 out</small></dd>", "Nobody waits.",
 		"<bdi>train-a</bdi>", "<div>2<small>slot 1</small></div>", "<div>4<small>slot 3</small></div>",
 		`data-left-ms="3510000">58 min 30 s<`, "then 5 s grace",
 		`data-stream="/v1/events/stream?lock=gpu%3Apool"`, `href="/v1/events?lock=gpu%3Apool"`)
-	_, body = get(t, crowd(), "/ui/locks/index%3Adocs")
+	_, body = get(t, newSharedFixture(), "/ui/locks/index%3Adocs")
 	wantText(t, body, "7 holders, one token", "Revoke all 7")
 }
 
 func TestTheQueueSaysInPlainWordsWhatEachWaitsFor(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, crowd(), "/ui/locks/jobs:night")
+	_, body := get(t, newSharedFixture(), "/ui/locks/jobs:night")
 	wantText(t, body,
 		`<dd>3<small>1 not there now</small></dd>`,
 		`class="number">1</th>`, "<bdi>worker-2</bdi>", "2031-05-04 11:59:45", `for <span data-age-ms="15000">15 s</span>`,
@@ -59,13 +59,13 @@ func TestTheQueueSaysInPlainWordsWhatEachWaitsFor(t *testing.T) {
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")
 	}
-	_, body = get(t, crowd(), "/ui/locks/db:schema")
+	_, body = get(t, newSharedFixture(), "/ui/locks/db:schema")
 	wantText(t, body, `<bdi>report-2</bdi> (token 1 in slot 2, ends in `, "<div>shared</div>", "<div>exclusive</div>")
 }
 
 func TestAWaiterForManyLeasesNamesAFew(t *testing.T) {
 	t.Parallel()
-	y := crowd()
+	y := newSharedFixture()
 	y.wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
 	for range 2 {
 		y.wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
@@ -76,7 +76,7 @@ func TestAWaiterForManyLeasesNamesAFew(t *testing.T) {
 
 func TestAWaiterForALeaseInItsGrace(t *testing.T) {
 	t.Parallel()
-	y := busy()
+	y := newBusyFixture()
 	y.wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
 	_, body := get(t, y, "/ui/locks/cron:reindex")
 	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in its grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
@@ -84,7 +84,7 @@ func TestAWaiterForALeaseInItsGrace(t *testing.T) {
 
 func TestAWaiterWithNothingInItsWayIsNext(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
 	y.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
 	y.pass(2 * time.Second) // and nobody has swept
@@ -94,14 +94,14 @@ func TestAWaiterWithNothingInItsWayIsNext(t *testing.T) {
 
 func TestALockNobodyEverUsedIsFree(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newYard(), "/ui/locks/never:used")
+	r, body := get(t, newFixture(), "/ui/locks/never:used")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "Nobody has it.", "Nobody waits.", `<span class="past">none</span>`, "revision 0")
 }
 
 func TestLongPagesAreCutUntilAllIsAskedFor(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	for i := range 120 {
 		y.grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
 	}
@@ -122,25 +122,25 @@ func TestLongPagesAreCutUntilAllIsAskedFor(t *testing.T) {
 
 func TestThePageOfALockLeadsBackToTheListAsItWas(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, crowd(), "/ui/?prefix=jobs&state=held")
+	_, body := get(t, newSharedFixture(), "/ui/?prefix=jobs&state=held")
 	wantText(t, body, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld#queue"`, `data-stream="/v1/events/stream?prefix=jobs"`)
-	_, body = get(t, crowd(), "/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld")
+	_, body = get(t, newSharedFixture(), "/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld")
 	wantText(t, body, `<a href="/ui/?prefix=jobs&amp;state=held">Locks</a>`, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld&amp;refresh=5">Refresh every 5 s`)
-	_, body = get(t, crowd(), "/ui/locks/jobs:night?refresh=5")
+	_, body = get(t, newSharedFixture(), "/ui/locks/jobs:night?refresh=5")
 	wantText(t, body, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "Stop refreshing")
 }
 
 func TestALockThatCannotBeIsRefusedAndNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/locks/_", "/ui/locks/%3Cb%3E", "/ui/locks/a%2Fb", "/ui/locks/" + strings.Repeat("n", 201)} {
-		r, body := get(t, newYard(), target)
+		r, body := get(t, newFixture(), target)
 		wantStatus(t, r, http.StatusBadRequest)
 		wantText(t, body, `role="alert"`, "No such lock")
 		if strings.Contains(body, "data-stream") || strings.Contains(body, "<b>") {
 			t.Errorf("%s is followed, or shown as it is:\n%s", target, body)
 		}
 	}
-	y := newYard()
+	y := newFixture()
 	y.breakDown(lock.ErrUnavailable)
 	r, body := get(t, y, "/ui/locks/n")
 	wantStatus(t, r, http.StatusServiceUnavailable)
@@ -149,7 +149,7 @@ func TestALockThatCannotBeIsRefusedAndNotFollowed(t *testing.T) {
 
 func TestStrangersTextIsTextInTheQueue(t *testing.T) {
 	t.Parallel()
-	y := busy()
+	y := newBusyFixture()
 	y.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Minute}, 0)
 	_, body := get(t, y, "/ui/locks/hostile")
 	const inert = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>"
@@ -165,6 +165,6 @@ func TestStrangersTextIsTextInTheQueue(t *testing.T) {
 
 func TestTheScriptIsToldAllKindsOfEvents(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newYard(), "/ui/")
+	_, body := get(t, newFixture(), "/ui/")
 	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated"`)
 }

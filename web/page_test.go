@@ -50,7 +50,7 @@ func inTabs(t *testing.T, tests map[string]func(*testing.T, context.Context)) {
 }
 
 func listShowsEachLock(t *testing.T, browser context.Context) {
-	b := open(t, browser, busy())
+	b := open(t, browser, newBusyFixture())
 	b.visit("/ui/", 1280, 800)
 	if n := value[int](b, "document.querySelectorAll('tbody tr').length"); n != 7 {
 		t.Errorf("%d rows, want 7", n)
@@ -64,7 +64,7 @@ func listShowsEachLock(t *testing.T, browser context.Context) {
 }
 
 func timeRunsDown(t *testing.T, browser context.Context) {
-	y := newYard()
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
 	y.grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, y)
@@ -80,7 +80,7 @@ func timeRunsDown(t *testing.T, browser context.Context) {
 }
 
 func prefixFilters(t *testing.T, browser context.Context) {
-	b := open(t, browser, busy())
+	b := open(t, browser, newBusyFixture())
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Focus(chromedp.CSS("#prefix")))
 	b.press("deploy:" + kb.Enter)
@@ -103,7 +103,7 @@ func (b *tab) tabTo(selector string) {
 }
 
 func revokeByKeyboard(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.tabTo(".skip")
@@ -130,7 +130,7 @@ func revokeByKeyboard(t *testing.T, browser context.Context) {
 }
 
 func escapeGivesBack(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
 	b.tabTo("[data-revoke] button")

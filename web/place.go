@@ -7,48 +7,48 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A place is a page that others lead back to: the list, or the page of a lock
+// A location is a page that others lead back to: the list, or the page of a lock
 // that was come to from that list.
-type place struct {
+type location struct {
 	filter
 	Lock string // empty: the list
 	All  bool   // of a lock's page: whether it is long
 }
 
-// placeBack returns the place that an earlier page put into its form. What is
+// parseLocation returns the place that an earlier page put into its form. What is
 // none in it is dropped, so that it cannot lead anywhere else.
-func placeBack(query string) place {
+func parseLocation(query string) location {
 	v, err := url.ParseQuery(query)
 	if err != nil {
-		return place{}
+		return location{}
 	}
-	p := place{filter: filterFrom(v), Lock: v.Get("lock"), All: v.Get("all") == "1"}
+	p := location{filter: filterFrom(v), Lock: v.Get("lock"), All: v.Get("all") == "1"}
 	if lock.CheckName(p.Lock) != nil {
 		p.Lock = ""
 	}
 	return p
 }
 
-// lockPlace returns the place that the request for a lock's page is for.
-func lockPlace(r *http.Request) place {
+// lockLocation returns the place that the request for a lock's page is for.
+func lockLocation(r *http.Request) location {
 	v := r.URL.Query()
-	p := place{Lock: r.PathValue("name"), All: v.Get("all") == "1"}
-	p.filter = placeBack(v.Get("back")).filter
+	p := location{Lock: r.PathValue("name"), All: v.Get("all") == "1"}
+	p.filter = parseLocation(v.Get("back")).filter
 	p.Refresh = v.Get("refresh") == "5"
 	return p
 }
 
 // list returns the list that the place leads back to.
-func (p place) list() place { return place{filter: p.filter} }
+func (p location) list() location { return location{filter: p.filter} }
 
 // Turned returns the place with Refresh turned round.
-func (p place) Turned() place {
+func (p location) Turned() location {
 	p.Refresh = !p.Refresh
 	return p
 }
 
 // Encode returns the place as a query, which placeBack understands.
-func (p place) Encode() string {
+func (p location) Encode() string {
 	v := p.values()
 	if p.Lock != "" {
 		v.Set("lock", p.Lock)
@@ -60,10 +60,10 @@ func (p place) Encode() string {
 }
 
 // URL returns the address of the place.
-func (p place) URL() string { return p.with(url.Values{}) }
+func (p location) URL() string { return p.with(url.Values{}) }
 
 // with returns the address of the place with more to it.
-func (p place) with(more url.Values) string {
+func (p location) with(more url.Values) string {
 	path, v := root, p.values()
 	if p.Lock != "" {
 		path, v = lockPath(p.Lock), p.lockValues()
@@ -75,7 +75,7 @@ func (p place) with(more url.Values) string {
 }
 
 // lockValues returns what is behind the path of a lock's page.
-func (p place) lockValues() url.Values {
+func (p location) lockValues() url.Values {
 	v := url.Values{}
 	list := p.filter
 	list.Refresh = false

@@ -24,8 +24,8 @@ var statuses = map[lock.Code]int{
 	lock.ErrUnknownOutcome: http.StatusServiceUnavailable,
 }
 
-// fallbacks are the words for errors that bring none of their own.
-var fallbacks = map[int]string{
+// defaultMessages are the words for errors that bring none of their own.
+var defaultMessages = map[int]string{
 	http.StatusBadRequest:          "The request is not valid.",
 	http.StatusUnauthorized:        "Your API key is not good any more. Sign in again.",
 	http.StatusForbidden:           "Your API key does not allow this. Sign in with another.",
@@ -44,7 +44,7 @@ func (u *ui) problem(r *http.Request, err error) (int, string) {
 	if !known {
 		status = http.StatusInternalServerError
 	}
-	words := fallbacks[status]
+	words := defaultMessages[status]
 	var e *lock.Error
 	if errors.As(err, &e) && e.Detail != "" {
 		words = e.Detail

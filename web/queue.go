@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// shownBlockers is how many of the leases that a waiter waits for are named.
-const shownBlockers = 3
+// maxBlockers is how many of the leases that a waiter waits for are named.
+const maxBlockers = 3
 
 // A queue is who waits, in words.
 type queue struct {
@@ -20,8 +20,8 @@ type queue struct {
 // A waiter is a place in a queue.
 type waiter struct {
 	lock.WaiterInfo
-	Waited age
-	Kept   span
+	Waited elapsed
+	Kept   timeLeft
 	For    []blocker
 	More   int    // how many leases are in its way beside those
 	Others string // how many are served before
@@ -30,20 +30,20 @@ type waiter struct {
 // A blocker is a lease that a waiter waits for.
 type blocker struct {
 	lock.LeaseInfo
-	Left span
-	Over span // until it is over for others
+	Left timeLeft
+	Over timeLeft // until it is over for others
 }
 
 // Slotted is whether it takes the slot to tell the lease from others.
 func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive }
 
-func queueOf(q lock.QueueInfo, here place) queue {
+func queueOf(q lock.QueueInfo, here location) queue {
 	v := queue{Count: len(q.Waiters)}
 	for i, w := range q.Waiters {
 		if !w.Attached {
 			v.Away++
 		}
-		if i < shownTogether || here.All {
+		if i < maxShown || here.All {
 			v.Waiters = append(v.Waiters, waiterOf(w, q.AsOf))
 		}
 	}
@@ -53,10 +53,10 @@ func queueOf(q lock.QueueInfo, here place) queue {
 
 func waiterOf(w lock.WaiterInfo, asOf time.Time) waiter {
 	v := waiter{
-		WaiterInfo: w, Waited: age(w.Waited), Kept: span(w.KeptFor), Others: counted(w.Ahead, "other", "others"),
+		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
 	}
-	for _, h := range w.Leases[:min(len(w.Leases), shownBlockers)] {
-		v.For = append(v.For, blocker{LeaseInfo: h, Left: span(h.Remaining), Over: span(h.ExpiresAt.Add(h.Grace).Sub(asOf))})
+	for _, h := range w.Leases[:min(len(w.Leases), maxBlockers)] {
+		v.For = append(v.For, blocker{LeaseInfo: h, Left: timeLeft(h.Remaining), Over: timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf))})
 	}
 	v.More = len(w.Leases) - len(v.For)
 	return v

@@ -15,7 +15,7 @@ import (
 )
 
 func refreshKeepsPlace(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")))
@@ -32,7 +32,7 @@ func refreshKeepsPlace(t *testing.T, browser context.Context) {
 }
 
 func unreachableIsSaid(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
@@ -64,7 +64,7 @@ func (b *tab) withoutPeriods() {
 }
 
 func endIsLookedUp(t *testing.T, browser context.Context) {
-	y := newYard()
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, y)
 	b.withoutPeriods()
@@ -75,7 +75,7 @@ func endIsLookedUp(t *testing.T, browser context.Context) {
 }
 
 func renewalShows(t *testing.T, browser context.Context) {
-	y := newYard()
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
@@ -85,7 +85,7 @@ func renewalShows(t *testing.T, browser context.Context) {
 }
 
 func newsKeepsPlace(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
@@ -110,7 +110,7 @@ func newsKeepsPlace(t *testing.T, browser context.Context) {
 }
 
 func newsKeepsDialog(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.waitLive()
@@ -130,7 +130,7 @@ func newsKeepsDialog(t *testing.T, browser context.Context) {
 }
 
 func revokeWithoutScript(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func revokeWithoutScript(t *testing.T, browser context.Context) {
 // revokeOverPlainHTTP revokes where browsers send no Sec-Fetch-Site: the form's
 // own Origin must be enough.
 func revokeOverPlainHTTP(t *testing.T, browser context.Context) {
-	y := busy()
+	y := newBusyFixture()
 	b := open(t, browser, y)
 	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
 	b.visit("/ui/revoke?name=deploy:production&token=4", 1280, 800)

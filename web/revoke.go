@@ -15,18 +15,18 @@ func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
 	p := revokePageFrom(r.URL.Query(), readerOf(r))
 	err := p.Reader.mustRevoke()
 	if err != nil {
-		u.ask(w, r, p, false, err)
+		u.showRevokeForm(w, r, p, false, err)
 		return
 	}
-	if p.Holdings, err = u.look(r, p); err != nil {
-		u.ask(w, r, p, false, err)
+	if p.Holdings, err = u.targetLeases(r, p); err != nil {
+		u.showRevokeForm(w, r, p, false, err)
 		return
 	}
-	u.show(w, r, http.StatusOK, "revoke", p.settled())
+	u.show(w, r, http.StatusOK, "revoke", p.pinned())
 }
 
-// look returns the leases that the page is about.
-func (u *ui) look(r *http.Request, p revokePage) ([]lock.LeaseInfo, error) {
+// targetLeases returns the leases that the page is about.
+func (u *ui) targetLeases(r *http.Request, p revokePage) ([]lock.LeaseInfo, error) {
 	c, err := p.target()
 	if err != nil {
 		return nil, err
@@ -35,14 +35,14 @@ func (u *ui) look(r *http.Request, p revokePage) ([]lock.LeaseInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h := p.among(holdings(l, c.Token, c.Slot)); len(h) > 0 {
+	if h := p.grantedAtSince(leasesWithToken(l, c.Token, c.Slot)); len(h) > 0 {
 		return h, nil
 	}
-	return nil, &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token, Detail: p.gone()}
+	return nil, &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token, Detail: p.goneMessage()}
 }
 
-// ask shows the page again, saying what went wrong, with the form or without.
-func (u *ui) ask(w http.ResponseWriter, r *http.Request, p revokePage, form bool, err error) {
+// showRevokeForm shows the page again, saying what went wrong, with the form or without.
+func (u *ui) showRevokeForm(w http.ResponseWriter, r *http.Request, p revokePage, form bool, err error) {
 	var status int
 	status, p.Problem = u.problem(r, err)
 	p.Form = form
@@ -59,8 +59,8 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 	p := revokePageFrom(r.PostForm, readerOf(r))
 	if p.Since != "" {
-		if _, err := u.look(r, p); errors.Is(err, lock.ErrTokenMismatch) {
-			u.ask(w, r, p, false, err)
+		if _, err := u.targetLeases(r, p); errors.Is(err, lock.ErrTokenMismatch) {
+			u.showRevokeForm(w, r, p, false, err)
 			return
 		}
 	}
@@ -69,23 +69,23 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		_, err = u.locks.Revoke(r.Context(), c)
 	}
 	if err != nil {
-		u.again(w, r, p, err)
+		u.showFormAgain(w, r, p, err)
 		return
 	}
 	http.Redirect(w, r, notice{Name: c.Name, Token: c.Token, Slot: c.Slot}.done(p.Back), http.StatusSeeOther)
 }
 
-// again shows the form with the text kept, unless the reader may never revoke it. What is known of the leases may be
+// showFormAgain shows the form with the text kept, unless the reader may never revoke it. What is known of the leases may be
 // missing: the refusal that the reader waits for is err.
-func (u *ui) again(w http.ResponseWriter, r *http.Request, p revokePage, err error) {
+func (u *ui) showFormAgain(w http.ResponseWriter, r *http.Request, p revokePage, err error) {
 	if errors.Is(err, lock.ErrRoleMissing) || errors.Is(err, lock.ErrNameNotAllowed) {
-		u.ask(w, r, p, false, err)
+		u.showRevokeForm(w, r, p, false, err)
 		return
 	}
-	if h, lookErr := u.look(r, p); lookErr == nil {
+	if h, lookErr := u.targetLeases(r, p); lookErr == nil {
 		p.Holdings = h
 	}
-	u.ask(w, r, p, true, err)
+	u.showRevokeForm(w, r, p, true, err)
 }
 
 func (u *ui) badForm(w http.ResponseWriter, r *http.Request, err error) {

@@ -19,7 +19,7 @@ func form(name, token, reason, back string) url.Values {
 
 func TestRevokeTakesTheLeaseAndLeadsBack(t *testing.T) {
 	t.Parallel()
-	y := busy()
+	y := newBusyFixture()
 	r, _ := post(t, y, form("deploy:production", "4", "  stuck\r\nsince noon ", "prefix=deploy&refresh=5&evil=https%3A%2F%2Fx"))
 	wantStatus(t, r, http.StatusSeeOther)
 	if got, want := r.Header.Get("Location"), "/ui/?prefix=deploy&refresh=5&revoked=deploy%3Aproduction&token=4"; got != want {
@@ -38,7 +38,7 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 	for name, revocations := range map[string]int{"of a lease": 0, "of a lease that was revoked before": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := busy()
+			y := newBusyFixture()
 			typed := form("deploy:production", "4", "stuck", "")
 			for range revocations {
 				post(t, y, typed)
@@ -65,13 +65,13 @@ func TestARefusedRevokeKeepsThatTheGraceIsSkipped(t *testing.T) {
 	t.Parallel()
 	typed := form("deploy:production", "4", " ", "")
 	typed.Set("skip_grace", "1")
-	_, body := post(t, busy(), typed)
+	_, body := post(t, newBusyFixture(), typed)
 	wantText(t, body, `name="skip_grace" value="1" checked>`)
 }
 
 func TestRevokeSentAgainSucceeds(t *testing.T) {
 	t.Parallel()
-	y := busy()
+	y := newBusyFixture()
 	for range 2 {
 		r, _ := post(t, y, form("deploy:production", "4", "stuck", ""))
 		wantStatus(t, r, http.StatusSeeOther)
@@ -97,7 +97,7 @@ func TestARefusedRevokeKeepsWhatWasTyped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, body := post(t, busy(), c.form)
+			r, body := post(t, newBusyFixture(), c.form)
 			wantStatus(t, r, c.status)
 			wantText(t, body, c.words, `role="alert"`, "stuck &lt;b&gt;")
 		})
@@ -106,7 +106,7 @@ func TestARefusedRevokeKeepsWhatWasTyped(t *testing.T) {
 
 func TestAReasonOfBlanksIsNone(t *testing.T) {
 	t.Parallel()
-	y := busy()
+	y := newBusyFixture()
 	r, body := post(t, y, form("deploy:production", "4", " \r\n ", ""))
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "reason has 0 characters")
@@ -117,7 +117,7 @@ func TestAReasonOfBlanksIsNone(t *testing.T) {
 
 func TestALostAnswerLeavesTheFormToSendAgain(t *testing.T) {
 	t.Parallel()
-	y := busy()
+	y := newBusyFixture()
 	y.breakDown(&lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The answer was lost. Send it again."})
 	r, body := post(t, y, form("deploy:production", "4", "stuck", "state=held"))
 	wantStatus(t, r, http.StatusServiceUnavailable)
@@ -126,7 +126,7 @@ func TestALostAnswerLeavesTheFormToSendAgain(t *testing.T) {
 
 func TestThePageThatAsks(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, busy(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
+	r, body := get(t, newBusyFixture(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "deploy:production", "<bdi>pipeline 1881</bdi>", "The holder is not stopped by it", "fencing",
 		`required maxlength="500"`, `href="/ui/?prefix=deploy">Cancel`)
@@ -136,7 +136,7 @@ func TestThePageThatAsks(t *testing.T) {
 		"/ui/revoke?name=a/b&token=3":               http.StatusBadRequest,
 		"/ui/revoke":                                http.StatusBadRequest,
 	} {
-		r, body := get(t, busy(), target)
+		r, body := get(t, newBusyFixture(), target)
 		wantStatus(t, r, want)
 		wantText(t, body, "Nothing was revoked", "Back to the locks")
 		if strings.Contains(body, "<textarea") {
@@ -155,7 +155,7 @@ func TestOtherSitesCannotRevoke(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := busy()
+			y := newBusyFixture()
 			r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form("deploy:production", "4", "stuck", "").Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.Header.Set(head[0], head[1])
@@ -171,14 +171,14 @@ func TestOtherSitesCannotRevoke(t *testing.T) {
 
 func TestFormsThatCannotBeReadAreRefused(t *testing.T) {
 	t.Parallel()
-	r, body := post(t, busy(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
+	r, body := post(t, newBusyFixture(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
 	wantStatus(t, r, http.StatusRequestEntityTooLarge)
 	wantText(t, body, "too large")
 	bad := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", strings.NewReader("name=%zz"))
 	bad.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r, _ = ask(t, web.New(web.Options{Locks: busy()}), bad)
+	r, _ = ask(t, web.New(web.Options{Locks: newBusyFixture()}), bad)
 	wantStatus(t, r, http.StatusBadRequest)
 	bare := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", nil)
-	r, _ = ask(t, web.New(web.Options{Locks: busy()}), bare)
+	r, _ = ask(t, web.New(web.Options{Locks: newBusyFixture()}), bare)
 	wantStatus(t, r, http.StatusBadRequest)
 }

@@ -18,7 +18,7 @@ import (
 func slot(n int) *int { return &n }
 
 func revokePermitByKeyboard(t *testing.T, browser context.Context) {
-	y := crowd()
+	y := newSharedFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/locks/gpu:pool", 1280, 800)
 	b.waitLive()
@@ -41,7 +41,7 @@ func revokePermitByKeyboard(t *testing.T, browser context.Context) {
 }
 
 func revokePhase(t *testing.T, browser context.Context) {
-	y := crowd()
+	y := newSharedFixture()
 	b := open(t, browser, y)
 	b.visit("/ui/locks/db:schema?back=prefix%3Ddb", 1280, 800)
 	b.waitLive()
@@ -74,7 +74,7 @@ func TestFormsNameWhatTellsTheLeaseFromOthers(t *testing.T) {
 		"/ui/locks/gpu:pool":   {3, `name="slot" value="2"`, `name="since"`},
 		"/ui/locks/db:schema":  {4, `name="since" value="2031-05-04T11:59:31Z"`, "nothing"},
 	} {
-		_, body := get(t, crowd(), path)
+		_, body := get(t, newSharedFixture(), path)
 		page, _, _ := strings.Cut(body, "<dialog")
 		if n := len(formsOf(page)); n != c.forms {
 			t.Errorf("%s has %d forms, want %d", path, n, c.forms)
@@ -88,14 +88,14 @@ func TestFormsNameWhatTellsTheLeaseFromOthers(t *testing.T) {
 
 func TestThePageThatAsksAboutSeveral(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, crowd(), "/ui/revoke?name=db:schema&token=1&back=lock%3Ddb%253Aschema")
+	r, body := get(t, newSharedFixture(), "/ui/revoke?name=db:schema&token=1&back=lock%3Ddb%253Aschema")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "Revoke all 3 leases?", "<bdi>report-1</bdi><bdi>report-2</bdi><bdi>report-3</bdi>", `href="/ui/locks/db:schema">Cancel`)
-	r, body = get(t, crowd(), "/ui/revoke?name=db:schema&token=1&slot=2")
+	r, body = get(t, newSharedFixture(), "/ui/revoke?name=db:schema&token=1&slot=2")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "Revoke this lease?", "<bdi>report-2</bdi>", `name="slot" value="2"`, `name="since" value="2031-05-04T11:59:31Z"`)
 	for _, query := range []string{"slot=9", "slot=x", "slot=-1", "slot=2&since=noon", "slot=2&since=2031-05-04T11:59:30Z"} {
-		r, body := get(t, crowd(), "/ui/revoke?name=db:schema&token=1&"+query)
+		r, body := get(t, newSharedFixture(), "/ui/revoke?name=db:schema&token=1&"+query)
 		wantText(t, body, "Nothing was revoked")
 		if r.StatusCode != http.StatusBadRequest && r.StatusCode != http.StatusConflict {
 			t.Errorf("%s: status %d", query, r.StatusCode)
@@ -112,7 +112,7 @@ func slotForm(since string) url.Values {
 
 func TestOneOfAPhaseIsRevokedAndThePageOfTheLockComesBack(t *testing.T) {
 	t.Parallel()
-	y, granted := crowd(), time.Date(2031, 5, 4, 11, 59, 31, 0, time.UTC)
+	y, granted := newSharedFixture(), time.Date(2031, 5, 4, 11, 59, 31, 0, time.UTC)
 	r, _ := post(t, y, slotForm(granted.Format(time.RFC3339)))
 	wantStatus(t, r, http.StatusSeeOther)
 	if got, want := r.Header.Get("Location"), "/ui/locks/db:schema?back=prefix%3Ddb&revoked=db%3Aschema&slot=2&token=1"; got != want {
@@ -127,7 +127,7 @@ func TestOneOfAPhaseIsRevokedAndThePageOfTheLockComesBack(t *testing.T) {
 
 func TestTheNextInASlotIsNotRevokedForTheOneBefore(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	for range 2 {
 		y.grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "report", TTL: time.Minute}, 10*time.Second)
 	}
@@ -144,7 +144,7 @@ func TestTheNextInASlotIsNotRevokedForTheOneBefore(t *testing.T) {
 func TestPlacesThatLeadElsewhereLeadToTheList(t *testing.T) {
 	t.Parallel()
 	for _, back := range []string{"lock=..%2F..%2Fevil", "lock=%2F%2Fevil", "lock=", "lock=a%2Fb", "%zz"} {
-		r, _ := post(t, busy(), form("deploy:production", "4", "stuck", back))
+		r, _ := post(t, newBusyFixture(), form("deploy:production", "4", "stuck", back))
 		if got := r.Header.Get("Location"); !strings.HasPrefix(got, "/ui/?revoked=") {
 			t.Errorf("%s leads to %q", back, got)
 		}

@@ -25,7 +25,7 @@ type revokePage struct {
 	Name, Token, Slot, Since string
 
 	Holdings  []lock.LeaseInfo // none: the token holds the lock no more, or that is not known
-	Back      place
+	Back      location
 	Reason    string // as it was typed
 	SkipGrace bool   // whether the grace is to be skipped
 	Form      bool   // whether there is something to revoke
@@ -34,12 +34,12 @@ type revokePage struct {
 func revokePageFrom(v url.Values, by reader) revokePage {
 	return revokePage{
 		Title: "Revoke a lease", Reader: by, Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
-		Back: placeBack(v.Get("back")), Reason: v.Get("reason"), SkipGrace: v.Get("skip_grace") != "", Form: true,
+		Back: parseLocation(v.Get("back")), Reason: v.Get("reason"), SkipGrace: v.Get("skip_grace") != "", Form: true,
 	}
 }
 
-// settled returns the page about the lease in the slot that is there now, and no later one.
-func (p revokePage) settled() revokePage {
+// pinned returns the page about the lease in the slot that is there now, and no later one.
+func (p revokePage) pinned() revokePage {
 	if p.Slot != "" && len(p.Holdings) == 1 && p.Holdings[0].Mode == lock.Shared {
 		p.Since = p.Holdings[0].AcquiredAt.UTC().Format(time.RFC3339Nano)
 	}
@@ -59,7 +59,7 @@ func (p revokePage) Question() string {
 
 // Holders returns those holders that the page names.
 func (p revokePage) Holders() []lock.LeaseInfo {
-	return p.Holdings[:min(len(p.Holdings), shownTogether)]
+	return p.Holdings[:min(len(p.Holdings), maxShown)]
 }
 
 // More is how many holders there are beside those named.
@@ -91,8 +91,8 @@ func (p revokePage) since() (time.Time, error) {
 	return t, nil
 }
 
-// among returns those leases that were granted at Since, all if there is none.
-func (p revokePage) among(h []lock.LeaseInfo) []lock.LeaseInfo {
+// grantedAtSince returns those leases that were granted at Since, all if there is none.
+func (p revokePage) grantedAtSince(h []lock.LeaseInfo) []lock.LeaseInfo {
 	since, err := p.since()
 	if err != nil || since.IsZero() {
 		return h
@@ -100,8 +100,8 @@ func (p revokePage) among(h []lock.LeaseInfo) []lock.LeaseInfo {
 	return slices.DeleteFunc(h, func(h lock.LeaseInfo) bool { return !h.AcquiredAt.Equal(since) })
 }
 
-// gone says that there is nothing to revoke.
-func (p revokePage) gone() string {
+// goneMessage says that there is nothing to revoke.
+func (p revokePage) goneMessage() string {
 	if p.Slot != "" {
 		return fmt.Sprintf("That lease with token %s in slot %s of the lock %s has ended. There is nothing to revoke.", p.Token, p.Slot, p.Name)
 	}

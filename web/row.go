@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// shownLeases is how many leases of a lock the list shows. The lock's page has all.
-const shownLeases = 3
+// maxRowLeases is how many leases of a lock the list shows. The lock's page has all.
+const maxRowLeases = 3
 
 // A row is a lock in the list.
 type row struct {
@@ -23,14 +23,14 @@ type row struct {
 	URL     string // of the lock's page
 }
 
-func rowsOf(locks []lock.Lock, here place, to reader) []row {
+func rowsOf(locks []lock.Lock, here location, to reader) []row {
 	rows := make([]row, 0, len(locks))
 	for _, l := range locks {
 		page := here
 		page.Lock = l.Name
 		leases := leasesOf(l, here, to)
-		slices.SortStableFunc(leases, func(a, b lease) int { return cmp.Compare(b.found(here.Holder), a.found(here.Holder)) })
-		n := min(len(leases), shownLeases)
+		slices.SortStableFunc(leases, func(a, b lease) int { return cmp.Compare(b.holderRank(here.Holder), a.holderRank(here.Holder)) })
+		n := min(len(leases), maxRowLeases)
 		rows = append(rows, row{
 			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
 			More: len(leases) - n, Waiters: l.Waiters, URL: page.URL(),
@@ -39,9 +39,9 @@ func rowsOf(locks []lock.Lock, here place, to reader) []row {
 	return rows
 }
 
-// found is 1 if the lease is of the holder that was asked for, 0 if not: what was
+// holderRank is 1 if the lease is of the holder that was asked for, 0 if not: what was
 // looked for must not be left out.
-func (l lease) found(holder string) int {
+func (l lease) holderRank(holder string) int {
 	if holder != "" && l.Holder == holder {
 		return 1
 	}
@@ -70,15 +70,15 @@ func sharingOf(l lock.Lock) sharing {
 	s := sharing{Mode: l.Leases[0].Mode.String()}
 	switch n := len(l.Leases); l.Leases[0].Mode {
 	case lock.Shared:
-		s.Of = counted(n, "holder", "holders") + ", one token"
+		s.Of = countOf(n, "holder", "holders") + ", one token"
 	case lock.Permit:
 		s.Of = fmt.Sprintf("%d of %d out", n, l.Capacity)
 	}
 	return s
 }
 
-// counted returns the number with the word that goes with it.
-func counted(n int, one, many string) string {
+// countOf returns the number with the word that goes with it.
+func countOf(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -15,8 +15,8 @@ type signInPage struct {
 	Back    string // where to go on to, as an earlier page or anybody else put it: not to be led to from here
 }
 
-// reasons are why a reader is asked to sign in, by what the address says.
-var reasons = map[string]string{
+// signInProblems are why a reader is asked to sign in, by what the address says.
+var signInProblems = map[string]string{
 	string(lock.ErrKeyMissing):  "You are not signed in, so nothing was done.",
 	string(lock.ErrKeyInvalid):  "That is no API key that this service knows. It was mistyped, or revoked.",
 	string(lock.ErrKeyExpired):  "That API key has expired. Sign in with another.",
@@ -26,7 +26,7 @@ var reasons = map[string]string{
 
 func (u *ui) signIn(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
-	p := signInPage{Title: "Sign in", Problem: reasons[v.Get("why")], Back: v.Get("back")}
+	p := signInPage{Title: "Sign in", Problem: signInProblems[v.Get("why")], Back: v.Get("back")}
 	if v.Get("why") == "signed_out" {
 		p.Notice = "You are signed out. The key stays good until it is revoked."
 	}

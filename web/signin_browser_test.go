@@ -19,9 +19,9 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// A gatehouse is a whole service behind keys: the page, the server that serves it,
+// A authFixture is a whole service behind keys: the page, the server that serves it,
 // and locks in memory.
-type gatehouse struct {
+type authFixture struct {
 	*testing.T
 	path    string // of the auth file
 	locks   lock.Service
@@ -30,11 +30,11 @@ type gatehouse struct {
 	server  *server.Server
 }
 
-// shut returns a gatehouse with a key of each role, one for billing, and two locks
+// newAuthFixture returns a gatehouse with a key of each role, one for billing, and two locks
 // that are held.
-func shut(t *testing.T, o server.Options) *gatehouse {
+func newAuthFixture(t *testing.T, o server.Options) *authFixture {
 	t.Helper()
-	g := &gatehouse{T: t, path: filepath.Join(t.TempDir(), "keys.json"), locks: memlock.New().Replica(1), ids: map[string]string{}, secrets: map[string]string{}}
+	g := &authFixture{T: t, path: filepath.Join(t.TempDir(), "keys.json"), locks: memlock.New().Replica(1), ids: map[string]string{}, secrets: map[string]string{}}
 	for name, role := range map[string]access.Role{"looker": access.Read, "worker": access.Lock, "operator": access.Admin} {
 		g.issue(name, role)
 	}
@@ -55,7 +55,7 @@ func shut(t *testing.T, o server.Options) *gatehouse {
 	return g
 }
 
-func (g *gatehouse) issue(name string, role access.Role, prefixes ...string) {
+func (g *authFixture) issue(name string, role access.Role, prefixes ...string) {
 	g.Helper()
 	key, secret, err := access.Issue(name, role, prefixes, time.Time{})
 	if err == nil {
@@ -67,8 +67,8 @@ func (g *gatehouse) issue(name string, role access.Role, prefixes ...string) {
 	g.ids[name], g.secrets[name] = key.ID, secret
 }
 
-// comes opens a tab whose browser has no cookies yet.
-func (g *gatehouse) comes(browser context.Context) *tab {
+// visit opens a tab whose browser has no cookies yet.
+func (g *authFixture) visit(browser context.Context) *tab {
 	g.Helper()
 	b := show(g.T, browser, g.server, chromedp.WithNewBrowserContext())
 	b.allowed = "Failed to load resource" // of a page that is refused
@@ -97,8 +97,8 @@ func TestSigningInInABrowser(t *testing.T) {
 }
 
 func visitorSignsIn(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	b.visit("/ui/locks/billing:invoices?all=1", 1280, 800)
 	b.wait("location.pathname === '/ui/login' && document.activeElement.id === 'key'")
 	b.enter("pk_wrong_key")
@@ -127,8 +127,8 @@ func visitorSignsIn(t *testing.T, browser context.Context) {
 }
 
 func operatorRevokes(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["operator"])
 	b.wait("document.querySelectorAll('tbody tr').length === 2")
@@ -147,8 +147,8 @@ func operatorRevokes(t *testing.T, browser context.Context) {
 }
 
 func signInWithoutScript(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +159,8 @@ func signInWithoutScript(t *testing.T, browser context.Context) {
 }
 
 func someNamesAreListed(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["bookkeeper"])
 	b.wait("document.querySelectorAll('tbody tr').length === 1 && document.getElementById('prefix').value === 'billing:'")
@@ -177,8 +177,8 @@ func someNamesAreListed(t *testing.T, browser context.Context) {
 }
 
 func revokedKeyLeaves(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["worker"])
 	b.wait("document.querySelectorAll('tbody tr').length === 2")
@@ -192,8 +192,8 @@ func revokedKeyLeaves(t *testing.T, browser context.Context) {
 // linkFromElsewhere follows a link of another site, with which browsers send no
 // cookie that is SameSite=Strict.
 func linkFromElsewhere(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["looker"])
 	b.wait("document.querySelectorAll('tbody tr').length === 2")
@@ -218,8 +218,8 @@ func linkFromElsewhere(t *testing.T, browser context.Context) {
 }
 
 func docsAreShown(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{})
+	b := g.visit(browser)
 	b.visit("/docs/", 1280, 800)
 	b.wait("location.pathname + location.search === '/ui/login?back=%2Fdocs%2F'")
 	b.enter(g.secrets["looker"])
@@ -227,8 +227,8 @@ func docsAreShown(t *testing.T, browser context.Context) {
 }
 
 func secureCookieIsKept(t *testing.T, browser context.Context) {
-	g := shut(t, server.Options{SecureCookies: true})
-	b := g.comes(browser)
+	g := newAuthFixture(t, server.Options{SecureCookies: true})
+	b := g.visit(browser)
 	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "localhost", 1) // which browsers trust as if there were TLS
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["looker"])

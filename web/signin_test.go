@@ -14,7 +14,7 @@ import (
 // readBy asks for the page with the key in the context, behind a Guard.
 func readBy(t *testing.T, k access.Key, r *http.Request) (*http.Response, string) {
 	t.Helper()
-	h := web.New(web.Options{Locks: access.Guard(busy(), access.Limits{})})
+	h := web.New(web.Options{Locks: access.Guard(newBusyFixture(), access.Limits{})})
 	return ask(t, h, r.WithContext(access.WithKey(r.Context(), k)))
 }
 
@@ -30,7 +30,7 @@ func TestTheFormThatAsksForAKey(t *testing.T) {
 		"?why=signed_out":                          {"You are signed out", `role="status"`},
 		"?why=%3Cb%3E":                             {"Sign in"},
 	} {
-		r, body := get(t, newYard(), "/ui/login"+query)
+		r, body := get(t, newFixture(), "/ui/login"+query)
 		wantStatus(t, r, http.StatusOK)
 		wantText(t, body, want...)
 		if strings.Contains(body, "<script") || strings.Contains(body, "<b>") || strings.Contains(body, "Sign out") {
@@ -53,7 +53,7 @@ func TestThePageSaysWhoReads(t *testing.T) {
 			t.Errorf("%s: the page offers to revoke: %t", role, !may)
 		}
 	}
-	_, open := ask(t, web.New(web.Options{Locks: busy()}), httptest.NewRequest(http.MethodGet, "/ui/", nil))
+	_, open := ask(t, web.New(web.Options{Locks: newBusyFixture()}), httptest.NewRequest(http.MethodGet, "/ui/", nil))
 	if strings.Contains(open, "Signed in") || !strings.Contains(open, "data-revoke") {
 		t.Error("a page that asks for no keys speaks of one, or offers no revoke")
 	}

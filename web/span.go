@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A span is time that runs down.
-type span time.Duration
+// A timeLeft is time that runs down.
+type timeLeft time.Duration
 
 // Millis returns the span in whole milliseconds, for the script to count down.
-func (s span) Millis() int64 { return max(time.Duration(s).Milliseconds(), 0) }
+func (s timeLeft) Millis() int64 { return max(time.Duration(s).Milliseconds(), 0) }
 
 // String returns the span in words, with a second that has begun counted in full.
-func (s span) String() string {
+func (s timeLeft) String() string {
 	ms := s.Millis()
 	if ms == 0 {
 		return "ended"
@@ -20,14 +20,14 @@ func (s span) String() string {
 	return words(time.Duration((ms+999)/1000) * time.Second)
 }
 
-// An age is time that grows.
-type age time.Duration
+// An elapsed is time that grows.
+type elapsed time.Duration
 
 // Millis returns the age in whole milliseconds, for the script to count on.
-func (a age) Millis() int64 { return max(time.Duration(a).Milliseconds(), 0) }
+func (a elapsed) Millis() int64 { return max(time.Duration(a).Milliseconds(), 0) }
 
 // String returns the age in words, in seconds that are full.
-func (a age) String() string { return words(time.Duration(a)) }
+func (a elapsed) String() string { return words(time.Duration(a)) }
 
 // words returns a length of time in its two greatest units. The script has the same rule.
 func words(d time.Duration) string {

@@ -14,7 +14,7 @@ import (
 type view struct {
 	Title   string
 	Reader  reader
-	Here    place
+	Here    location
 	Notice  *notice
 	Problem string    // the service's own words; empty if there is something to show
 	AsOf    time.Time // on the database's clock; zero if there is no lock to tell it
@@ -22,7 +22,7 @@ type view struct {
 	Ask     revokePage
 }
 
-func viewOf(r *http.Request, title string, here place) view {
+func viewOf(r *http.Request, title string, here location) view {
 	return view{Title: title, Reader: readerOf(r), Here: here, Stream: here.stream(), Ask: revokePage{Dialog: true}}
 }
 
@@ -46,10 +46,10 @@ func (view) Kinds() string {
 }
 
 // stream returns the address of the events that concern the place.
-func (p place) stream() string { return address("/v1/events/stream", p.events()) }
+func (p location) stream() string { return address("/v1/events/stream", p.events()) }
 
 // events returns which events concern the place.
-func (p place) events() url.Values {
+func (p location) events() url.Values {
 	v := url.Values{}
 	switch {
 	case p.Lock != "":
@@ -64,12 +64,12 @@ func (p place) events() url.Values {
 type notice struct {
 	Name  string
 	Token lock.Token
-	Slot  *int // nil: whichever the token sat in
-	Over  span // until the grace of what was revoked is over; zero if it is
+	Slot  *int     // nil: whichever the token sat in
+	Over  timeLeft // until the grace of what was revoked is over; zero if it is
 }
 
 // done returns the address to go to after a revocation.
-func (n notice) done(p place) string {
+func (n notice) done(p location) string {
 	v := url.Values{"revoked": {n.Name}, "token": {strconv.FormatInt(int64(n.Token), 10)}}
 	if n.Slot != nil {
 		v.Set("slot", strconv.Itoa(*n.Slot))
@@ -94,11 +94,11 @@ func (u *ui) notice(r *http.Request) *notice {
 		return nil
 	}
 	n := &notice{Name: l.Name, Token: token, Slot: slot}
-	for _, h := range holdings(l, token, slot) {
+	for _, h := range leasesWithToken(l, token, slot) {
 		if !h.Revoked {
 			return nil
 		}
-		n.Over = max(n.Over, span(h.ExpiresAt.Add(h.Grace).Sub(l.AsOf)))
+		n.Over = max(n.Over, timeLeft(h.ExpiresAt.Add(h.Grace).Sub(l.AsOf)))
 	}
 	return n
 }

@@ -34,7 +34,7 @@ func New(o Options) http.Handler {
 	}
 	u := &ui{locks: o.Locks, log: o.Log, assets: loadAssets()}
 	u.pages = parsePages(u.assets)
-	return secured(u.sameOrigin(u.routes()))
+	return withSecurityHeaders(u.sameOrigin(u.routes()))
 }
 
 // A route is something that the page answers, by a pattern of [http.ServeMux].
@@ -83,11 +83,11 @@ func (u *ui) sameOrigin(h http.Handler) http.Handler {
 	return p.Handler(h)
 }
 
-// secured puts on every answer what browsers need to be strict about it. The
+// withSecurityHeaders puts on every answer what browsers need to be strict about it. The
 // referrer goes to this origin only. It is not left out altogether: then browsers
 // would send "Origin: null" with our own forms, which over plain HTTP cannot be
 // told from another site's.
-func secured(h http.Handler) http.Handler {
+func withSecurityHeaders(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Security-Policy", policy)

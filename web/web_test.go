@@ -28,12 +28,12 @@ func ask(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string)
 	return w.Result(), string(body)
 }
 
-func get(t *testing.T, y *yard, target string) (*http.Response, string) {
+func get(t *testing.T, y *fixture, target string) (*http.Response, string) {
 	t.Helper()
 	return ask(t, web.New(web.Options{Locks: y}), httptest.NewRequest(http.MethodGet, target, nil))
 }
 
-func post(t *testing.T, y *yard, form url.Values) (*http.Response, string) {
+func post(t *testing.T, y *fixture, form url.Values) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -62,7 +62,7 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 	for _, target := range []string{"/ui/", "/ui/?state=none", "/ui/revoke?name=hostile&token=6", "/ui/revoke", "/ui/nothing", "/ui/locks/hostile", "/ui/locks/_", "/ui/assets/x/paddock.js", "/ui/assets/x/none"} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			r, body := get(t, busy(), target)
+			r, body := get(t, newBusyFixture(), target)
 			for key, want := range map[string]string{
 				"X-Content-Type-Options": "nosniff",
 				"Referrer-Policy":        "same-origin",
@@ -88,7 +88,7 @@ var inline = regexp.MustCompile(`<script[^>]*>[^<]|<style|<[^>"]*("[^"]*"[^>"]*)
 
 func TestAssetsAreKeptByTheirContent(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	_, page := get(t, y, "/ui/")
 	types := map[string]string{"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 	for ext, want := range types {
@@ -110,7 +110,7 @@ func TestAssetsAreKeptByTheirContent(t *testing.T) {
 
 func TestScriptsImportOnlyWhatIsBesideThem(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	imports := regexp.MustCompile(`(?m)^import .*'(.*)';$`)
 	seen, queue := map[string]bool{}, []string{"paddock.js"}
 	for ; len(queue) > 0; queue = queue[1:] {
@@ -133,10 +133,10 @@ func TestScriptsImportOnlyWhatIsBesideThem(t *testing.T) {
 
 func TestUnknownPagesAndMethodsAreRefused(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newYard(), "/ui/nothing/here")
+	r, body := get(t, newFixture(), "/ui/nothing/here")
 	wantStatus(t, r, http.StatusNotFound)
 	wantText(t, body, "There is no such page.", `href="/ui/"`)
-	r, _ = ask(t, web.New(web.Options{Locks: newYard()}), httptest.NewRequest(http.MethodDelete, "/ui/revoke", nil))
+	r, _ = ask(t, web.New(web.Options{Locks: newFixture()}), httptest.NewRequest(http.MethodDelete, "/ui/revoke", nil))
 	wantStatus(t, r, http.StatusMethodNotAllowed)
 }
 
@@ -155,7 +155,7 @@ func TestProblemsAreShownInWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard()
+			y := newFixture()
 			y.breakDown(c.fault)
 			r, body := get(t, y, "/ui/?prefix=kept")
 			wantStatus(t, r, c.status)
@@ -169,7 +169,7 @@ func TestProblemsAreShownInWords(t *testing.T) {
 
 func TestFaultsAreLoggedWithTheirCause(t *testing.T) {
 	t.Parallel()
-	y := newYard()
+	y := newFixture()
 	y.breakDown(&lock.Error{Code: lock.ErrInternal, Detail: "Sorry.", Cause: errors.New("disk on fire")})
 	var log bytes.Buffer
 	h := web.New(web.Options{Locks: y, Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -19,9 +19,9 @@ var noon = time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC)
 // self is the replica that a yard is: all who wait do so with it.
 const self lock.Replica = 1
 
-// A yard is a lock service in memory, as much of one as the page asks for. The
+// A fixture is a lock service in memory, as much of one as the page asks for. The
 // rules are the domain's own. What happens is told to its feed. Other calls panic.
-type yard struct {
+type fixture struct {
 	lock.Service
 	feed    *feed
 	mu      sync.Mutex
@@ -31,14 +31,16 @@ type yard struct {
 	calls   int   // that acquired or waited: each has a lease_id and an attachment by its number
 	limit   int   // of a page; zero: the query's
 	fault   error // what every call answers, if set
-	looked  int   // how often the locks were listed
+	lists   int   // how often the locks were listed
 	revoked []lock.Revoke
 }
 
-func newYard() *yard { return &yard{feed: newFeed(), now: noon, states: map[string]lock.Record{}} }
+func newFixture() *fixture {
+	return &fixture{feed: newFeed(), now: noon, states: map[string]lock.Record{}}
+}
 
 // grant grants the lock as of ago before the yard's clock.
-func (y *yard) grant(a lock.Acquire, ago time.Duration) lock.Token {
+func (y *fixture) grant(a lock.Acquire, ago time.Duration) lock.Token {
 	if d := y.acquire(a, ago); d.Err != nil || d.Queued {
 		panic(fmt.Sprintf("not granted: %v", d.Err))
 	}
@@ -47,7 +49,7 @@ func (y *yard) grant(a lock.Acquire, ago time.Duration) lock.Token {
 
 // wait has a call wait for the lock since ago, and returns what makes it leave
 // while its place is kept.
-func (y *yard) wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
+func (y *fixture) wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
 	a.Wait = lock.MaxWait
 	if d := y.acquire(a, ago); !d.Queued {
 		panic("not queued")
@@ -57,7 +59,7 @@ func (y *yard) wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
 
 func callID(n int) lock.LeaseID { return lock.LeaseID{byte(n >> 8), byte(n), 1} }
 
-func (y *yard) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
+func (y *fixture) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
 	bounds, err := lock.Bounds{}.Resolve()
 	if err == nil {
 		holder := a.Holder // may be one that only an older release allowed
@@ -74,7 +76,7 @@ func (y *yard) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
 }
 
 // do has the command decide as of ago before the yard's clock.
-func (y *yard) do(c lock.Command, ago time.Duration) lock.Decision {
+func (y *fixture) do(c lock.Command, ago time.Duration) lock.Decision {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	d := c.Apply(lock.View{Now: y.now.Add(-ago), Self: self, Locks: []lock.Record{y.state(c.Names()[0])}, Tokens: func() lock.Token {
@@ -82,51 +84,51 @@ func (y *yard) do(c lock.Command, ago time.Duration) lock.Decision {
 		return y.last
 	}})
 	y.states[d.Locks[0].Name] = d.Locks[0]
-	y.feed.tell(d.Events...)
+	y.feed.send(d.Events...)
 	return d
 }
 
 // pass lets time pass, which nobody is told of.
-func (y *yard) pass(d time.Duration) {
+func (y *fixture) pass(d time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.now = y.now.Add(d)
 }
 
 // free adds a lock that nobody holds.
-func (y *yard) free(name string) {
+func (y *fixture) free(name string) {
 	token := y.grant(lock.Acquire{Name: name, Holder: "gone", TTL: time.Second}, time.Minute)
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.states[name] = lock.Record{Name: name, Token: token, Revision: 2, LastEnd: lock.Released}
 }
 
-func (y *yard) breakDown(err error) {
+func (y *fixture) breakDown(err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.fault = err
 }
 
-func (y *yard) revocations() []lock.Revoke {
+func (y *fixture) revocations() []lock.Revoke {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return slices.Clone(y.revoked)
 }
 
 // lookups returns how often the locks were listed.
-func (y *yard) lookups() int {
+func (y *fixture) lookups() int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	return y.looked
+	return y.lists
 }
 
-func (y *yard) state(name string) lock.Record {
+func (y *fixture) state(name string) lock.Record {
 	s := y.states[name]
 	s.Name = name
 	return s
 }
 
-func (y *yard) Revoke(_ context.Context, c lock.Revoke) (lock.Lock, error) {
+func (y *fixture) Revoke(_ context.Context, c lock.Revoke) (lock.Lock, error) {
 	c, err := c.Resolve()
 	if err = cmp.Or(y.broken(), err); err != nil {
 		return lock.Lock{}, err
@@ -138,13 +140,13 @@ func (y *yard) Revoke(_ context.Context, c lock.Revoke) (lock.Lock, error) {
 	return d.Locks[0].Lock(y.now), d.Err
 }
 
-func (y *yard) broken() error {
+func (y *fixture) broken() error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.fault
 }
 
-func (y *yard) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
+func (y *fixture) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if err := cmp.Or(y.fault, lock.CheckName(name)); err != nil {
@@ -153,7 +155,7 @@ func (y *yard) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
 	return y.state(name).QueueInfo(y.now, self), nil
 }
 
-func (y *yard) Lock(_ context.Context, name string) (lock.Lock, error) {
+func (y *fixture) Lock(_ context.Context, name string) (lock.Lock, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if err := cmp.Or(y.fault, lock.CheckName(name)); err != nil {
@@ -162,10 +164,10 @@ func (y *yard) Lock(_ context.Context, name string) (lock.Lock, error) {
 	return y.state(name).Lock(y.now), nil
 }
 
-func (y *yard) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (y *fixture) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.looked++
+	y.lists++
 	q, err := q.Resolve()
 	if err = cmp.Or(y.fault, err); err != nil {
 		return lock.Page[lock.Lock]{}, err

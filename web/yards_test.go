@@ -12,9 +12,9 @@ import (
 // and characters that turn the direction of writing.
 const hostile = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>'\u2069\u202egnorw"
 
-// busy returns a yard with a lock of each kind.
-func busy() *yard {
-	y := newYard()
+// newBusyFixture returns a yard with a lock of each kind.
+func newBusyFixture() *fixture {
+	y := newFixture()
 	y.grant(lock.Acquire{Name: "billing:invoice-run", Holder: "worker-7 on db-3", TTL: 30 * time.Second}, 8*time.Second)
 	y.grant(lock.Acquire{Name: "billing:month-end", Holder: "ops: Ada, by hand", TTL: 24 * time.Hour,
 		Metadata: json.RawMessage(`{"ticket":"OPS-4711","host":"bastion-1","note":"<b>do not revoke</b> before the books are closed"}`)}, 3*time.Hour)
@@ -27,14 +27,14 @@ func busy() *yard {
 	return y
 }
 
-// crowd returns a yard with locks that several hold or wait for:
+// newSharedFixture returns a yard with locks that several hold or wait for:
 //
 //	db:schema   shared by three, token 1; a writer and a reader wait
 //	gpu:pool    three of four permits, tokens 2 to 4
 //	jobs:night  exclusive, token 5; worker-2 waits, worker-3 is away, worker-4 waits
 //	index:docs  shared by seven, token 6
-func crowd() *yard {
-	y := newYard()
+func newSharedFixture() *fixture {
+	y := newFixture()
 	for i := range 3 {
 		y.grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: fmt.Sprintf("report-%d", i+1), TTL: time.Minute}, time.Duration(30-i)*time.Second)
 	}

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// longestCall is for how long one call waits in the queue. A longer wait is several
-	// calls at one place, so that a connection that swallows everything is noticed.
-	longestCall = lock.MaxWait / 2
-	// answerWithin is how long an answer may take beyond the wait. It is less than
-	// lock.KeepPlace, so that after a lost answer the next call comes to the place in time.
-	answerWithin = lock.PlaceRetention / 2
-	// giveUpWithin is for how long it is tried to leave nothing behind.
-	giveUpWithin = 2 * time.Second
+	// maxCallWait bounds the wait of one call. A longer wait takes several calls that keep
+	// the place in the queue, so that a dead connection is noticed.
+	maxCallWait = lock.MaxWait / 2
+	// answerTimeout is how long an answer may take beyond the wait. It is shorter than
+	// lock.PlaceRetention, so that after a lost answer the next call finds its place.
+	answerTimeout = lock.PlaceRetention / 2
+	// cleanUpTimeout bounds the release after a failed acquire.
+	cleanUpTimeout = 2 * time.Second
 )
 
-// Acquire takes the lock and keeps it, or is refused with lock.ErrHeld once
-// Options.Wait is over. The context bounds the acquiring only: the lease is kept
-// until it is released or lost.
+// Acquire acquires the lock and renews the lease until it is released or lost. If the lock is
+// still held after Options.Wait, the error is lock.ErrHeld. The context bounds the acquiring,
+// not the lease.
 //
-// While the service cannot be reached, or says to come later, the same acquire is
-// sent again for Wait or Options.Retry, whichever is longer. An error leaves nothing
-// behind, neither lease nor place in the queue, as far as the service could be told;
-// what it could not be told ends with the TTL. What an Options.LeaseID has may be
-// another process's, and is left as it is.
+// While the service is unreachable or overloaded, Acquire repeats the same call for Wait or
+// Options.Retry, whichever is longer. If it fails, it releases the lease and the place in the
+// queue that it may have. If that release is not answered either, such a lease ends with its
+// TTL. With an Options.LeaseID nothing is released, because another process may use that id.
 func Acquire(ctx context.Context, locks lock.Service, name string, o Options) (*Lease, error) {
 	return acquire(ctx, locks, name, o, newClock())
 }
@@ -40,181 +39,181 @@ func acquire(ctx context.Context, locks lock.Service, name string, o Options, c 
 	if err != nil {
 		return nil, err
 	}
-	g, suspended, err := newSeeker(locks, name, o, c).seek(ctx)
+	g, suspended, err := newAcquirer(locks, name, o, c).run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return hold(ctx, locks, o, c, g, suspended), nil
+	return newLease(ctx, locks, o, c, g, suspended), nil
 }
 
-// AcquireUnmanaged takes the lock as Acquire does, and leaves it to the caller to renew and to
-// release it. Margin and OnState do not count.
+// AcquireUnmanaged acquires the lock like Acquire, but the caller must renew and release the
+// lease. It ignores Margin and OnState.
 func AcquireUnmanaged(ctx context.Context, locks lock.Service, name string, o Options) (lock.Grant, error) {
 	o, err := o.resolve()
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	g, _, err := newSeeker(locks, name, o, newClock()).seek(ctx)
+	g, _, err := newAcquirer(locks, name, o, newClock()).run(ctx)
 	return g, err
 }
 
-// after returns the instant d after now, zero for never.
-func after(now time.Time, d time.Duration) time.Time {
+// deadlineAfter returns now plus d, or zero for Forever.
+func deadlineAfter(now time.Time, d time.Duration) time.Time {
 	if d == Forever {
 		return time.Time{}
 	}
 	return now.Add(d)
 }
 
-// A seeker asks for the lock until it has it.
-type seeker struct {
+// An acquirer repeats an acquire until it succeeds or fails for good.
+type acquirer struct {
 	locks lock.Service
 	name  string
 	opts  Options
 	clock clock
 
 	id         lock.LeaseID
-	loose      bool      // the service may know of the id: a lease, or a place
-	waitUntil  time.Time // on the clock; zero for never
-	retryUntil time.Time // on the clock; zero for never
-	pauses     pauses
+	mayExist   bool      // the service may have a lease or a place under the id
+	waitUntil  time.Time // on the clock; zero for no limit
+	retryUntil time.Time // on the clock; zero for no limit
+	backoff    retryBackoff
 }
 
-func newSeeker(locks lock.Service, name string, o Options, c clock) *seeker {
-	s := &seeker{
-		locks: locks, name: name, opts: o, clock: c, id: o.LeaseID, pauses: newPauses(),
-		waitUntil: after(c.now(), o.Wait), retryUntil: after(c.now(), max(o.Wait, o.Retry)),
+func newAcquirer(locks lock.Service, name string, o Options, c clock) *acquirer {
+	a := &acquirer{
+		locks: locks, name: name, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
+		waitUntil: deadlineAfter(c.now(), o.Wait), retryUntil: deadlineAfter(c.now(), max(o.Wait, o.Retry)),
 	}
-	if s.id == (lock.LeaseID{}) {
-		s.id = newID()
+	if a.id == (lock.LeaseID{}) {
+		a.id = newID()
 	}
-	return s
+	return a
 }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
 
-// seek returns a grant of which nearly all is left, or that was renewed just now, and for how
-// long the machine had been suspended when it was asked for.
-func (s *seeker) seek(ctx context.Context) (lock.Grant, time.Duration, error) {
+// run returns a grant that is fresh or was just renewed, and the clock's suspended time when the
+// grant was requested.
+func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 	for {
-		suspended := s.clock.suspended()
-		g, err := s.ask(ctx)
-		if err == nil && !s.fresh(g, suspended) {
-			suspended = s.clock.suspended()
-			g, err = s.confirm(ctx, suspended)
+		suspended := a.clock.suspended()
+		g, err := a.attempt(ctx)
+		if err == nil && !a.isFresh(g, suspended) {
+			suspended = a.clock.suspended()
+			g, err = a.renew(ctx, suspended)
 		}
 		if err == nil {
 			return g, suspended, nil
 		}
-		if err = s.consider(ctx, err); err != nil {
-			return g, 0, s.giveUp(ctx, err)
+		if err = a.waitForRetry(ctx, err); err != nil {
+			return g, 0, a.cleanUp(ctx, err)
 		}
 	}
 }
 
-// ask asks for the lock, and waits for it as long as one call may.
-func (s *seeker) ask(ctx context.Context) (lock.Grant, error) {
-	a := s.opts.acquire(s.name, s.id)
-	left := s.left(s.waitUntil)
-	a.Wait = min(left, longestCall)
-	a.KeepPlace = left > a.Wait
-	ctx, cancel := context.WithTimeout(ctx, a.Wait+answerWithin)
+// attempt sends one acquire, which waits for maxCallWait at most.
+func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
+	req := a.opts.acquire(a.name, a.id)
+	left := a.remaining(a.waitUntil)
+	req.Wait = min(left, maxCallWait)
+	req.KeepPlace = left > req.Wait
+	ctx, cancel := context.WithTimeout(ctx, req.Wait+answerTimeout)
 	defer cancel()
-	g, err := s.locks.Acquire(ctx, a)
-	s.loose = s.loose || err == nil || a.Wait > 0 || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
+	g, err := a.locks.Acquire(ctx, req)
+	a.mayExist = a.mayExist || err == nil || req.Wait > 0 ||
+		errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
 	return g, err
 }
 
-// leftOf returns how much is left of a grant that was asked for when the machine had been
-// suspended for that long.
-func (s *seeker) leftOf(g lock.Grant, suspended time.Duration) time.Duration {
-	return g.Until.Add(suspended).Sub(s.clock.now())
+// remainingOf returns the remaining time of a grant that was requested when the clock's suspended
+// time was suspended.
+func (a *acquirer) remainingOf(g lock.Grant, suspended time.Duration) time.Duration {
+	return g.Until.Add(suspended).Sub(a.clock.now())
 }
 
-// fresh is whether nearly all is left of a grant, and it is as long as it was to be.
-// It is not if it was waited for, long on its way, or granted by an earlier call.
-func (s *seeker) fresh(g lock.Grant, suspended time.Duration) bool {
-	return g.TTL == s.opts.TTL.Truncate(time.Millisecond) && s.leftOf(g, suspended) >= s.opts.TTL*9/10
+// isFresh reports whether a grant has the requested TTL and at least 90 % of it are left. That is
+// not so after a wait or a slow answer, or if an earlier call was granted.
+func (a *acquirer) isFresh(g lock.Grant, suspended time.Duration) bool {
+	return g.TTL == a.opts.TTL.Truncate(time.Millisecond) && a.remainingOf(g, suspended) >= a.opts.TTL*9/10
 }
 
-// confirm renews a grant of which too little is left, or nobody knows how much.
-func (s *seeker) confirm(ctx context.Context, suspended time.Duration) (lock.Grant, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// renew renews a grant that is not fresh.
+func (a *acquirer) renew(ctx context.Context, suspended time.Duration) (lock.Grant, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	g, err := s.locks.Renew(ctx, lock.Renew{Name: s.name, LeaseID: s.id, TTL: s.opts.TTL})
-	if err == nil && s.leftOf(g, suspended) <= s.opts.Margin {
-		return g, &lock.Error{Code: lock.ErrUnavailable, Detail: fmt.Sprintf(
-			"The service answers too slowly for a TTL of %v: of the lease no more than the margin was left. Give a longer TTL.", s.opts.TTL)}
+	g, err := a.locks.Renew(ctx, lock.Renew{Name: a.name, LeaseID: a.id, TTL: a.opts.TTL})
+	if err == nil && a.remainingOf(g, suspended) <= a.opts.Margin {
+		return g, &lock.Error{Code: lock.ErrUnavailable, Detail: fmt.Sprintf("The service answers too slowly "+
+			"for a TTL of %v: only the margin was left of the lease. Use a longer TTL.", a.opts.TTL)}
 	}
 	return g, err
 }
 
-// left returns how long it is until the instant, never less than zero.
-func (s *seeker) left(until time.Time) time.Duration {
+// remaining returns the time until the instant, zero if it has passed.
+func (a *acquirer) remaining(until time.Time) time.Duration {
 	if until.IsZero() {
 		return Forever
 	}
-	return max(until.Sub(s.clock.now()), 0)
+	return max(until.Sub(a.clock.now()), 0)
 }
 
-// consider returns nil when it is time to ask again, or the error with which to give up.
-func (s *seeker) consider(ctx context.Context, err error) error {
+// waitForRetry returns nil when it is time for another attempt, or the error to return.
+func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, lock.ErrHeld):
-		if s.left(s.waitUntil) == 0 || !keepsPlace(err) && s.shared() {
+		if a.remaining(a.waitUntil) == 0 || !keepsPlace(err) && a.idIsShared() {
 			return err
 		}
 		if keepsPlace(err) {
-			s.pauses.Reset()
+			a.backoff.Reset()
 			return nil
 		}
-		// A call of ours that was late has taken the place, or it was not kept: queue anew.
-	case errors.Is(err, lock.ErrLeaseLost) && !s.shared():
-		// What was granted under this id has ended before anybody knew of it.
-		s.id, s.loose = newID(), false
-	case !passing(err):
+		// The place was not kept, or a delayed call of ours has taken it: join the queue again.
+	case errors.Is(err, lock.ErrLeaseLost) && !a.idIsShared():
+		// A lease was granted under this id, but its answer was lost and it has expired.
+		a.id, a.mayExist = newID(), false
+	case !isTransient(err):
 		return err
 	}
-	if s.left(s.retryUntil) == 0 {
+	if a.remaining(a.retryUntil) == 0 {
 		return err
 	}
-	if s.opts.OnRetry != nil {
-		s.opts.OnRetry(err)
+	if a.opts.OnRetry != nil {
+		a.opts.OnRetry(err)
 	}
-	if !s.pauses.sleep(ctx, err) {
+	if !a.backoff.sleep(ctx, err) {
 		return err
 	}
 	return nil
 }
 
-// shared is whether others may know the lease_id: then what it has may be theirs.
-func (s *seeker) shared() bool { return s.opts.LeaseID != (lock.LeaseID{}) }
+// idIsShared reports whether another process may use the lease_id, and so own its lease.
+func (a *acquirer) idIsShared() bool { return a.opts.LeaseID != (lock.LeaseID{}) }
 
-// keepsPlace is whether the next call finds the place that the one refused had. It does
-// not when the wait is over, nor when another call with the lease_id waits there now.
+// keepsPlace reports whether the next call finds the place of the refused one. It does not if the
+// wait is over or if another call with the same lease_id waits at that place now.
 func keepsPlace(err error) bool {
 	var e *lock.Error
 	return errors.As(err, &e) && e.KeptFor > 0
 }
 
-// giveUp makes sure that nothing is left behind, and returns the error in words that
-// fit.
-func (s *seeker) giveUp(ctx context.Context, err error) error {
-	behind := "Nothing is left behind."
-	if s.shared() {
-		behind = "What the lease_id has is left as it is."
-	} else if s.loose {
-		left := release(ctx, s.locks, s.name, s.id, giveUpWithin)
+// cleanUp releases what the acquirer may have and returns the error for the caller.
+func (a *acquirer) cleanUp(ctx context.Context, err error) error {
+	remains := "Nothing is left behind."
+	if a.idIsShared() {
+		remains = "The lease_id was not released."
+	} else if a.mayExist {
+		left := release(ctx, a.locks, a.name, a.id, cleanUpTimeout)
 		if left != nil && !errors.Is(left, lock.ErrLeaseLost) {
-			behind = "Nobody answers as to whether a lease is left behind; such a lease ends with its TTL."
-			err = fmt.Errorf("%w %s", err, behind)
+			remains = "The release was not answered; if a lease was granted, it ends with its TTL."
+			err = fmt.Errorf("%w %s", err, remains)
 		}
 	}
 	if ctx.Err() == nil {
 		return err
 	}
 	return &lock.Error{Code: lock.ErrUnavailable, Cause: errors.Join(context.Cause(ctx), err),
-		Detail: "The context ended before the lock was granted. " + behind}
+		Detail: "The context ended before the lock was granted. " + remains}
 }

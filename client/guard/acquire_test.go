@@ -13,150 +13,150 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func refusal(s *scene, err error) *lock.Error {
+func lockError(s *fixture, err error) *lock.Error {
 	s.Helper()
 	var e *lock.Error
 	if !errors.As(err, &e) {
-		s.Fatalf("%v is no refusal", err)
+		s.Fatalf("%v is not a *lock.Error", err)
 	}
 	return e
 }
 
-func TestATryIsRefusedAtOnce(t *testing.T) {
-	play(t, func(s *scene) {
-		s.released(s.granted(lock.Acquire{}))
-		defer s.released(s.granted(lock.Acquire{TTL: time.Hour}))
+func TestATryIsRefusedImmediately(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.releaseOther(s.grantOther(lock.Acquire{}))
+		defer s.releaseOther(s.grantOther(lock.Acquire{TTL: time.Hour}))
 		begun := time.Now()
-		_, err := guard.Acquire(s.Context(), s.line, name, guard.Options{})
-		s.is(err, lock.ErrHeld)
-		if e := refusal(s, err); e.Holder != "somebody else" || !time.Now().Equal(begun) {
+		_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{})
+		s.wantError(err, lock.ErrHeld)
+		if e := lockError(s, err); e.Holder != "another client" || !time.Now().Equal(begun) {
 			s.Errorf("after %v: %+v", time.Since(begun), e)
 		}
 	})
 }
 
-func TestALongWaitIsManyCallsAtOnePlace(t *testing.T) {
-	play(t, func(s *scene) {
-		other := s.granted(lock.Acquire{TTL: time.Hour})
+func TestALongWaitIsManyCallsWithOneQueuePlace(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		other := s.grantOther(lock.Acquire{TTL: time.Hour})
 		var first, second *guard.Lease
 		done := make(chan error, 2)
 		wait := func(l **guard.Lease) {
 			var err error
-			*l, err = guard.Acquire(s.Context(), s.line, name, guard.Options{Wait: guard.Forever})
+			*l, err = guard.Acquire(s.Context(), s.service, name, guard.Options{Wait: guard.Forever})
 			done <- err
 		}
 		go wait(&first)
 		synctest.Wait()
 		go wait(&second)
-		time.Sleep(10*time.Minute + time.Second) // not between two calls, when a place is passed over
-		s.released(other)
+		time.Sleep(10*time.Minute + time.Second) // not between two calls, where a place is skipped
+		s.releaseOther(other)
 		s.must(<-done)
 		if first == nil || second != nil {
-			s.Fatal("not the first has the lock")
+			s.Fatal("the first waiter does not have the lock")
 		}
-		if calls := len(s.line.made("acquire")); calls < 20 {
-			s.Errorf("ten minutes were %d calls", calls)
+		if calls := len(s.service.sentAt("acquire")); calls < 20 {
+			s.Errorf("a wait of ten minutes took %d calls", calls)
 		}
-		if left := time.Until(first.Deadline()); left < ttl/2 || s.now().Waiters != 1 {
-			s.Errorf("%v left, %d wait", left, s.now().Waiters)
+		if left := time.Until(first.Deadline()); left < ttl/2 || s.lockNow().Waiters != 1 {
+			s.Errorf("%v left, %d waiters", left, s.lockNow().Waiters)
 		}
 		s.must(first.Release(s.Context()))
 		s.must(<-done)
 		s.must(second.Release(s.Context()))
-		s.happened(lock.Granted, lock.Queued, lock.Queued, lock.Released, lock.Granted, lock.Released, lock.Granted, lock.Released)
+		s.wantEvents(lock.Granted, lock.Queued, lock.Queued, lock.Released, lock.Granted, lock.Released, lock.Granted, lock.Released)
 	})
 }
 
-func TestAWaitEndsWhenItIsOver(t *testing.T) {
-	play(t, func(s *scene) {
-		defer s.released(s.granted(lock.Acquire{TTL: time.Hour}))
+func TestAWaitEndsAfterOptionsWait(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		defer s.releaseOther(s.grantOther(lock.Acquire{TTL: time.Hour}))
 		begun := time.Now()
-		_, err := guard.Acquire(s.Context(), s.line, name, guard.Options{Wait: 2 * time.Minute})
-		s.is(err, lock.ErrHeld)
-		if took := time.Since(begun); took < 2*time.Minute-time.Millisecond || took > 2*time.Minute+time.Second || s.now().Waiters != 0 {
-			s.Errorf("it waited for %v, and %d wait now", took, s.now().Waiters)
+		_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Wait: 2 * time.Minute})
+		s.wantError(err, lock.ErrHeld)
+		if took := time.Since(begun); took < 2*time.Minute-time.Millisecond || took > 2*time.Minute+time.Second || s.lockNow().Waiters != 0 {
+			s.Errorf("it waited for %v; %d waiters are left", took, s.lockNow().Waiters)
 		}
 	})
 }
 
-func TestAnAnswerThatIsLostCostsNothing(t *testing.T) {
-	play(t, func(s *scene) {
-		s.line.fail(fault{deaf: true})
-		time.AfterFunc(5*time.Second, func() { s.line.fail(fault{}) })
-		l, err := guard.Acquire(s.Context(), s.line, name, guard.Options{Retry: time.Minute})
+func TestALostAnswerIsRetriedUnderTheSameLeaseID(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.service.setFault(fault{loseAnswer: true})
+		time.AfterFunc(5*time.Second, func() { s.service.setFault(fault{}) })
+		l, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Retry: time.Minute})
 		s.must(err)
 		s.must(l.Err())
 		s.must(l.Release(s.Context()))
-		s.happened(lock.Granted, lock.Released)
+		s.wantEvents(lock.Granted, lock.Released)
 	})
 }
 
-func TestALeaseThatEndedUnheardIsNotTakenForOurs(t *testing.T) {
-	play(t, func(s *scene) {
-		s.line.fail(fault{deaf: true})
-		time.AfterFunc(5*time.Second, func() { s.line.fail(fault{}) })
-		l, err := guard.Acquire(s.Context(), s.line, name, guard.Options{TTL: time.Second, Retry: time.Minute})
+func TestALeaseThatExpiredUnseenIsAcquiredAgain(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.service.setFault(fault{loseAnswer: true})
+		time.AfterFunc(5*time.Second, func() { s.service.setFault(fault{}) })
+		l, err := guard.Acquire(s.Context(), s.service, name, guard.Options{TTL: time.Second, Retry: time.Minute})
 		s.must(err)
 		s.must(l.Release(s.Context()))
-		s.happened(lock.Granted, lock.Expired, lock.Granted, lock.Released)
+		s.wantEvents(lock.Granted, lock.Expired, lock.Granted, lock.Released)
 	})
 }
 
-func TestAGrantThatWasLongOnItsWayIsRenewedFirst(t *testing.T) {
-	play(t, func(s *scene) {
-		s.line.fail(fault{slow: 5 * time.Second})
-		time.AfterFunc(time.Second, func() { s.line.fail(fault{}) })
-		l, err := guard.Acquire(s.Context(), s.line, name, guard.Options{})
+func TestALateGrantIsRenewedBeforeAcquireReturns(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.service.setFault(fault{delay: 5 * time.Second})
+		time.AfterFunc(time.Second, func() { s.service.setFault(fault{}) })
+		l, err := guard.Acquire(s.Context(), s.service, name, guard.Options{})
 		s.must(err)
-		if n := len(s.line.made("renew")); n != 1 {
-			s.Errorf("%d renewals before anybody was told", n)
+		if n := len(s.service.sentAt("renew")); n != 1 {
+			s.Errorf("%d renewals before Acquire returned, want 1", n)
 		}
 		if left := time.Until(l.Deadline()); (left - ttl*9/10).Abs() > time.Millisecond {
-			s.Errorf("there are %v left", left)
+			s.Errorf("the deadline is in %v", left)
 		}
 		s.must(l.Release(s.Context()))
 	})
 }
 
-func TestAServiceThatIsAwayIsTriedForAWhile(t *testing.T) {
-	for what, retry := range map[string]time.Duration{"as usual": 0, "for long": time.Minute, "not at all": -1} {
+func TestAnUnavailableServiceIsRetriedForTheRetryTime(t *testing.T) {
+	for what, retry := range map[string]time.Duration{"by default": 0, "for a minute": time.Minute, "not at all": -1} {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
-				s.line.fail(fault{refuses: true})
+			withFixture(t, func(s *fixture) {
+				s.service.setFault(fault{refuse: true})
 				begun := time.Now()
-				told := 0
-				_, err := guard.Acquire(s.Context(), s.line, name, guard.Options{Retry: retry, OnRetry: func(err error) {
-					s.is(err, lock.ErrUnavailable)
-					told++
+				retries := 0
+				_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Retry: retry, OnRetry: func(err error) {
+					s.wantError(err, lock.ErrUnavailable)
+					retries++
 				}})
-				s.is(err, lock.ErrUnavailable)
-				if sent := len(s.line.made("acquire")); told != sent-1 {
-					s.Errorf("it was sent %d times, and %d failures were told of", sent, told)
+				s.wantError(err, lock.ErrUnavailable)
+				if sent := len(s.service.sentAt("acquire")); retries != sent-1 {
+					s.Errorf("the acquire was sent %d times with %d calls of OnRetry", sent, retries)
 				}
 				want := map[time.Duration]time.Duration{0: guard.DefaultRetry, -1: 0}[retry]
 				if want == 0 && retry > 0 {
 					want = retry
 				}
 				if took := time.Since(begun); took < want || took > want+3*time.Second {
-					s.Errorf("it was tried for %v, want %v", took, want)
+					s.Errorf("it was retried for %v, want %v", took, want)
 				}
 			})
 		})
 	}
 }
 
-func TestWhoIsCancelledLeavesNothingBehind(t *testing.T) {
-	for what, f := range map[string]fault{"in the queue": {}, "while answers are lost": {deaf: true}} {
+func TestACanceledAcquireLeavesNothingBehind(t *testing.T) {
+	for what, f := range map[string]fault{"in the queue": {}, "while answers are lost": {loseAnswer: true}} {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
-				other := s.granted(lock.Acquire{TTL: time.Hour})
-				s.line.fail(f)
+			withFixture(t, func(s *fixture) {
+				other := s.grantOther(lock.Acquire{TTL: time.Hour})
+				s.service.setFault(f)
 				ctx, cancel := context.WithCancel(s.Context())
-				time.AfterFunc(3*time.Second, func() { s.line.fail(fault{}); cancel() })
-				_, err := guard.Acquire(ctx, s.line, name, guard.Options{Wait: guard.Forever})
-				s.is(err, context.Canceled)
-				s.released(other)
-				if now := s.now(); now.State != lock.Free || now.Waiters != 0 {
+				time.AfterFunc(3*time.Second, func() { s.service.setFault(fault{}); cancel() })
+				_, err := guard.Acquire(ctx, s.service, name, guard.Options{Wait: guard.Forever})
+				s.wantError(err, context.Canceled)
+				s.releaseOther(other)
+				if now := s.lockNow(); now.State != lock.Free || now.Waiters != 0 {
 					s.Errorf("the lock is %+v", now)
 				}
 			})
@@ -164,18 +164,18 @@ func TestWhoIsCancelledLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestATryWhoseAnswerNeverCameIsTakenBack(t *testing.T) {
-	play(t, func(s *scene) {
-		s.line.fail(fault{deaf: true})
+func TestAnUnansweredTryIsReleased(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.service.setFault(fault{loseAnswer: true})
 		ctx, cancel := context.WithCancel(s.Context())
-		time.AfterFunc(3*time.Second, func() { s.line.fail(fault{}); cancel() })
-		_, err := guard.Acquire(ctx, s.line, name, guard.Options{})
-		s.is(err, context.Canceled)
-		s.happened(lock.Granted, lock.Released)
+		time.AfterFunc(3*time.Second, func() { s.service.setFault(fault{}); cancel() })
+		_, err := guard.Acquire(ctx, s.service, name, guard.Options{})
+		s.wantError(err, context.Canceled)
+		s.wantEvents(lock.Granted, lock.Released)
 	})
 }
 
-func TestOptionsThatDoNotGoTogetherAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for what, o := range map[string]guard.Options{
 		"a margin of more than a third": {TTL: 9 * time.Second, Margin: 4 * time.Second},
 		"a negative margin":             {Margin: -1},
@@ -183,51 +183,94 @@ func TestOptionsThatDoNotGoTogetherAreRefused(t *testing.T) {
 		"a TTL that is too long":        {TTL: 48 * time.Hour},
 		"a negative wait":               {Wait: -1},
 		"a capacity without permits":    {Capacity: 3},
-		"no JSON":                       {Metadata: []byte("[")},
+		"metadata that is not JSON":     {Metadata: []byte("[")},
 	} {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
-				_, err := guard.Acquire(s.Context(), s.line, name, o)
-				s.is(err, lock.ErrInvalid)
-				s.happened()
+			withFixture(t, func(s *fixture) {
+				_, err := guard.Acquire(s.Context(), s.service, name, o)
+				s.wantError(err, lock.ErrInvalid)
+				s.wantEvents()
 			})
 		})
 	}
 }
 
-func TestALeaseThatIsSoughtIsLeftToTheCaller(t *testing.T) {
-	play(t, func(s *scene) {
+func TestAnUnmanagedLeaseIsNotRenewed(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		o := guard.Options{LeaseID: lock.LeaseID(uuid.New())}
-		first, err := guard.AcquireUnmanaged(s.Context(), s.line, name, o)
+		first, err := guard.AcquireUnmanaged(s.Context(), s.service, name, o)
 		s.must(err)
-		again, err := guard.AcquireUnmanaged(s.Context(), s.line, name, o)
+		again, err := guard.AcquireUnmanaged(s.Context(), s.service, name, o)
 		s.must(err)
 		if first.Token != again.Token || !again.Replayed {
 			s.Errorf("the same lease_id was granted %d, then %d", first.Token, again.Token)
 		}
 		time.Sleep(ttl)
-		_, err = guard.AcquireUnmanaged(s.Context(), s.line, name, o)
-		s.is(err, lock.ErrLeaseLost)
-		s.happened(lock.Granted, lock.Expired)
+		_, err = guard.AcquireUnmanaged(s.Context(), s.service, name, o)
+		s.wantError(err, lock.ErrLeaseLost)
+		s.wantEvents(lock.Granted, lock.Expired)
 	})
 }
 
-func TestTwoWhoWaitWithOneLeaseIDDoNotChaseEachOther(t *testing.T) {
-	play(t, func(s *scene) {
-		defer s.released(s.granted(lock.Acquire{TTL: time.Hour}))
+func TestTwoWaitersWithOneLeaseIDDoNotReplaceEachOtherForever(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		defer s.releaseOther(s.grantOther(lock.Acquire{TTL: time.Hour}))
 		o := guard.Options{LeaseID: lock.LeaseID(uuid.New()), Holder: "both", Wait: 5 * time.Minute}
 		ended := make(chan error, 2)
 		wait := func() {
-			_, err := guard.Acquire(s.Context(), s.line, name, o)
+			_, err := guard.Acquire(s.Context(), s.service, name, o)
 			ended <- err
 		}
 		go wait()
 		synctest.Wait()
 		go wait()
-		s.is(<-ended, lock.ErrHeld) // the second has the place now
-		s.is(<-ended, lock.ErrHeld)
-		if calls := len(s.line.made("acquire")); calls > 20 {
-			s.Errorf("five minutes were %d calls", calls)
+		s.wantError(<-ended, lock.ErrHeld) // the second caller has the place now
+		s.wantError(<-ended, lock.ErrHeld)
+		if calls := len(s.service.sentAt("acquire")); calls > 20 {
+			s.Errorf("a wait of five minutes took %d calls", calls)
 		}
 	})
+}
+
+// A refusingService refuses the first acquires with the code.
+type refusingService struct {
+	lock.Service
+	code  lock.Code
+	first int
+	sent  int
+}
+
+func (l *refusingService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	if l.sent++; l.sent <= l.first {
+		return lock.Grant{}, &lock.Error{Code: l.code, RetryAfter: 500 * time.Millisecond}
+	}
+	return l.Service.Acquire(ctx, a)
+}
+
+func TestARateLimitedAcquireIsRetried(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		begun := time.Now()
+		limited := &refusingService{Service: s.locks, code: lock.ErrRateLimited, first: 3}
+		l, err := guard.Acquire(s.Context(), limited, name, guard.Options{})
+		s.must(err)
+		if took := time.Since(begun); took < 1500*time.Millisecond || limited.sent != 4 {
+			s.Errorf("the lock was acquired after %v and %d calls", took, limited.sent)
+		}
+		s.must(l.Release(s.Context()))
+	})
+}
+
+func TestAnAuthorizationErrorIsNotRetried(t *testing.T) {
+	for _, code := range []lock.Code{lock.ErrKeyMissing, lock.ErrKeyInvalid, lock.ErrKeyExpired, lock.ErrRoleMissing, lock.ErrNameNotAllowed} {
+		t.Run(string(code), func(t *testing.T) {
+			withFixture(t, func(s *fixture) {
+				refused := &refusingService{Service: s.locks, code: code, first: 1}
+				_, err := guard.Acquire(s.Context(), refused, name, guard.Options{Wait: time.Minute})
+				s.wantError(err, code)
+				if refused.sent != 1 {
+					s.Errorf("the acquire was sent %d times", refused.sent)
+				}
+			})
+		})
+	}
 }

@@ -2,20 +2,18 @@ package guard
 
 import "time"
 
-// A clock tells instants that can be compared over a suspension of the machine.
-// Go's monotonic clock stops in one, while the lease goes on.
+// A clock measures time including suspensions of the machine. Go's monotonic clock stops during a
+// suspension, but leases do not.
 type clock struct {
-	// suspended returns for how long the machine was suspended since some instant
-	// in the past, always the same.
+	// suspended returns how long the machine has been suspended since a fixed time in the past.
 	suspended func() time.Duration
 }
 
-func newClock() clock { return clock{suspended: suspension()} }
+func newClock() clock { return clock{suspended: suspendedFunc()} }
 
-// now returns the instant on this clock. It is of no use for anything but to be compared
-// with others of the same clock.
+// now returns the time on this clock. It can be compared only with other times of this clock.
 func (c clock) now() time.Time { return time.Now().Add(c.suspended()) }
 
-// tick is how often at least a watch looks at the clock, since a timer of the runtime does
-// not count a suspension either.
-const tick = time.Second
+// maxTimerInterval bounds the timer of a Lease, because the runtime's timers do not include
+// suspensions either.
+const maxTimerInterval = time.Second

@@ -7,13 +7,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Do acquires the lock, works under it, and releases it, whatever becomes of the
-// work. The work's context is that of Lease.Context.
+// Do acquires the lock, runs the work, and releases the lock, also if the work fails or panics.
+// The work gets a context from Lease.Context.
 //
-// The error is that of Acquire, or of the work. When the lease was lost before the
-// work returned, it is lock.ErrLeaseLost as well: the work may have overlapped with
-// another's. That the release could not be sent is no error, only Options.OnState is
-// told: the work was done under the lease, which ends with its TTL.
+// Do returns the error of Acquire or of the work. If the lease was lost before the work returned,
+// the error is also lock.ErrLeaseLost: the work may have overlapped with another holder's. A failed
+// release is not an error of Do, because the work was done under the lease, which ends with its
+// TTL. It is passed to Options.OnState.
 func Do(ctx context.Context, locks lock.Service, name string, o Options, work func(context.Context, *Lease) error) error {
 	l, err := Acquire(ctx, locks, name, o)
 	if err != nil {
@@ -22,7 +22,7 @@ func Do(ctx context.Context, locks lock.Service, name string, o Options, work fu
 	return l.do(ctx, work)
 }
 
-// do works under the lease and releases it. It does so also when the work panics.
+// do runs the work and releases the lease, also if the work panics.
 func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error) (err error) {
 	workCtx, cancel := l.Context(ctx)
 	defer func() {
@@ -36,12 +36,51 @@ func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error
 		}
 	}()
 	if err := l.Err(); err != nil {
-		return err // it is over before the work has begun
+		return err // lost before the work began
 	}
 	return work(workCtx, l)
 }
 
-// carry returns ctx with the lease's token.
-func (l *Lease) carry(ctx context.Context) context.Context {
+// withToken returns ctx with the lease's token.
+func (l *Lease) withToken(ctx context.Context) context.Context {
 	return lock.WithToken(ctx, l.granted.Token)
+}
+
+// Context returns a context for work under the lease. It ends when parent ends; when the lease is
+// lost, with a cause that is lock.ErrLeaseLost; and when the lease is released. It carries the token
+// for lock.TokenFrom. Its Err and Done compare the clock with the deadline, so a process that was
+// paused finds the context ended even if timers are late. Call the returned function when the work
+// is done.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(l.withToken(parent))
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	return &leaseContext{ctx, l, cancel}, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// A leaseContext checks its lease in Err and Done.
+type leaseContext struct {
+	context.Context
+	lease  *Lease
+	cancel context.CancelCauseFunc
+}
+
+// Err implements context.Context.
+func (c *leaseContext) Err() error {
+	c.check()
+	return c.Context.Err()
+}
+
+// Done implements context.Context.
+func (c *leaseContext) Done() <-chan struct{} {
+	c.check()
+	return c.Context.Done()
+}
+
+func (c *leaseContext) check() {
+	if err := c.lease.Err(); err != nil {
+		c.cancel(err)
+	}
 }

@@ -1,5 +1,5 @@
-// Package guard keeps a lease alive while work is done under it, and stops the
-// work before the lease can be somebody else's.
+// Package guard holds a lease while work runs under it: it renews the lease in the background, and
+// it cancels the work before the lease can end.
 //
 //	err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{}, func(ctx context.Context, lease *guard.Lease) error {
 //		return pgfence.Tx(ctx, pool, "accounts", lease.Token(), func(tx pgx.Tx) error {
@@ -7,25 +7,27 @@
 //		})
 //	})
 //	if errors.Is(err, lock.ErrHeld) {
-//		return nil // somebody else does it
+//		return nil // another worker is doing the job
 //	}
 //
-// It stands on any lock.Service: mostly a client.Client.
+// [Do] is the simplest form. [Acquire] returns a [Lease] to be released by the caller. [RWLock],
+// [Semaphore] and [Election] build on them. All work with any lock.Service, usually a client.Client.
 //
-// # What it does
+// # How it works
 //
-// A guard acquires under a lease_id of its own choice and sends the same acquire
-// again when an answer is lost, so nothing is left behind. It waits in the queue, if
-// it is to, over as many calls as that takes, at one place. It renews each third of
-// the TTL or a little sooner, at instants that all leases of the process with that TTL share, so that
-// a client can send many renewals in one request. When the lease is released, it is so on a context that
-// survives the end of the caller's.
+// Acquire chooses a lease_id and repeats the same acquire if an answer is lost, so a lost answer
+// leaves no second lease behind. With Options.Wait it waits in the queue, using as many calls as
+// needed while keeping its place.
 //
-// Its deadline is the instant at which the request was sent that was last granted,
-// plus what that grant said was left, less a margin; so a slow answer shortens it. A
-// grant that was long on its way, as those that were waited for mostly are, is renewed before
-// anybody is told of it. The clock counts the time for which the machine was
-// suspended, as Go's does not.
+// A Lease is renewed every third of its TTL, or slightly earlier. All leases of a process with the
+// same TTL are renewed at common points in time, so that a client can send many renewals in one
+// request. A release is sent even if the caller's context has ended.
+//
+// The deadline of a Lease is the time at which the last successful request was sent, plus the
+// remaining time which the service reported, minus Options.Margin. A slow answer therefore shortens
+// the lease and never extends it. A grant whose answer was slow, as after a wait, is renewed before
+// Acquire returns. The clock includes time during which the machine was suspended, which Go's
+// monotonic clock does not.
 //
 // # States
 //
@@ -35,26 +37,25 @@
 //	───▶  Held ─────────────────────────▶ AtRisk
 //	        ▲          renewed              │
 //	        └───────────────────────────────┤
-//	                                        │ the deadline has come
-//	  the service says lease_lost           ▼
+//	                                        │ the deadline has passed
+//	  the service reports lease_lost        ▼
 //	  (from Held, too) ───────────────▶   Lost
 //
-// An outage is not a loss: refused connections, lost answers, 429 and 5xx put the
-// lease at risk, and the work goes on until the deadline. At the deadline, or as
-// soon as the service says lease_lost, the lease is lost: Done is closed and the
-// context of the work is cancelled with a cause that is lock.ErrLeaseLost.
+// An outage is not a loss. After a refused connection, a lost answer, a 429 or a 5xx, the lease is at
+// risk, and the work continues until the deadline. When the deadline passes, or as soon as the
+// service reports lease_lost, the lease is lost: Done is closed, and the work's context is canceled
+// with a cause that is lock.ErrLeaseLost.
 //
-// # Not given
+// # Limits
 //
-// A context stops only who looks at it. A process that was paused looks when it runs
-// again, and finds its context cancelled, whatever the timers of the runtime are up
-// to: Err and Done of the work's context compare the clock when they are called.
-// Between that look and a write there is still a gap that no client can close. The
-// fencing token does, where the write lands: see package pgfence, and lock.TokenFrom.
+// A context stops only code that checks it. If the process was paused, its context is canceled at
+// the first check afterwards, even if no timer has fired yet: Err and Done of the work's context
+// compare the clock when they are called. Between such a check and a write there remains a gap that
+// no client can close. The fencing token closes it at the resource: see package pgfence and
+// lock.TokenFrom.
 //
-// There is no re-entrancy: another Do of the same name inside of Do is another
-// lease and is refused, or waits for itself.
+// Leases are not re-entrant. A nested Do of the same name asks for another lease: it is refused, or
+// it waits for the outer one.
 //
-// A Lease that is never released is renewed until its process ends. Options.MaxHold
-// bounds that.
+// A Lease that is never released is renewed until the process ends, unless Options.MaxHold is set.
 package guard

@@ -10,38 +10,37 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// observed is what an observer was told: who leads and says what, "nobody", or an
-// error's code.
-func observed(s *scene, ctx context.Context, e *guard.Election) <-chan string {
-	told := make(chan string, 100)
+// observe returns what an observer yields: the leader and its value, "no leader", or an error's code.
+func observe(s *fixture, ctx context.Context, e *guard.Election) <-chan string {
+	yields := make(chan string, 100)
 	go func() {
-		defer close(told)
+		defer close(yields)
 		for leader, err := range e.Observe(ctx) {
 			switch {
 			case err != nil:
-				told <- string(refusal(s, err).Code)
+				yields <- string(lockError(s, err).Code)
 			case leader == nil:
-				told <- "nobody"
+				yields <- "no leader"
 			default:
-				told <- leader.Holder + " says " + leader.Value
+				yields <- leader.Holder + " publishes " + leader.Value
 			}
 		}
 	}()
-	return told
+	return yields
 }
 
-func (s *scene) election(holder string) *guard.Election {
-	return guard.NewElection(s.line, name, guard.Options{Holder: holder})
+func (s *fixture) election(holder string) *guard.Election {
+	return guard.NewElection(s.service, name, guard.Options{Holder: holder})
 }
 
-func (s *scene) hears(told <-chan string, want string) {
+func (s *fixture) wantObserved(yields <-chan string, want string) {
 	s.Helper()
-	if got := <-told; got != want {
-		s.Errorf("the observer was told %q, want %q", got, want)
+	if got := <-yields; got != want {
+		s.Errorf("the observer yields %q, want %q", got, want)
 	}
 }
 
-func (s *scene) elected(e *guard.Election, value string) *guard.Term {
+func (s *fixture) campaign(e *guard.Election, value string) *guard.Term {
 	s.Helper()
 	term, err := e.Campaign(s.Context(), value)
 	s.must(err)
@@ -49,69 +48,69 @@ func (s *scene) elected(e *guard.Election, value string) *guard.Term {
 }
 
 func TestAnElectionIsObserved(t *testing.T) {
-	play(t, func(s *scene) {
+	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())
-		told := observed(s, ctx, s.election("observer"))
-		s.hears(told, "nobody")
-		a := s.elected(s.election("a"), "10.0.0.1")
-		s.hears(told, "a says 10.0.0.1")
+		yields := observe(s, ctx, s.election("observer"))
+		s.wantObserved(yields, "no leader")
+		a := s.campaign(s.election("a"), "10.0.0.1")
+		s.wantObserved(yields, "a publishes 10.0.0.1")
 		s.must(a.Proclaim(s.Context(), "10.0.0.2"))
-		s.hears(told, "a says 10.0.0.2")
+		s.wantObserved(yields, "a publishes 10.0.0.2")
 		next := make(chan *guard.Term)
-		go func() { next <- s.elected(s.election("b"), "10.0.0.9") }()
+		go func() { next <- s.campaign(s.election("b"), "10.0.0.9") }()
 		synctest.Wait()
-		time.Sleep(time.Hour + time.Second) // not between two calls, when the place is passed over
+		time.Sleep(time.Hour + time.Second) // not between two calls, where a place is skipped
 		s.must(a.Resign(s.Context()))
-		s.hears(told, "b says 10.0.0.9")
+		s.wantObserved(yields, "b publishes 10.0.0.9")
 		b := <-next
 		if b.Token() <= a.Token() {
 			s.Errorf("the terms are %d and %d", a.Token(), b.Token())
 		}
 		s.must(b.Resign(s.Context()))
-		s.hears(told, "nobody")
+		s.wantObserved(yields, "no leader")
 		cancel()
-		if more, ok := <-told; ok {
-			s.Errorf("the observer was told %q", more)
+		if more, ok := <-yields; ok {
+			s.Errorf("the observer also yields %q", more)
 		}
 	})
 }
 
-func TestAnObserverIsToldOfALeaderThatVanished(t *testing.T) {
-	play(t, func(s *scene) {
+func TestAnObserverSeesALeaderExpire(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
-		told := observed(s, ctx, s.election("observer"))
-		s.hears(told, "nobody")
-		s.granted(lock.Acquire{TTL: ttl})
-		s.hears(told, "somebody else says ")
-		s.hears(told, "nobody")
+		yields := observe(s, ctx, s.election("observer"))
+		s.wantObserved(yields, "no leader")
+		s.grantOther(lock.Acquire{TTL: ttl})
+		s.wantObserved(yields, "another client publishes ")
+		s.wantObserved(yields, "no leader")
 	})
 }
 
-func TestAnObserverIsToldOfAnOutageAndGoesOn(t *testing.T) {
-	play(t, func(s *scene) {
+func TestAnObserverReportsAnOutageAndContinues(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
-		g := s.granted(lock.Acquire{TTL: time.Hour})
-		told := observed(s, ctx, s.election("observer"))
-		s.hears(told, "somebody else says ")
+		g := s.grantOther(lock.Acquire{TTL: time.Hour})
+		yields := observe(s, ctx, s.election("observer"))
+		s.wantObserved(yields, "another client publishes ")
 		synctest.Wait()
-		s.line.fail(fault{refuses: true})
-		s.hears(told, string(lock.ErrUnavailable))
-		s.line.fail(fault{})
-		s.hears(told, "somebody else says ")
-		s.released(g)
-		s.hears(told, "nobody")
+		s.service.setFault(fault{refuse: true})
+		s.wantObserved(yields, string(lock.ErrUnavailable))
+		s.service.setFault(fault{})
+		s.wantObserved(yields, "another client publishes ")
+		s.releaseOther(g)
+		s.wantObserved(yields, "no leader")
 	})
 }
 
-func TestTheLeaderIsWhoHasTheLock(t *testing.T) {
-	play(t, func(s *scene) {
+func TestTheLeaderIsTheHolderOfTheLock(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		e := s.election("a")
 		if leader, err := e.Leader(s.Context()); leader != nil || err != nil {
 			s.Errorf("before the election: %+v, %v", leader, err)
 		}
-		term := s.elected(e, "here")
+		term := s.campaign(e, "here")
 		leader, err := e.Leader(s.Context())
 		s.must(err)
 		if leader.Holder != "a" || leader.Value != "here" || leader.Term != term.Token() || leader.Since.IsZero() {
@@ -121,53 +120,53 @@ func TestTheLeaderIsWhoHasTheLock(t *testing.T) {
 	})
 }
 
-func TestACampaignThatIsCancelledLeavesNoCandidate(t *testing.T) {
-	play(t, func(s *scene) {
-		term := s.elected(s.election("a"), "")
+func TestACanceledCampaignLeavesNoCandidate(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		term := s.campaign(s.election("a"), "")
 		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 		defer cancel()
 		_, err := s.election("b").Campaign(ctx, "")
-		s.is(err, context.DeadlineExceeded)
+		s.wantError(err, context.DeadlineExceeded)
 		s.must(term.Resign(s.Context()))
-		if now := s.now(); now.State != lock.Free || now.Waiters != 0 {
-			s.Errorf("after that the lock is %+v", now)
+		if now := s.lockNow(); now.State != lock.Free || now.Waiters != 0 {
+			s.Errorf("after the resignation the lock is %+v", now)
 		}
 	})
 }
 
-func TestAValueIsBounded(t *testing.T) {
-	play(t, func(s *scene) {
+func TestALeaderValueIsBounded(t *testing.T) {
+	withFixture(t, func(s *fixture) {
 		_, err := s.election("a").Campaign(s.Context(), string(make([]byte, lock.MaxMetadataSize)))
-		s.is(err, lock.ErrInvalid)
-		term := s.elected(s.election("a"), "")
-		s.is(term.Proclaim(s.Context(), string(make([]byte, lock.MaxMetadataSize))), lock.ErrInvalid)
+		s.wantError(err, lock.ErrInvalid)
+		term := s.campaign(s.election("a"), "")
+		s.wantError(term.Proclaim(s.Context(), string(make([]byte, lock.MaxMetadataSize))), lock.ErrInvalid)
 		s.must(term.Resign(s.Context()))
-		s.is(term.Proclaim(s.Context(), "too late"), guard.ErrReleased)
+		s.wantError(term.Proclaim(s.Context(), "too late"), guard.ErrReleased)
 	})
 }
 
-func TestASemaphoreHasSoManyPermits(t *testing.T) {
-	play(t, func(s *scene) {
-		sem := guard.NewSemaphore(s.line, name, 2, guard.Options{})
+func TestASemaphoreGrantsUpToItsCapacity(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		sem := guard.NewSemaphore(s.service, name, 2, guard.Options{})
 		one, err := sem.Acquire(s.Context())
 		s.must(err)
 		s.must(sem.Do(s.Context(), func(_ context.Context, two *guard.Lease) error {
 			if one.Slot() == two.Slot() || one.Token() == two.Token() {
-				s.Errorf("two permits sit in the slots %d and %d", one.Slot(), two.Slot())
+				s.Errorf("two permits have the slots %d and %d", one.Slot(), two.Slot())
 			}
 			_, err := sem.Acquire(s.Context())
-			s.is(err, lock.ErrHeld)
+			s.wantError(err, lock.ErrHeld)
 			return nil
 		}))
-		_, err = guard.NewSemaphore(s.line, name, 3, guard.Options{}).Acquire(s.Context())
-		s.is(err, lock.ErrCapacityMismatch)
+		_, err = guard.NewSemaphore(s.service, name, 3, guard.Options{}).Acquire(s.Context())
+		s.wantError(err, lock.ErrCapacityMismatch)
 		s.must(one.Release(s.Context()))
 	})
 }
 
-func TestReadersAreTogetherAndWritersAlone(t *testing.T) {
-	play(t, func(s *scene) {
-		rw := guard.NewRWLock(s.line, name, guard.Options{})
+func TestReadersShareAndWritersExclude(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		rw := guard.NewRWLock(s.service, name, guard.Options{})
 		reader, err := rw.Read(s.Context())
 		s.must(err)
 		s.must(rw.DoRead(s.Context(), func(_ context.Context, other *guard.Lease) error {
@@ -175,13 +174,13 @@ func TestReadersAreTogetherAndWritersAlone(t *testing.T) {
 				s.Errorf("readers have the tokens %d and %d", reader.Token(), other.Token())
 			}
 			_, err := rw.Write(s.Context())
-			s.is(err, lock.ErrHeld)
+			s.wantError(err, lock.ErrHeld)
 			return nil
 		}))
 		s.must(reader.Release(s.Context()))
 		s.must(rw.DoWrite(s.Context(), func(context.Context, *guard.Lease) error {
 			_, err := rw.Read(s.Context())
-			s.is(err, lock.ErrHeld)
+			s.wantError(err, lock.ErrHeld)
 			return nil
 		}))
 	})

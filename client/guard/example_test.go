@@ -5,15 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http/httptest"
 	"time"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/store"
 )
 
-// A job that many start, and one does. The token goes along with the write.
+// A job that several workers start and one runs. The write carries the token.
 func ExampleDo() {
-	locks, stop := service() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
+	locks, stop := exampleService() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
 	defer stop()
 	ctx := context.Background()
 
@@ -25,7 +32,7 @@ func ExampleDo() {
 		return err
 	}
 	err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-1"}, func(ctx context.Context, _ *guard.Lease) error {
-		// Another that tries meanwhile is refused.
+		// Another worker is refused meanwhile.
 		err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-2"}, nil)
 		if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {
 			fmt.Println(refusal.Code, "by", refusal.Holder)
@@ -42,14 +49,14 @@ func ExampleDo() {
 	// {"balance":100} <nil>
 }
 
-// A lease without a function around it, and what an operator can do to it.
+// A lease that is not tied to a function, and that an operator revokes.
 func ExampleAcquire() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
 	lease, err := guard.Acquire(ctx, locks, "reports", guard.Options{
-		TTL:  300 * time.Millisecond, // so that the example does not take long; ten seconds are short
+		TTL:  300 * time.Millisecond, // short for the example; ten seconds is short in practice
 		Wait: time.Minute,
 	})
 	if err != nil {
@@ -67,9 +74,9 @@ func ExampleAcquire() {
 	// true
 }
 
-// Who leads is told to those who look, and that nobody does.
+// An observer sees the leader, its values, and the end of its term.
 func ExampleElection() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
@@ -82,9 +89,9 @@ func ExampleElection() {
 	for leader, err := range election.Observe(ctx) {
 		switch {
 		case err != nil:
-			fmt.Println("the service is away:", err)
+			fmt.Println("the service is unreachable:", err)
 		case leader == nil:
-			fmt.Println("nobody leads")
+			fmt.Println("there is no leader")
 			return
 		case leader.Value == "10.0.0.1:7000":
 			fmt.Println(leader.Holder, "leads at", leader.Value)
@@ -99,12 +106,12 @@ func ExampleElection() {
 	// <nil>
 	// node-1 leads at 10.0.0.1:7001 true
 	// <nil>
-	// nobody leads
+	// there is no leader
 }
 
-// Three uploads at a time, and no more.
+// At most three uploads at a time.
 func ExampleSemaphore() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
@@ -115,7 +122,7 @@ func ExampleSemaphore() {
 			fmt.Println(errors.Is(err, lock.ErrHeld))
 			return
 		}
-		defer func() { _ = permit.Release(ctx) }() // it ends with its TTL otherwise
+		defer func() { _ = permit.Release(ctx) }() // otherwise it ends with its TTL
 		fmt.Println("slot", permit.Slot())
 	}
 	// Output:
@@ -125,16 +132,16 @@ func ExampleSemaphore() {
 	// true
 }
 
-// Readers together, a writer alone.
+// Readers share the lock, a writer has it alone.
 func ExampleRWLock() {
-	locks, stop := service()
+	locks, stop := exampleService()
 	defer stop()
 	ctx := context.Background()
 
 	catalogue := guard.NewRWLock(locks, "catalogue", guard.Options{})
 	err := catalogue.DoRead(ctx, func(ctx context.Context, first *guard.Lease) error {
 		return catalogue.DoRead(ctx, func(ctx context.Context, second *guard.Lease) error {
-			fmt.Println("two read, with one token:", first.Token() == second.Token())
+			fmt.Println("two readers have the same token:", first.Token() == second.Token())
 			_, err := catalogue.Write(ctx)
 			fmt.Println("a writer is refused:", errors.Is(err, lock.ErrHeld))
 			return nil
@@ -142,7 +149,33 @@ func ExampleRWLock() {
 	})
 	fmt.Println(err)
 	// Output:
-	// two read, with one token: true
+	// two readers have the same token: true
 	// a writer is refused: true
 	// <nil>
+}
+
+// exampleService starts a server and its database, as paddock dev does, and returns a client. It
+// panics on errors because an example has no testing.T.
+func exampleService() (locks *client.Client, stop func()) {
+	ctx := context.Background()
+	db, err := pgserver.Start(ctx, pgserver.Options{Database: "paddock"})
+	must(err)
+	must(migrations.Up(ctx, db.URL("paddock")))
+	log := slog.New(slog.DiscardHandler)
+	s, err := store.Open(ctx, db.URL("paddock"), store.Options{Log: log})
+	must(err)
+	web := httptest.NewServer(server.New(server.Options{Locks: s, Ready: s.Ready, Log: log}))
+	locks, err = client.New(client.Options{BaseURL: web.URL})
+	must(err)
+	return locks, func() {
+		web.Close()
+		s.Close()
+		must(db.Stop(ctx))
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

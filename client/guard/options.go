@@ -11,82 +11,79 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Forever is an Options.Wait that ends with the context only.
+// Forever is an Options.Wait without limit: only the context ends it.
 const Forever time.Duration = math.MaxInt64
 
 const (
-	// DefaultRetry is for how long an acquire is sent again when nothing is said.
+	// DefaultRetry is the default of Options.Retry.
 	DefaultRetry = 10 * time.Second
-	// MaxMargin is the greatest margin that is taken unasked.
+	// MaxMargin is the upper limit of the default margin.
 	MaxMargin = 5 * time.Second
 )
 
-// Options say what lease is wanted. The zero Options try, without waiting, for an
-// exclusive lease with the usual TTL.
+// Options describe the lease to acquire. The zero Options try to get an exclusive lease with the
+// default TTL, without waiting.
 type Options struct {
-	// Holder says to people who has the lock; empty: host name and process id.
+	// Holder names the holder for people; empty means host name and process id.
 	Holder   string
-	Mode     lock.Mode       // zero: lock.Exclusive
-	Capacity int             // how many permits there are; of lock.Permit only
-	TTL      time.Duration   // zero: lock.UsualTTL; the service may have narrower bounds
-	Grace    time.Duration   // after the end: nobody else may have the lock yet
-	MaxHold  time.Duration   // since the grant, no renewal goes beyond; zero: no bound
-	Metadata json.RawMessage // a JSON object for all to see, or nil
+	Mode     lock.Mode       // zero means lock.Exclusive
+	Capacity int             // number of permits; for lock.Permit only
+	TTL      time.Duration   // zero means lock.DefaultTTL; the service may have narrower bounds
+	Grace    time.Duration   // time after the end during which the lock is granted to no other client
+	MaxHold  time.Duration   // time since the grant after which renewals have no effect; zero means no limit
+	Metadata json.RawMessage // a JSON object that all clients can read, or nil
 
-	// LeaseID is for who must be able to send the same acquire again from another
-	// process; a lease that has ended is not granted again under its id. Zero: a
-	// random one.
+	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
+	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
-	// Wait is for how long to wait for the lock; zero to try only.
+	// Wait is how long to wait for the lock; zero means not to wait.
 	Wait time.Duration
-	// Retry is for how long an acquire is sent again while the service cannot be
-	// reached or says to come later, if that is longer than Wait; zero: UsualRetry;
-	// negative: for Wait only.
+	// Retry is how long an acquire is repeated while the service is unreachable or overloaded,
+	// if that is longer than Wait. Zero means DefaultRetry, a negative value means Wait.
 	Retry time.Duration
-	// OnRetry is told why an acquire failed that is sent again; nil tells nobody.
+	// OnRetry is called with the error of each acquire that is repeated; it may be nil.
 	OnRetry func(error)
-	// Margin is how long before the lease's end it counts as lost. Choose it as long
-	// as the work takes to stop, at most a third of the TTL; zero: a tenth,
-	// LongestMargin at most.
+	// Margin is how long before its end the lease counts as lost. Choose the time that the work
+	// needs to stop, at most a third of the TTL. Zero means a tenth of the TTL, MaxMargin at most.
 	Margin time.Duration
-	// OnState is told of each change of state, one after the other, with what led to
-	// it: on AtRisk why the renewal failed, on Lost the loss, on Released why that
-	// could not be sent. Nobody waits for it to return.
+	// OnState is called for each change of state, one at a time, with its reason: for AtRisk
+	// the error of the renewal, for Lost the loss, for Released the error of the release, if any.
+	// The Lease does not wait for it to return. It may be nil.
 	OnState func(State, error)
 }
 
-// resolve returns o with its zero fields filled in, or an error that is
-// lock.ErrInvalid if they do not go together.
+// resolve returns o with defaults for its zero fields, or an error that is lock.ErrInvalid if the
+// fields are invalid.
 func (o Options) resolve() (Options, error) {
 	o.TTL = cmp.Or(o.TTL, lock.DefaultTTL)
 	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, MaxMargin))
 	o.Retry = max(cmp.Or(o.Retry, DefaultRetry), 0)
 	if o.Holder == "" {
-		o.Holder = ourselves()
+		o.Holder = defaultHolder()
 	}
 	switch {
 	case o.TTL < lock.MinTTL || o.TTL > lock.MaxTTL:
-		return o, lock.Invalid("ttl", "is %v; give %v to %v", o.TTL, lock.MinTTL, lock.MaxTTL)
+		return o, lock.Invalid("ttl", "is %v; use %v to %v", o.TTL, lock.MinTTL, lock.MaxTTL)
 	case o.Margin < 0 || o.Margin > o.TTL/3:
-		return o, lock.Invalid("margin", "is %v; give at most a third of the TTL, %v, or renewals come too late", o.Margin, o.TTL)
+		return o, lock.Invalid("margin", "is %v; use at most a third of the TTL of %v, or renewals come too late", o.Margin, o.TTL)
 	case o.MaxHold > 0 && o.MaxHold <= o.Margin:
-		return o, lock.Invalid("max_hold", "is %v; give more than the margin of %v, or the lease is lost at once", o.MaxHold, o.Margin)
+		return o, lock.Invalid("max_hold", "is %v; use more than the margin of %v, or the lease is lost at once", o.MaxHold, o.Margin)
 	case o.Wait < 0:
-		return o, lock.Invalid("wait", "is %v; give 0 to try only, or Forever", o.Wait)
+		return o, lock.Invalid("wait", "is %v; use 0 not to wait, or Forever", o.Wait)
 	}
 	return o, nil
 }
 
-// ourselves is the holder where none was given.
-func ourselves() string {
+// defaultHolder returns the holder used if none is given.
+func defaultHolder() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown-host" // for people only: not to know is no reason not to work
+		host = "unknown-host" // the holder is informational, so an unknown host is not an error
 	}
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// acquire returns the call that asks for the lease.
+// acquire returns the acquire call for the lease.
 func (o Options) acquire(name string, id lock.LeaseID) lock.Acquire {
 	return lock.Acquire{
 		Name: name, LeaseID: id, Holder: o.Holder, Mode: o.Mode, Capacity: o.Capacity,

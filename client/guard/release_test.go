@@ -8,73 +8,73 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// unanswered are the ways in which a release gets no answer, and how long one try then takes at
-// most when the lease is over.
-var unanswered = map[string]struct {
+// unansweredReleases are faults that leave a release unanswered, and how long one attempt then takes
+// after the end of the lease.
+var unansweredReleases = map[string]struct {
 	fault  fault
 	atMost time.Duration
 }{
-	"refused":   {fault{refuses: true}, 0},
-	"swallowed": {fault{swallows: true}, 500 * time.Millisecond},
+	"refused": {fault{refuse: true}, 0},
+	"lost":    {fault{blackHole: true}, 500 * time.Millisecond},
 }
 
-func TestAReleaseAfterTheEndIsSentOnce(t *testing.T) {
-	for what, u := range unanswered {
+func TestAReleaseAfterExpiryIsSentOnce(t *testing.T) {
+	for what, u := range unansweredReleases {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
-				l := s.acquired(guard.Options{Margin: 2 * time.Second, Grace: 3 * time.Second})
-				s.line.fail(u.fault)
+			withFixture(t, func(s *fixture) {
+				l := s.acquire(guard.Options{Margin: 2 * time.Second, Grace: 3 * time.Second})
+				s.service.setFault(u.fault)
 				<-l.Done()
 				time.Sleep(5 * time.Second) // the margin and the grace
-				before, begun := len(s.line.made("release")), time.Now()
+				before, begun := len(s.service.sentAt("release")), time.Now()
 				if err := l.Release(s.Context()); err == nil {
-					s.Error("an unanswered release has succeeded")
+					s.Error("an unanswered release succeeded")
 				}
-				if sent := len(s.line.made("release")) - before; sent != 1 {
-					s.Errorf("it was sent %d times, want once", sent)
+				if sent := len(s.service.sentAt("release")) - before; sent != 1 {
+					s.Errorf("the release was sent %d times, want once", sent)
 				}
 				if took := time.Since(begun); took > u.atMost {
-					s.Errorf("it took %v, want %v at most", took, u.atMost)
+					s.Errorf("the release took %v, want %v at most", took, u.atMost)
 				}
 			})
 		})
 	}
 }
 
-func TestAReleaseIsRetriedUntilTheLeaseIsOver(t *testing.T) {
-	for what, u := range unanswered {
+func TestAReleaseIsRetriedUntilTheLeaseExpires(t *testing.T) {
+	for what, u := range unansweredReleases {
 		t.Run(what, func(t *testing.T) {
-			play(t, func(s *scene) {
+			withFixture(t, func(s *fixture) {
 				begun := time.Now()
-				l := s.acquired(guard.Options{Margin: time.Second, Grace: 2 * time.Second})
+				l := s.acquire(guard.Options{Margin: time.Second, Grace: 2 * time.Second})
 				over := begun.Add(ttl + 2*time.Second)
-				s.line.fail(u.fault)
+				s.service.setFault(u.fault)
 				<-l.Done()
 				if err := l.Release(s.Context()); err == nil {
-					s.Error("an unanswered release has succeeded")
+					s.Error("an unanswered release succeeded")
 				}
-				sent := s.line.made("release")
+				sent := s.service.sentAt("release")
 				if len(sent) < 2 || sent[len(sent)-1].After(over) {
-					s.Errorf("the lease was over at %v, and the release was sent at %v", over, sent)
+					s.Errorf("the lease ended at %v, and the release was sent at %v", over, sent)
 				}
 				if end := over.Add(u.atMost); time.Now().After(end) {
-					s.Errorf("it was given up at %v, want %v or before", time.Now(), end)
+					s.Errorf("the release was given up at %v, want %v or before", time.Now(), end)
 				}
 			})
 		})
 	}
 }
 
-// TestAReleaseAfterTheEndFindsTheLeaseThatARenewalKept has the answers of the renewals get lost, so
-// that the service keeps the lease for longer than its holder knows.
-func TestAReleaseAfterTheEndFindsTheLeaseThatARenewalKept(t *testing.T) {
-	play(t, func(s *scene) {
-		l := s.acquired(guard.Options{})
-		s.line.fail(fault{deaf: true})
+// TestAReleaseAfterExpiryFreesALeaseThatALostRenewalExtended loses the answers of renewals, so that the
+// service keeps the lease longer than its holder knows.
+func TestAReleaseAfterExpiryFreesALeaseThatALostRenewalExtended(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
+		s.service.setFault(fault{loseAnswer: true})
 		<-l.Done()
 		time.Sleep(ttl / 10)
-		s.line.fail(fault{})
+		s.service.setFault(fault{})
 		s.must(l.Release(s.Context()))
-		s.happened(lock.Granted, lock.Released)
+		s.wantEvents(lock.Granted, lock.Released)
 	})
 }

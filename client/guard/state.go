@@ -2,19 +2,19 @@ package guard
 
 import "sync"
 
-// A State says how sure a holder may be of its lease.
+// A State is the state of a Lease.
 type State int
 
 // The states of a lease.
 const (
-	// Held: the last renewal succeeded.
+	// Held means that the last renewal succeeded.
 	Held State = iota + 1
-	// AtRisk: a renewal has failed and is tried again; the work may go on until the
-	// deadline.
+	// AtRisk means that the last renewal failed and is being retried. The work may continue
+	// until the deadline.
 	AtRisk
-	// Lost: the lease is, or may be, over. Stop the work.
+	// Lost means that the lease has ended or may end any moment. Stop the work.
 	Lost
-	// Released: the lease was given up.
+	// Released means that Release was called.
 	Released
 )
 
@@ -27,51 +27,50 @@ func (s State) String() string {
 	return names[s]
 }
 
-// A change is a state that a lease has come to, and why.
-type change struct {
+// A stateChange is a new state and its reason.
+type stateChange struct {
 	state State
 	err   error
 }
 
-// A herald tells somebody of changes, one after the other and in their order, whoever
-// noted them.
-type herald struct {
-	tell func(State, error) // nil for nobody
+// A stateNotifier passes state changes to a callback, one at a time and in order, from any goroutine.
+type stateNotifier struct {
+	callback func(State, error) // may be nil
 
-	mu      sync.Mutex
-	pending []change
-	telling bool
+	mu         sync.Mutex
+	pending    []stateChange
+	delivering bool
 }
 
-// note puts a change in line. It calls nobody, so it may be called with locks held.
-func (h *herald) note(c change) {
-	if h.tell == nil {
+// enqueue queues a change. It does not call the callback, so it may be called with locks held.
+func (n *stateNotifier) enqueue(c stateChange) {
+	if n.callback == nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.pending = append(h.pending, c)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending = append(n.pending, c)
 }
 
-// announce tells of what was noted, unless somebody does so already.
-func (h *herald) announce() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.telling {
+// deliver passes on the queued changes, unless another goroutine is doing so.
+func (n *stateNotifier) deliver() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.delivering {
 		return
 	}
-	h.telling = true
-	defer func() { h.telling = false }()
-	for len(h.pending) > 0 {
-		c := h.pending[0]
-		h.pending = h.pending[1:]
-		h.call(c)
+	n.delivering = true
+	defer func() { n.delivering = false }()
+	for len(n.pending) > 0 {
+		c := n.pending[0]
+		n.pending = n.pending[1:]
+		n.invoke(c)
 	}
 }
 
-// call tells of one change, without the lock that the caller holds.
-func (h *herald) call(c change) {
-	h.mu.Unlock()
-	defer h.mu.Lock()
-	h.tell(c.state, c.err)
+// invoke calls the callback without holding mu. The caller holds mu.
+func (n *stateNotifier) invoke(c stateChange) {
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	n.callback(c.state, c.err)
 }

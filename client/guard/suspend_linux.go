@@ -7,18 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspension returns what measures suspensions: the kernel's boot-time clock goes on
-// in them, its monotonic clock, which is Go's, does not.
+// suspendedFunc returns a function that measures suspensions. The kernel's boot-time clock includes
+// them; its monotonic clock, which Go uses, does not.
 //
-// The two are read one after the other, the one that is subtracted last. So what
-// passes between the readings makes the result less than it is, never more, and the
-// greatest seen is the best.
-func suspension() func() time.Duration {
+// The monotonic clock, which is subtracted, is read last. The time between the two readings
+// therefore makes the result too small, never too large, so the largest result is the best.
+func suspendedFunc() func() time.Duration {
 	var greatest atomic.Int64
 	return func() time.Duration {
 		var boot, mono unix.Timespec
 		if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil || unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil {
-			return 0 // a kernel from before 2.6.39 has no such clock, and always says so
+			return 0 // kernels before 2.6.39 have no such clock and always fail
 		}
 		for d := boot.Nano() - mono.Nano(); ; {
 			last := greatest.Load()

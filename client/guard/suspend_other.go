@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// suspension returns what measures suspensions by how much farther the wall clock went than
-// the monotonic one. A wall clock that is put forward looks the same, and costs a
-// lease; one that is put back hides as much of a suspension.
-func suspension() func() time.Duration {
-	var greatest atomic.Int64 // were it to go back, deadlines would be that much later
+// suspendedFunc returns a function that measures suspensions as the difference between the wall
+// clock and the monotonic clock. Setting the wall clock forward looks like a suspension and may end
+// leases; setting it back hides a suspension of that length.
+func suspendedFunc() func() time.Duration {
+	var greatest atomic.Int64 // never decreases, because that would extend deadlines
 	begun := time.Now()
 	return func() time.Duration {
 		now := time.Now()

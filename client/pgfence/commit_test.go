@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// interruptible returns a pool like shop's, and how often one of its connections
-// was interrupted because a context had ended.
-func interruptible(t *testing.T, url string) (pool *pgxpool.Pool, interruptions *atomic.Int32) {
+// newAccountsCountingInterruptions returns a pool like newAccounts, and the number of interruptions
+// of its connections by ended contexts.
+func newAccountsCountingInterruptions(t *testing.T, url string) (pool *pgxpool.Pool, interruptions *atomic.Int32) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -28,10 +28,10 @@ func interruptible(t *testing.T, url string) (pool *pgxpool.Pool, interruptions 
 	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return watcher{&pgconn.CancelRequestContextWatcherHandler{Conn: c}, interruptions}
 	}
-	return begin(t, config, paddock.InstallFence), interruptions
+	return openConfig(t, config, paddock.InstallFence), interruptions
 }
 
-// A watcher does what ends a statement whose context has ended, and counts.
+// A watcher cancels statements when their contexts end, and counts that.
 type watcher struct {
 	ctxwatch.Handler
 	interruptions *atomic.Int32
@@ -42,26 +42,25 @@ func (w watcher) HandleCancel(ctx context.Context) {
 	w.Handler.HandleCancel(ctx)
 }
 
-// stays looks a hundred times whether it is so, which is time enough for what
-// should not happen.
-func stays(t *testing.T, what string, so func() bool) {
+// staysTrue checks the condition a hundred times.
+func staysTrue(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for range 100 {
-		if !so() {
-			t.Errorf("it is no longer so that %s", what)
+		if !condition() {
+			t.Errorf("this stopped being true: %s", what)
 			return
 		}
 	}
 }
 
-// slowCommits has each commit of a write to accounts wait for an advisory lock.
+// slowCommits makes each commit of a write to accounts wait for an advisory lock.
 const slowCommits = `
 create function wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(42); return null; end $$;
 create constraint trigger slow_commit after update on accounts deferrable initially deferred for each row execute function wait();`
 
-func TestACommitThatWasSentIsNotCancelled(t *testing.T) {
+func TestASentCommitIsNotCanceled(t *testing.T) {
 	t.Parallel()
-	pool, interruptions := interruptible(t, pgtest.EmptyURL(t))
+	pool, interruptions := newAccountsCountingInterruptions(t, pgtest.EmptyURL(t))
 	run(t, pool, slowCommits)
 	outside, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
@@ -71,7 +70,7 @@ func TestACommitThatWasSentIsNotCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, lose := context.WithCancelCause(t.Context())
-	ended := begun(ctx, pool, spend(ctx))
+	ended := startTx(ctx, pool, withdraw10(ctx))
 	eventually(t, "the commit waits", func() bool {
 		return count(t, pool, "select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
 	})
@@ -82,45 +81,45 @@ func TestACommitThatWasSentIsNotCancelled(t *testing.T) {
 	if n := pool.Stat().AcquiredConns(); n != 1 {
 		t.Errorf("%d connections are taken, want that of the commit", n)
 	}
-	stays(t, "the commit waits", func() bool {
+	staysTrue(t, "the commit waits", func() bool {
 		return count(t, pool, "select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
 	})
-	if err := outside.Close(t.Context()); err != nil { // gives the advisory lock back
+	if err := outside.Close(t.Context()); err != nil { // releases the advisory lock
 		t.Fatal(err)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 	if b, n := balance(t, pool), interruptions.Load(); b != 90 || n != 0 {
 		t.Errorf("the balance is %d after %d interruptions", b, n)
 	}
 }
 
-// TestAnUnconfirmedCommitStaysUnseen lets the lease be lost while the commit waits
-// for a standby. A cancel request would show what no standby has.
-func TestAnUnconfirmedCommitStaysUnseen(t *testing.T) {
+// TestACommitWaitingForAStandbyStaysInvisible loses the lease while the commit waits for a standby. A
+// cancel request would make the write visible although no standby has it.
+func TestACommitWaitingForAStandbyStaysInvisible(t *testing.T) {
 	t.Parallel()
 	_, url := pgtest.Server(t)
-	pool, interruptions := interruptible(t, url)
+	pool, interruptions := newAccountsCountingInterruptions(t, url)
 	resume := withoutStandby(t, pool)
 	ctx, lose := context.WithCancelCause(t.Context())
-	ended := begun(ctx, pool, spend(ctx))
+	ended := startTx(ctx, pool, withdraw10(ctx))
 	eventually(t, "the commit waits for a standby", func() bool { return unconfirmed(t, pool) == 2 })
 	lose(errLost)
 	if err := <-ended; !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Errorf("got %v, want unknown_outcome", err)
 	}
-	stays(t, "the commit waits and shows nothing", func() bool { return balance(t, pool) == 100 && unconfirmed(t, pool) == 2 })
+	staysTrue(t, "the commit waits and shows nothing", func() bool { return balance(t, pool) == 100 && unconfirmed(t, pool) == 2 })
 	resume()
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 	if b, n := balance(t, pool), interruptions.Load(); b != 90 || n != 0 {
 		t.Errorf("the balance is %d after %d interruptions", b, n)
 	}
 }
 
-// withoutStandby has each commit of the server wait for a standby that there is
-// not. It returns once one waits, since the server takes a moment to hear of it.
+// withoutStandby makes each commit of the server wait for a standby that does not exist. It returns
+// when a commit waits, because the server needs a moment to reload its configuration.
 func withoutStandby(t *testing.T, pool *pgxpool.Pool) (resume func()) {
 	for _, sql := range []string{
-		"create table canary ()", "alter system set synchronous_standby_names = 'nobody'", "select pg_reload_conf()",
+		"create table canary ()", "alter system set synchronous_standby_names = 'missing'", "select pg_reload_conf()",
 	} {
 		run(t, pool, sql)
 	}
@@ -153,31 +152,31 @@ func unconfirmed(t *testing.T, pool *pgxpool.Pool) int {
 	return count(t, pool, "select count(*) from pg_stat_activity where wait_event = 'SyncRep'")
 }
 
-// TestWhatIsKnownOfACommitThatFails: one that the server refuses was not done, of one
-// whose connection was cut nobody knows.
-func TestWhatIsKnownOfACommitThatFails(t *testing.T) {
+// TestFailedCommits checks that a refused commit is known to have failed, and that the outcome of one
+// whose connection was closed is unknown.
+func TestFailedCommits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		during  string // a statement of each commit
 		unknown bool
 	}{
-		"a check at the end of the transaction": {"raise exception using errcode = '23514'", false},
-		"a refusal to serialize":                {"raise exception using errcode = '40001'", false},
-		"a connection that is cut":              {"perform pg_terminate_backend(pg_backend_pid())", true},
+		"a deferred check":        {"raise exception using errcode = '23514'", false},
+		"a serialization failure": {"raise exception using errcode = '40001'", false},
+		"a closed connection":     {"perform pg_terminate_backend(pg_backend_pid())", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := shop(t)
+			pool := newAccounts(t)
 			run(t, pool, "create function fail() returns trigger language plpgsql as $$ begin "+c.during+`; return null; end $$;
 				create constraint trigger fails after update on accounts deferrable initially deferred for each row execute function fail()`)
-			err := <-begun(t.Context(), pool, spend(t.Context()))
+			err := <-startTx(t.Context(), pool, withdraw10(t.Context()))
 			if err == nil || errors.Is(err, lock.ErrUnknownOutcome) != c.unknown {
 				t.Errorf("got %v, want the outcome to be unknown: %t", err, c.unknown)
 			}
 			if pg := new(pgconn.PgError); !errors.As(err, &pg) {
-				t.Errorf("%v does not hold what the server said", err)
+				t.Errorf("%v does not wrap the server's error", err)
 			}
-			idle(t, pool)
+			waitUntilIdle(t, pool)
 		})
 	}
 }

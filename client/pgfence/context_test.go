@@ -14,17 +14,17 @@ import (
 
 var errLost = &lock.Error{Code: lock.ErrLeaseLost, Detail: "The lease has ended."}
 
-func TestNothingIsCommittedOnceTheLeaseIsLost(t *testing.T) {
+func TestNothingIsCommittedAfterALoss(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	for name, lose := range map[string]func(lose func(), ctx context.Context, tx pgx.Tx) error{
 		"after the last statement": func(lose func(), ctx context.Context, tx pgx.Tx) error {
 			defer lose()
-			return spend(ctx)(tx)
+			return withdraw10(ctx)(tx)
 		},
 		"before a statement": func(lose func(), ctx context.Context, tx pgx.Tx) error {
 			lose()
-			return spend(ctx)(tx)
+			return withdraw10(ctx)(tx)
 		},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -38,25 +38,25 @@ func TestNothingIsCommittedOnceTheLeaseIsLost(t *testing.T) {
 	if b := balance(t, pool); b != 100 {
 		t.Errorf("the balance is %d", b)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 	if n := pool.Stat().NewConnsCount(); n != 1 {
-		t.Errorf("%d connections were opened: not each transaction was rolled back in order", n)
+		t.Errorf("%d connections were opened, want 1: a transaction was not rolled back", n)
 	}
 }
 
-// begun runs Tx in a goroutine of its own.
-func begun(ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) error) (ended <-chan error) {
+// startTx runs Tx in a goroutine and returns a channel that receives its error.
+func startTx(ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) error) (ended <-chan error) {
 	result := make(chan error, 1)
 	go func() { result <- pgfence.Tx(ctx, pool, "accounts", 8, work) }()
 	return result
 }
 
-func TestALossInTheMiddleOfAStatementEndsIt(t *testing.T) {
+func TestALossCancelsTheRunningStatement(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	ctx, lose := context.WithCancelCause(t.Context())
-	ended := begun(ctx, pool, func(tx pgx.Tx) error {
-		if err := spend(ctx)(tx); err != nil {
+	ended := startTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := withdraw10(ctx)(tx); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "select pg_sleep(600)")
@@ -72,16 +72,16 @@ func TestALossInTheMiddleOfAStatementEndsIt(t *testing.T) {
 	if b := balance(t, pool); b != 100 {
 		t.Errorf("the balance is %d", b)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 }
 
-func TestALeaseThatIsLostAlreadyBeginsNothing(t *testing.T) {
+func TestALostLeaseStartsNoTransaction(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLost)
 	err := pgfence.Tx(ctx, pool, "accounts", 8, func(pgx.Tx) error {
-		t.Error("the work was begun")
+		t.Error("the work was started")
 		return nil
 	})
 	if !errors.Is(err, lock.ErrLeaseLost) {

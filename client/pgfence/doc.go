@@ -1,55 +1,50 @@
-// Package pgfence writes to tables of one's own under a fencing token, for users
-// of pgx. It needs the SQL function paddock_fence in the database that holds the
-// tables: paddock fence install puts it there.
+// Package pgfence runs pgx transactions that are fenced by a fencing token, so that a process whose
+// lease has ended cannot write any more. It needs the SQL function paddock_fence in the database
+// that holds the tables; the command paddock fence install creates it.
 //
 //	err := pgfence.Tx(ctx, pool, "accounts", token, func(tx pgx.Tx) error {
 //		_, err := tx.Exec(ctx, "update accounts set balance = balance - 10 where id = 42")
 //		return err
 //	})
 //	if errors.Is(err, lock.ErrStaleToken) {
-//		// a later holder was here: the lease is gone, and nothing was written
+//		// a later holder has written: this lease has ended, and nothing was committed
 //	}
 //
-// Give it the context that the work has, which ends when the lease is lost.
+// Pass the context of the work, which ends when the lease is lost.
 //
-// # Promised
+// # Guarantees
 //
-// A transaction whose token is lower than one seen for its resource commits
-// nothing. Those that pass run one after the other, from the fence to the commit,
-// and commit in the order of their tokens; that is the database's doing, so it
-// holds for paused processes and whatever their clocks say. Equal tokens pass: a
-// holder writes as often as it likes. A transaction that rolls back leaves no
-// token behind.
+// A transaction whose token is lower than the greatest token seen for its resource commits nothing.
+// Transactions that pass the fence run one after the other until their commits, and they commit in the
+// order of their tokens. The database enforces this, so it also holds for paused processes and does
+// not depend on clocks. Equal tokens pass: a holder may write as often as it likes. A transaction that
+// rolls back does not record its token.
 //
-// Nothing is committed once the context has ended before the commit was sent. A
-// commit that was sent is never cancelled: with synchronous replication that
-// would show a write which no standby has.
+// Nothing is committed if the context ends before the commit was sent. A commit that was sent is
+// never canceled: with synchronous replication, canceling would make a write visible that no standby
+// has.
 //
-// # Not promised
+// # Limits
 //
-//   - The first token that a resource ever sees passes, whatever it is. A later
-//     holder that has not written yet keeps nobody out: what counts is what was
-//     seen, not what was granted. A Tx that does nothing, right after the grant,
-//     shows the token early.
-//   - The isolation level is the database's default. Under READ COMMITTED, which
-//     it is unless somebody changed it, what fn reads is what the holders before
-//     have left. Under REPEATABLE READ the order holds as well, but fn may see the
-//     data as it was before the last of them committed, because the picture was
-//     taken before the wait.
-//   - Nothing is retried. Above READ COMMITTED, 40001 (serialization_failure) says
-//     that the whole may be tried again, and that is up to the caller.
-//   - There is no bound on the wait for a predecessor that is stopped in the middle
-//     of its transaction, but ctx and the database's own
-//     idle_in_transaction_session_timeout and lock_timeout. Set the former.
-//   - What fn does elsewhere, in files or by HTTP, the fence knows nothing of.
+//   - The fence knows the tokens it has seen, not those that were granted. The first token for a
+//     resource always passes, and a later holder that has not written yet blocks no earlier one. To
+//     record a token early, run an empty Tx right after the grant.
+//   - The isolation level is the database's default. Under READ COMMITTED, which PostgreSQL uses
+//     unless configured otherwise, fn reads what earlier holders have committed. Under REPEATABLE READ
+//     the order of commits is the same, but fn may read data from before the last of those commits,
+//     because its snapshot was taken before the wait at the fence.
+//   - Nothing is retried. Above READ COMMITTED, error 40001 (serialization_failure) means that the
+//     caller may retry the whole transaction.
+//   - The wait for an earlier transaction that has stopped in the middle is bounded only by ctx and by
+//     the database's idle_in_transaction_session_timeout and lock_timeout. Set the former.
+//   - The fence does not cover other effects of fn, such as files or HTTP calls.
 //
 // # Resources
 //
-// The resource is a name of the user's choice, 1 to 1000 bytes: that of the thing
-// written, be it a table, a row or a tenant, and not that of the lock. For
-// permits, which are several at a time, name the slot too: "uploads:2". Where
-// several locks guard one thing it is still the thing that is named, and of two
-// holders at once the fence shuts out the one that was granted first.
+// The resource is a name chosen by the user, 1 to 1000 bytes. It names what is written, such as a
+// table, a row or a tenant, and not the lock. For permits, of which several are valid at a time, add
+// the slot: "uploads:2". If several locks guard one resource, use that resource's name for all; of two
+// concurrent holders, the fence then rejects the one that was granted first.
 //
-// docs/fencing tells how it works, and what else the SQL can do.
+// docs/fencing explains how the fence works and what else the SQL functions can do.
 package pgfence

@@ -12,27 +12,27 @@ import (
 
 // The SQLSTATEs of paddock_fence.
 const (
-	staleToken = "PF001"
-	wrongCall  = "PF002"
+	codeStaleToken  = "PF001"
+	codeInvalidCall = "PF002"
 )
 
-// explained turns a refusal by the fence, wherever in the transaction it came
-// from, into the words of package lock. Other errors stay as they are.
-func explained(err error, token lock.Token) error {
+// fenceError returns a *lock.Error for a refusal by the fence, from any statement of the transaction.
+// It returns other errors unchanged.
+func fenceError(err error, token lock.Token) error {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {
 		return err
 	}
 	switch pg.Code {
-	case staleToken:
-		return stale(pg, err, token)
-	case wrongCall:
+	case codeStaleToken:
+		return staleTokenError(pg, err, token)
+	case codeInvalidCall:
 		return &lock.Error{Code: lock.ErrInvalid, Detail: pg.Message + ". " + pg.Hint, Cause: err}
 	}
 	return err
 }
 
-func stale(pg *pgconn.PgError, cause error, token lock.Token) error {
+func staleTokenError(pg *pgconn.PgError, cause error, token lock.Token) error {
 	e := &lock.Error{Code: lock.ErrStaleToken, Token: token, Detail: pg.Message + ". " + pg.Hint, Cause: cause}
 	var shown, newest lock.Token
 	if _, err := fmt.Sscanf(pg.Detail, "token shown: %d, greatest token seen: %d", &shown, &newest); err == nil {
@@ -41,52 +41,52 @@ func stale(pg *pgconn.PgError, cause error, token lock.Token) error {
 	return e
 }
 
-// unusable adds to an error of the call of paddock_fence what to do about it.
-func unusable(err error) error {
+// setupError adds instructions to an error of the call of paddock_fence.
+func setupError(err error) error {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {
 		return err
 	}
 	switch pg.Code {
 	case "42883": // undefined_function
-		return fmt.Errorf("pgfence: there is no paddock_fence in the search_path of this connection; "+
-			"run paddock fence install on this database, or put the schema that it is in into the search_path: %w", err)
+		return fmt.Errorf("pgfence: paddock_fence is not in the search_path of this connection; "+
+			"run paddock fence install on this database, or add the function's schema to the search_path: %w", err)
 	case "42P01": // undefined_table
-		return fmt.Errorf("pgfence: paddock_fence does not find its table, as after its schema was renamed; "+
+		return fmt.Errorf("pgfence: paddock_fence does not find its table, perhaps because its schema was renamed; "+
 			"run paddock fence install again: %w", err)
 	case "42501": // insufficient_privilege
-		return fmt.Errorf("pgfence: this role may not pass the fence; "+
-			"grant it select, insert and update on paddock_fences, and usage of its schema: %w", err)
+		return fmt.Errorf("pgfence: this role is not permitted to pass the fence; "+
+			"grant it select, insert and update on paddock_fences, and usage on its schema: %w", err)
 	}
 	return err
 }
 
-// committed judges what came of a commit.
-func committed(err error, token lock.Token) error {
+// commitResult returns the error of Tx for the error of a commit.
+func commitResult(err error, token lock.Token) error {
 	pg := new(pgconn.PgError)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
-		return fmt.Errorf("pgfence: nothing was committed, because a statement had failed and the function returned nil all the same: %w", err)
+		return fmt.Errorf("pgfence: nothing was committed: a statement failed, but the function returned nil: %w", err)
 	case errors.Is(err, pgx.ErrTxClosed):
-		return fmt.Errorf("pgfence: the function has ended the transaction itself: %w", err)
+		return fmt.Errorf("pgfence: the function must not end the transaction itself: %w", err)
 	case pgconn.SafeToRetry(err):
-		return fmt.Errorf("pgfence: nothing was committed, because the commit could not be sent: %w", err)
+		return fmt.Errorf("pgfence: nothing was committed: the commit could not be sent: %w", err)
 	case errors.As(err, &pg) && refusesCommit(pg):
-		return explained(err, token)
+		return fenceError(err, token)
 	}
-	return unknown(err)
+	return outcomeUnknown(err)
 }
 
-// refusesCommit is whether the server says that the transaction is undone. A
-// FATAL error ends the connection only; but for a transaction that was idle for
-// too long, or that took too long, it came before the commit did.
+// refusesCommit reports whether the error shows that the transaction was rolled back. A FATAL error
+// only shows that the connection was closed, except for an idle or overlong transaction
+// (25P03, 25P04), which the server ended before the commit arrived.
 func refusesCommit(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" || pg.Code == "25P04"
 }
 
-func unknown(cause error) error {
+func outcomeUnknown(cause error) error {
 	return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: cause,
-		Detail: "The commit was sent and is not confirmed. What was written may be there or not; read it to find out."}
+		Detail: "The commit was sent but not confirmed. Read the data to find out whether it was written."}
 }

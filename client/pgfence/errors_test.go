@@ -18,24 +18,24 @@ import (
 
 func TestAnUnusableFenceSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	stranger := "stranger_" + strings.ToLower(rand.Text())
+	role := "role_" + strings.ToLower(rand.Text())
 	for name, c := range map[string]struct {
 		before string
 		params map[string]string
 		want   string
 	}{
-		"no fence at all": {"", nil, "run paddock fence install"},
-		"a fence off the search_path": {
+		"no fence": {"", nil, "run paddock fence install"},
+		"a fence outside the search_path": {
 			"create schema s; set search_path = s;" + paddock.InstallFence,
-			nil, "put the schema that it is in into the search_path",
+			nil, "add the function's schema to the search_path",
 		},
-		"a schema that was renamed": {
+		"a renamed schema": {
 			"create schema s; set search_path = s;" + paddock.InstallFence + "alter schema s rename to t;",
 			map[string]string{"search_path": "t"}, "run paddock fence install again",
 		},
 		"a role without rights": {
-			paddock.InstallFence + "create role " + stranger + ";",
-			map[string]string{"role": stranger}, "grant it select, insert and update",
+			paddock.InstallFence + "create role " + role + ";",
+			map[string]string{"role": role}, "grant it select, insert and update",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAnUnusableFenceSaysWhatToDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			prepare(t, config.ConnConfig, c.before)
+			runSQL(t, config.ConnConfig, c.before)
 			for key, value := range c.params {
 				config.ConnConfig.RuntimeParams[key] = value
 			}
@@ -61,9 +61,9 @@ func TestAnUnusableFenceSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// prepare runs SQL on a connection, which is closed after the test. A role that it
-// makes belongs to the server, and goes with it.
-func prepare(t *testing.T, config *pgx.ConnConfig, sql string) {
+// runSQL runs SQL on a connection of its own, which is closed after the test. Roles that it creates
+// are not dropped; they disappear with the test server.
+func runSQL(t *testing.T, config *pgx.ConnConfig, sql string) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
@@ -79,9 +79,9 @@ func prepare(t *testing.T, config *pgx.ConnConfig, sql string) {
 	}
 }
 
-func TestADatabaseThatIsAwayIsNoRefusal(t *testing.T) {
+func TestAnUnreachableDatabaseIsAConnectError(t *testing.T) {
 	t.Parallel()
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing?connect_timeout=5")
+	pool, err := pgxpool.New(t.Context(), "postgres://nouser@127.0.0.1:1/nothing?connect_timeout=5")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Two workers were granted the lock, one after the other. The first was paused,
-// its lease ended, and now it goes on as if nothing had happened.
+// Two workers were granted the lock, one after the other. The first was paused, its lease ended, and
+// then it continues as if nothing had happened.
 func ExampleTx() {
 	ctx := context.Background()
-	pool, closePool := bank(ctx) // its database has a table accounts, and the fence
+	pool, closePool := exampleAccounts(ctx) // its database has a table accounts and the fence
 	defer closePool()
 
 	withdraw := func(worker string, token lock.Token, amount int) {
@@ -54,9 +54,9 @@ func ExampleTx() {
 	// the balance is 70
 }
 
-// bank returns a pool of connections to a database of its own.
-func bank(ctx context.Context) (pool *pgxpool.Pool, done func()) {
-	t := &exhibition{ctx: ctx}
+// exampleAccounts returns a pool on a new database.
+func exampleAccounts(ctx context.Context) (pool *pgxpool.Pool, done func()) {
+	t := &exampleTB{ctx: ctx}
 	return open(t, pgtest.EmptyURL(t), paddock.InstallFence), func() {
 		for i := range t.cleanups {
 			t.cleanups[len(t.cleanups)-1-i]()
@@ -64,18 +64,18 @@ func bank(ctx context.Context) (pool *pgxpool.Pool, done func()) {
 	}
 }
 
-// An exhibition stands in for the test that an example has not.
-type exhibition struct {
+// An exampleTB replaces testing.T in an example.
+type exampleTB struct {
 	testing.TB
 	ctx      context.Context
 	cleanups []func()
 }
 
-func (*exhibition) Helper()                    {}
-func (*exhibition) Name() string               { return "Example" }
-func (*exhibition) Failed() bool               { return false }
-func (e *exhibition) Context() context.Context { return e.ctx }
-func (e *exhibition) Cleanup(f func())         { e.cleanups = append(e.cleanups, f) }
-func (*exhibition) Fatal(args ...any)          { log.Fatal(args...) }
-func (*exhibition) Fatalf(f string, a ...any)  { log.Fatalf(f, a...) }
-func (*exhibition) Errorf(f string, a ...any)  { log.Fatalf(f, a...) }
+func (*exampleTB) Helper()                    {}
+func (*exampleTB) Name() string               { return "Example" }
+func (*exampleTB) Failed() bool               { return false }
+func (e *exampleTB) Context() context.Context { return e.ctx }
+func (e *exampleTB) Cleanup(f func())         { e.cleanups = append(e.cleanups, f) }
+func (*exampleTB) Fatal(args ...any)          { log.Fatal(args...) }
+func (*exampleTB) Fatalf(f string, a ...any)  { log.Fatalf(f, a...) }
+func (*exampleTB) Errorf(f string, a ...any)  { log.Fatalf(f, a...) }

@@ -15,28 +15,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// patience is how long a test waits for what takes milliseconds.
-const patience = time.Minute
+// testTimeout bounds waits for events that take milliseconds.
+const testTimeout = time.Minute
 
-// shop returns a pool of connections to a database with a table accounts, in
-// which number 42 has 100, and with the fence.
-func shop(t testing.TB) *pgxpool.Pool {
+// newAccounts returns a pool on a new database with the fence and a table accounts, in which account
+// 42 has the balance 100.
+func newAccounts(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, pgtest.EmptyURL(t), paddock.InstallFence)
 }
 
-// open returns a pool of connections to the database, after it has run the SQL.
+// open runs the SQL on the database, creates the accounts, and returns a pool.
 func open(t testing.TB, url, sql string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return begin(t, config, sql)
+	return openConfig(t, config, sql)
 }
 
-// begin makes the accounts, too.
-func begin(t testing.TB, config *pgxpool.Config, sql string) *pgxpool.Pool {
+// openConfig is open with a pool configuration.
+func openConfig(t testing.TB, config *pgxpool.Config, sql string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
@@ -55,13 +55,13 @@ func run(t testing.TB, pool *pgxpool.Pool, sql string) {
 	}
 }
 
-// balance returns what is on account 42.
+// balance returns the balance of account 42.
 func balance(t testing.TB, pool *pgxpool.Pool) int {
 	t.Helper()
 	return count(t, pool, "select balance from accounts where id = 42")
 }
 
-// count returns the one number that the query gives.
+// count returns the number that the query selects.
 func count(t testing.TB, pool *pgxpool.Pool, query string) (n int) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
@@ -70,30 +70,30 @@ func count(t testing.TB, pool *pgxpool.Pool, query string) (n int) {
 	return n
 }
 
-// spend takes 10 from account 42.
-func spend(ctx context.Context) func(pgx.Tx) error {
+// withdraw10 returns a function that withdraws 10 from account 42.
+func withdraw10(ctx context.Context) func(pgx.Tx) error {
 	return func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "update accounts set balance = balance - 10 where id = 42")
 		return err
 	}
 }
 
-// eventually asks every 10 ms, for as long as the patience lasts.
-func eventually(t testing.TB, what string, so func() bool) {
+// eventually checks the condition every 10 ms until it holds or testTimeout is over.
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
-	defer again.Stop()
-	for !so() {
+	tick, timeout := time.NewTicker(10*time.Millisecond), time.After(testTimeout)
+	defer tick.Stop()
+	for !condition() {
 		select {
-		case <-again.C:
-		case <-enough:
-			t.Fatalf("waited in vain until %s", what)
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("this did not happen in time: %s", what)
 		}
 	}
 }
 
-// idle waits until nobody has a connection of the pool.
-func idle(t testing.TB, pool *pgxpool.Pool) {
+// waitUntilIdle waits until all connections are back in the pool.
+func waitUntilIdle(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	eventually(t, "all connections are back", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAGreaterAndAnEqualTokenWrite(t *testing.T) {
+func TestGreaterAndEqualTokensWrite(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	for _, token := range []lock.Token{7, 7, 8, lock.MaxToken} {
-		if err := pgfence.Tx(t.Context(), pool, "accounts", token, spend(t.Context())); err != nil {
+		if err := pgfence.Tx(t.Context(), pool, "accounts", token, withdraw10(t.Context())); err != nil {
 			t.Errorf("token %d: %v", token, err)
 		}
 	}
 	if b := balance(t, pool); b != 60 {
 		t.Errorf("the balance is %d, want 60", b)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 }
 
-func TestAStaleTokenIsRefusedAndTheNewestNamed(t *testing.T) {
+func TestAStaleTokenIsRefusedWithTheNewestToken(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
-	if err := pgfence.Tx(t.Context(), pool, "accounts", 8, spend(t.Context())); err != nil {
+	pool := newAccounts(t)
+	if err := pgfence.Tx(t.Context(), pool, "accounts", 8, withdraw10(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	err := pgfence.Tx(t.Context(), pool, "accounts", 7, func(pgx.Tx) error {
-		t.Error("the work was begun")
+		t.Error("the work was started")
 		return nil
 	})
 	refusal, pg := new(lock.Error), new(pgconn.PgError)
@@ -42,20 +42,20 @@ func TestAStaleTokenIsRefusedAndTheNewestNamed(t *testing.T) {
 		t.Errorf("got %v, want stale_token with 7 and 8: %+v", err, refusal)
 	}
 	if !errors.As(err, &pg) || pg.Code != "PF001" {
-		t.Errorf("the error does not hold the database's: %v", err)
+		t.Errorf("the error does not wrap the database's: %v", err)
 	}
 	if b := balance(t, pool); b != 90 {
 		t.Errorf("the balance is %d, want 90", b)
 	}
-	if err := pgfence.Tx(t.Context(), pool, "orders", 7, spend(t.Context())); err != nil {
+	if err := pgfence.Tx(t.Context(), pool, "orders", 7, withdraw10(t.Context())); err != nil {
 		t.Errorf("another resource: %v", err)
 	}
-	idle(t, pool)
+	waitUntilIdle(t, pool)
 }
 
-func TestACallOutOfBoundsIsInvalid(t *testing.T) {
+func TestArgumentsOutOfBoundsAreInvalid(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	for name, c := range map[string]struct {
 		resource string
 		token    lock.Token
@@ -66,56 +66,56 @@ func TestACallOutOfBoundsIsInvalid(t *testing.T) {
 		"no resource":             {"", 7},
 		"a resource too long":     {strings.Repeat("a", 1001), 7},
 	} {
-		if err := pgfence.Tx(t.Context(), pool, c.resource, c.token, spend(t.Context())); !errors.Is(err, lock.ErrInvalid) {
+		if err := pgfence.Tx(t.Context(), pool, c.resource, c.token, withdraw10(t.Context())); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := pgfence.Tx(t.Context(), pool, strings.Repeat("a", 1000), 7, spend(t.Context())); err != nil {
+	if err := pgfence.Tx(t.Context(), pool, strings.Repeat("a", 1000), 7, withdraw10(t.Context())); err != nil {
 		t.Errorf("the longest resource: %v", err)
 	}
 }
 
-func TestAGuardedTableTakesTheTokenOfTx(t *testing.T) {
+func TestAGuardedTableChecksTheTokenOfTx(t *testing.T) {
 	t.Parallel()
-	pool := shop(t)
+	pool := newAccounts(t)
 	run(t, pool, "select paddock_fence_guard('accounts')")
-	if err := pgfence.Tx(t.Context(), pool, "elsewhere", 8, spend(t.Context())); err != nil {
+	if err := pgfence.Tx(t.Context(), pool, "elsewhere", 8, withdraw10(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	err := pgfence.Tx(t.Context(), pool, "anywhere", 7, spend(t.Context()))
+	err := pgfence.Tx(t.Context(), pool, "anywhere", 7, withdraw10(t.Context()))
 	refusal := new(lock.Error)
 	if !errors.As(err, &refusal) || refusal.Code != lock.ErrStaleToken || refusal.Newest != 8 {
 		t.Errorf("a stale token at the guarded table: %v", err)
 	}
 	if _, err := pool.Exec(t.Context(), "delete from accounts"); err == nil {
-		t.Error("the token has outlived its transaction")
+		t.Error("the token is still set after its transaction")
 	}
 }
 
 var errWork = errors.New("the work failed")
 
-func TestWhateverEndsTheWorkRollsItBack(t *testing.T) {
+func TestATransactionThatDoesNotCommitIsRolledBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for name, c := range map[string]struct {
 		end  func(pgx.Tx) error
 		want error
 	}{
-		"an error":                      {func(pgx.Tx) error { return errWork }, errWork},
-		"a panic":                       {func(pgx.Tx) error { panic(errWork) }, nil},
-		"an exit of the goroutine":      {func(pgx.Tx) error { runtime.Goexit(); return nil }, nil},
-		"a panic with rows still open":  {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); panic(err) }, nil},
-		"rows left open":                {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); return err }, nil},
-		"a failed statement, unnoticed": {func(tx pgx.Tx) error { _, _ = tx.Exec(ctx, "select 1/0"); return nil }, pgx.ErrTxCommitRollback},
-		"a rollback of its own":         {func(tx pgx.Tx) error { return tx.Rollback(ctx) }, pgx.ErrTxClosed},
-		"a connection that was cut":     {func(tx pgx.Tx) error { return tx.Conn().Close(ctx) }, nil},
+		"an error":                     {func(pgx.Tx) error { return errWork }, errWork},
+		"a panic":                      {func(pgx.Tx) error { panic(errWork) }, nil},
+		"an exit of the goroutine":     {func(pgx.Tx) error { runtime.Goexit(); return nil }, nil},
+		"a panic with rows still open": {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); panic(err) }, nil},
+		"rows left open":               {func(tx pgx.Tx) error { _, err := tx.Query(ctx, "select 1"); return err }, nil},
+		"an ignored failed statement":  {func(tx pgx.Tx) error { _, _ = tx.Exec(ctx, "select 1/0"); return nil }, pgx.ErrTxCommitRollback},
+		"a rollback of its own":        {func(tx pgx.Tx) error { return tx.Rollback(ctx) }, pgx.ErrTxClosed},
+		"a closed connection":          {func(tx pgx.Tx) error { return tx.Conn().Close(ctx) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := shop(t)
-			err := survive(func() error {
+			pool := newAccounts(t)
+			err := recovered(func() error {
 				return pgfence.Tx(ctx, pool, "accounts", 8, func(tx pgx.Tx) error {
-					if err := spend(ctx)(tx); err != nil {
+					if err := withdraw10(ctx)(tx); err != nil {
 						return err
 					}
 					return c.end(tx)
@@ -127,24 +127,24 @@ func TestWhateverEndsTheWorkRollsItBack(t *testing.T) {
 			if b := balance(t, pool); b != 100 {
 				t.Errorf("the balance is %d", b)
 			}
-			if err := pgfence.Tx(ctx, pool, "accounts", 7, spend(ctx)); err != nil {
-				t.Errorf("token 8 was remembered, although nothing was written under it: %v", err)
+			if err := pgfence.Tx(ctx, pool, "accounts", 7, withdraw10(ctx)); err != nil {
+				t.Errorf("token 8 was recorded, although nothing was written under it: %v", err)
 			}
-			idle(t, pool)
+			waitUntilIdle(t, pool)
 		})
 	}
 }
 
-var errSurvived = errors.New("f did not return")
+var errDidNotReturn = errors.New("f did not return")
 
-// survive returns what f returns, errSurvived if it panics or exits.
-func survive(f func() error) error {
+// recovered returns what f returns, or errDidNotReturn if f panics or exits the goroutine.
+func recovered(f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
-		err := errSurvived
+		err := errDidNotReturn
 		defer func() {
 			if p := recover(); p != nil {
-				err = errSurvived
+				err = errDidNotReturn
 			}
 			ended <- err
 		}()

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestWhatThePageOnAccessSaysWorksWhenPasted runs the blocks of docs/access.md in the order in which they
+// TestCommandsInTheAccessPageWork runs the blocks of docs/access.md in the order in which they
 // stand there, in one folder, by a shell: those that serve until the next such one begins.
-func TestWhatThePageOnAccessSaysWorksWhenPasted(t *testing.T) {
+func TestCommandsInTheAccessPageWork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/access.md")
 	if err != nil {

@@ -16,15 +16,15 @@ type acquireCommand struct {
 	retryFlags
 	envOutputFlags
 
-	LeaseID leaseID `name:"lease-id" placeholder:"UUID" help:"A lease_id of your own, to be able to send the same acquire again; other users of the machine can see it. If not given, a new one is drawn."`
+	LeaseID leaseID `name:"lease-id" placeholder:"UUID" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it. Random by default."`
 }
 
 // Help shows how to use it.
 func (acquireCommand) Help() string {
-	return `Takes a lock and prints the lease. The lease ends after its TTL unless it is renewed before, with the lease_id that is printed; ` +
-		`to have that done for you while a command runs, use paddock run.
+	return `Acquires a lock and prints the lease. The lease ends after its TTL unless it is renewed with the printed
+lease_id. To run a command while the lease is renewed for you, use paddock run.
 
-Take a lock for a minute, and wait for it for up to five:
+Acquire a lock for a minute, and wait for it for up to five:
 
     paddock acquire jobs:nightly --ttl 1m --wait 5m
 
@@ -34,11 +34,10 @@ In a script, where renew and release find the lease_id in the environment:
     eval "$lease"
     paddock release jobs:nightly
 
-Exit code 75 says that somebody else has the lock.`
+Exit code 75 means that another holder has the lock.`
 }
 
-// Run acquires the lock and prints the lease. A lease whose lease_id nobody gets to
-// know is given up again.
+// Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is lost.
 func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	o, err := c.options(c.Name)
 	if err == nil {
@@ -47,17 +46,17 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	locks, err := c.open()
+	locks, err := c.client()
 	if err != nil {
 		return err
 	}
-	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.noteRetry()
+	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.logRetries()
 	grant, err := guard.AcquireUnmanaged(ctx, locks, c.Name, o)
 	if err != nil && ctx.Err() != nil {
-		return &failure{exitNotAcquired, fmt.Errorf("stopped before it had %s (%w): %w", c.Name, context.Cause(ctx), err)}
+		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w", c.Name, context.Cause(ctx), err)}
 	}
 	if err != nil {
-		return enclosingLease(p.env, c.URL).refused(c.Name, err)
+		return findEnclosingLease(p.env, c.URL).explain(c.Name, err)
 	}
 	if err := p.print(c.Output, showLease(grant)); err != nil {
 		return errors.Join(err, locks.Release(context.WithoutCancel(ctx), lock.Release{Name: c.Name, LeaseID: grant.ID}))

@@ -53,51 +53,51 @@ func TestAcquirePrintsTheLease(t *testing.T) {
 	for form, want := range map[string]string{"table": leaseTable, "json": leaseJSON, "env": leaseEnv} {
 		t.Run("as "+form, func(t *testing.T) {
 			t.Parallel()
-			d := sitDown(t)
-			d.prints(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`, "-o", form)
-			d.refuses(exitNotAcquired, []string{"me has the lock", "--wait"}, "acquire", "jobs:nightly", "-o", form)
+			d := newHarness(t)
+			d.expectOutput(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`, "-o", form)
+			d.expectFailure(exitNotAcquired, []string{"me holds the lock", "--wait"}, "acquire", "jobs:nightly", "-o", form)
 		})
 	}
 }
 
-func TestAcquireSharesIfItIsTo(t *testing.T) {
+func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for range 2 {
-		d.runs(exitOK, "acquire", "reports", "--shared")
+		d.expectExit(exitOK, "acquire", "reports", "--shared")
 	}
-	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "reports")
+	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "reports")
 	for _, slot := range []string{"1", "2"} {
-		if stdout, _ := d.runs(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout, "\nexport PADDOCK_SLOT="+slot+"\n") {
+		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout, "\nexport PADDOCK_SLOT="+slot+"\n") {
 			t.Errorf("slot %s is not in\n%s", slot, stdout)
 		}
 	}
-	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "uploads", "--permits=2")
-	d.refuses(exitUsage, []string{"capacity_mismatch", "2 permits"}, "acquire", "uploads", "--permits=3")
+	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "uploads", "--permits=2")
+	d.expectFailure(exitUsage, []string{"capacity_mismatch", "2 permits"}, "acquire", "uploads", "--permits=3")
 }
 
 func TestTheSameLeaseIDIsTheSameAcquire(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	id := "--lease-id=" + uuid.NewString()
-	first, _ := d.runs(exitOK, "acquire", "jobs:nightly", id, "--output=json")
-	again, _ := d.runs(exitOK, "acquire", "jobs:nightly", id, "--output=json")
-	if constant(first) != constant(again) {
+	first, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", id, "--output=json")
+	again, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", id, "--output=json")
+	if normalized(first) != normalized(again) {
 		t.Errorf("the lease is\n%safter\n%s", again, first)
 	}
-	d.refuses(exitUsage, []string{"lease_id_in_use"}, "acquire", "jobs:nightly", id, "--holder=somebody else")
+	d.expectFailure(exitUsage, []string{"lease_id_in_use"}, "acquire", "jobs:nightly", id, "--holder=somebody else")
 	d.env["PADDOCK_LEASE_ID"] = strings.TrimPrefix(id, "--lease-id=")
-	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "jobs:nightly")
-	d.runs(exitOK, "release", "jobs:nightly")
-	d.refuses(exitLeaseLost, []string{"lease_lost", "new lease_id"}, "acquire", "jobs:nightly", id)
+	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "jobs:nightly")
+	d.expectExit(exitOK, "release", "jobs:nightly")
+	d.expectFailure(exitLeaseLost, []string{"lease_lost", "new lease_id"}, "acquire", "jobs:nightly", id)
 }
 
-func TestAcquireWaitsItsTurn(t *testing.T) {
+func TestAcquireWaitsInTheQueue(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	before := d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	d := newHarness(t)
+	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
 	p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder=me", "--wait=forever", "--ttl=1h", "-o", "json")
-	d.hears("jobs:nightly", lock.Queued, "me")
+	d.awaitEvent("jobs:nightly", lock.Queued, "me")
 	if err := d.locks.Release(t.Context(), lock.Release{Name: before.Name, LeaseID: before.ID}); err != nil {
 		t.Fatal(err)
 	}
@@ -111,51 +111,51 @@ func TestAcquireWaitsItsTurn(t *testing.T) {
 	}
 }
 
-func TestAcquireWaitsNoLongerThanItIsTo(t *testing.T) {
+func TestAcquireStopsWaitingAfterItsWait(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
-	d.refuses(exitNotAcquired, []string{"before has the lock"}, "acquire", "jobs:nightly", "--wait=200ms")
-	d.hears("jobs:nightly", lock.Dequeued, "me")
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	d.expectFailure(exitNotAcquired, []string{"before holds the lock"}, "acquire", "jobs:nightly", "--wait=200ms")
+	d.awaitEvent("jobs:nightly", lock.Dequeued, "me")
 }
 
-// TestAnInterruptedWaitGivesThePlaceUp sends a real signal to a real process.
-func TestAnInterruptedWaitGivesThePlaceUp(t *testing.T) {
+// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a real process.
+func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
 	for holder, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "terminated": syscall.SIGTERM} {
 		p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder", holder, "--wait=forever")
-		d.hears("jobs:nightly", lock.Queued, holder)
+		d.awaitEvent("jobs:nightly", lock.Queued, holder)
 		if code := p.signal(t, signal); code != exitNotAcquired {
 			t.Errorf("%s: exit code %d", holder, code)
 		}
 		if said := p.stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.stdout.String() != "" {
 			t.Errorf("%s: it says %q and prints %q", holder, said, p.stdout)
 		}
-		d.hears("jobs:nightly", lock.Dequeued, holder)
+		d.awaitEvent("jobs:nightly", lock.Dequeued, holder)
 	}
 }
 
-// TestALeaseThatCannotBePrintedIsGivenUp has nowhere to print to.
-func TestALeaseThatCannotBePrintedIsGivenUp(t *testing.T) {
+// TestLeaseThatCannotBePrintedIsReleased has nowhere to print to.
+func TestLeaseThatCannotBePrintedIsReleased(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	var said strings.Builder
 	if code := run(t.Context(), []string{"acquire", "jobs:nightly", "--holder=me"}, variablesOf(d.env), fullDisk{}, &said); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, said.String())
 	}
-	d.hears("jobs:nightly", lock.Released, "me")
+	d.awaitEvent("jobs:nightly", lock.Released, "me")
 }
 
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestAScriptTakesRenewsAndReleases runs what the help shows, in a real shell.
-func TestAScriptTakesRenewsAndReleases(t *testing.T) {
+// TestScriptAcquiresRenewsAndReleases runs what the help shows, in a real shell.
+func TestScriptAcquiresRenewsAndReleases(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	self := start(t, "version").cmd.Path

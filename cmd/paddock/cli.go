@@ -11,33 +11,32 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A commandLine is everything that can be said to paddock. The tag variable
-// names the environment variables that stand in for a flag, the first that is
-// set wins.
+// A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in
+// for a flag; the first that is set wins.
 type commandLine struct {
-	LogLevel slog.Level `default:"info" variable:"PADDOCK_LOG_LEVEL" help:"Least level to log: debug, info, warn or error."`
+	LogLevel slog.Level `default:"info" variable:"PADDOCK_LOG_LEVEL" help:"Minimum level to log: debug, info, warn or error."`
 
 	Serve       serveCommand       `cmd:"" group:"service" help:"Run a replica of the service."`
-	Dev         devCommand         `cmd:"" group:"service" help:"Run the service with a PostgreSQL of its own, open to this machine."`
-	Migrate     migrateCommand     `cmd:"" group:"service" help:"Bring the database's schema up or down."`
-	Epoch       epochCommand       `cmd:"" group:"service" help:"Show, or say, that the database was failed over or restored."`
-	Healthcheck healthcheckCommand `cmd:"" group:"service" help:"Ask a replica whether it is ready."`
-	Key         keyCommand         `cmd:"" group:"service" help:"Say who may do what: API keys."`
+	Dev         devCommand         `cmd:"" group:"service" help:"Run the service on this machine with its own PostgreSQL and without API keys."`
+	Migrate     migrateCommand     `cmd:"" group:"service" help:"Migrate the database schema up or down."`
+	Epoch       epochCommand       `cmd:"" group:"service" help:"Inspect or start a database epoch after a fail-over or restore."`
+	Healthcheck healthcheckCommand `cmd:"" group:"service" help:"Check that a replica is ready."`
+	Key         keyCommand         `cmd:"" group:"service" help:"Manage API keys."`
 
 	Run     runCommand     `cmd:"" group:"locks" help:"Run a command while it holds a lock."`
-	Acquire acquireCommand `cmd:"" group:"locks" help:"Take a lock, or wait for it, and print the lease."`
-	Renew   renewCommand   `cmd:"" group:"locks" help:"Move the end of a lease."`
-	Release releaseCommand `cmd:"" group:"locks" help:"Give a lease up."`
-	Get     getCommand     `cmd:"" group:"locks" help:"Show a lock, and who has it."`
-	List    listCommand    `cmd:"" group:"locks" help:"Show many locks."`
-	Queue   queueCommand   `cmd:"" group:"locks" help:"Show who waits for a lock, and for what."`
-	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow what happens."`
+	Acquire acquireCommand `cmd:"" group:"locks" help:"Acquire a lock, or wait for it, and print the lease."`
+	Renew   renewCommand   `cmd:"" group:"locks" help:"Renew a lease."`
+	Release releaseCommand `cmd:"" group:"locks" help:"Release a lease."`
+	Get     getCommand     `cmd:"" group:"locks" help:"Show a lock and its holders."`
+	List    listCommand    `cmd:"" group:"locks" help:"List locks."`
+	Queue   queueCommand   `cmd:"" group:"locks" help:"Show the waiters of a lock, and what blocks them."`
+	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow the events of locks."`
 	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
 
-	Verify  verifyCommand  `cmd:"" group:"more" help:"Prove a running service: use it hard, and check what it answers."`
-	Demo    demoCommand    `cmd:"" group:"more" help:"Show on a running service what a fencing token is for."`
-	Fence   fenceCommand   `cmd:"" group:"more" help:"Put fencing into a database of yours, where the writes land."`
-	Version versionCommand `cmd:"" group:"more" help:"Print what this binary is."`
+	Verify  verifyCommand  `cmd:"" group:"more" help:"Put load on a running service and check that it keeps its promises."`
+	Demo    demoCommand    `cmd:"" group:"more" help:"Demonstrate fencing tokens on a running service."`
+	Fence   fenceCommand   `cmd:"" group:"more" help:"Install fencing into your own database."`
+	Version versionCommand `cmd:"" group:"more" help:"Print the version."`
 
 	DemoWorker demoWorkerCommand `cmd:"" group:"more" hidden:""`
 }
@@ -51,16 +50,7 @@ func groups() []kong.Group {
 	}
 }
 
-// A program is what a command has of the world besides its flags.
-type program struct {
-	env    lookup
-	stdout io.Writer // for data
-	stderr io.Writer // for words, besides those of the log
-	log    *slog.Logger
-}
-
-// parse reads args into line. It returns nil, and no error, when help was asked
-// for and has been printed.
+// parse reads args into line. It returns nil, and no error, if it has printed help.
 func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kong.Context, error) {
 	helped := false
 	parser, err := newParser(line, env, stdout, kong.Exit(func(int) { helped = true }))
@@ -68,13 +58,16 @@ func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kon
 		return nil, err
 	}
 	command, err := parser.Parse(args)
-	if helped {
+	switch {
+	case helped:
 		return nil, nil
+	case err != nil:
+		return nil, explainParseError(err)
 	}
-	return command, misused(err)
+	return command, checkVariables(command.Flags(), env)
 }
 
-// newParser returns what reads a command line into line.
+// newParser returns a parser that reads a command line into line.
 func newParser(line *commandLine, env lookup, stdout io.Writer, more ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(more,
 		kong.Name("paddock"),
@@ -98,9 +91,8 @@ func help(options kong.HelpOptions, c *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, c)
 }
 
-// misused turns what kong found wrong into a usage error that names the help
-// which would have told.
-func misused(err error) error {
+// explainParseError returns a usage error that names the relevant help and contains no secret.
+func explainParseError(err error) error {
 	var wrong *kong.ParseError
 	if !errors.As(err, &wrong) {
 		return err
@@ -109,21 +101,57 @@ func misused(err error) error {
 	if wrong.Context != nil && wrong.Context.Selected() != nil {
 		help = wrong.Context.Selected().FullPath()
 	}
+	text := wrong.Unwrap().Error()
 	if strings.Contains(wrong.Error(), "://") {
-		return usagef("a URL stands where none is expected, and is not repeated here (see %s --help)", help)
+		return usagef("a URL stands where none is expected; it is not repeated here (see %s --help)", help)
 	}
-	said := uuids.ReplaceAllString(wrong.Unwrap().Error(), "(a UUID, not repeated here)")
-	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(said, "(an API key, not repeated here)"), help)
+	if renamed := renamedFlag(text); renamed != "" {
+		text = renamed
+	}
+	text = uuids.ReplaceAllString(text, "(a UUID, not repeated here)")
+	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(text, "(an API key, not repeated here)"), help)
 }
 
-// apiKeys finds what may be an API key.
+// apiKeys matches what may be an API key.
 var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
 
-// uuids finds what may be a lease_id, which is a secret.
+// uuids matches what may be a lease_id, which is a secret.
 var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
 
-// environment finds the values of flags in env. Kong's own tag env would read
-// that of the process instead.
+// oldNames lists flags and environment variables that were renamed. They are refused, so that a setting is never
+// ignored silently.
+var oldNames = []struct{ flag, newFlag, variable, newVariable string }{
+	{"--groups", "--batch-workers", "PADDOCK_GROUPS", "PADDOCK_BATCH_WORKERS"},
+	{"--keep-events", "--event-retention", "PADDOCK_KEEP_EVENTS", "PADDOCK_EVENT_RETENTION"},
+	{"--keep-idle", "--idle-lock-retention", "PADDOCK_KEEP_IDLE", "PADDOCK_IDLE_LOCK_RETENTION"},
+	{"--no-listen", "--pooler-mode=transaction", "PADDOCK_NO_LISTEN", "PADDOCK_POOLER_MODE=transaction"},
+	{"--at-once", "--skip-grace", "", ""},
+}
+
+// renamedFlag returns a better text for a parse error about a flag that was renamed, empty for other errors.
+func renamedFlag(parseError string) string {
+	for _, old := range oldNames {
+		rest, ok := strings.CutPrefix(parseError, "unknown flag "+old.flag)
+		if ok && (rest == "" || strings.HasPrefix(rest, ",")) {
+			return "unknown flag " + old.flag + "; it is now " + old.newFlag
+		}
+	}
+	return ""
+}
+
+// checkVariables returns a usage error if env has the old name of a variable of one of the flags.
+func checkVariables(flags []*kong.Flag, env lookup) error {
+	for _, old := range oldNames {
+		name, _, _ := strings.Cut(old.newVariable, "=")
+		value, _ := env(old.variable)
+		if value != "" && slices.ContainsFunc(flags, func(f *kong.Flag) bool { return slices.Contains(variables(f.Tag), name) }) {
+			return usagef("unknown environment variable %s; it is now %s", old.variable, old.newVariable)
+		}
+	}
+	return nil
+}
+
+// environment finds the values of flags in env. Kong's own env tag would read the environment of the process.
 func environment(env lookup) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		for _, name := range variables(flag.Tag) {
@@ -135,11 +163,12 @@ func environment(env lookup) kong.ResolverFunc {
 	}
 }
 
+// variables returns the environment variables that stand in for a flag.
 func variables(tag *kong.Tag) []string {
 	return strings.FieldsFunc(tag.Get("variable"), func(r rune) bool { return r == ',' })
 }
 
-// describe is a flag's help together with its variables.
+// describe returns a flag's help together with its variables.
 func describe(value *kong.Value) string {
 	names := variables(value.Tag)
 	if len(names) == 0 {

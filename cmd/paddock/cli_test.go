@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestMisuseIsExplained(t *testing.T) {
+func TestUsageErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	const url = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestMisuseIsExplained(t *testing.T) {
 	}
 }
 
-func TestAPasswordInAURLIsNotRepeated(t *testing.T) {
+func TestPasswordInAURLIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"demo", "--url", "http://me:s3cret@127.0.0.1:1"}, {"serve", "postgres://me:s3cret@127.0.0.1:1/db"},
@@ -58,7 +58,7 @@ func TestAPasswordInAURLIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestHelpIsNoFailure(t *testing.T) {
+func TestHelpExitsWithZero(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"migrate", "down", "--help"}} {
 		code, stdout, stderr := call(t, nil, args...)
@@ -68,7 +68,7 @@ func TestHelpIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentStandsInForFlags(t *testing.T) {
+func TestEnvironmentVariablesSetFlags(t *testing.T) {
 	t.Parallel()
 	parsed := func(env map[string]string, args ...string) serveCommand {
 		var line commandLine
@@ -94,7 +94,7 @@ func TestTheEnvironmentStandsInForFlags(t *testing.T) {
 	}
 }
 
-func TestExitCodesTellWhoIsAtFault(t *testing.T) {
+func TestExitCodesMatchErrors(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[int]error{
 		exitOK:          nil,
@@ -109,7 +109,7 @@ func TestExitCodesTellWhoIsAtFault(t *testing.T) {
 	}
 }
 
-func TestVersionSaysWhatThisIs(t *testing.T) {
+func TestVersionPrintsTheVersion(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := call(t, nil, "version")
 	if code != exitOK || !strings.HasPrefix(stdout, "paddock ") || !strings.Contains(stdout, "go1.") {

@@ -15,12 +15,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestJSONIsThatOfTheService compares what is printed with what the service answers
+// TestJSONOutputEqualsTheServiceAnswer compares what is printed with what the service answers
 // to the same question.
-func TestJSONIsThatOfTheService(t *testing.T) {
+func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.busy()
+	d := newHarness(t)
+	d.useLocks()
 	page, err := d.locks.Events(t.Context(), lock.EventQuery{Limit: lock.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestJSONIsThatOfTheService(t *testing.T) {
 		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest", fmt.Sprintf("--count=%d", len(page.Items))},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) { // not in parallel: those who wait do so for a while only
-			answer := decoded(t, get(t, d.base+path))
+			answer := decodeJSON(t, get(t, d.base+path))
 			if page, ok := answer.(map[string]any); ok && strings.HasPrefix(path, "/v1/locks?") {
 				answer = page["locks"]
 			} else if ok && strings.HasPrefix(path, "/v1/events") {
@@ -45,21 +45,21 @@ func TestJSONIsThatOfTheService(t *testing.T) {
 			if args[0] == "watch" {
 				printed = "[" + strings.ReplaceAll(strings.TrimSpace(printed), "\n", ",") + "]"
 			}
-			if diff := cmp.Diff(answer, decoded(t, printed)); diff != "" {
+			if diff := cmp.Diff(answer, decodeJSON(t, printed)); diff != "" {
 				t.Errorf("the service answers (-) what is not printed (+):\n%s", diff)
 			}
 		})
 	}
 }
 
-// busy has there be something of every sort to look at.
-func (d *desk) busy() {
+// useLocks has there be something of every sort to look at.
+func (d *harness) useLocks() {
 	d.Helper()
 	metadata := json.RawMessage(`{"why":"<it's> & é","at":[1,2]}`)
-	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before", Metadata: metadata, Grace: time.Second})
-	first := d.holds(lock.Acquire{Name: "uploads", Holder: "one", Mode: lock.Permit, Capacity: 2})
-	d.holds(lock.Acquire{Name: "uploads", Holder: "two", Mode: lock.Permit, Capacity: 2})
-	revoked := d.holds(lock.Acquire{Name: "revoked", Holder: "me"})
+	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before", Metadata: metadata, Grace: time.Second})
+	first := d.hold(lock.Acquire{Name: "uploads", Holder: "one", Mode: lock.Permit, Capacity: 2})
+	d.hold(lock.Acquire{Name: "uploads", Holder: "two", Mode: lock.Permit, Capacity: 2})
+	revoked := d.hold(lock.Acquire{Name: "revoked", Holder: "me"})
 	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token, Reason: "a reason"}); err != nil {
 		d.Fatal(err)
 	}
@@ -68,49 +68,49 @@ func (d *desk) busy() {
 		d.Fatal(err)
 	}
 	for _, name := range []string{"jobs:nightly", "uploads"} {
-		s := &scene{T: d.T, name: name}
-		s.heard = &listener{scene: s, locks: d.locks}
+		s := &fixture{T: d.T, name: name}
+		s.listener = &listener{fixture: s, locks: d.locks}
 		mode := lock.Acquire{Holder: "waiter"}
 		if name == "uploads" {
 			mode.Mode, mode.Capacity = lock.Permit, 2
 		}
-		s.calls(d.locks, mode)
-		s.heard.kind(lock.Queued, "waiter")
+		s.startAcquire(d.locks, mode)
+		s.listener.kind(lock.Queued, "waiter")
 	}
 }
 
-func TestTheLeasePrintedIsThatOfTheService(t *testing.T) {
+func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	id := uuid.NewString()
-	printed, _ := d.runs(exitOK, "acquire", "jobs:nightly", "--lease-id="+id, "-o", "json", "--max-hold=2h", `--metadata={"a":"<&>"}`)
+	printed, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", "--lease-id="+id, "-o", "json", "--max-hold=2h", `--metadata={"a":"<&>"}`)
 	body := strings.NewReader(fmt.Sprintf(`{"lease_id":%q,"holder":"me"}`, id))
 	res, err := http.Post(d.base+"/v1/locks/jobs:nightly/acquire", "application/json", body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, res.Body)
+	defer mustClose(t, res.Body)
 	answer, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%s, %v: %s", res.Status, err, answer)
 	}
-	if diff := cmp.Diff(decoded(t, string(answer)), decoded(t, printed)); diff != "" {
+	if diff := cmp.Diff(decodeJSON(t, string(answer)), decodeJSON(t, printed)); diff != "" {
 		t.Errorf("the service answers (-) what is not printed (+):\n%s", diff)
 	}
 }
 
-// decoded returns what JSON says, but for what depends on when it was asked.
-func decoded(t *testing.T, text string) any {
+// decodeJSON returns what JSON says, but for what depends on when it was asked.
+func decodeJSON(t *testing.T, text string) any {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	timeless(value)
+	removeTimes(value)
 	return value
 }
 
-func timeless(value any) {
+func removeTimes(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, member := range []string{"as_of", "expires_in_ms", "waited_ms"} {
@@ -119,11 +119,11 @@ func timeless(value any) {
 			}
 		}
 		for _, member := range v {
-			timeless(member)
+			removeTimes(member)
 		}
 	case []any:
 		for _, item := range v {
-			timeless(item)
+			removeTimes(item)
 		}
 	}
 }

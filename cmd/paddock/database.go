@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"time"
@@ -11,16 +12,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/migrations"
 )
 
-// A database is the flags that say where the locks are kept.
+// A database is the flags of the database that stores the locks.
 type database struct {
-	URL  string        `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL to keep the locks in: postgres://USER:PASSWORD@HOST:5432/DATABASE. Better in the environment than where ps shows it."`
-	Wait time.Duration `name:"wait-database" default:"30s" variable:"PADDOCK_WAIT_DATABASE" help:"How long to wait at the start for a database that cannot be reached yet."`
+	URL  string        `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
+	Wait time.Duration `name:"wait-database" default:"30s" variable:"PADDOCK_WAIT_DATABASE" help:"How long to wait at the start for a database that is not reachable yet."`
 }
 
-// await returns once the database has answered. What waiting cannot mend, such
-// as a wrong password, fails at once. No error and no log shows the URL.
+// await waits until the database answers. Permanent errors, such as a wrong password, fail at once. No error and no log
+// record contains the URL.
 func (d database) await(ctx context.Context, log *slog.Logger) error {
 	config, err := d.config()
 	if err != nil {
@@ -28,30 +31,30 @@ func (d database) await(ctx context.Context, log *slog.Logger) error {
 	}
 	steps := backoff.NewExponentialBackOff()
 	steps.InitialInterval, steps.MaxInterval = 100*time.Millisecond, 2*time.Second
-	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, greet(ctx, config) },
+	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, ping(ctx, config) },
 		backoff.WithBackOff(steps),
-		backoff.WithMaxElapsedTime(max(d.Wait, time.Nanosecond)), // zero would be for ever
+		backoff.WithMaxElapsedTime(max(d.Wait, time.Nanosecond)), // zero would mean no limit
 		backoff.WithNotify(func(err error, next time.Duration) {
-			log.Warn("the database cannot be reached yet", "error", err, "again_in", next)
+			log.Warn("database not reachable; retrying", "error", err, "retry_in", next)
 		}))
 	if err != nil && ctx.Err() == nil {
-		return unreachablef("the database cannot be used: %w", err)
+		return unreachablef("cannot connect to the database: %w", err)
 	}
 	return err
 }
 
-// config parses the URL. A mistake is explained by the URL without its password.
+// config parses the URL. Its errors do not contain the password.
 func (d database) config() (*pgx.ConnConfig, error) {
 	if d.URL == "" {
-		return nil, usagef("which database? Set PADDOCK_DATABASE_URL or DATABASE_URL, or give --database-url, " +
-			"to postgres://USER:PASSWORD@HOST:5432/DATABASE (paddock dev needs none)")
+		return nil, usagef("the database is missing; set PADDOCK_DATABASE_URL or DATABASE_URL, or give --database-url, " +
+			"as postgres://USER:PASSWORD@HOST:5432/DATABASE (paddock dev needs none)")
 	}
 	config, err := pgxpool.ParseConfig(d.URL)
 	if err == nil {
 		config.ConnConfig.ConnectTimeout = min(max(config.ConnConfig.ConnectTimeout, time.Second), 5*time.Second)
 		return config.ConnConfig, nil
 	}
-	const malformed = "the database's URL is malformed; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE, " +
+	const malformed = "the database URL is malformed; give postgres://USER:PASSWORD@HOST:5432/DATABASE, " +
 		"with special characters of the password percent-encoded"
 	u, err := url.Parse(d.URL)
 	if err != nil || u.User == nil {
@@ -59,7 +62,7 @@ func (d database) config() (*pgx.ConnConfig, error) {
 	}
 	u.User, u.RawQuery = url.User(u.User.Username()), withoutPasswords(u.Query()).Encode()
 	if _, err := pgxpool.ParseConfig(u.String()); err != nil {
-		return nil, usagef("the database's URL cannot be used: %w", err)
+		return nil, usagef("the database URL is invalid: %w", err)
 	}
 	return nil, usagef(malformed)
 }
@@ -70,26 +73,49 @@ func withoutPasswords(query url.Values) url.Values {
 	return query
 }
 
-// greet connects once. The error is permanent unless the database may just not
-// be up yet.
-func greet(ctx context.Context, config *pgx.ConnConfig) error {
+// ping connects once. Its error is permanent unless the database may just not be up yet.
+func ping(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return lasting(err)
+		return markPermanent(err)
 	}
 	return conn.Close(ctx)
 }
 
-// lasting marks what the server itself says as permanent, except that it is
-// starting, stopping, or short of something.
-func lasting(err error) error {
-	var said *pgconn.PgError
-	if !errors.As(err, &said) {
+// markPermanent marks errors of the server as permanent, unless it is starting, stopping, or short of resources.
+func markPermanent(err error) error {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
 		return err
 	}
-	switch said.Code[:2] {
+	switch answer.Code[:2] {
 	case "57", "53": // operator intervention, insufficient resources
 		return err
 	}
 	return backoff.Permanent(err)
+}
+
+// ready waits until the database answers, and checks its schema.
+func (d database) ready(ctx context.Context, p *program) error {
+	if err := d.await(ctx, p.log); err != nil {
+		return err
+	}
+	return checkSchema(ctx, d.URL, p.log)
+}
+
+// checkSchema returns an error that says what to do unless this binary can run on the schema. It can on a newer one: a
+// migration never breaks the release before it.
+func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
+	version, dirty, err := migrations.Version(ctx, url)
+	switch latest := migrations.Latest(); {
+	case err != nil:
+		return err
+	case dirty:
+		return &migrations.DirtyError{Version: version}
+	case version < latest:
+		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or start with --migrate", version, latest)
+	case version > latest:
+		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)
+	}
+	return nil
 }

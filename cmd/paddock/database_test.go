@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-func TestAPasswordIsNeverShown(t *testing.T) {
+func TestDatabasePasswordIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	const password = "hunter2"
 	elsewhere, err := url.Parse(pgtest.URL(t))
@@ -45,7 +45,7 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestWhatWaitingCannotMendFailsAtOnce(t *testing.T) {
+func TestPermanentDatabaseErrorFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	missing, err := url.Parse(pgtest.URL(t))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	late.Host, late.RawQuery = "", url.Values{"host": {dir}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
 
 	p := start(t, "serve", "--listen=127.0.0.1:0", "--wait-database=1m", "--database-url", late.String())
-	p.stderr.await(t, `(cannot be reached yet)`)
+	p.stderr.await(t, `(database not reachable; retrying)`)
 	forward(t, filepath.Join(dir, ".s.PGSQL.5432"), databaseURL)
 	p.stderr.await(t, `"msg":"(listening)"`)
 }
@@ -86,7 +86,7 @@ func forward(t *testing.T, socket, databaseURL string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, listener) })
+	t.Cleanup(func() { mustClose(t, listener) })
 	go func() {
 		for {
 			from, err := listener.Accept()
@@ -95,7 +95,7 @@ func forward(t *testing.T, socket, databaseURL string) {
 			}
 			to, err := net.Dial(network, address)
 			if err != nil {
-				closed(t, from)
+				mustClose(t, from)
 				continue
 			}
 			go relay(t, to, from)
@@ -109,11 +109,11 @@ func relay(t *testing.T, to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Log(err)
 	}
-	closed(t, to)
-	closed(t, from)
+	mustClose(t, to)
+	mustClose(t, from)
 }
 
-func closed(t *testing.T, c io.Closer) {
+func mustClose(t *testing.T, c io.Closer) {
 	if err := c.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Log(err)
 	}

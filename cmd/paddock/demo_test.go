@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-func TestTheDemoShowsAStaleWriteRefused(t *testing.T) {
+func TestDemoShowsARefusedStaleWrite(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "demo", "--url", base, "--ttl=300ms")
@@ -32,10 +32,10 @@ func TestTheDemoShowsAStaleWriteRefused(t *testing.T) {
 	}
 }
 
-// careless is a service whose resource believes every token.
-type careless struct{ lock.Service }
+// unfencedService is a service whose resource believes every token.
+type unfencedService struct{ lock.Service }
 
-func (c careless) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
+func (c unfencedService) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	now, err := c.Lock(ctx, w.Lock)
 	if err != nil {
 		return lock.FencedValue{}, err
@@ -44,14 +44,14 @@ func (c careless) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 	return c.Service.WriteFenced(ctx, w)
 }
 
-func TestTheDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
+func TestDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
 	t.Parallel()
 	locks, err := store.Open(t.Context(), pgtest.URL(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(locks.Close)
-	service := httptest.NewServer(server.New(server.Options{Locks: careless{locks}}))
+	service := httptest.NewServer(server.New(server.Options{Locks: unfencedService{locks}}))
 	t.Cleanup(service.Close)
 
 	p := start(t, "demo", "--url", service.URL, "--ttl=300ms")
@@ -60,7 +60,7 @@ func TestTheDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
 	}
 }
 
-func TestTheDemoNeedsAService(t *testing.T) {
+func TestDemoNeedsAService(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := call(t, nil, "demo", "--url=http://127.0.0.1:1")
 	if code != exitUnreachable || !strings.Contains(stderr, "paddock dev") {
@@ -68,7 +68,7 @@ func TestTheDemoNeedsAService(t *testing.T) {
 	}
 }
 
-func TestTheDemoTellsWhyItsWorkerFailed(t *testing.T) {
+func TestDemoReportsWhyItsWorkerFailed(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t), "--min-ttl=1s")
 	p := start(t, "demo", "--url", base, "--ttl=300ms")

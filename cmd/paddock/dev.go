@@ -3,10 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"text/template"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/migrations"
@@ -15,12 +20,21 @@ import (
 type devCommand struct {
 	settings
 
-	Listen    string `default:"127.0.0.1:8080" help:"Loopback address to listen on; port 0 is any that is free."`
-	Dir       string `xor:"data" placeholder:"DIR" help:"Where to keep the data (under $$XDG_DATA_HOME or ~/.local/share; for root /var/lib/paddock-dev)."`
-	Ephemeral bool   `xor:"data" help:"Keep the data in a temporary directory that is removed at the end."`
+	Listen    string `default:"127.0.0.1:8080" help:"Loopback address to listen on, HOST:PORT; port 0 is any free port."`
+	Dir       string `xor:"data" placeholder:"DIR" help:"Data directory (paddock/dev under $$XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root)."`
+	Ephemeral bool   `xor:"data" help:"Use a temporary data directory, which is removed at the end."`
 }
 
-// Run serves until ctx ends, from a PostgreSQL that it starts and stops.
+// Help shows how to use it.
+func (devCommand) Help() string {
+	return `It needs the PostgreSQL server programs to be installed, but no running server: it starts its own, and every
+client on this machine has full access.
+
+    paddock dev
+    paddock dev --ephemeral --listen 127.0.0.1:0`
+}
+
+// Run serves until ctx ends, on a PostgreSQL that it starts and stops.
 func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 	if err := c.check(); err != nil {
 		return err
@@ -44,8 +58,8 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 	address, err := checkAddress(ctx, c.Listen, false)
 	if errors.Is(err, errBeyondLoopback) {
-		return nil, usagef("refusing to listen on %s: %w, and paddock dev lets everybody in; use loopback, such as %s, or paddock serve",
-			c.Listen, err, usualAddress)
+		return nil, usagef("refusing to listen on %s: %w, and paddock dev requires no API keys. Listen on loopback, such as %s, or use paddock serve",
+			c.Listen, err, defaultAddress)
 	}
 	if err != nil {
 		return nil, err
@@ -53,14 +67,14 @@ func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 	return bind(ctx, address)
 }
 
-// serve runs the service on db for as long as there is one.
+// serve runs the service until ctx ends or PostgreSQL does.
 func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
 	ctx, cancel := whileRunning(ctx, db)
 	defer cancel()
-	return errors.Join(c.begin(ctx, p, listener, db), lostDatabase(ctx))
+	return errors.Join(c.start(ctx, p, listener, db), lostDatabase(ctx))
 }
 
-func (c *devCommand) begin(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
+func (c *devCommand) start(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
 	url := db.URL("paddock")
 	err := migrations.Up(ctx, url)
 	if err == nil {
@@ -69,10 +83,10 @@ func (c *devCommand) begin(ctx context.Context, p *program, listener net.Listene
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
-	return p.serve(ctx, url, c.settings, listener, opening{localNames: true})
+	return p.serve(ctx, url, c.settings, listener, authConfig{localNames: true})
 }
 
-var errDatabaseEnded = errors.New("PostgreSQL has ended on its own")
+var errDatabaseEnded = errors.New("PostgreSQL ended unexpectedly")
 
 // whileRunning returns a context that ends with errDatabaseEnded when db does.
 func whileRunning(ctx context.Context, db *pgserver.Server) (context.Context, context.CancelFunc) {
@@ -94,15 +108,15 @@ func lostDatabase(ctx context.Context) error {
 	return nil
 }
 
-// stopDatabase gives PostgreSQL the time for a good end, even though ctx is over.
+// stopDatabase gives PostgreSQL time to shut down, although ctx has ended.
 func stopDatabase(ctx context.Context, db *pgserver.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	return db.Stop(ctx)
 }
 
-// dir returns where the data is to be, empty for a temporary place. Root's is
-// not under /root, which the account that PostgreSQL runs as cannot enter.
+// dir returns the data directory, empty for a temporary one. For root it is not under /root, which the account that
+// PostgreSQL runs as cannot enter.
 func (c *devCommand) dir(env lookup) (string, error) {
 	switch {
 	case c.Ephemeral:
@@ -117,7 +131,45 @@ func (c *devCommand) dir(env lookup) (string, error) {
 	}
 	home, ok := env("HOME")
 	if !ok || home == "" {
-		return "", usagef("there is no HOME to keep the data in; give --dir or --ephemeral")
+		return "", usagef("HOME is not set, so there is no data directory; give --dir or --ephemeral")
 	}
 	return filepath.Join(home, ".local", "share", "paddock", "dev"), nil
+}
+
+// The lines that begin with curl work when they are pasted in this order, within the ten minutes of the lease.
+const welcomeText = `Paddock is ready: {{.URL}}   page: {{.URL}}/ui/   PostgreSQL {{.Postgres}}
+Data: {{.Data}}
+Database, also for your own tables: {{.Database}}
+Every client on this machine has full access. Stop with Ctrl-C.
+
+Acquire a lock, look at it, release it:
+
+  curl -i --json '{"holder":"me","ttl_ms":600000,"lease_id":"{{.LeaseID}}"}' {{.URL}}/v1/locks/{{.Lock}}/acquire
+  curl -i {{.URL}}/v1/locks/{{.Lock}}
+  curl -i --json '{"lease_id":"{{.LeaseID}}"}' {{.URL}}/v1/locks/{{.Lock}}/release
+
+See a fencing token at work: paddock demo --url {{.URL}}
+
+`
+
+// welcome prints the addresses and commands to try. Lock and lease_id are new each time, so that the commands work
+// whatever happened before.
+func (c *devCommand) welcome(w io.Writer, address net.Addr, db *pgserver.Server) error {
+	url, err := localURL(address.String())
+	if err != nil {
+		return err
+	}
+	data := db.Dir() + ", kept for the next start"
+	if c.Ephemeral {
+		data = db.Dir() + ", removed at the end"
+	}
+	id := uuid.New()
+	text, err := template.New("welcome").Parse(welcomeText)
+	if err != nil {
+		return err
+	}
+	return text.Execute(w, map[string]string{
+		"URL": url, "Postgres": db.Version(), "Data": data, "Database": db.URL("postgres"),
+		"LeaseID": id.String(), "Lock": fmt.Sprintf("hello:%x", id[:2]),
+	})
 }

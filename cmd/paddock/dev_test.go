@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestWhatDevPrintsWorksWhenPasted(t *testing.T) {
+func TestCommandsThatDevPrintsWork(t *testing.T) {
 	t.Parallel()
 	p := start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
 	p.stdout.await(t, `paddock demo --url (.*)\n`)
@@ -39,7 +39,7 @@ func TestWhatDevPrintsWorksWhenPasted(t *testing.T) {
 		t.Errorf("%s: %v\n%s", page, err, got)
 	}
 
-	writes(t, p.stdout.await(t, `Database, .*: (\S+)`))
+	checkWrite(t, p.stdout.await(t, `Database, .*: (\S+)`))
 
 	data := p.stdout.await(t, `Data: (\S+), removed at the end`)
 	if len(processesOf(t, data)) == 0 {
@@ -58,7 +58,7 @@ func TestWhatDevPrintsWorksWhenPasted(t *testing.T) {
 
 func TestDevKeepsItsData(t *testing.T) {
 	t.Parallel()
-	dir := enterable(t)
+	dir := sharedTempDir(t)
 	mine := lock.Acquire{Name: "kept", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
 	var tokens []lock.Token
 	for range 2 {
@@ -77,7 +77,7 @@ func TestDevKeepsItsData(t *testing.T) {
 	}
 }
 
-func TestDevHasAPlaceForItsData(t *testing.T) {
+func TestDevChoosesItsDataDirectory(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]devCommand{"": {Ephemeral: true}, "/somewhere": {Dir: "/somewhere"}} {
 		if got, err := c.dir(variablesOf(nil)); err != nil || got != want {
@@ -104,9 +104,9 @@ func TestDevHasAPlaceForItsData(t *testing.T) {
 	}
 }
 
-// enterable is a directory that the account of PostgreSQL can get to, unlike
+// sharedTempDir is a directory that the account of PostgreSQL can get to, unlike
 // t.TempDir.
-func enterable(t *testing.T) string {
+func sharedTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "paddock-dev-test-")
 	if err == nil {
@@ -139,8 +139,8 @@ func processesOf(t *testing.T, what string) []string {
 	return found
 }
 
-// writes makes a table of one's own in the database, and writes it.
-func writes(t *testing.T, databaseURL string) {
+// checkWrite makes a table of one's own in the database, and checkWrite it.
+func checkWrite(t *testing.T, databaseURL string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	if err != nil {

@@ -2,32 +2,28 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/store"
 )
 
 type epochCommand struct {
-	List   epochListCommand   `cmd:"" help:"Show the epochs: when the database was failed over or restored, and what came of it."`
-	New    epochNewCommand    `cmd:"" help:"Say that the database was put back to an earlier state while no replica ran."`
-	Open   epochOpenCommand   `cmd:"" help:"Say that no lease is unknown, so that locks are granted again at once."`
-	Quorum epochQuorumCommand `cmd:"" help:"Say whether to decide only while PostgreSQL waits for standbys."`
+	List   epochListCommand   `cmd:"" help:"List the epochs: when the database was failed over or restored."`
+	New    epochNewCommand    `cmd:"" help:"Start an epoch after the database was reset to an earlier state while no replica was running."`
+	Open   epochOpenCommand   `cmd:"" help:"End the pause of grants, if no lease can be unknown."`
+	Quorum epochQuorumCommand `cmd:"" help:"Require synchronous standbys for every decision, or stop to require them."`
 }
 
 // Help says what an epoch is.
 func (epochCommand) Help() string {
-	return `An epoch is a stretch of the history of the locks on one database server. When the service finds that the database is another, since a standby was promoted or a backup ` +
-		`restored, a new epoch begins: tokens go on far above all that were granted, leases have their whole TTL from then on, and, unless a quorum was required, nothing is granted ` +
-		`for as long as a lease that the database has lost could still be alive.`
-}
-
-// ready returns once the database has answered, and has the tables.
-func (d database) ready(ctx context.Context, p *program) error {
-	if err := d.await(ctx, p.log); err != nil {
-		return err
-	}
-	return checkSchema(ctx, d.URL, p.log)
+	return `An epoch is a part of the history of the locks, on one database server. When the service finds that the
+database was failed over or restored from a backup, it starts a new epoch: tokens continue far above all that were
+granted, every lease gets its full TTL from then on, and, unless a quorum was required, grants are paused for as long
+as a lease that the database has lost could still be held.`
 }
 
 type epochListCommand struct {
@@ -37,10 +33,11 @@ type epochListCommand struct {
 
 // Help shows how to use it.
 func (epochListCommand) Help() string {
-	return `Prints the epochs, oldest first. The last one holds; CLOSED FOR is for how much longer nothing is granted in it.
+	return `Prints the epochs, oldest first. The last one is current; GRANTS PAUSED FOR is how much longer no lock is
+granted in it.
 
     paddock epoch list
-    paddock epoch list -o json | jq '.[-1].closed'`
+    paddock epoch list -o json | jq '.[-1].grants_paused'`
 }
 
 // Run prints the epochs.
@@ -55,43 +52,151 @@ func (c *epochListCommand) Run(ctx context.Context, p *program) error {
 	return p.print(c.Output, showEpochs(all, now))
 }
 
-// An epochShown is an epoch as it is printed.
-type epochShown struct {
+// An epochJSON is an epoch as JSON shows it.
+type epochJSON struct {
 	Epoch       int64      `json:"epoch"`
 	BeganAt     time.Time  `json:"began_at"`
 	System      string     `json:"system_identifier"`
 	Timeline    string     `json:"timeline"`
 	Reason      string     `json:"reason"`
-	ClosedUntil *time.Time `json:"closed_until,omitempty"`
-	Closed      bool       `json:"closed"`
+	PausedUntil *time.Time `json:"grants_paused_until,omitempty"`
+	Paused      bool       `json:"grants_paused"`
 	Quorum      bool       `json:"quorum"`
-	LongestMS   int64      `json:"longest_ms"`
+	MaxLeaseMS  int64      `json:"max_lease_ms"`
 }
 
-func showEpochs(all []store.Epoch, now time.Time) finding {
-	return finding{wire: each(all, func(e store.Epoch) epochShown { return epochTo(e, now) }), table: func(s sheet) {
-		s.row("EPOCH", "BEGAN", "TIMELINE", "CLOSED FOR", "QUORUM", "LONGEST LEASE", "REASON")
+func showEpochs(all []store.Epoch, now time.Time) output {
+	shown := make([]epochJSON, len(all))
+	for i, e := range all {
+		shown[i] = newEpochJSON(e, now)
+	}
+	return output{wire: shown, table: func(t table) {
+		t.row("EPOCH", "BEGAN", "TIMELINE", "GRANTS PAUSED FOR", "QUORUM", "MAX LEASE", "REASON")
 		for i, e := range all {
-			closed, quorum := none, "off"
+			paused, quorum := none, "off"
 			if left := e.GrantsPausedUntil.Sub(now); left > 0 && i == len(all)-1 {
-				closed = short(left)
+				paused = short(left)
 			}
 			if e.Quorum {
 				quorum = "on"
 			}
-			s.row(strconv.FormatInt(e.Number, 10), local(e.BeganAt), e.Timeline, closed, quorum, short(e.MaxLease), e.Reason)
+			t.row(strconv.FormatInt(e.Number, 10), local(e.BeganAt), e.Timeline, paused, quorum, short(e.MaxLease), e.Reason)
 		}
 	}}
 }
 
-func epochTo(e store.Epoch, now time.Time) epochShown {
-	out := epochShown{
+func newEpochJSON(e store.Epoch, now time.Time) epochJSON {
+	out := epochJSON{
 		Epoch: e.Number, BeganAt: e.BeganAt.UTC(), System: strconv.FormatInt(e.System, 10), Timeline: e.Timeline, Reason: e.Reason,
-		Closed: now.Before(e.GrantsPausedUntil), Quorum: e.Quorum, LongestMS: e.MaxLease.Milliseconds(),
+		Paused: now.Before(e.GrantsPausedUntil), Quorum: e.Quorum, MaxLeaseMS: e.MaxLease.Milliseconds(),
 	}
 	if !e.GrantsPausedUntil.IsZero() {
 		at := e.GrantsPausedUntil.UTC()
-		out.ClosedUntil = &at
+		out.PausedUntil = &at
 	}
 	return out
 }
+
+type epochNewCommand struct {
+	database
+
+	Reason string `required:"" placeholder:"TEXT" help:"Why; stored with the epoch."`
+	Above  int64  `placeholder:"TOKEN" help:"The greatest fencing token that any client has seen, if the database may have lost it."`
+}
+
+// Help says when it is needed.
+func (epochNewCommand) Help() string {
+	return `Paddock detects a fail-over, a restore by recovery and a dump that was loaded into another database by
+itself, and everything that happens while a replica runs. It cannot detect that the files of a server were replaced
+by older ones (a snapshot of its volume, for example) while no replica was running. In that case start an epoch
+before the first replica.
+
+    paddock epoch new --reason "volume restored from the snapshot of 3 May"`
+}
+
+// Run starts an epoch and prints for how long grants are paused.
+func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
+	if c.Above < 0 || c.Above > store.MaxAbove {
+		return usagef("--above is %d; give a fencing token, 1 to %d", c.Above, store.MaxAbove)
+	}
+	if err := c.ready(ctx, p); err != nil {
+		return err
+	}
+	if err := store.BeginEpoch(ctx, c.URL, oneLine(c.Reason), c.Above); err != nil {
+		return err
+	}
+	all, now, err := store.Epochs(ctx, c.URL)
+	if err != nil {
+		return err
+	}
+	newest := all[len(all)-1]
+	_, err = fmt.Fprintf(p.stdout, "Epoch %d has started. Grants are paused for %s; existing leases have their full TTL.\n",
+		newest.Number, short(max(newest.GrantsPausedUntil.Sub(now), 0)))
+	return err
+}
+
+type epochOpenCommand struct {
+	database
+
+	Reason string `required:"" placeholder:"TEXT" help:"Why no lease can be unknown; stored with the epoch."`
+}
+
+// Help says when to use it.
+func (epochOpenCommand) Help() string {
+	return `Use it if nothing was lost (in a planned switch-over the standby had all data), or if every client that held
+a lease is known to be stopped. Otherwise two clients may hold the same lock, and only the fencing token stops the
+older one.
+
+    paddock epoch open --reason "switch-over; the standby had all data"`
+}
+
+// Run ends the pause of grants.
+func (c *epochOpenCommand) Run(ctx context.Context, p *program) error {
+	if err := c.ready(ctx, p); err != nil {
+		return err
+	}
+	opened, err := store.OpenEpoch(ctx, c.URL, oneLine(c.Reason))
+	if err != nil {
+		return err
+	}
+	result := "Locks are granted again."
+	if !opened {
+		result = "Grants were not paused; nothing was changed."
+	}
+	_, err = fmt.Fprintln(p.stdout, result)
+	return err
+}
+
+type epochQuorumCommand struct {
+	database
+
+	Required string `arg:"" enum:"on,off" help:"on or off."`
+}
+
+// Help says what it does.
+func (epochQuorumCommand) Help() string {
+	return `With a quorum every decision is on a standby before it is answered, so a fail-over to that standby loses
+nothing and does not pause grants. It needs synchronous_standby_names, such as 'ANY 1 (s1, s2)'. While that is empty,
+every replica answers 503 and is not ready.
+
+    paddock epoch quorum on`
+}
+
+// Run stores whether a quorum is required, for all replicas.
+func (c *epochQuorumCommand) Run(ctx context.Context, p *program) error {
+	if err := c.ready(ctx, p); err != nil {
+		return err
+	}
+	err := store.RequireQuorum(ctx, c.URL, c.Required == "on")
+	if errors.Is(err, store.ErrNoStandby) {
+		return fmt.Errorf("nothing was changed: %w. Set it first, for example to 'ANY 1 (s1, s2)'", err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "Quorum required: %s.\n", c.Required)
+	return err
+}
+
+// oneLine returns text with every run of white space replaced by one space.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

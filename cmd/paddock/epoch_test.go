@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-func TestOperatorsSeeAndBeginEpochs(t *testing.T) {
+func TestEpochCommandsListAndStartEpochs(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": pgtest.URL(t)}
 	for _, step := range []struct {
@@ -18,16 +18,16 @@ func TestOperatorsSeeAndBeginEpochs(t *testing.T) {
 		want string
 	}{
 		{[]string{"epoch", "list"}, exitOK, "installed"},
-		{[]string{"epoch", "open", "--reason=nothing was lost"}, exitOK, "open already; nothing was changed"},
+		{[]string{"epoch", "open", "--reason=nothing was lost"}, exitOK, "not paused; nothing was changed"},
 		{[]string{"epoch", "new"}, exitUsage, "--reason"},
 		{[]string{"epoch", "new", "--reason=x", "--above=-1"}, exitUsage, "--above is -1"},
 		{[]string{"epoch", "new", "--reason=x", fmt.Sprintf("--above=%d", store.MaxAbove+1)}, exitUsage, "give a fencing token"},
-		{[]string{"epoch", "new", "--reason=a snapshot\nof May", "--above=99"}, exitOK, "Epoch 2 has begun"},
+		{[]string{"epoch", "new", "--reason=a snapshot\nof May", "--above=99"}, exitOK, "Epoch 2 has started"},
 		{[]string{"epoch", "list"}, exitOK, "a snapshot of May"},
 		{[]string{"epoch", "list", "-o", "json"}, exitOK, `"epoch": 2`},
 		{[]string{"epoch", "quorum", "maybe"}, exitUsage, "on"},
 		{[]string{"epoch", "quorum", "on"}, exitFailed, "synchronous_standby_names is empty"},
-		{[]string{"epoch", "quorum", "off"}, exitOK, "A quorum is required: off."},
+		{[]string{"epoch", "quorum", "off"}, exitOK, "Quorum required: off."},
 	} {
 		code, stdout, stderr := call(t, env, step.args...)
 		if code != step.code || !strings.Contains(stdout+stderr, step.want) {
@@ -36,7 +36,7 @@ func TestOperatorsSeeAndBeginEpochs(t *testing.T) {
 	}
 }
 
-func TestEpochsNeedTheTables(t *testing.T) {
+func TestEpochCommandsNeedTheSchema(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": pgtest.EmptyURL(t)}
 	for _, args := range [][]string{{"epoch", "list"}, {"epoch", "new", "--reason=x"}, {"epoch", "open", "--reason=x"}, {"epoch", "quorum", "on"}} {

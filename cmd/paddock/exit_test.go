@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-func TestEachCodeOfTheServiceHasItsExitCode(t *testing.T) {
+func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	known := map[lock.Code]int{
 		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost, lock.ErrLeaseIDInUse: exitUsage,
@@ -25,7 +25,7 @@ func TestEachCodeOfTheServiceHasItsExitCode(t *testing.T) {
 		if got := exitCode(err); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
 		}
-		if got := exitCode(refused(err)); got != want {
+		if got := exitCode(explain(err)); got != want {
 			t.Errorf("%s in our words: exit code %d, want %d", code, got, want)
 		}
 	}

@@ -2,23 +2,28 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock"
 )
 
 type fenceCommand struct {
-	Install   fenceInstallCommand   `cmd:"" help:"Put paddock_fence into a database of yours, or bring it up to date there."`
-	Uninstall fenceUninstallCommand `cmd:"" help:"Take it out again, and forget the tokens seen."`
-	SQL       fenceSQLCommand       `cmd:"" name:"sql" help:"Print the SQL that does it, to be reviewed or run with psql."`
+	Install   fenceInstallCommand   `cmd:"" help:"Install paddock_fence into your database, or update it."`
+	Uninstall fenceUninstallCommand `cmd:"" help:"Uninstall it, and drop the stored tokens."`
+	SQL       fenceSQLCommand       `cmd:"" name:"sql" help:"Print the SQL of install or uninstall, for review or for psql."`
 }
 
-// Help says what the fence is for.
+// Help says what paddock_fence does.
 func (fenceCommand) Help() string {
-	return `A lock alone does not stop a paused process from writing. paddock_fence(resource, token) does, called first in a transaction: ` +
-		`it refuses a token lower than one that was seen, with SQLSTATE PF001. It goes into the database that holds the tables to guard, which need not be Paddock's.
+	return `A lock alone does not stop a paused process from writing. paddock_fence(resource, token), called first in a
+transaction, does: it refuses a token lower than one that it has seen, with SQLSTATE PF001. Install it into the
+database with the tables to protect, which need not be Paddock's.
 
     begin;
     select paddock_fence('accounts', 41);
@@ -32,21 +37,22 @@ type fenceInstallCommand struct {
 
 // Help shows how to use it.
 func (fenceInstallCommand) Help() string {
-	return `Again does no harm: the tokens seen stay. A role other than the one that installs needs select, insert and update on the table paddock_fences.
+	return `Installing it again keeps the stored tokens. Other roles that write need select, insert and update on the
+table paddock_fences.
 
     paddock fence install --database-url postgres://owner@db.example/bank
     paddock fence install --database-url postgres://owner@db.example/bank --schema app`
 }
 
-// Run installs the fence and says where.
+// Run installs paddock_fence and prints where.
 func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
-	return c.within(ctx, func(s *site) error {
+	return c.within(ctx, func(s *fenceSchema) error {
 		if err := s.run(ctx, paddock.InstallFence); err != nil {
 			return err
 		}
-		done := "paddock_fence is installed in"
+		done := "Installed paddock_fence in"
 		if s.Installed {
-			done = "paddock_fence was there already, and is now that of this release, in"
+			done = "Updated paddock_fence to this release in"
 		}
 		_, err := fmt.Fprintf(p.stdout, "%s %s.\n", done, s)
 		return err
@@ -56,37 +62,38 @@ func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
 type fenceUninstallCommand struct {
 	fencedDatabase
 
-	Yes bool `help:"Yes, forget the tokens seen and guard nothing any more."`
+	Yes bool `help:"Confirm that the stored tokens are dropped and no table is protected any more."`
 }
 
 // Help says what it does.
 func (fenceUninstallCommand) Help() string {
-	return `Drops the table paddock_fences, the functions, and the triggers of paddock_fence_guard; nothing of yours. Stale writes are refused no more.
+	return `Drops the table paddock_fences, the functions, and the triggers of paddock_fence_guard, and nothing else.
+Stale writes are no longer refused.
 
     paddock fence uninstall --database-url postgres://owner@db.example/bank --yes`
 }
 
-// Run uninstalls the fence and says what there was.
+// Run uninstalls paddock_fence and prints what was dropped.
 func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 	if !c.Yes {
-		return usagef("this drops the table with the tokens seen, the functions, and the triggers that guard tables: " +
-			"stale writes are refused no more; if that is meant, say it again with --yes")
+		return usagef("this drops the table of tokens, the functions, and the triggers that protect tables, so " +
+			"stale writes are no longer refused; to confirm, repeat it with --yes")
 	}
-	return c.within(ctx, func(s *site) error {
+	return c.within(ctx, func(s *fenceSchema) error {
 		if err := s.run(ctx, paddock.UninstallFence); err != nil {
 			return err
 		}
-		done := fmt.Sprintf("There was no paddock_fence in %s; nothing was dropped.", s)
+		done := fmt.Sprintf("paddock_fence is not installed in %s; nothing was dropped.", s)
 		if s.Installed {
-			done = fmt.Sprintf("Dropped paddock_fence from %s. It guarded %s, and has forgotten the tokens of %d resources.", s, s.guards(), s.Resources)
+			done = fmt.Sprintf("Dropped paddock_fence from %s. It protected %s and stored the tokens of %d resources.", s, s.guardedTables(), s.Resources)
 		}
 		_, err := fmt.Fprintln(p.stdout, done)
 		return err
 	})
 }
 
-// guards returns the guarded tables in words.
-func (s *site) guards() string {
+// guardedTables returns the protected tables as text.
+func (s *fenceSchema) guardedTables() string {
 	if len(s.Guarded) == 0 {
 		return "no table"
 	}
@@ -94,12 +101,12 @@ func (s *site) guards() string {
 }
 
 type fenceSQLCommand struct {
-	Uninstall bool `help:"That of uninstall instead of that of install."`
+	Uninstall bool `help:"Print the SQL of uninstall instead of install."`
 }
 
 // Help shows how to use it.
 func (fenceSQLCommand) Help() string {
-	return `It is just what install and uninstall run, as one transaction in the first schema of the search_path.
+	return `Install and uninstall run exactly this SQL. It is one transaction, in the first schema of the search_path.
 
     paddock fence sql | psql -v ON_ERROR_STOP=1 postgres://owner@db.example/bank`
 }
@@ -111,5 +118,104 @@ func (c *fenceSQLCommand) Run(p *program) error {
 		sql = paddock.UninstallFence
 	}
 	_, err := io.WriteString(p.stdout, sql)
+	return err
+}
+
+// A fencedDatabase is the flags of the database with the user's tables.
+type fencedDatabase struct {
+	URL    string `name:"database-url" placeholder:"URL" variable:"PADDOCK_FENCE_DATABASE_URL" help:"PostgreSQL with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE. The variables that tell serve where to store the locks do not apply here."`
+	Schema string `placeholder:"NAME" help:"Schema to install into (the first of the search_path)."`
+}
+
+// A fenceSchema is a schema in a user's database, and what is installed there.
+type fenceSchema struct {
+	conn *pgx.Conn
+
+	Database  string
+	Schema    string
+	Installed bool
+	Resources int64    // with a stored token
+	Guarded   []string // tables
+}
+
+func (s *fenceSchema) String() string {
+	return fmt.Sprintf("schema %s of database %s", s.Schema, s.Database)
+}
+
+// within connects to the database and calls f with the schema.
+func (d fencedDatabase) within(ctx context.Context, f func(*fenceSchema) error) error {
+	if d.URL == "" {
+		return usagef("the database is missing; set PADDOCK_FENCE_DATABASE_URL, or give --database-url, " +
+			"to the URL of the database with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE")
+	}
+	config, err := database{URL: d.URL}.config()
+	if err != nil {
+		return err
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // works also through a pooler in transaction mode
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return unreachablef("cannot connect to the database: %w", err)
+	}
+	s := &fenceSchema{conn: conn}
+	err = s.find(ctx, d.Schema)
+	if err == nil {
+		err = f(s)
+	}
+	return errors.Join(s.explain(err), conn.Close(context.WithoutCancel(ctx)))
+}
+
+// findSchema returns an empty name if the schema does not exist.
+const findSchema = `
+select current_database(), coalesce(case when $1 = '' then current_schema() else (select nspname from pg_namespace where nspname = $1) end, '')`
+
+const findFence = `
+select to_regclass(quote_ident($1) || '.paddock_fences') is not null,
+	(select coalesce(array_agg(distinct tgrelid::regclass::text order by tgrelid::regclass::text), '{}')
+		from pg_trigger where tgfoid = to_regprocedure(quote_ident($1) || '.paddock_fence_trigger()'))`
+
+// find fills s in.
+func (s *fenceSchema) find(ctx context.Context, schema string) error {
+	if err := s.conn.QueryRow(ctx, findSchema, schema).Scan(&s.Database, &s.Schema); err != nil {
+		return err
+	}
+	switch {
+	case s.Schema == "" && schema != "":
+		return fmt.Errorf("database %s has no schema %s; create it, or give another --schema", s.Database, schema)
+	case s.Schema == "":
+		return fmt.Errorf("no schema of the search_path exists in database %s; create one, or give --schema", s.Database)
+	}
+	if err := s.conn.QueryRow(ctx, findFence, s.Schema).Scan(&s.Installed, &s.Guarded); err != nil || !s.Installed {
+		return err
+	}
+	return s.conn.QueryRow(ctx, "select count(*) from "+pgx.Identifier{s.Schema, "paddock_fences"}.Sanitize()).Scan(&s.Resources)
+}
+
+// run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection and
+// the search_path applies to this transaction only.
+func (s *fenceSchema) run(ctx context.Context, sql string) error {
+	_, err := s.conn.PgConn().Exec(ctx, "set local search_path = "+pgx.Identifier{s.Schema}.Sanitize()+";\n"+sql).ReadAll()
+	return err
+}
+
+// explain adds what to do to an error of the server.
+func (s *fenceSchema) explain(err error) error {
+	answer := new(pgconn.PgError)
+	switch {
+	case errors.As(err, &answer):
+	case err != nil && s.conn.IsClosed() && !errors.Is(err, context.Canceled):
+		return unreachablef("the connection to the database broke; check what is installed before you retry: %w", err)
+	default:
+		return err
+	}
+	switch answer.Code {
+	case "42501": // insufficient_privilege
+		return &failure{exitNotAllowed, fmt.Errorf("%s: run this as a role that may create objects in %s and that owns the protected tables", answer.Message, s)}
+	case "2BP01": // dependent_objects_still_exist
+		return fmt.Errorf("%s (%s): an object of yours depends on it; drop that first", answer.Message, answer.Detail)
+	}
+	if answer.Hint != "" {
+		return fmt.Errorf("%w: %s", err, answer.Hint)
+	}
 	return err
 }

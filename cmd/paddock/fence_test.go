@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// inDatabase runs SQL on a connection of its own.
-func inDatabase(t *testing.T, databaseURL, sql string) {
+// execSQL runs SQL on a connection of its own.
+func execSQL(t *testing.T, databaseURL, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	if err != nil {
@@ -32,25 +32,25 @@ func inDatabase(t *testing.T, databaseURL, sql string) {
 	}
 }
 
-func TestTheFenceComesAndGoes(t *testing.T) {
+func TestFenceInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
 	env := map[string]string{"PADDOCK_FENCE_DATABASE_URL": databaseURL}
-	inDatabase(t, databaseURL, `create table accounts (id int); create schema "My Bank"`)
+	execSQL(t, databaseURL, `create table accounts (id int); create schema "My Bank"`)
 	for _, step := range []struct {
 		sql  string
 		args []string
 		want string
 	}{
-		{"", []string{"uninstall", "--yes"}, "There was no paddock_fence in schema public"},
-		{"", []string{"install"}, "paddock_fence is installed in schema public"},
-		{"select paddock_fence('a', 8), paddock_fence('b', 9), paddock_fence_guard('accounts')", []string{"install"}, "was there already, and is now that of this release, in schema public"},
-		{"", []string{"uninstall", "--yes"}, "It guarded accounts, and has forgotten the tokens of 2 resources."},
-		{"insert into accounts values (1)", []string{"install", "--schema=My Bank"}, "is installed in schema My Bank"},
-		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes"}, "There was no paddock_fence in schema public"},
-		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--schema=My Bank"}, "It guarded no table, and has forgotten the tokens of 1 resources."},
+		{"", []string{"uninstall", "--yes"}, "paddock_fence is not installed in schema public"},
+		{"", []string{"install"}, "Installed paddock_fence in schema public"},
+		{"select paddock_fence('a', 8), paddock_fence('b', 9), paddock_fence_guard('accounts')", []string{"install"}, "Updated paddock_fence to this release in schema public"},
+		{"", []string{"uninstall", "--yes"}, "It protected accounts and stored the tokens of 2 resources."},
+		{"insert into accounts values (1)", []string{"install", "--schema=My Bank"}, "Installed paddock_fence in schema My Bank"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes"}, "paddock_fence is not installed in schema public"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--schema=My Bank"}, "It protected no table and stored the tokens of 1 resources."},
 	} {
-		inDatabase(t, databaseURL, step.sql)
+		execSQL(t, databaseURL, step.sql)
 		code, stdout, stderr := call(t, env, append([]string{"fence"}, step.args...)...)
 		if code != exitOK || !strings.Contains(stdout, step.want) || stderr != "" {
 			t.Errorf("%q: exit code %d, want %q in:\n%s%s", step.args, code, step.want, stdout, stderr)
@@ -58,11 +58,11 @@ func TestTheFenceComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsTheFenceFromBeingInstalledIsExplained(t *testing.T) {
+func TestFenceInstallErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
 	stranger := "stranger_" + strings.ToLower(rand.Text())
-	inDatabase(t, databaseURL, "create role "+stranger)
+	execSQL(t, databaseURL, "create role "+stranger)
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(context.Background(), databaseURL)
 		if err == nil {
@@ -77,7 +77,7 @@ func TestWhatKeepsTheFenceFromBeingInstalledIsExplained(t *testing.T) {
 		}
 	})
 	dependent := pgtest.EmptyURL(t)
-	inDatabase(t, dependent, paddock.InstallFence+"create view mine as select * from paddock_fences")
+	execSQL(t, dependent, paddock.InstallFence+"create view mine as select * from paddock_fences")
 	none := map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "DATABASE_URL": databaseURL}
 	for name, c := range map[string]struct {
 		env  map[string]string
@@ -88,9 +88,9 @@ func TestWhatKeepsTheFenceFromBeingInstalledIsExplained(t *testing.T) {
 		"only the database of the locks":  {none, []string{"install"}, exitUsage, "PADDOCK_FENCE_DATABASE_URL"},
 		"a URL that is none":              {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage, "malformed"},
 		"no server":                       {nil, []string{"install", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"}, exitUnreachable, "refused"},
-		"no such schema":                  {nil, []string{"install", "--schema=none", "--database-url", databaseURL}, exitFailed, "there is no schema none in database"},
-		"no schema at all":                {nil, []string{"install", "--database-url", with(t, databaseURL, "search_path", "none")}, exitFailed, "give --schema"},
-		"no right to create":              {nil, []string{"install", "--database-url", with(t, databaseURL, "role", stranger)}, exitNotAllowed, "a role that may create in schema public"},
+		"no such schema":                  {nil, []string{"install", "--schema=none", "--database-url", databaseURL}, exitFailed, "has no schema none; create it"},
+		"no schema at all":                {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "search_path", "none")}, exitFailed, "give --schema"},
+		"no right to create":              {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "role", stranger)}, exitNotAllowed, "a role that may create objects in schema public"},
 		"no yes":                          {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
 		"something that rests on it":      {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed, "view mine depends on"},
 		"a password where no URL belongs": {nil, []string{"install", "postgres://a:s3cret@b/c"}, exitUsage, "not repeated here"},
@@ -105,8 +105,8 @@ func TestWhatKeepsTheFenceFromBeingInstalledIsExplained(t *testing.T) {
 	}
 }
 
-// with returns the URL with a parameter set.
-func with(t *testing.T, databaseURL, parameter, value string) string {
+// withParameter returns the URL with a parameter set.
+func withParameter(t *testing.T, databaseURL, parameter, value string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -118,8 +118,8 @@ func with(t *testing.T, databaseURL, parameter, value string) string {
 	return u.String()
 }
 
-// TestPsqlRunsTheSQLThatIsPrinted, twice.
-func TestPsqlRunsTheSQLThatIsPrinted(t *testing.T) {
+// TestPsqlRunsThePrintedSQL, twice.
+func TestPsqlRunsThePrintedSQL(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
 	for _, args := range [][]string{{"fence", "sql"}, {"fence", "sql", "--uninstall"}} {

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// follows has paddock watch in this process until the test ends, or until stop is
+// startWatch has paddock watch in this process until the test ends, or until stop is
 // called, which returns the exit code.
-func (d *desk) follows(args ...string) (stdout, stderr *transcript, stop func() int) {
+func (d *harness) startWatch(args ...string) (stdout, stderr *transcript, stop func() int) {
 	ctx, cancel := context.WithCancel(d.Context())
 	stdout, stderr = newTranscript(), newTranscript()
 	code, ended := 0, make(chan struct{})
@@ -32,14 +32,14 @@ func (d *desk) follows(args ...string) (stdout, stderr *transcript, stop func() 
 	return stdout, stderr, stop
 }
 
-func TestWatchPrintsWhatHappensAsItHappens(t *testing.T) {
+func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
-	stdout, _, stop := d.follows("--prefix=jobs:")
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	stdout, _, stop := d.startWatch("--prefix=jobs:")
 	stdout.await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
-	d.holds(lock.Acquire{Name: "another", Holder: "me"})
-	grant := d.holds(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
+	d.hold(lock.Acquire{Name: "another", Holder: "me"})
+	grant := d.hold(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
 	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
 	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token, Reason: "for a reason"}); err != nil {
 		t.Fatal(err)
@@ -50,11 +50,11 @@ func TestWatchPrintsWhatHappensAsItHappens(t *testing.T) {
 	}
 }
 
-func TestWatchBeginsWhereItIsTold(t *testing.T) {
+func TestWatchStartsAtFrom(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for i := range 5 {
-		d.holds(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i), Holder: "me"})
+		d.hold(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i), Holder: "me"})
 	}
 	page, err := d.locks.Events(t.Context(), lock.EventQuery{})
 	if err != nil {
@@ -72,7 +72,7 @@ func TestWatchBeginsWhereItIsTold(t *testing.T) {
 		{[]string{"--for=1ns"}, 0, 0},
 		{[]string{"--from=now", "--for=300ms"}, 0, 0},
 	} {
-		stdout, stderr := d.runs(exitOK, append([]string{"watch", "-o", "json"}, c.args...)...)
+		stdout, stderr := d.expectExit(exitOK, append([]string{"watch", "-o", "json"}, c.args...)...)
 		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 		if stdout == "" {
 			lines = nil
@@ -90,58 +90,58 @@ func TestWatchBeginsWhereItIsTold(t *testing.T) {
 	}
 }
 
-// TestWatchGoesOnThroughAnOutageWhereItWas has things happen while the connection is
+// TestWatchContinuesAfterAnOutage has things happen while the connection is
 // down.
-func TestWatchGoesOnThroughAnOutageWhereItWas(t *testing.T) {
+func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	g := newGate(t, d.base, wide)
-	stdout, stderr, stop := d.follows("--url="+g.url(), "-o", "json", "--from=oldest")
-	d.holds(lock.Acquire{Name: "jobs:0", Holder: "me"})
+	d := newHarness(t)
+	g := newGate(t, d.base, gateOpen)
+	stdout, stderr, stop := d.startWatch("--url="+g.url(), "-o", "json", "--from=oldest")
+	d.hold(lock.Acquire{Name: "jobs:0", Holder: "me"})
 	for i := range 3 {
 		stdout.await(t, fmt.Sprintf(`"lock":"(jobs:%d)"`, i))
-		g.becomes(shut)
-		d.holds(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i+1), Holder: "me"})
-		stderr.await(t, strings.Repeat(`(?s)"(no answer yet, trying again)".*`, i+1))
-		g.becomes(wide)
+		g.setMode(gateClosed)
+		d.hold(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i+1), Holder: "me"})
+		stderr.await(t, strings.Repeat(`(?s)"(call failed; retrying)".*`, i+1))
+		g.setMode(gateOpen)
 	}
 	stdout.await(t, `"lock":"(jobs:3)"`)
 	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 4 {
 		t.Errorf("exit code %d, each is to come once:\n%s%s", code, stdout, stderr)
 	}
-	stderr.await(t, `"(there are answers again, going on)"`)
+	stderr.await(t, `"(service answers again; continuing)"`)
 }
 
-func TestWatchFailsIfTheOutageOutlastsIt(t *testing.T) {
+func TestWatchFailsIfTheOutageDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	g := newGate(t, d.base, shut)
-	d.refuses(exitUnreachable, []string{"trying again", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
+	d := newHarness(t)
+	g := newGate(t, d.base, gateClosed)
+	d.expectFailure(exitUnreachable, []string{"retrying", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
 }
 
-// An oldNews is a lock.Service that has only events, in pages.
-type oldNews struct {
+// An eventPages is a lock.Service that has only events, in pages.
+type eventPages struct {
 	lock.Service
 	pages []lock.Page[lock.Event]
 }
 
-func (h *oldNews) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (h *eventPages) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	page := h.pages[0]
 	h.pages = h.pages[1:]
 	return page, nil
 }
 
-func TestWatchSaysWhereEventsAreMissing(t *testing.T) {
+func TestWatchReportsMissingEvents(t *testing.T) {
 	t.Parallel()
-	past := &oldNews{pages: []lock.Page[lock.Event]{
+	past := &eventPages{pages: []lock.Page[lock.Event]{
 		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41", Gap: true},
 	}}
 	var printed, said bytes.Buffer
-	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, form: asJSON, remain: 1}
-	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, endless); err != nil {
+	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON, remain: 1}
+	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, noLimit); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.String(), `"msg":"events are missing here: they are not kept any longer","after":"7"`) {
+	if !strings.Contains(said.String(), `"msg":"events missing: no longer retained","after":"7"`) {
 		t.Errorf("it said %s", said.String())
 	}
 	if !strings.Contains(printed.String(), `"id":41`) || strings.Contains(printed.String(), "fencing_token") {
@@ -149,10 +149,10 @@ func TestWatchSaysWhereEventsAreMissing(t *testing.T) {
 	}
 }
 
-// TestWatchIsStoppedInGoodOrder sends a real signal to a real process.
-func TestWatchIsStoppedInGoodOrder(t *testing.T) {
+// TestWatchEndsOnASignal sends a real signal to a real process.
+func TestWatchEndsOnASignal(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := start(t, "watch", "--url", d.base)
 		p.stdout.await(t, `(HOLDER)`)

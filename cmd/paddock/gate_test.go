@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// A passage is what becomes of the connections through a gate.
-type passage int
+// A gateMode is what becomes of the connections through a gate.
+type gateMode int
 
 const (
-	wide   passage = iota // all goes through
-	shut                  // they are closed at once
-	mute                  // they are taken, and nothing is ever said
+	gateOpen   gateMode = iota // all goes through
+	gateClosed                  // they are closed at once
+	gateSilent                  // they are taken, and nothing is ever said
 	oneWay                // what is asked goes through; instead of answering it they are closed
 )
 
@@ -26,12 +26,12 @@ type gate struct {
 	arrived  chan struct{} // one for each connection, until there are too many to count
 
 	mu    sync.Mutex
-	how   passage
+	how   gateMode
 	conns []net.Conn
 }
 
 // newGate returns a gate to the service at base.
-func newGate(t *testing.T, base string, how passage) *gate {
+func newGate(t *testing.T, base string, how gateMode) *gate {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,10 +39,10 @@ func newGate(t *testing.T, base string, how passage) *gate {
 	}
 	g := &gate{T: t, listener: listener, to: strings.TrimPrefix(base, "http://"), arrived: make(chan struct{}, 100), how: how}
 	var stood sync.WaitGroup
-	stood.Go(g.stand)
+	stood.Go(g.serve)
 	t.Cleanup(func() {
-		closed(t, listener)
-		g.becomes(shut)
+		mustClose(t, listener)
+		g.setMode(gateClosed)
 		stood.Wait()
 	})
 	return g
@@ -50,26 +50,26 @@ func newGate(t *testing.T, base string, how passage) *gate {
 
 func (g *gate) url() string { return "http://" + g.listener.Addr().String() }
 
-// becomes has later connections pass so, and cuts those that there are.
-func (g *gate) becomes(how passage) {
+// setMode has later connections pass so, and cuts those that there are.
+func (g *gate) setMode(how gateMode) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.how = how
 	for _, c := range g.conns {
-		closed(g.T, c)
+		mustClose(g.T, c)
 	}
 	g.conns = nil
 }
 
-// next has connections after those that there are pass so.
-func (g *gate) next(how passage) {
+// setModeForNew has connections after those that there are pass so.
+func (g *gate) setModeForNew(how gateMode) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.how = how
 }
 
-// stand lets connections pass until the gate is closed.
-func (g *gate) stand() {
+// serve lets connections pass until the gate is closed.
+func (g *gate) serve() {
 	var passing sync.WaitGroup
 	defer passing.Wait()
 	for {
@@ -85,15 +85,15 @@ func (g *gate) stand() {
 		case g.arrived <- struct{}{}:
 		default:
 		}
-		passing.Go(func() { g.pass(from, how) })
+		passing.Go(func() { g.forward(from, how) })
 	}
 }
 
-func (g *gate) pass(from net.Conn, how passage) {
-	defer closed(g.T, from)
+func (g *gate) forward(from net.Conn, how gateMode) {
+	defer mustClose(g.T, from)
 	switch how {
-	case shut:
-	case mute:
+	case gateClosed:
+	case gateSilent:
 		_, _ = io.Copy(io.Discard, from) // until it is cut, or the caller has had enough
 	default:
 		to, err := net.Dial("tcp", g.to)
@@ -101,10 +101,10 @@ func (g *gate) pass(from net.Conn, how passage) {
 			g.Error(err)
 			return
 		}
-		defer closed(g.T, to)
+		defer mustClose(g.T, to)
 		go func() {
 			_, _ = io.Copy(to, from)
-			closed(g.T, to)
+			mustClose(g.T, to)
 		}()
 		if how == oneWay {
 			_, _ = to.Read(make([]byte, 1))

@@ -12,25 +12,31 @@ import (
 )
 
 type healthcheckCommand struct {
-	URL     string        `placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the replica. Without it, the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if there is PADDOCK_TLS_CERT."`
+	URL     string        `placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the replica (the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT is set)."`
 	Timeout time.Duration `default:"3s" help:"How long to wait for the answer."`
 	trustFlags
 }
 
-// Run prints whether the replica is ready. If it is not that is exit code 1,
-// since container engines keep the others for themselves.
+// Help shows how to use it.
+func (healthcheckCommand) Help() string {
+	return `Exit code 0 means that the replica is ready to serve requests, 1 that it is not.
+
+    paddock healthcheck --url http://127.0.0.1:8080`
+}
+
+// Run prints that the replica is ready, or fails with exit code 1: container engines reserve the other codes.
 func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
 	base, err := c.base(p.env)
 	if err != nil {
 		return err
 	}
-	secured, err := c.secured(base)
+	transport, err := c.transport(base)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if err := askReady(ctx, secured, base); err != nil {
+	if err := checkReady(ctx, transport, base); err != nil {
 		return fmt.Errorf("not ready: %w", err)
 	}
 	_, err = fmt.Fprintln(p.stdout, "ready")
@@ -43,18 +49,18 @@ func (c *healthcheckCommand) base(env lookup) (string, error) {
 	}
 	address, ok := env("PADDOCK_LISTEN")
 	if !ok || address == "" {
-		address = usualAddress
+		address = defaultAddress
 	}
-	base, err := urlOf(address)
+	base, err := localURL(address)
 	if certificate, ok := env("PADDOCK_TLS_CERT"); ok && certificate != "" {
 		base = "https" + strings.TrimPrefix(base, "http")
 	}
 	return base, err
 }
 
-// secured returns what to connect with. A replica that is found by its own variables is asked
-// at its address, for which its certificate need not be; and is sent nothing secret.
-func (c *healthcheckCommand) secured(base string) (*http.Transport, error) {
+// transport returns the transport of the request. A replica that is found by its own variables is addressed by its IP
+// address, for which its certificate need not be valid; the request contains no secret.
+func (c *healthcheckCommand) transport(base string) (*http.Transport, error) {
 	config, err := c.config()
 	if err != nil {
 		return nil, err
@@ -70,22 +76,21 @@ func (c *healthcheckCommand) secured(base string) (*http.Transport, error) {
 	return transport, nil
 }
 
-// askReady returns nil if the replica at base says that it is ready, and else
-// what it says.
-func askReady(ctx context.Context, secured *http.Transport, base string) (err error) {
+// checkReady returns nil if the replica at base is ready, else an error with its answer.
+func checkReady(ctx context.Context, transport *http.Transport, base string) (err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	defer secured.CloseIdleConnections()
-	response, err := (&http.Client{Transport: secured}).Do(request)
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	said, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", response.Status, said)
+		return fmt.Errorf("%s: %s", response.Status, answer)
 	}
 	return err
 }

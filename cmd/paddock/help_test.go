@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestEveryFieldThatCanBeAtFaultIsNamedByItsFlag(t *testing.T) {
+func TestEveryRequestFieldIsExplainedByItsFlag(t *testing.T) {
 	t.Parallel()
 	var line commandLine
 	parser, err := newParser(&line, variablesOf(nil), t.Output())

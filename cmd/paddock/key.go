@@ -9,58 +9,61 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 )
 
 type keyCommand struct {
-	New    keyNewCommand    `cmd:"" help:"Make an API key and print it, once."`
-	List   keyListCommand   `cmd:"" help:"Show the API keys that there are, without what is secret."`
-	Revoke keyRevokeCommand `cmd:"" help:"Take an API key back."`
+	New    keyNewCommand    `cmd:"" help:"Create an API key and print it once."`
+	List   keyListCommand   `cmd:"" help:"List the API keys, without their secrets."`
+	Revoke keyRevokeCommand `cmd:"" help:"Revoke an API key."`
 }
 
-// Help says what keys are.
+// Help explains API keys.
 func (keyCommand) Help() string {
-	return `API keys say who may do what with a service that runs with --auth-file. The file holds hashes alone, may be edited by hand, and is read again by ` +
-		`paddock serve when it changes, within about two seconds. Each replica needs the same file.
+	return `API keys control access to a service that runs with --auth-file. The file contains hashes only and may be
+edited by hand; paddock serve reads it again within about two seconds after a change. Every replica needs the same
+file. The roles:
 
-    read   look at locks, queues and events
-    lock   that, and hold locks
-    admin  that, and take leases away from others
+    read   read locks, queues and events
+    lock   also acquire, renew and release locks
+    admin  also revoke leases of other holders
 
     paddock key new --auth-file keys.json --role lock --prefix billing 'billing workers'
     paddock serve --auth-file keys.json`
 }
 
-// An authFile is the flag that says where the keys are.
+// An authFile is the flag of the file of keys.
 type authFile struct {
-	AuthFile string `placeholder:"FILE" variable:"PADDOCK_AUTH_FILE" help:"The file with the keys, as paddock serve has it."`
+	AuthFile string `placeholder:"FILE" variable:"PADDOCK_AUTH_FILE" help:"The file of keys that paddock serve uses."`
 }
 
 func (f authFile) check() error {
 	if f.AuthFile == "" {
-		return usagef("which keys? Give --auth-file, or set PADDOCK_AUTH_FILE, to the file that paddock serve has")
+		return usagef("the file of keys is missing; give --auth-file, or set PADDOCK_AUTH_FILE, to the file that paddock serve uses")
 	}
 	return checkFileName("--auth-file", f.AuthFile)
 }
 
 type keyNewCommand struct {
-	Name string `arg:"" help:"Who or what uses the key, for people."`
+	Name string `arg:"" help:"Name of the client that uses the key, for people."`
 	authFile
 
-	Role    string        `required:"" enum:"read,lock,admin" placeholder:"ROLE" help:"What the key is good for: read, lock or admin."`
-	Prefix  []string      `placeholder:"NAME" help:"The key is good for the lock of this name and for all under it: billing is for billing and billing:eu, not for billing2. Give it more than once for more; leave it out for all names."`
-	Expires time.Duration `placeholder:"DURATION" help:"For how long the key is good, such as 720h (for ever)."`
+	Role    string        `required:"" enum:"read,lock,admin" placeholder:"ROLE" help:"Role of the key: read, lock or admin."`
+	Prefix  []string      `placeholder:"NAME" help:"The key is valid for the lock of this name and all locks under it: billing covers billing and billing:eu, not billing2. May be repeated (all names)."`
+	Expires time.Duration `placeholder:"DURATION" help:"How long the key is valid, such as 720h (no limit)."`
 }
 
 // Help shows how to use it.
 func (keyNewCommand) Help() string {
-	return `Prints the key, and nothing else, to standard output. It is kept nowhere: who loses it needs another one. The file is made if there is none. ` +
-		`To replace a key, make another of the same name, hand it out, and then revoke the first.
+	return `Prints the key, and nothing else, to standard output. It is stored nowhere: if you lose it, create another
+one. The file is created if it does not exist. To replace a key, create another of the same name, distribute it, and
+then revoke the first.
 
     paddock key new --auth-file keys.json --role lock --prefix billing --prefix jobs:eu 'billing workers'
     paddock key new --auth-file keys.json --role admin --expires 8h 'on call' > admin.key`
 }
 
-// Run makes the key. One that could not be printed is taken back.
+// Run creates the key. A key that cannot be printed is revoked.
 func (c *keyNewCommand) Run(_ context.Context, p *program) error {
 	if err := c.check(); err != nil {
 		return err
@@ -68,7 +71,7 @@ func (c *keyNewCommand) Run(_ context.Context, p *program) error {
 	var expires time.Time
 	switch {
 	case c.Expires < 0 || c.Expires > 0 && c.Expires < time.Second:
-		return usagef("--expires is %v; give how long the key is good, or leave it out", c.Expires)
+		return usagef("--expires is %v; give at least 1s, or leave it out", c.Expires)
 	case c.Expires > 0:
 		expires = time.Now().Add(c.Expires)
 	}
@@ -83,36 +86,36 @@ func (c *keyNewCommand) Run(_ context.Context, p *program) error {
 		_, undone := access.Revoke(c.AuthFile, key.ID)
 		return errors.Join(err, undone)
 	}
-	fmt.Fprintf(p.stderr, "Made the key %s: role %s, %s, %s.\n", legible(key.String()), key.Role, forNames(key), untilWhen(key))
-	fmt.Fprintf(p.stderr, "It is shown this once; %s has its hash alone. To take it back: paddock key revoke --auth-file %s %s\n", c.AuthFile, quoted(c.AuthFile), key.ID)
+	fmt.Fprintf(p.stderr, "Created the key %s: role %s, %s, %s.\n", printable.Text(key.String()), key.Role, validNames(key), validUntil(key))
+	fmt.Fprintf(p.stderr, "It is not shown again; %s contains only its hash. To revoke it: paddock key revoke --auth-file %s %s\n", c.AuthFile, printable.ShellWord(c.AuthFile), key.ID)
 	return nil
 }
 
-// forNames says what the key covers.
-func forNames(k access.Key) string {
+// validNames returns the names that the key covers.
+func validNames(k access.Key) string {
 	if len(k.Prefixes) == 0 {
 		return "for all names"
 	}
 	return "for names under " + strings.Join(k.Prefixes, ", ")
 }
 
-// untilWhen says how long the key is good.
-func untilWhen(k access.Key) string {
+// validUntil returns when the key expires.
+func validUntil(k access.Key) string {
 	if k.ExpiresAt.IsZero() {
-		return "for ever"
+		return "no expiry"
 	}
 	return "until " + local(k.ExpiresAt)
 }
 
 type keyRevokeCommand struct {
-	ID string `arg:"" name:"id" help:"The key's id, as list shows it: what stands between the underscores of the key."`
+	ID string `arg:"" name:"id" help:"The key's id, as list shows it: the part between the underscores of the key."`
 	authFile
 }
 
 // Help shows how to use it.
 func (keyRevokeCommand) Help() string {
-	return `Replicas that have the file refuse the key within about two seconds; calls that wait under it, and streams, end then. ` +
-		`An id that is not there is a failure, so that a slip of the hand does not leave a key in use.
+	return `Replicas that use the file refuse the key within about two seconds, and end its waiting calls and streams.
+An unknown id is an error, so that a typing mistake does not leave a key in use.
 
     paddock key list --auth-file keys.json
     paddock key revoke --auth-file keys.json k3f9a2xyqw`
@@ -123,17 +126,93 @@ func (c *keyRevokeCommand) Run(_ context.Context, p *program) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if keyAlone.MatchString(c.ID) {
+	if likeAPIKey.MatchString(c.ID) {
 		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(c.ID), "pk_"), "_")
-		return usagef("that is the key itself, which other users of the machine could see just now; give its id, %s, alone", id)
+		return usagef("that is the key itself, which other users of the machine could see just now; give only its id, %s", id)
 	}
 	key, err := access.Revoke(c.AuthFile, c.ID)
 	if errors.Is(err, access.ErrKeyNotFound) {
-		return fmt.Errorf("there is no key with the id %s in %s: it was revoked before, or never there; paddock key list shows those that are", legible(c.ID), c.AuthFile)
+		return fmt.Errorf("no key with the id %s is in %s; list the keys with paddock key list", printable.Text(c.ID), c.AuthFile)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Revoked the key %s. Replicas that have this file refuse it within about two seconds.\n", legible(key.String()))
+	_, err = fmt.Fprintf(p.stdout, "Revoked the key %s. Replicas that use this file refuse it within about two seconds.\n", printable.Text(key.String()))
 	return err
+}
+
+type keyListCommand struct {
+	authFile
+	outputFlags
+}
+
+// Help shows how to use it.
+func (keyListCommand) Help() string {
+	return `Prints neither keys nor hashes.
+
+    paddock key list --auth-file keys.json
+    paddock key list --auth-file keys.json -o json | jq -r '.[] | select(.role == "admin") | .name'`
+}
+
+// Run prints the keys, in the order of the file.
+func (c *keyListCommand) Run(_ context.Context, p *program) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	keys, err := access.ReadFile(c.AuthFile)
+	if err != nil {
+		return err
+	}
+	return p.print(c.Output, showKeys(keys, time.Now()))
+}
+
+// A keyJSON is a key as JSON shows it.
+type keyJSON struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Role      string     `json:"role"`
+	Prefixes  []string   `json:"prefixes"`
+	CreatedAt *time.Time `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Expired   bool       `json:"expired"`
+}
+
+func showKeys(keys []access.Key, now time.Time) output {
+	shown := make([]keyJSON, 0, len(keys))
+	for _, k := range keys {
+		shown = append(shown, keyJSON{
+			ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefixes: append([]string{}, k.Prefixes...),
+			CreatedAt: nilIfZero(k.CreatedAt), ExpiresAt: nilIfZero(k.ExpiresAt), Expired: k.Expired(now),
+		})
+	}
+	return output{wire: shown, table: func(t table) {
+		t.row("ID", "NAME", "ROLE", "PREFIXES", "CREATED", "EXPIRES")
+		for _, k := range keys {
+			t.row(k.ID, k.Name, k.Role.String(), prefixCell(k), local(k.CreatedAt), expiryCell(k, now))
+		}
+	}}
+}
+
+func nilIfZero(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+func prefixCell(k access.Key) string {
+	if len(k.Prefixes) == 0 {
+		return "(all names)"
+	}
+	return strings.Join(k.Prefixes, " ")
+}
+
+func expiryCell(k access.Key, now time.Time) string {
+	switch {
+	case k.ExpiresAt.IsZero():
+		return "never"
+	case k.Expired(now):
+		return local(k.ExpiresAt) + " (expired)"
+	}
+	return local(k.ExpiresAt)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/access"
 )
 
-func TestKeysAreListedWithoutWhatIsSecret(t *testing.T) {
+func TestKeyListContainsNoSecret(t *testing.T) {
 	t.Parallel()
 	file := map[string]string{"PADDOCK_AUTH_FILE": filepath.Join(t.TempDir(), "keys.json")}
 	var secrets []string
@@ -21,7 +21,7 @@ func TestKeysAreListedWithoutWhatIsSecret(t *testing.T) {
 		{"--role=lock", "--prefix=billing", "--prefix=jobs:eu", "billing workers"}, {"--role=admin", "--expires=8h", "on\u202ecall"},
 	} {
 		code, stdout, stderr := call(t, file, append([]string{"key", "new"}, args...)...)
-		if code != exitOK || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "Made the key") {
+		if code != exitOK || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "Created the key") {
 			t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
 		}
 		secrets = append(secrets, strings.TrimSpace(stdout))
@@ -38,18 +38,18 @@ func TestKeysAreListedWithoutWhatIsSecret(t *testing.T) {
 			t.Errorf("shows a secret, or a hash of %d:\n%s%s", len(hashes), table, list)
 		}
 	}
-	if code != exitOK || !strings.Contains(squeezed(table), "billing workers  lock  billing jobs:eu  ") || !strings.Contains(table, `on\u202ecall`) ||
+	if code != exitOK || !strings.Contains(collapseSpaces(table), "billing workers  lock  billing jobs:eu  ") || !strings.Contains(table, `on\u202ecall`) ||
 		!strings.Contains(table, "(all names)") {
 		t.Errorf("exit code %d:\n%s", code, table)
 	}
-	var shown []shownKey
+	var shown []keyJSON
 	if err := json.Unmarshal([]byte(list), &shown); err != nil || len(shown) != 2 || len(shown[0].Prefixes) != 2 || shown[0].ExpiresAt != nil ||
 		shown[1].ExpiresAt == nil || shown[1].Expired {
 		t.Errorf("%v:\n%s", err, list)
 	}
 }
 
-func TestMistakesWithKeysAreExplained(t *testing.T) {
+func TestKeyCommandErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	key, secret, err := access.Issue("ci", access.Read, nil, time.Time{})
@@ -70,8 +70,8 @@ func TestMistakesWithKeysAreExplained(t *testing.T) {
 		"a prefix with its colon":    {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--prefix=billing:", "x"}, "leave the last colon out"},
 		"to expire before it begins": {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--expires=-1h", "x"}, "--expires is -1h"},
 		"to expire at once":          {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--expires=1ms", "x"}, "--expires is 1ms"},
-		"an id that is not there":    {exitFailed, []string{"revoke", "--auth-file", path, "zzz"}, "there is no key with the id zzz"},
-		"the key instead of its id":  {exitUsage, []string{"revoke", "--auth-file", path, secret}, "give its id, " + key.ID},
+		"an id that is not there":    {exitFailed, []string{"revoke", "--auth-file", path, "zzz"}, "no key with the id zzz"},
+		"the key instead of its id":  {exitUsage, []string{"revoke", "--auth-file", path, secret}, "give only its id, " + key.ID},
 		"no folder for the file":     {exitFailed, []string{"new", "--auth-file", "/nowhere/at/all", "--role=read", "x"}, "/nowhere/at"},
 	} {
 		code, stdout, stderr := call(t, nil, append([]string{"key"}, c.args...)...)
@@ -84,8 +84,8 @@ func TestMistakesWithKeysAreExplained(t *testing.T) {
 	}
 }
 
-// TestAKeyInTheWrongPlaceIsNotRepeated has what is printed go into the logs of a CI.
-func TestAKeyInTheWrongPlaceIsNotRepeated(t *testing.T) {
+// TestKeyGivenAsAnArgumentIsNotPrinted has what is printed go into the logs of a CI.
+func TestKeyGivenAsAnArgumentIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	key, secret, err := access.Issue("ci", access.Read, nil, time.Time{})
 	if err != nil {
@@ -112,22 +112,22 @@ func TestAKeyInTheWrongPlaceIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCouldNotBePrintedIsTakenBack(t *testing.T) {
+func TestKeyThatCannotBePrintedIsRevoked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
-	code := run(t.Context(), []string{"key", "new", "--auth-file", path, "--role=read", "ci"}, variablesOf(nil), sealed{}, t.Output())
+	code := run(t.Context(), []string{"key", "new", "--auth-file", path, "--role=read", "ci"}, variablesOf(nil), failingWriter{}, t.Output())
 	if keys, err := access.ReadFile(path); code != exitFailed || err != nil || len(keys) != 0 {
 		t.Errorf("exit code %d, and %d keys (%v)", code, len(keys), err)
 	}
 }
 
-// sealed is an output that nothing can be written to.
-type sealed struct{}
+// failingWriter is an output that nothing can be written to.
+type failingWriter struct{}
 
-func (sealed) Write([]byte) (int, error) { return 0, os.ErrClosed }
+func (failingWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
-// TestManyProcessesMakeKeysAtOnce has processes, rather than goroutines, change one file.
-func TestManyProcessesMakeKeysAtOnce(t *testing.T) {
+// TestConcurrentProcessesCreateKeys has processes, rather than goroutines, change one file.
+func TestConcurrentProcessesCreateKeys(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	var all []*process
@@ -144,10 +144,10 @@ func TestManyProcessesMakeKeysAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheKeyIsFoundInAFileOrInTheEnvironment(t *testing.T) {
+func TestKeyIsReadFromAFileOrTheEnvironment(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
-	k := h.known(access.Lock, "demo")
+	h := newKeyedReplica(t)
+	k := h.newLoadedKey(access.Lock, "demo")
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte(k.secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -18,87 +18,85 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The leaseFlags say what lease is wanted, and how long it may be waited for.
+// The leaseFlags describe the wanted lease, and how long to wait for it.
 type leaseFlags struct {
-	Holder   string        `placeholder:"TEXT" variable:"PADDOCK_HOLDER" help:"Who takes the lock, for people to read (USER@HOST; with paddock run USER@HOST:PID)."`
-	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lives without a renewal."`
-	Grace    time.Duration `default:"0s" help:"For how long after its end nobody else may have the lock yet."`
-	MaxHold  time.Duration `placeholder:"DURATION" help:"Greatest time for which renewals can keep the lease."`
-	Shared   bool          `xor:"mode" help:"Share the lock with others who share it: readers."`
-	Permits  *int          `xor:"mode" placeholder:"N" help:"Take one of N permits of the lock: a semaphore. Everybody must name the same N."`
-	Wait     waitTime      `default:"0s" help:"How long to wait in the queue: a duration, or forever. At 0s, try only."`
-	Metadata string        `placeholder:"JSON" help:"A JSON object that everybody who looks at the lock is shown."`
+	Holder   string        `placeholder:"TEXT" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people (USER@HOST; with paddock run USER@HOST:PID)."`
+	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
+	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
+	MaxHold  time.Duration `placeholder:"DURATION" help:"How long renewals can extend the lease at most (unlimited)."`
+	Shared   bool          `xor:"mode" help:"Acquire the lock in shared mode: readers share it, writers do not."`
+	Permits  *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
+	Wait     waitTime      `default:"0s" help:"How long to wait in the queue: a duration, or forever; 0s does not wait."`
+	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }
 
-// wanted returns the acquire of the lease, without a lease_id and without its wait.
-// What no service would grant is a usage error.
-func (f leaseFlags) wanted(name string) (lock.Acquire, error) {
+// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no service
+// would grant.
+func (f leaseFlags) request(name string) (lock.Acquire, error) {
 	a := lock.Acquire{
-		Name: name, Holder: cmp.Or(f.Holder, whoWeAre()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
-		Metadata: metadataOf(f.Metadata),
+		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
+		Metadata: rawJSON(f.Metadata),
 	}
 	switch {
 	case f.TTL <= 0:
 		return a, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
 	case f.MaxHold < 0:
-		return a, usagef("--max-hold is %v; give how long the lease may be kept, or leave it out", f.MaxHold)
+		return a, usagef("--max-hold is %v; give a positive duration, or leave it out", f.MaxHold)
 	case f.Shared:
 		a.Mode = lock.Shared
 	case f.Permits != nil:
 		a.Mode, a.Capacity = lock.Permit, *f.Permits
 	}
-	return a, checkWidely(a)
+	return a, checkWidestBounds(a)
 }
 
-// options returns what a guard is to ask for.
+// options returns the request as options of a guard.
 func (f leaseFlags) options(name string) (guard.Options, error) {
-	a, err := f.wanted(name)
+	a, err := f.request(name)
 	return guard.Options{
 		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold, Metadata: a.Metadata,
 		Wait: time.Duration(f.Wait),
 	}, err
 }
 
-// checkWidely returns a usage error if not even the widest bounds allow a.
-func checkWidely(a lock.Acquire) error {
+// checkWidestBounds returns a usage error if even the widest bounds that a service can have do not allow a.
+func checkWidestBounds(a lock.Acquire) error {
 	widest, err := lock.Bounds{}.Resolve()
 	if err != nil {
 		return err
 	}
 	_, err = a.Resolve(widest)
-	return refused(err)
+	return explain(err)
 }
 
-// metadataOf returns nil for no text.
-func metadataOf(text string) json.RawMessage {
+// rawJSON returns nil for an empty text.
+func rawJSON(text string) json.RawMessage {
 	if text == "" {
 		return nil
 	}
 	return json.RawMessage(text)
 }
 
-// whoWeAre is the holder where none is given: the user, as far as that is known,
-// at the machine. It names no process: the same acquire must be sent again with the same
-// holder, and another process may do so.
-func whoWeAre() string {
-	who := fmt.Sprintf("uid-%d", os.Getuid())
+// defaultHolder returns USER@HOST. It names no process: an acquire must be repeated with the same holder, and another
+// process may do so.
+func defaultHolder() string {
+	text := fmt.Sprintf("uid-%d", os.Getuid())
 	if us, err := user.Current(); err == nil && us.Username != "" {
-		who = us.Username
+		text = us.Username
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown-host"
 	}
-	return holderText(who+"@"+host, "")
+	return holderText(text+"@"+host, "")
 }
 
-// thisProcess returns the default holder of paddock run: whoWeAre and the process id, which
-// tells several runs of one user on one machine apart.
-func thisProcess() string { return holderText(whoWeAre(), fmt.Sprintf(":%d", os.Getpid())) }
+// processHolder returns USER@HOST:PID, the default holder of paddock run. The process id distinguishes several runs of one
+// user on one machine.
+func processHolder() string { return holderText(defaultHolder(), fmt.Sprintf(":%d", os.Getpid())) }
 
-// holderText returns text and suffix as a holder that every service accepts: what cannot be
-// printed is replaced by "?", and text is cut so that all of it fits into
-// lock.MaxHolderLength characters.
+// holderText returns text and suffix as a holder that every service accepts: "?" replaces characters that cannot be
+// printed, and text is cut so that the whole fits into lock.MaxHolderLength characters.
 func holderText(text, suffix string) string {
 	printable := []rune(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -123,14 +121,14 @@ func (w *waitTime) UnmarshalText(text []byte) error {
 	}
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is not how long one can wait; give a duration such as 90s or 1h, or forever", text)
+		return fmt.Errorf("%q is not a waiting time; give a duration such as 90s or 1h, or forever", text)
 	}
 	*w = waitTime(d)
 	return nil
 }
 
-// A leaseID is a lease_id on the command line. That it cannot be read is said
-// without repeating it, since it is a secret all the same.
+// A leaseID is a lease_id on the command line. The error of one that cannot be parsed does not repeat it, since it may
+// be a mistyped secret.
 type leaseID lock.LeaseID
 
 // UnmarshalText reads a UUID.
@@ -143,15 +141,15 @@ func (id *leaseID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// The heldFlags say which lease is meant by who has it.
+// The heldFlags identify a lease of the caller.
 type heldFlags struct {
-	LeaseID leaseID `name:"lease-id" placeholder:"UUID" variable:"PADDOCK_LEASE_ID" help:"The lease_id that acquire printed. Better in the environment: arguments are seen by other users of the machine, variables are not."`
+	LeaseID leaseID `name:"lease-id" placeholder:"UUID" variable:"PADDOCK_LEASE_ID" help:"The lease_id that acquire printed. Prefer the variable: other users of the machine can see arguments."`
 }
 
-// known returns the lease_id, or a usage error that says how to give it.
-func (f heldFlags) known() (lock.LeaseID, error) {
+// id returns the lease_id, or a usage error that says how to give it.
+func (f heldFlags) id() (lock.LeaseID, error) {
 	if f.LeaseID == (leaseID{}) {
-		return lock.LeaseID{}, usagef("which lease? Set PADDOCK_LEASE_ID to the lease_id that acquire printed, or give --lease-id")
+		return lock.LeaseID{}, usagef("the lease_id is missing; set PADDOCK_LEASE_ID to the lease_id that acquire printed, or give --lease-id")
 	}
 	return lock.LeaseID(f.LeaseID), nil
 }

@@ -11,14 +11,14 @@ type listCommand struct {
 	outputFlags
 
 	Prefix string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
-	State  string `placeholder:"STATE" help:"Only locks that are free, held or in grace."`
-	Holder string `placeholder:"TEXT" help:"Only locks that exactly this holder has."`
-	Limit  int    `default:"0" placeholder:"N" help:"How many at most; 0 for all."`
+	State  string `placeholder:"STATE" help:"Only locks in this state: free, held or grace."`
+	Holder string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
+	Limit  int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 
 // Help shows how to use it.
 func (listCommand) Help() string {
-	return `Prints the locks that are known, in the order of their names. A free lock that was not used for long is forgotten.
+	return `Prints the known locks, ordered by name. A free lock that is idle for long is forgotten.
 
     paddock list --prefix jobs: --state held
     paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
@@ -27,24 +27,24 @@ func (listCommand) Help() string {
 // Run prints the locks.
 func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 0 {
-		return usagef("--limit is %d; give how many locks at most, or 0 for all", c.Limit)
+		return usagef("--limit is %d; give a maximum number of locks, or 0 for all", c.Limit)
 	}
 	query := lock.LockQuery{Prefix: c.Prefix, State: lock.State(c.State), Holder: c.Holder}
 	if _, err := query.Resolve(); err != nil {
-		return refused(err)
+		return explain(err)
 	}
-	locks, err := c.within(lookWithin)
+	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
 		return err
 	}
 	found, err := c.collect(ctx, locks, query)
 	if err != nil {
-		return unlessStopped(ctx, err)
+		return explainUnlessStopped(ctx, err)
 	}
 	return p.print(c.Output, showLocks(found))
 }
 
-// collect reads page after page, until there are no more locks or enough of them.
+// collect reads all pages, or as many as the limit needs.
 func (c *listCommand) collect(ctx context.Context, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
 	var found []lock.Lock
 	for {

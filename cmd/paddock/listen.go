@@ -1,32 +1,40 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-// errBeyondLoopback says that other machines could reach an address.
+// defaultAddress is where the service listens by default.
+const defaultAddress = "127.0.0.1:8080"
+
+// errBeyondLoopback says that other machines can reach an address.
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
-// checkAddress returns what to bind for address, HOST:PORT, with the host as a
-// number, so that what is bound is what was checked. Unless open it refuses
-// with errBeyondLoopback what anybody but this machine can reach: an empty
-// host, an unspecified address, a name of which not every address is loopback.
-func checkAddress(ctx context.Context, address string, open bool) (string, error) {
+// checkAddress resolves address, HOST:PORT, so that the address that is bound is the one that was checked. Unless
+// beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified address,
+// and a name with an address that is not loopback.
+func checkAddress(ctx context.Context, address string, beyondLoopback bool) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", usagef("--listen %s: give HOST:PORT, such as %s", address, usualAddress)
+		return "", usagef("--listen %s: give HOST:PORT, such as %s", address, defaultAddress)
 	}
 	hosts, err := resolve(ctx, host)
 	if err != nil {
 		return "", usagef("--listen %s: %w", address, err)
 	}
-	if !open && !loopback(hosts) {
+	if !beyondLoopback && !loopback(hosts) {
 		return "", errBeyondLoopback
 	}
 	if len(hosts) > 0 {
@@ -40,13 +48,12 @@ func bind(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is taken by another process; choose another address with --listen HOST:PORT (port 0: any that is free)", address)
+		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen HOST:PORT (port 0 is any free port)", address)
 	}
 	return listener, err
 }
 
-// resolve returns the addresses of host, IPv4 first; none for the empty host,
-// which stands for every address of this machine.
+// resolve returns the addresses of host, IPv4 first; none for the empty host, which means all addresses of this machine.
 func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if host == "" {
 		return nil, nil
@@ -59,14 +66,13 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return hosts, err
 }
 
+// loopback reports whether there are addresses, and all are loopback.
 func loopback(hosts []netip.Addr) bool {
-	beyond := func(a netip.Addr) bool { return !a.IsLoopback() }
-	return len(hosts) > 0 && !slices.ContainsFunc(hosts, beyond)
+	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(a netip.Addr) bool { return !a.IsLoopback() })
 }
 
-// urlOf returns the base URL by which this machine reaches a listener on
-// address, which may be on every address there is.
-func urlOf(address string) (string, error) {
+// localURL returns the base URL by which this machine reaches a listener on address, which may be unspecified.
+func localURL(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
@@ -75,4 +81,179 @@ func urlOf(address string) (string, error) {
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, port), nil
+}
+
+// logEvery is how often, at most, refused connections are logged.
+const logEvery = 10 * time.Second
+
+// A limitedListener accepts up to a number of concurrent connections, and closes further ones at once, so that their
+// clients can go to another replica.
+type limitedListener struct {
+	net.Listener
+	limit int64
+	log   *slog.Logger
+
+	open     atomic.Int64
+	refused  int64 // since the last log record
+	loggedAt time.Time
+}
+
+func limitConnections(l net.Listener, limit int, log *slog.Logger) net.Listener {
+	return &limitedListener{Listener: l, limit: int64(limit), log: log}
+}
+
+// Accept returns the next connection within the limit.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.limit {
+			return &countedConn{Conn: c, done: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		}
+		l.open.Add(-1)
+		l.refuse(c)
+	}
+}
+
+// refuse closes the connection. It needs no mutex, since one goroutine accepts.
+func (l *limitedListener) refuse(c net.Conn) {
+	l.refused++
+	if time.Since(l.loggedAt) >= logEvery {
+		l.log.Warn("connection limit reached; refusing new connections", "max_connections", l.limit, "refused", l.refused)
+		l.refused, l.loggedAt = 0, time.Now()
+	}
+	if err := c.Close(); err != nil {
+		l.log.Debug("cannot close a refused connection", "error", err)
+	}
+}
+
+// A countedConn is counted until it is closed.
+type countedConn struct {
+	net.Conn
+	done func()
+}
+
+// Close closes the connection.
+func (c *countedConn) Close() error {
+	defer c.done()
+	return c.Conn.Close()
+}
+
+// The tlsFlags configure TLS of the service.
+type tlsFlags struct {
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" variable:"PADDOCK_TLS_CERT" help:"Serve TLS with this PEM certificate and its chain. It is read again when it changes."`
+	TLSKey      string `name:"tls-key" placeholder:"FILE" variable:"PADDOCK_TLS_KEY" help:"PEM private key of --tls-cert."`
+	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" variable:"PADDOCK_TLS_CLIENT_CA" help:"Mutual TLS: require client certificates of these authorities, in PEM."`
+}
+
+// check returns a usage error for flags that contradict each other.
+func (f tlsFlags) check() error {
+	if (f.TLSCert == "") != (f.TLSKey == "") {
+		return usagef("--tls-cert and --tls-key must be given together")
+	}
+	if f.TLSClientCA != "" && f.TLSCert == "" {
+		return usagef("--tls-client-ca needs --tls-cert and --tls-key")
+	}
+	return nil
+}
+
+// loadCertificates returns the certificates of the flags, nil for none.
+func (f tlsFlags) loadCertificates(log *slog.Logger) (*certificates, error) {
+	if f.TLSCert == "" {
+		return nil, nil
+	}
+	c := &certificates{tlsFlags: f, log: log}
+	if err := c.reload(); err != nil {
+		return nil, usagef("TLS: %w", err)
+	}
+	return c, nil
+}
+
+// reloadEvery is how often, at most, the files of certificates are read.
+const reloadEvery = time.Second
+
+// certificates are those of the flags. The files are read again at the first connection of each second, and used if they
+// have changed. An error is logged and changes nothing.
+type certificates struct {
+	tlsFlags
+	log *slog.Logger
+
+	mu     sync.Mutex
+	readAt time.Time
+	text   []byte // of all files
+	failed string // the error of the last reload, empty for none
+	config *tls.Config
+}
+
+// listen returns l as a listener for TLS. A nil c returns l.
+func (c *certificates) listen(l net.Listener) net.Listener {
+	if c == nil {
+		return l
+	}
+	return tls.NewListener(l, &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current(), nil },
+		// A resumed session presents no certificate, even if its authority is no longer trusted.
+		SessionTicketsDisabled: c.TLSClientCA != "",
+	})
+}
+
+// current returns the configuration of the next connection.
+func (c *certificates) current() *tls.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.readAt) >= reloadEvery {
+		failed := ""
+		if err := c.reload(); err != nil {
+			failed = err.Error()
+		}
+		if failed != "" && failed != c.failed {
+			c.log.Error("cannot load certificates; keeping the previous ones", "error", failed)
+		}
+		c.failed = failed
+	}
+	return c.config
+}
+
+// reload reads the files. On an error the configuration stays as it was.
+func (c *certificates) reload() error {
+	c.readAt = time.Now()
+	cert, err1 := readFile(c.TLSCert, maxCertificates)
+	key, err2 := readFile(c.TLSKey, maxCertificates)
+	var authorities []byte
+	var err3 error
+	if c.TLSClientCA != "" {
+		authorities, err3 = readFile(c.TLSClientCA, maxCertificates)
+	}
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	text := bytes.Join([][]byte{cert, key, authorities}, []byte{0})
+	if bytes.Equal(text, c.text) {
+		return nil
+	}
+	config, err := c.build(cert, key, authorities)
+	if err != nil {
+		return err
+	}
+	c.text, c.config = text, config
+	leaf := config.Certificates[0].Leaf
+	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls", c.TLSClientCA != "")
+	return nil
+}
+
+func (c *certificates) build(cert, key, authorities []byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", c.TLSCert, c.TLSKey, err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	if c.TLSClientCA == "" {
+		return config, nil
+	}
+	config.ClientAuth, config.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, true
+	config.ClientCAs, err = parsePool(c.TLSClientCA, authorities)
+	return config, err
 }

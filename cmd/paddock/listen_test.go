@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOnlyLoopbackIsOpenByItself(t *testing.T) {
+func TestOnlyLoopbackIsAllowedByDefault(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{ // what to bind; "" for a refusal
 		"127.0.0.1:8080":          "127.0.0.1:8080",
@@ -31,7 +31,7 @@ func TestOnlyLoopbackIsOpenByItself(t *testing.T) {
 	}
 }
 
-func TestServeBeyondLoopbackNeedsKeysAndTLSOrWords(t *testing.T) {
+func TestServeBeyondLoopbackNeedsKeysAndTLSOrAFlag(t *testing.T) {
 	t.Parallel()
 	const nothing = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
 	for name, c := range map[string]struct{ args, want []string }{
@@ -64,13 +64,13 @@ func TestServeBeyondLoopbackNeedsKeysAndTLSOrWords(t *testing.T) {
 		"behind a proxy":         {AuthFile: "keys.json", PlainHTTP: true},
 		"over TLS":               {AuthFile: "keys.json", tlsFlags: tlsFlags{TLSCert: "c.pem", TLSKey: "k.pem"}},
 	} {
-		if !f.mayLeave() {
+		if !f.mayListenBeyondLoopback() {
 			t.Errorf("%s: may not listen beyond loopback", name)
 		}
 	}
 }
 
-func TestAListenerIsReachedByThisMachine(t *testing.T) {
+func TestLocalURLReachesTheListener(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"127.0.0.1:8080":    "http://127.0.0.1:8080",
@@ -80,7 +80,7 @@ func TestAListenerIsReachedByThisMachine(t *testing.T) {
 		"[::1]:8080":        "http://[::1]:8080",
 		"locks.example:443": "http://locks.example:443",
 	} {
-		if got, err := urlOf(address); err != nil || got != want {
+		if got, err := localURL(address); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", address, got, err, want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // A listener hears the events of a scene's lock, each once. It is for one
 // goroutine.
 type listener struct {
-	*scene
+	*fixture
 	locks  lock.Service
 	cursor string
 	events []lock.Event // read, and not yet heard

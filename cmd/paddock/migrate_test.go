@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/migrations"
 )
 
-func TestTheSchemaGoesUpAndDown(t *testing.T) {
+func TestMigrateUpAndDown(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": pgtest.EmptyURL(t)}
 	latest := migrations.Latest()
@@ -23,12 +23,12 @@ func TestTheSchemaGoesUpAndDown(t *testing.T) {
 	}{
 		{[]string{"migrate", "version"}, exitFailed, "at version 0;"},
 		{[]string{"serve", "--listen=127.0.0.1:0"}, exitFailed, "run paddock migrate up"},
-		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("was at version 0 and is at version %d now", latest)},
-		{[]string{"migrate", "up"}, exitOK, "already; nothing was changed"},
-		{[]string{"migrate", "version"}, exitOK, fmt.Sprintf("at version %d; this binary knows version %[1]d", latest)},
+		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("was at version 0 and is now at version %d", latest)},
+		{[]string{"migrate", "up"}, exitOK, "is already at version"},
+		{[]string{"migrate", "version"}, exitOK, fmt.Sprintf("at version %d; this binary is for version %[1]d", latest)},
 		{[]string{"migrate", "down", "--yes", tooMany}, exitFailed, "cannot go down"},
 		{[]string{"migrate", "down", all}, exitUsage, "--yes"},
-		{[]string{"migrate", "down", "--yes", all}, exitOK, fmt.Sprintf("was at version %d and is at version 0 now", latest)},
+		{[]string{"migrate", "down", "--yes", all}, exitOK, fmt.Sprintf("was at version %d and is now at version 0", latest)},
 	} {
 		code, stdout, stderr := call(t, env, step.args...)
 		if code != step.code || !strings.Contains(stdout+stderr, step.want) {
@@ -37,9 +37,9 @@ func TestTheSchemaGoesUpAndDown(t *testing.T) {
 	}
 }
 
-func TestServeMigratesIfToldTo(t *testing.T) {
+func TestServeMigratesWithTheFlag(t *testing.T) {
 	t.Parallel()
-	isReady(t, serveHere(t, pgtest.EmptyURL(t), "--migrate"))
+	expectReady(t, serveHere(t, pgtest.EmptyURL(t), "--migrate"))
 }
 
 // A replica of the release before may be restarted after the schema has moved on.
@@ -47,11 +47,11 @@ func TestServeRunsOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	setSchema(t, databaseURL, "version = version + 1")
-	isReady(t, serveHere(t, databaseURL))
-	isReady(t, serveHere(t, databaseURL, "--migrate"))
+	expectReady(t, serveHere(t, databaseURL))
+	expectReady(t, serveHere(t, databaseURL, "--migrate"))
 }
 
-func TestServeRefusesASchemaThatBrokeOff(t *testing.T) {
+func TestServeRefusesADirtySchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	setSchema(t, databaseURL, "dirty = true")

@@ -9,58 +9,58 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestReadersAndWritersNeverMeetAndNobodyStarves(t *testing.T) {
+func TestReadersAndWritersExcludeEachOtherAndNoneStarves(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
-	readers, writers, r := numbered("reader", 20), numbered("writer", 5), newRoom()
-	s.regulars(slices.Concat(readers, writers), 10, r, func(holder string) lock.Acquire {
+	s := newFixture(t, pgtest.URL(t))
+	readers, writers, r := numbered("reader", 20), numbered("writer", 5), newCriticalSection()
+	s.startWorkers(slices.Concat(readers, writers), 10, r, func(holder string) lock.Acquire {
 		a := lock.Acquire{Holder: holder, Mode: lock.Shared}
 		if slices.Contains(writers, holder) {
 			a.Mode = lock.Exclusive
 		}
 		return a
 	})
-	r.sound(s, len(readers))
+	r.check(s, len(readers))
 	if r.most < 2 {
 		t.Error("readers were never inside together")
 	}
-	s.starved(s.proven(verify.Rules{}), len(readers)+len(writers))
+	s.checkFairness(s.checkEvents(verify.Rules{}), len(readers)+len(writers))
 }
 
-func TestASemaphoreHasNoMorePermitsThanItsCapacityAndNobodyStarves(t *testing.T) {
+func TestSemaphoreNeverExceedsItsCapacityAndNoWaiterStarves(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
-	clients, r := numbered("client", 50), newRoom()
-	s.regulars(clients, 4, r, func(holder string) lock.Acquire {
+	s := newFixture(t, pgtest.URL(t))
+	clients, r := numbered("client", 50), newCriticalSection()
+	s.startWorkers(clients, 4, r, func(holder string) lock.Acquire {
 		return lock.Acquire{Holder: holder, Mode: lock.Permit, Capacity: 3}
 	})
-	r.sound(s, 3)
+	r.check(s, 3)
 	if r.most < 3 {
 		t.Errorf("never were more than %d inside", r.most)
 	}
-	s.starved(s.proven(verify.Rules{Capacity: 3}), len(clients))
+	s.checkFairness(s.checkEvents(verify.Rules{Capacity: 3}), len(clients))
 }
 
-// regulars has each of the holders visit the room many times, all at once.
-func (s *scene) regulars(holders []string, times int, r *room, wants func(holder string) lock.Acquire) {
+// startWorkers has each of the holders visit the room many times, all at once.
+func (s *fixture) startWorkers(holders []string, times int, r *criticalSection, wants func(holder string) lock.Acquire) {
 	s.Helper()
 	for i, h := range holders {
 		via := s.replicas[i%len(s.replicas)]
-		s.turns.Go(func() {
+		s.workers.Go(func() {
 			for range times {
-				s.calls(via, wants(h)).turn(via, r)
+				s.startAcquire(via, wants(h)).useLock(via, r)
 			}
 		})
 	}
-	s.turns.Wait()
-	if want := len(holders) * times; len(r.seen()) != want {
-		s.Fatalf("there were %d visits, want %d", len(r.seen()), want)
+	s.workers.Wait()
+	if want := len(holders) * times; len(r.holders()) != want {
+		s.Fatalf("there were %d visits, want %d", len(r.holders()), want)
 	}
 }
 
-// starved ends the test if more grants came between somebody's queueing and its
+// checkFairness ends the test if more grants came between somebody's queueing and its
 // grant than there are others: then somebody was served twice meanwhile.
-func (s *scene) starved(events []lock.Event, contenders int) {
+func (s *fixture) checkFairness(events []lock.Event, contenders int) {
 	s.Helper()
 	since, most := map[int64]int{}, 0 // grants by the place of who waits
 	for _, e := range events {

@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestALostAnswerIsAskedForAgain cuts the connection when the service has done what
+// TestLostAnswerIsRetried cuts the connection when the service has done what
 // it was asked, and before it says so.
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
+func TestLostAnswerIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
@@ -24,17 +24,17 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := sitDown(t)
+			d := newHarness(t)
 			if c.held {
-				d.mine(d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
+				d.useLease(d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
 			}
 			g := newGate(t, d.base, oneWay)
 			go func() {
 				<-g.arrived
-				g.next(wide)
+				g.setModeForNew(gateOpen)
 			}()
-			_, said := d.runs(exitOK, append(c.args, "--retry=1m", "--url="+g.url())...)
-			if !strings.Contains(said, "no answer yet, trying again") {
+			_, said := d.expectExit(exitOK, append(c.args, "--retry=1m", "--url="+g.url())...)
+			if !strings.Contains(said, "call failed; retrying") {
 				t.Errorf("it said %q", said)
 			}
 			page, err := d.locks.Events(t.Context(), lock.EventQuery{})
@@ -45,45 +45,45 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAServiceThatHangsIsAskedAgain has the first connections lead nowhere.
-func TestAServiceThatHangsIsAskedAgain(t *testing.T) {
+// TestHangingServiceIsRetried has the first connections lead nowhere.
+func TestHangingServiceIsRetried(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]passage{"at first": mute, "up": shut} {
+	for name, how := range map[string]gateMode{"at first": gateSilent, "up": gateClosed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := sitDown(t)
+			d := newHarness(t)
 			g := newGate(t, d.base, how)
 			go func() {
 				<-g.arrived
-				g.next(wide)
+				g.setModeForNew(gateOpen)
 			}()
-			d.runs(exitOK, "acquire", "jobs:nightly", "--retry=1m", "--url="+g.url())
+			d.expectExit(exitOK, "acquire", "jobs:nightly", "--retry=1m", "--url="+g.url())
 		})
 	}
 }
 
-func TestAnOutageThatLastsIsNoRefusal(t *testing.T) {
+func TestLongOutageExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.mine(d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
-	g := newGate(t, d.base, shut)
+	d := newHarness(t)
+	d.useLease(d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
+	g := newGate(t, d.base, gateClosed)
 	d.env["PADDOCK_URL"] = g.url()
 	for _, args := range [][]string{
 		{"acquire", "another", "--retry=0s"}, {"acquire", "another", "--retry=300ms"}, {"renew", "jobs:nightly", "--retry=0s"},
 		{"release", "jobs:nightly", "--retry=0s"}, {"get", "jobs:nightly"}, {"list"}, {"queue", "jobs:nightly"},
 		{"watch", "--retry=0s"}, {"revoke", "jobs:nightly", "--token=1", "--reason=x"},
 	} {
-		d.refuses(exitUnreachable, nil, args...)
+		d.expectFailure(exitUnreachable, nil, args...)
 	}
 	for _, args := range [][]string{{"get", "x"}, {"acquire", "x", "--retry=0s"}, {"release", "x", "--retry=0s"}} {
-		d.refuses(exitUnreachable, []string{"connection refused"}, append(args, "--url=http://127.0.0.1:1")...)
+		d.expectFailure(exitUnreachable, []string{"connection refused"}, append(args, "--url=http://127.0.0.1:1")...)
 	}
 }
 
-// TestTheClientOfACommandEndsItsCallsByItself has one that would wait for ever.
-func TestTheClientOfACommandEndsItsCallsByItself(t *testing.T) {
+// TestClientTimesOutItsCalls has one that would wait for ever.
+func TestClientTimesOutItsCalls(t *testing.T) {
 	t.Parallel()
-	locks, err := serviceFlags{URL: newGate(t, "http://127.0.0.1:1", mute).url()}.within(time.Nanosecond)
+	locks, err := serviceFlags{URL: newGate(t, "http://127.0.0.1:1", gateSilent).url()}.clientWithTimeout(time.Nanosecond)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,59 +5,75 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 )
 
-// The forms in which data is printed.
+// A lookup finds an environment variable, as os.LookupEnv does.
+type lookup func(name string) (value string, ok bool)
+
+// A program is what a command has besides its flags: environment, outputs, log.
+type program struct {
+	env    lookup
+	stdout io.Writer // for data
+	stderr io.Writer // for messages that are not log records
+	log    *slog.Logger
+}
+
+// The formats in which data is printed.
 const (
 	asTable = "table"
 	asJSON  = "json"
 	asEnv   = "env"
 )
 
-// The outputFlags say in which form to print what is found.
+// The outputFlags choose the format of what is printed.
 type outputFlags struct {
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORM" help:"How to print: as a table, or as json."`
+	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
-// The envOutputFlags are those of what a shell can have as variables, too.
+// The envOutputFlags are the outputFlags of commands that can also print shell variables.
 type envOutputFlags struct {
-	Output string `short:"o" enum:"table,json,env" default:"table" placeholder:"FORM" help:"How to print: as a table, as json, or as env, lines for a POSIX shell to eval."`
+	Output string `short:"o" enum:"table,json,env" default:"table" placeholder:"FORMAT" help:"Output format: table, json, or env: lines for a POSIX shell to eval."`
 }
 
-// A variable is one of a shell's; without a value, one to be unset.
+// A variable is a shell variable. Without a value it is to be unset.
 type variable struct {
 	name, value string
 }
 
-// A finding is what a command has to print, in each form that it can have.
-type finding struct {
-	table func(sheet)
+// An output is what a command prints, in each format that it has.
+type output struct {
+	table func(table)
 	wire  any
 	env   []variable
 }
 
-// print writes what was found to standard output, all of it in one piece.
-func (p *program) print(form string, f finding) error {
+// print writes the output to standard output, in one write.
+func (p *program) print(format string, o output) error {
 	var b bytes.Buffer
-	if err := f.write(&b, form); err != nil {
+	if err := o.write(&b, format); err != nil {
 		return err
 	}
 	_, err := p.stdout.Write(b.Bytes())
 	return err
 }
 
-func (f finding) write(w io.Writer, form string) error {
-	switch form {
+func (o output) write(w io.Writer, format string) error {
+	switch format {
 	case asJSON:
-		return writeJSON(w, f.wire, "  ")
+		return writeJSON(w, o.wire, "  ")
 	case asEnv:
-		_, err := io.WriteString(w, exports(f.env))
+		_, err := io.WriteString(w, exports(o.env))
 		return err
 	}
-	s := newSheet(w)
-	f.table(s)
-	return s.Flush()
+	t := newTable(w)
+	o.table(t)
+	return t.Flush()
 }
 
 // writeJSON writes v and a newline. Without an indent it is one line.
@@ -69,20 +85,60 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(legibleJSON(b.Bytes()))
+	_, err := w.Write(printable.JSON(b.Bytes()))
 	return err
 }
 
-// exports returns lines by which a POSIX shell exports the variables. One that
-// there is not is unset, so that none is left over from before.
+// exports returns lines by which a POSIX shell exports the variables. One without a value is unset, so that no earlier
+// value remains.
 func exports(variables []variable) string {
 	var b strings.Builder
 	for _, v := range variables {
 		if v.value == "" {
 			fmt.Fprintf(&b, "unset %s\n", v.name)
 		} else {
-			fmt.Fprintf(&b, "export %s=%s\n", v.name, quoted(v.value))
+			fmt.Fprintf(&b, "export %s=%s\n", v.name, printable.ShellWord(v.value))
 		}
 	}
 	return b.String()
+}
+
+// A table aligns its columns and escapes its cells for a terminal.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+// row adds a row. Flush reports the errors.
+func (t table) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = printable.Text(cell)
+	}
+	_, _ = io.WriteString(t, strings.Join(cells, "\t")+"\n")
+}
+
+// none stands in a table for a missing value.
+const none = "-"
+
+// short returns d in whole seconds, or in tenths of a second below ten seconds, rounded down.
+func short(d time.Duration) string {
+	step := time.Second
+	if d < 10*time.Second {
+		step = 100 * time.Millisecond
+	}
+	text := d.Truncate(step).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// local returns an instant in the local time zone, in whole seconds.
+func local(t time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return t.Local().Format(time.RFC3339)
 }

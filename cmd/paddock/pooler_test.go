@@ -10,10 +10,10 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// refusesThePooler checks that serve has ended, and has said which flag is missing.
-func refusesThePooler(t *testing.T, p *process) {
+// expectPoolerRefusal checks that serve has ended, and has said which flag is missing.
+func expectPoolerRefusal(t *testing.T, p *process) {
 	t.Helper()
-	p.ends(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
+	p.expectExit(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
 		"Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly.")
 	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
 		t.Errorf("it said:\n%s", said)
@@ -27,7 +27,7 @@ func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
 			t.Parallel()
 			through := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
 			for range 2 { // also when the pooler has served a replica before
-				refusesThePooler(t, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
+				expectPoolerRefusal(t, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
 			}
 		})
 	}
@@ -38,12 +38,12 @@ func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	through := pgbouncer.Start(t, pgtest.EmptyURL(t), "transaction", 20)
 	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"}, {"migrate", "up"}} {
 		p := start(t, append(args, "--database-url", through)...)
-		p.ends(t, exitUsage, "connection pooler in transaction mode", "Migrate with a URL that leads to PostgreSQL directly.")
+		p.expectExit(t, exitUsage, "connection pooler in transaction mode", "Migrate with a URL that leads to PostgreSQL directly.")
 	}
 }
 
-// TestServeStartsWhereItCan has a replica for each way to the database that is sound.
-func TestServeStartsWhereItCan(t *testing.T) {
+// TestServeStartsWithASupportedPooler has a replica for each way to the database that is sound.
+func TestServeStartsWithASupportedPooler(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.URL(t)
 	pooled := pgbouncer.Start(t, direct, "transaction", 50)
@@ -56,7 +56,7 @@ func TestServeStartsWhereItCan(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			p, base := startServe(t, args[0], args[1:]...)
-			isReady(t, base)
+			expectReady(t, base)
 			if code := p.signal(t, syscall.SIGTERM); code != exitOK || strings.Contains(p.stderr.String(), "do not arrive") {
 				t.Errorf("exit code %d:\n%s", code, p.stderr)
 			}
@@ -64,9 +64,9 @@ func TestServeStartsWhereItCan(t *testing.T) {
 	}
 }
 
-// TestReplicasThatStartTogetherAllKnowWhereTheyAre has several at the same moment, behind a
+// TestReplicasThatStartTogetherDetectThePooler has several at the same moment, behind a
 // pooler and not.
-func TestReplicasThatStartTogetherAllKnowWhereTheyAre(t *testing.T) {
+func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
 	t.Parallel()
 	const replicas = 4
 	direct := pgtest.URL(t)
@@ -77,7 +77,7 @@ func TestReplicasThatStartTogetherAllKnowWhereTheyAre(t *testing.T) {
 		sound = append(sound, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", direct))
 	}
 	for i := range replicas {
-		refusesThePooler(t, pooled[i])
+		expectPoolerRefusal(t, pooled[i])
 		sound[i].stderr.await(t, `"msg":"(listening)"`)
 		if code := sound[i].signal(t, syscall.SIGTERM); code != exitOK {
 			t.Errorf("exit code %d:\n%s", code, sound[i].stderr)

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A post is an acquire that waits, sent as any HTTP client would, and its answer.
-type post struct {
-	*scene
+// A postRequest is an acquire that waits, sent as any HTTP client would, and its answer.
+type postRequest struct {
+	*fixture
 	lock.Acquire
 	done   chan struct{} // closed when it was answered
 	status int
@@ -24,9 +24,9 @@ type post struct {
 	err    error
 }
 
-// posts has somebody ask the replica, and wait for as long as a call can.
-func (s *scene) posts(via replica, holder string) *post {
-	p := &post{scene: s, Acquire: s.acquire(lock.Acquire{Holder: holder}), done: make(chan struct{})}
+// startPost has somebody ask the replica, and wait for as long as a call can.
+func (s *fixture) startPost(via replica, holder string) *postRequest {
+	p := &postRequest{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		p.err = p.send(via)
@@ -35,7 +35,7 @@ func (s *scene) posts(via replica, holder string) *post {
 	return p
 }
 
-func (p *post) send(via replica) error {
+func (p *postRequest) send(via replica) error {
 	r, err := p.request(via)
 	if err != nil {
 		return err
@@ -50,8 +50,8 @@ func (p *post) send(via replica) error {
 }
 
 // request returns the acquire as HTTP has it.
-func (p *post) request(via replica) (*http.Request, error) {
-	body := bytes.NewReader(asked(p.Acquire))
+func (p *postRequest) request(via replica) (*http.Request, error) {
+	body := bytes.NewReader(acquireBody(p.Acquire))
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, via.base+"/v1/locks/"+p.Name+"/acquire", body)
 	if err == nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -59,8 +59,8 @@ func (p *post) request(via replica) (*http.Request, error) {
 	return r, err
 }
 
-// asked returns the body of an acquire that waits for as long as a call can.
-func asked(a lock.Acquire) []byte {
+// acquireBody returns the body of an acquire that waits for as long as a call can.
+func acquireBody(a lock.Acquire) []byte {
 	body, err := json.Marshal(map[string]any{
 		"lease_id": uuid.UUID(a.LeaseID), "holder": a.Holder, "ttl_ms": a.TTL.Milliseconds(),
 		"wait_ms": lock.MaxWait.Milliseconds(),
@@ -71,8 +71,8 @@ func asked(a lock.Acquire) []byte {
 	return body
 }
 
-// answered waits until there is an answer with that status, and reads its body.
-func (p *post) answered(status int, body any) {
+// expectAnswer waits until there is an answer with that status, and reads its body.
+func (p *postRequest) expectAnswer(status int, body any) {
 	p.Helper()
 	select {
 	case <-p.done:
@@ -85,11 +85,11 @@ func (p *post) answered(status int, body any) {
 	p.must(json.Unmarshal(p.body, body))
 }
 
-// refusedFor waits until there is an answer, which must be a problem of that code.
-func (p *post) refusedFor(code lock.Code, status int) {
+// expectRefusal waits until there is an answer, which must be a problem of that code.
+func (p *postRequest) expectRefusal(code lock.Code, status int) {
 	p.Helper()
 	var problem struct{ Code lock.Code }
-	if p.answered(status, &problem); problem.Code != code {
+	if p.expectAnswer(status, &problem); problem.Code != code {
 		p.Fatalf("%s was refused with %s, want %s", p.Holder, problem.Code, code)
 	}
 }

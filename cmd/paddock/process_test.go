@@ -30,9 +30,9 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// understudy returns a process that runs this test, or the one that it is a subtest
+// newProcess returns a process that runs this test, or the one that it is a subtest
 // of, with variables by which that knows what to be. It is not started yet.
-func understudy(t *testing.T, env ...string) *process {
+func newProcess(t *testing.T, env ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

@@ -10,20 +10,20 @@ type queueCommand struct {
 
 // Help shows how to use it.
 func (queueCommand) Help() string {
-	return `Prints who waits for a lock, in the order in which they are served, and for what exactly.
+	return `Prints the waiters of a lock in the order in which they are served, and what blocks each of them.
 
     paddock queue jobs:nightly`
 }
 
 // Run prints the queue.
 func (c *queueCommand) Run(ctx context.Context, p *program) error {
-	locks, err := c.within(lookWithin)
+	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
 		return err
 	}
 	found, err := locks.Queue(ctx, c.Name)
 	if err != nil {
-		return unlessStopped(ctx, err)
+		return explainUnlessStopped(ctx, err)
 	}
 	return p.print(c.Output, showQueue(found))
 }

@@ -13,56 +13,56 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestTwoHundredWaitersAreServedInTheOrderInWhichTheyJoined(t *testing.T) {
+func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t), "--log-level=debug")
-	f := s.follow(602) // the holder's two, and three of each waiter
-	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
+	s := newFixture(t, pgtest.URL(t), "--log-level=debug")
+	f := s.startFollowing(602) // the holder's two, and three of each waiter
+	holder := s.mustAcquire(s.replicas[0], lock.Acquire{Holder: "holder"})
 
-	holders, r := numbered("waiter", 200), newRoom()
-	s.line(holders, r)
+	holders, r := numbered("waiter", 200), newCriticalSection()
+	s.enqueueAll(holders, r)
 	s.release(s.replicas[0], holder.ID)
-	s.turns.Wait()
+	s.workers.Wait()
 
-	r.visited(s, holders)
-	r.sound(s, 1)
-	s.wokeOneEach(s.proven(verify.Rules{}))
-	f.told(s)
+	r.checkOrder(s, holders)
+	r.check(s, 1)
+	s.checkWakeups(s.checkEvents(verify.Rules{}))
+	f.check(s)
 }
 
-func TestReplicasThatCannotListenServeInOrderToo(t *testing.T) {
+func TestPollingReplicasServeInOrder(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t), "--pooler-mode=transaction")
-	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
-	holders, r := numbered("waiter", 10), newRoom()
-	s.line(holders, r)
+	s := newFixture(t, pgtest.URL(t), "--pooler-mode=transaction")
+	holder := s.mustAcquire(s.replicas[0], lock.Acquire{Holder: "holder"})
+	holders, r := numbered("waiter", 10), newCriticalSection()
+	s.enqueueAll(holders, r)
 	s.release(s.replicas[0], holder.ID)
-	s.turns.Wait()
+	s.workers.Wait()
 
-	r.visited(s, holders)
-	r.sound(s, 1)
-	s.proven(verify.Rules{})
+	r.checkOrder(s, holders)
+	r.check(s, 1)
+	s.checkEvents(verify.Rules{})
 }
 
-// line has the holders join the queue one after another, each with a replica at
+// enqueueAll has the holders join the queue one after another, each with a replica at
 // random, and use the lock when they have it. It returns once all have joined.
-func (s *scene) line(holders []string, r *room) {
+func (s *fixture) enqueueAll(holders []string, r *criticalSection) {
 	s.Helper()
 	for _, h := range holders {
 		via := s.replicas[rand.N(len(s.replicas))]
-		c := s.joins(via, h)
-		s.turns.Go(func() { c.turn(via, r) })
+		c := s.enqueue(via, h)
+		s.workers.Go(func() { c.useLock(via, r) })
 	}
 }
 
-// turn uses the lock for a moment once the caller has it, and releases it.
-func (c *caller) turn(via lock.Service, r *room) {
+// useLock uses the lock for a moment once the caller has it, and releases it.
+func (c *caller) useLock(via lock.Service, r *criticalSection) {
 	<-c.done
 	if c.err != nil {
 		c.Errorf("%s was to have the lock: %v", c.Holder, c.err)
 		return
 	}
-	r.visit(c.Holder, cmp.Or(c.Mode, lock.Exclusive), func() {
+	r.run(c.Holder, cmp.Or(c.Mode, lock.Exclusive), func() {
 		if _, err := via.Renew(c.Context(), lock.Renew{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
 			c.Errorf("%s was to renew: %v", c.Holder, err)
 		}
@@ -72,9 +72,9 @@ func (c *caller) turn(via lock.Service, r *room) {
 	}
 }
 
-// wokeOneEach ends the test unless the replicas have logged exactly the promotions
+// checkWakeups ends the test unless the replicas have logged exactly the promotions
 // that the events tell of, each once.
-func (s *scene) wokeOneEach(events []lock.Event) {
+func (s *fixture) checkWakeups(events []lock.Event) {
 	s.Helper()
 	var want, got []int64
 	for _, e := range events {
@@ -92,7 +92,7 @@ func (s *scene) wokeOneEach(events []lock.Event) {
 }
 
 // promoted returns the places to which a log says that the lock was granted.
-func promoted(s *scene, log string) []int64 {
+func promoted(s *fixture, log string) []int64 {
 	s.Helper()
 	var places []int64
 	for line := range strings.Lines(log) {

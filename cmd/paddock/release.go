@@ -15,16 +15,17 @@ type releaseCommand struct {
 
 // Help shows how to use it.
 func (releaseCommand) Help() string {
-	return `Gives a lease up, or a place in the queue. It says nothing if that is done, now or before.
+	return `Releases a lease, or gives up a place in the queue. It prints nothing, also if the lease was released
+before.
 
     PADDOCK_LEASE_ID=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11 paddock release jobs:nightly
 
-Exit code 76 says that the lease had ended otherwise: the work that was done under it may have overlapped with somebody else's.`
+Exit code 76 means that the lease had ended otherwise: work under it may have overlapped with that of another holder.`
 }
 
 // Run releases the lease.
 func (c *releaseCommand) Run(ctx context.Context, p *program) error {
-	id, err := c.known()
+	id, err := c.id()
 	if err == nil {
 		err = c.check()
 	}
@@ -33,12 +34,12 @@ func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	}
 	r, err := lock.Release{Name: c.Name, LeaseID: id}.Resolve()
 	if err != nil {
-		return refused(err)
+		return explain(err)
 	}
-	locks, err := c.within(answerWithin)
+	locks, err := c.clientWithTimeout(attemptTimeout)
 	if err != nil {
 		return err
 	}
-	_, err = insist(ctx, p.log, c.limit(), func(ctx context.Context) (struct{}, error) { return struct{}{}, locks.Release(ctx, r) })
-	return unlessStopped(ctx, err)
+	_, err = retry(ctx, p.log, c.limit(), func(ctx context.Context) (struct{}, error) { return struct{}{}, locks.Release(ctx, r) })
+	return explainUnlessStopped(ctx, err)
 }

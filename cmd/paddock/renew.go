@@ -14,39 +14,40 @@ type renewCommand struct {
 	retryFlags
 	envOutputFlags
 
-	TTL      time.Duration `name:"ttl" placeholder:"DURATION" help:"The lease's TTL from now on. If not given, as before."`
-	Metadata string        `placeholder:"JSON" help:"The lease's metadata from now on, a JSON object. If not given, as before."`
+	TTL      time.Duration `name:"ttl" placeholder:"DURATION" help:"New TTL of the lease. Unchanged by default."`
+	Metadata string        `placeholder:"JSON" help:"New metadata of the lease, a JSON object. Unchanged by default."`
 }
 
 // Help shows how to use it.
 func (renewCommand) Help() string {
-	return `Moves the end of a lease to a TTL from now, and prints the lease. One that has ended cannot be renewed.
+	return `Sets the end of a lease to one TTL from now, and prints the lease. An ended lease cannot be renewed.
 
     PADDOCK_LEASE_ID=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11 paddock renew jobs:nightly
 
-Exit code 76 says that the lease is lost: stop the work. Any other failure does not: go on until the lease's end, and try again.`
+Exit code 76 means that the lease is lost: stop the work. After any other failure the lease may still be yours: go on
+until its end, and retry.`
 }
 
 // Run renews the lease and prints it.
 func (c *renewCommand) Run(ctx context.Context, p *program) error {
-	r, err := c.renewal()
+	r, err := c.request()
 	if err != nil {
 		return err
 	}
-	locks, err := c.within(answerWithin)
+	locks, err := c.clientWithTimeout(attemptTimeout)
 	if err != nil {
 		return err
 	}
-	grant, err := insist(ctx, p.log, c.limit(), func(ctx context.Context) (lock.Grant, error) { return locks.Renew(ctx, r) })
+	grant, err := retry(ctx, p.log, c.limit(), func(ctx context.Context) (lock.Grant, error) { return locks.Renew(ctx, r) })
 	if err != nil {
-		return unlessStopped(ctx, err)
+		return explainUnlessStopped(ctx, err)
 	}
 	return p.print(c.Output, showLease(grant))
 }
 
-// renewal returns the call, or a usage error.
-func (c *renewCommand) renewal() (lock.Renew, error) {
-	id, err := c.known()
+// request returns the call, or a usage error.
+func (c *renewCommand) request() (lock.Renew, error) {
+	id, err := c.id()
 	if err == nil {
 		err = c.check()
 	}
@@ -60,7 +61,7 @@ func (c *renewCommand) renewal() (lock.Renew, error) {
 	if err != nil {
 		return lock.Renew{}, err
 	}
-	r := lock.Renew{Name: c.Name, LeaseID: id, TTL: c.TTL, Metadata: metadataOf(c.Metadata)}
+	r := lock.Renew{Name: c.Name, LeaseID: id, TTL: c.TTL, Metadata: rawJSON(c.Metadata)}
 	_, err = r.Resolve(widest)
-	return r, refused(err)
+	return r, explain(err)
 }

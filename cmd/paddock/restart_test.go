@@ -16,58 +16,58 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestTheWaitersOfAKilledReplicaArePassedOverAndFindTheirPlaces(t *testing.T) {
+func TestWaitersOfAKilledReplicaKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
+	s := newFixture(t, pgtest.URL(t))
 	doomed, other := s.replicas[0], s.replicas[1]
-	holder := s.granted(other, lock.Acquire{Holder: "holder"})
+	holder := s.mustAcquire(other, lock.Acquire{Holder: "holder"})
 	five := numbered("waiter", 5)
 	var left []*caller
 	for _, h := range five {
-		left = append(left, s.joins(doomed, h))
+		left = append(left, s.enqueue(doomed, h))
 	}
-	sixth := s.joins(other, "the sixth")
+	sixth := s.enqueue(other, "the sixth")
 	doomed.process.signal(t, syscall.SIGKILL)
 	for _, c := range left {
-		if c.answered(); !errors.Is(c.err, lock.ErrUnknownOutcome) {
+		if c.awaitAnswer(); !errors.Is(c.err, lock.ErrUnknownOutcome) {
 			t.Fatalf("%s was answered %v by a replica that was killed", c.Holder, c.err)
 		}
 	}
 	killed := time.Now()
 	s.release(other, holder.ID)
-	sixth.has()
+	sixth.expectGrant()
 	t.Logf("the sixth had the lock %v after the others' replica was killed", time.Since(killed))
 
-	late := s.joins(other, "one who came later")
-	line, r := append(slices.Clone(five), late.Holder), newRoom()
-	s.comeBack(other, left, r)
-	s.turns.Go(func() { late.turn(other, r) })
-	s.attached(other, line)
+	late := s.enqueue(other, "one who came later")
+	line, r := append(slices.Clone(five), late.Holder), newCriticalSection()
+	s.reconnect(other, left, r)
+	s.workers.Go(func() { late.useLock(other, r) })
+	s.awaitAttached(other, line)
 	s.release(other, sixth.LeaseID)
-	s.turns.Wait()
-	r.visited(s, line)
-	s.proven(verify.Rules{Passed: true})
+	s.workers.Wait()
+	r.checkOrder(s, line)
+	s.checkEvents(verify.Rules{Passed: true})
 }
 
-// comeBack has the callers, who were not granted the lock, ask again in any order,
+// reconnect has the callers, who were not granted the lock, ask again in any order,
 // and use it when they have it.
-func (s *scene) comeBack(via lock.Service, callers []*caller, r *room) {
+func (s *fixture) reconnect(via lock.Service, callers []*caller, r *criticalSection) {
 	for _, i := range rand.Perm(len(callers)) {
-		c := s.calls(via, lock.Acquire{Holder: callers[i].Holder, LeaseID: callers[i].LeaseID})
-		s.turns.Go(func() { c.turn(via, r) })
+		c := s.startAcquire(via, lock.Acquire{Holder: callers[i].Holder, LeaseID: callers[i].LeaseID})
+		s.workers.Go(func() { c.useLock(via, r) })
 	}
 }
 
-func TestAReplicaThatStopsSendsItsWaitersToAnotherWhereTheirPlacesAre(t *testing.T) {
+func TestStoppingReplicaSendsItsWaitersToAnother(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
+	s := newFixture(t, pgtest.URL(t))
 	stopping, other := s.replicas[0], s.replicas[1]
-	holder := s.granted(other, lock.Acquire{Holder: "holder"})
+	holder := s.mustAcquire(other, lock.Acquire{Holder: "holder"})
 	line := numbered("waiter", 20)
-	var posts []*post
+	var posts []*postRequest
 	for _, h := range line {
-		posts = append(posts, s.posts(stopping, h))
-		s.heard.kind(lock.Queued, h)
+		posts = append(posts, s.startPost(stopping, h))
+		s.listener.kind(lock.Queued, h)
 	}
 	told := time.Now()
 	if code := stopping.process.signal(t, syscall.SIGTERM); code != exitOK || time.Since(told) > lock.MaxWait/5 {
@@ -75,76 +75,76 @@ func TestAReplicaThatStopsSendsItsWaitersToAnotherWhereTheirPlacesAre(t *testing
 	}
 	var callers []*caller
 	for _, p := range posts {
-		p.refusedFor(lock.ErrUnavailable, http.StatusServiceUnavailable)
+		p.expectRefusal(lock.ErrUnavailable, http.StatusServiceUnavailable)
 		if seconds, err := strconv.Atoi(p.header.Get("Retry-After")); err != nil || seconds < 1 {
 			t.Errorf("Retry-After is %q", p.header.Get("Retry-After"))
 		}
 		callers = append(callers, &caller{Acquire: p.Acquire})
 	}
-	r := newRoom()
-	s.comeBack(other, callers, r)
-	s.attached(other, line)
+	r := newCriticalSection()
+	s.reconnect(other, callers, r)
+	s.awaitAttached(other, line)
 	s.release(other, holder.ID)
-	s.turns.Wait()
-	r.visited(s, line)
-	s.proven(verify.Rules{Passed: true})
+	s.workers.Wait()
+	r.checkOrder(s, line)
+	s.checkEvents(verify.Rules{Passed: true})
 }
 
-func TestWaitersOutliveTheCrashOfTheDatabase(t *testing.T) {
+func TestWaitersSurviveADatabaseCrash(t *testing.T) {
 	t.Parallel()
 	db, databaseURL := pgtest.Server(t)
-	s := begin(t, databaseURL)
-	holder := s.granted(s.replicas[0], lock.Acquire{Holder: "holder"})
-	line, r := numbered("waiter", 50), newRoom()
+	s := newFixture(t, databaseURL)
+	holder := s.mustAcquire(s.replicas[0], lock.Acquire{Holder: "holder"})
+	line, r := numbered("waiter", 50), newCriticalSection()
 	for i, h := range line {
-		via := insistent{s.replicas[i%2], s, i}
-		c := s.joins(via, h)
-		s.turns.Go(func() { c.turn(via, r) })
+		via := retryingService{s.replicas[i%2], s, i}
+		c := s.enqueue(via, h)
+		s.workers.Go(func() { c.useLock(via, r) })
 	}
 	crash := func() {
 		s.must(db.Kill())
 		s.must(db.Restart(t.Context()))
 	}
 	crash()
-	s.release(insistent{s.replicas[0], s, 0}, holder.ID)
-	s.eventually("half of them were served", func() bool { return len(r.seen()) >= len(line)/2 })
+	s.release(retryingService{s.replicas[0], s, 0}, holder.ID)
+	s.eventually("half of them were served", func() bool { return len(r.holders()) >= len(line)/2 })
 	crash()
-	s.turns.Wait()
-	r.visited(s, line)
-	r.sound(s, 1)
-	s.proven(verify.Rules{})
+	s.workers.Wait()
+	r.checkOrder(s, line)
+	r.check(s, 1)
+	s.checkEvents(verify.Rules{})
 }
 
-// An insistent service is for callers who ask again, of another replica each time,
+// An retryingService service is for callers who ask again, of another replica each time,
 // until there is an answer that means something: what they do that are told 503,
 // or nothing at all.
-type insistent struct {
+type retryingService struct {
 	lock.Service
-	scene *scene
+	scene *fixture
 	first int // replica
 }
 
-func (i insistent) Acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
-	err = i.ask(ctx, func(l lock.Service) error {
+func (i retryingService) Acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
+	err = i.retry(ctx, func(l lock.Service) error {
 		g, err = l.Acquire(ctx, a)
 		return err
 	})
 	return g, err
 }
 
-func (i insistent) Renew(ctx context.Context, n lock.Renew) (g lock.Grant, err error) {
-	err = i.ask(ctx, func(l lock.Service) error {
+func (i retryingService) Renew(ctx context.Context, n lock.Renew) (g lock.Grant, err error) {
+	err = i.retry(ctx, func(l lock.Service) error {
 		g, err = l.Renew(ctx, n)
 		return err
 	})
 	return g, err
 }
 
-func (i insistent) Release(ctx context.Context, r lock.Release) error {
-	return i.ask(ctx, func(l lock.Service) error { return l.Release(ctx, r) })
+func (i retryingService) Release(ctx context.Context, r lock.Release) error {
+	return i.retry(ctx, func(l lock.Service) error { return l.Release(ctx, r) })
 }
 
-func (i insistent) ask(ctx context.Context, ask func(lock.Service) error) error {
+func (i retryingService) retry(ctx context.Context, ask func(lock.Service) error) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for n := i.first; ; n++ {

@@ -3,77 +3,130 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 const (
-	// usualKillAfter is how long a command may take to end when nothing is said.
-	usualKillAfter = 5 * time.Second
-	// longestSlack is the most time that is kept for noticing a loss, and for what
-	// was killed to be gone. It is a tenth of the TTL where that is less.
-	longestSlack = time.Second
+	// defaultKillAfter is how long a command may take to end by default.
+	defaultKillAfter = 5 * time.Second
+	// maxSlack bounds the time that is reserved to notice a loss, and for killed processes to be gone. It is a tenth of
+	// the TTL if that is less.
+	maxSlack = time.Second
 )
 
 type runCommand struct {
 	Name    string   `arg:"" help:"The lock's name, such as jobs:nightly."`
-	Command []string `arg:"" passthrough:"partial" help:"The command and its arguments, best after --."`
+	Command []string `arg:"" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 	leaseFlags
 	retryFlags
 
-	KillAfter *time.Duration `placeholder:"DURATION" help:"How long the command may take to end once it is told to, before it is killed; 0s to kill it at once (5s, or as much as the TTL allows)."`
+	KillAfter *time.Duration `placeholder:"DURATION" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once (5s, or as much as the TTL allows)."`
 }
 
-// Run runs the command while it holds the lock. Its error has the exit code of the
-// command, unless the lock was not acquired or the lease was lost.
+// Help shows how to use it, and what can be relied on.
+func (runCommand) Help() string {
+	return `paddock run [flags] NAME -- CMD ARGS…
+
+Runs a command while it holds a lock: acquires the lock, renews the lease, stops the command before the lease can
+end, and releases the lock when no process that the command started is left. If the lock is held it fails, or waits
+with --wait.
+
+A line for cron on several machines, one of which does the work:
+
+    */5 * * * *  paddock run --url http://locks.example:8080 jobs:mail -- /usr/local/bin/send-mail
+
+Wait for the lock for up to ten minutes, and give the command 15 seconds to end if the lock is lost:
+
+    paddock run --wait 10m --ttl 1m --kill-after 15s db:migrate -- ./migrate up
+
+A systemd service, for which 75 (another holder has the lock) is no failure:
+
+    [Service]
+    ExecStart=/usr/local/bin/paddock run --wait forever jobs:billing -- /usr/local/bin/billing
+    KillMode=mixed
+    SuccessExitStatus=75
+
+The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with
+a shared lease or a permit, PADDOCK_SLOT. It has the standard input and outputs of paddock, and its own process
+group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group.
+
+The lease is lost if it cannot be renewed in time (a shorter outage does not matter), if an operator revokes it, and
+when --max-hold is over. The command then gets SIGTERM, and SIGKILL after --kill-after, all before the lease ends. If
+the lease has already ended, because it was revoked or because paddock was suspended for too long, the command is
+killed at once: another holder may have the lock.
+
+Locks are not re-entrant: a paddock run of the same lock inside the command is refused.
+
+Processes that the command leaves running are stopped the same way before the lock is released, on Linux also daemons
+in their own sessions: the lock covers them too. If paddock itself is killed with SIGKILL, Linux kills the command,
+but not the processes that it started. While paddock is suspended (SIGSTOP) it protects nothing; then only the
+fencing token does, where the write lands.
+
+Exit codes: that of the command, or 128+n if signal n ended it. Also 64: wrong command line. 69: the service cannot
+be reached. 75: another holder has the lock. 76: the lease was lost, whatever the command returned. 77: not allowed.
+126: the command cannot be executed. 127: it was not found. 128+n: signal n ended the wait for the lock.`
+}
+
+// Run runs the command while it holds the lock. Its error has the exit code of the command, unless the lock was not
+// acquired or the lease was lost.
 func (c *runCommand) Run(ctx context.Context, p *program) error {
-	said := newVoice(p.stderr)
-	defer said.finish()
-	o, err := c.options(said)
+	stderr := supervise.NewAsyncStderr(p.stderr)
+	defer stderr.Close()
+	o, err := c.options(stderr)
 	if err != nil {
 		return err
 	}
-	locks, err := c.open()
+	locks, err := c.client()
 	if err != nil {
 		return err
 	}
-	words := c.words()
-	if len(words) == 0 {
-		return usagef("run what? Give the command after --, as in paddock run %s -- make", c.Name)
+	args := c.arguments()
+	if len(args) == 0 {
+		return usagef("the command is missing; give it after --, as in paddock run %s -- make", c.Name)
 	}
-	path, err := lookUp(words[0], p.env)
+	pathList, _ := p.env("PATH")
+	path, err := supervise.LookPath(args[0], pathList)
 	if err != nil {
 		return err
 	}
-	o.OnRetry = p.noteRetry()
-	heard := listen()
-	defer heard.stop()
-	lease, err := c.acquire(ctx, locks, o, heard, enclosingLease(p.env, c.URL))
+	o.OnRetry = p.logRetries()
+	signals := supervise.Listen()
+	defer signals.Stop()
+	lease, err := c.acquire(ctx, locks, o, signals, findEnclosingLease(p.env, c.URL))
 	if err != nil {
 		return err
 	}
-	j := &job{lease: lease, killAfter: o.Margin - slack(c.TTL), heard: heard, said: said}
-	err = j.do(path, words, environmentOf(lease, o.Holder, c.URL))
-	return j.conclude(context.WithoutCancel(ctx), err)
+	command := &supervise.Command{
+		Path: path, Args: args, Env: commandEnvironment(lease, o.Holder, c.URL),
+		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,
+	}
+	result, err := command.Run()
+	return finish(context.WithoutCancel(ctx), lease, stderr, result, err)
 }
 
-// words returns the command and its arguments. Of those --, the first is ours.
-func (c *runCommand) words() []string {
+// arguments returns the command and its arguments. The first -- is not part of it.
+func (c *runCommand) arguments() []string {
 	if c.Command[0] == "--" {
 		return c.Command[1:]
 	}
 	return c.Command
 }
 
-// options returns what lease is wanted, with a margin in which the command can be
-// told to end, and be killed.
-func (c *runCommand) options(said *voice) (guard.Options, error) {
+// options returns the wanted lease, with a margin in which the command can be stopped.
+func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, error) {
 	o, err := c.leaseFlags.options(c.Name)
 	if err == nil {
 		err = c.check()
@@ -82,26 +135,34 @@ func (c *runCommand) options(said *voice) (guard.Options, error) {
 		return o, err
 	}
 	longest := (c.TTL/3 - slack(c.TTL)).Truncate(time.Millisecond)
-	killAfter := min(usualKillAfter, longest)
+	killAfter := min(defaultKillAfter, longest)
 	if c.KillAfter != nil {
 		killAfter = *c.KillAfter
 	}
 	if killAfter < 0 || killAfter > longest {
-		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v: the command must be gone before the lease "+
-			"can end, and two thirds of the TTL are for renewals. With a longer --ttl it may take longer", killAfter, c.TTL, longest)
+		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be gone before "+
+			"the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, c.TTL, longest)
 	}
-	o.Holder = cmp.Or(c.Holder, thisProcess())
-	o.Retry, o.Margin, o.OnState = c.forGuard(), killAfter+slack(c.TTL), said.states(c.Name)
+	o.Holder = cmp.Or(c.Holder, processHolder())
+	o.Retry, o.Margin = c.forGuard(), killAfter+slack(c.TTL)
+	o.OnState = func(s guard.State, err error) {
+		switch s {
+		case guard.AtRisk:
+			stderr.Printf("the lease of %s is at risk; the command is stopped unless a renewal succeeds in time: %v", c.Name, err)
+		case guard.Held:
+			stderr.Printf("the lease of %s is held again", c.Name)
+		}
+	}
 	return o, nil
 }
 
-// slack is the part of the margin that is not the command's.
-func slack(ttl time.Duration) time.Duration { return min(ttl/10, longestSlack) }
+// slack is the part of the margin that the command does not get.
+func slack(ttl time.Duration) time.Duration { return min(ttl/10, maxSlack) }
 
-// acquire takes the lock, unless a signal comes first: then nothing is left behind,
-// as far as the service can be told. A second signal kills, as is usual.
-func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, heard *ears, around enclosing) (*guard.Lease, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // which ends by the same signals
+// acquire acquires the lock, unless a signal comes first. Then it gives up its place in the queue, or the lease, and
+// restores the default actions of signals, so that a second signal kills.
+func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, signals *supervise.Signals, enclosing enclosingLease) (*guard.Lease, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx ends on some of the same signals
 	defer cancel()
 	var lease *guard.Lease
 	var err error
@@ -110,18 +171,71 @@ func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Op
 		defer close(done)
 		lease, err = guard.Acquire(ctx, locks, c.Name, o)
 	}()
-	s, stopped := heard.before(done)
+	s, stopped := signals.FirstBefore(done)
 	if !stopped {
-		return lease, around.refused(c.Name, err)
+		return lease, enclosing.explain(c.Name, err)
 	}
-	heard.stop()
+	signals.Stop()
 	cancel()
 	<-done
-	why := fmt.Errorf("stopped by %s before it had %s", unix.SignalName(s), c.Name)
+	cause := fmt.Errorf("stopped by %s before %s was acquired", unix.SignalName(s), c.Name)
 	if err == nil {
 		if err = lease.Release(ctx); err != nil {
-			why = fmt.Errorf("%w; a lease that came meanwhile ends with its TTL of %v: %w", why, c.TTL, err)
+			cause = fmt.Errorf("%w; a lease that was granted meanwhile ends after its TTL of %v: %w", cause, c.TTL, err)
 		}
 	}
-	return nil, &failure{exitSignalled + int(s), why}
+	return nil, &failure{exitSignalled + int(s), cause}
+}
+
+// commandEnvironment returns the environment of the command: ours, and variables about the lease. It does not contain
+// the lease_id, which would let every descendant end the lease.
+func commandEnvironment(lease *guard.Lease, holder, url string) []string {
+	ours := []variable{
+		{"PADDOCK_LOCK", lease.Name()},
+		{"PADDOCK_FENCING_TOKEN", strconv.FormatInt(int64(lease.Token()), 10)},
+		{"PADDOCK_SLOT", ""},
+		{"PADDOCK_HOLDER", holder},
+		{"PADDOCK_URL", url},
+		{"PADDOCK_LEASE_ID", ""},
+		{"PADDOCK_EXPIRES_AT", ""}, // an inherited one is that of another lease
+	}
+	if lease.Slot() != 0 {
+		ours[2].value = strconv.Itoa(lease.Slot())
+	}
+	env := slices.DeleteFunc(os.Environ(), func(line string) bool {
+		return slices.ContainsFunc(ours, func(v variable) bool { return strings.HasPrefix(line, v.name+"=") })
+	})
+	for _, v := range ours {
+		if v.value != "" {
+			env = append(env, v.name+"="+v.value)
+		}
+	}
+	return env
+}
+
+// finish releases the lease and returns the failure of the run, nil if the command ended with exit code 0 and the lease
+// was held all the time. notStarted is why the command was not started, nil if it was.
+func finish(ctx context.Context, lease *guard.Lease, stderr *supervise.AsyncStderr, result supervise.Result, notStarted error) error {
+	ended := lease.Err()
+	err := lease.Release(ctx)
+	switch {
+	case err == nil:
+		ended = nil // the lease was held until now
+	case errors.Is(err, lock.ErrLeaseLost):
+		ended = err
+	case result.Lost == nil:
+		stderr.Printf("%s was not released; it becomes free when the lease ends: %v", lease.Name(), err)
+	}
+	switch {
+	case notStarted != nil:
+		return explain(notStarted)
+	case result.Lost != nil:
+		return &failure{exitLeaseLost, fmt.Errorf("the lease was lost, so the command was stopped (%s): %w", result, explain(result.Lost))}
+	case ended != nil:
+		return &failure{exitLeaseLost, fmt.Errorf("the command has ended (%s), but the lease ended first: the work may have overlapped with that of another holder: %w",
+			result, explain(ended))}
+	case result.ExitCode() != exitOK:
+		return &failure{result.ExitCode(), errAlreadyReported}
+	}
+	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// about returns what an environment that was printed says in the variables of paddock.
-func about(printed string) map[string]string {
+// paddockVariables returns what an environment that was printed says in the variables of paddock.
+func paddockVariables(printed string) map[string]string {
 	vars := map[string]string{}
 	for line := range strings.Lines(printed) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "PADDOCK_") && name != actAsPaddock {
@@ -27,9 +27,9 @@ func about(printed string) map[string]string {
 	return vars
 }
 
-func TestTheCommandIsToldAboutItsLease(t *testing.T) {
+func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for name, value := range map[string]string{
 		"PADDOCK_LOCK": "another", "PADDOCK_FENCING_TOKEN": "0", "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": uuid.NewString(),
 		"PADDOCK_EXPIRES_AT": "noon", "OF_NO_CONCERN": "x=y",
@@ -40,10 +40,10 @@ func TestTheCommandIsToldAboutItsLease(t *testing.T) {
 		"--holder=she": {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "she", "PADDOCK_URL": d.base},
 		"--permits=3":  {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1"},
 	} {
-		p := d.lets(flags, nightly, "--", "env")
-		p.ends(t, exitOK)
-		want["PADDOCK_FENCING_TOKEN"] = fmt.Sprint(d.free().Token)
-		if got := about(p.stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
+		p := d.startRun(flags, nightly, "--", "env")
+		p.expectExit(t, exitOK)
+		want["PADDOCK_FENCING_TOKEN"] = fmt.Sprint(d.expectFree().Token)
+		if got := paddockVariables(p.stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: the command is told %v, want %v", flags, got, want)
 		}
 		if !strings.Contains(p.stdout.String(), "\nOF_NO_CONCERN=x=y\n") {
@@ -52,24 +52,24 @@ func TestTheCommandIsToldAboutItsLease(t *testing.T) {
 	}
 }
 
-func TestArgumentsArePassedOnAsTheyAre(t *testing.T) {
+func TestArgumentsArePassedOnUnchanged(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("--ttl", "1m", nightly, "--", "printf", "<%s>", "--ttl", "a,b", "--", "", "-h", "$x *", `\`)
-	p.ends(t, exitOK)
+	d := newHarness(t)
+	p := d.startRun("--ttl", "1m", nightly, "--", "printf", "<%s>", "--ttl", "a,b", "--", "", "-h", "$x *", `\`)
+	p.expectExit(t, exitOK)
 	if got, want := p.stdout.String(), `<--ttl><a,b><--><><-h><$x *><\>`; got != want {
 		t.Errorf("printed %s, want %s", got, want)
 	}
-	d.lets(nightly, "sh", "-c", "exit 5").ends(t, 5)
+	d.startRun(nightly, "sh", "-c", "exit 5").expectExit(t, 5)
 }
 
-func TestOneRunInAnotherIsAboutTheInner(t *testing.T) {
+func TestInnerRunReplacesTheVariablesOfTheOuter(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("outer", "--", "sh", "-c", `echo $PADDOCK_FENCING_TOKEN; "$PADDOCK" run inner -- env`)
-	p.ends(t, exitOK)
+	d := newHarness(t)
+	p := d.startRun("outer", "--", "sh", "-c", `echo $PADDOCK_FENCING_TOKEN; "$PADDOCK" run inner -- env`)
+	p.expectExit(t, exitOK)
 	outer, _, _ := strings.Cut(p.stdout.String(), "\n")
-	got := about(p.stdout.String())
+	got := paddockVariables(p.stdout.String())
 	inner, err := d.locks.Lock(t.Context(), "inner")
 	if err != nil {
 		t.Fatal(err)
@@ -81,22 +81,22 @@ func TestOneRunInAnotherIsAboutTheInner(t *testing.T) {
 
 func TestInputIsPassedThrough(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	input := bytes.Repeat([]byte("0123456789abcde\n"), 1<<18)
 	sum := sha256.Sum256(input)
-	p := d.prepares(nightly, "--", "sha256sum")
+	p := d.prepareRun(nightly, "--", "sha256sum")
 	p.cmd.Stdin = bytes.NewReader(input) // by way of a pipe
 	p.run(t)
-	p.ends(t, exitOK)
+	p.expectExit(t, exitOK)
 	if got, _, _ := strings.Cut(p.stdout.String(), " "); got != hex.EncodeToString(sum[:]) {
 		t.Errorf("of %d bytes, others arrived", len(input))
 	}
 }
 
-// TestTheCommandHasOurFilesThemselves has it leave in a file what it does not read.
-func TestTheCommandHasOurFilesThemselves(t *testing.T) {
+// TestCommandInheritsStandardInputItself has it leave in a file what it does not read.
+func TestCommandInheritsStandardInputItself(t *testing.T) {
 	t.Parallel()
-	d, path := sitDown(t), filepath.Join(t.TempDir(), "input")
+	d, path := newHarness(t), filepath.Join(t.TempDir(), "input")
 	if err := os.WriteFile(path, []byte("first second"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +104,11 @@ func TestTheCommandHasOurFilesThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, input)
-	p := d.prepares(nightly, "--", "dd", "bs=6", "count=1", "status=none")
+	defer mustClose(t, input)
+	p := d.prepareRun(nightly, "--", "dd", "bs=6", "count=1", "status=none")
 	p.cmd.Stdin = input
 	p.run(t)
-	p.ends(t, exitOK)
+	p.expectExit(t, exitOK)
 	rest, err := io.ReadAll(input)
 	if err != nil || p.stdout.String() != "first " || string(rest) != "second" {
 		t.Errorf("it read %q and left %q, %v", p.stdout, rest, err)
@@ -117,26 +117,26 @@ func TestTheCommandHasOurFilesThemselves(t *testing.T) {
 
 // A family of two says which signals it gets. The younger is in the foreground of the
 // elder's shell: to what is in its background a shell has some signals ignored.
-const twoOfThem = `trap 'echo the elder' %[1]s
+const parentAndChildScript = `trap 'echo the elder' %[1]s
 sh -c 'trap "echo the younger; exit" %[1]s; echo ready; while :; do sleep 0.02; done'
 exit 5`
 
-func TestSignalsArePassedOnToAllOfTheGroup(t *testing.T) {
+func TestSignalsArePassedOnToTheProcessGroup(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for s, name := range map[syscall.Signal]string{
 		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT",
 		syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := d.lets("test:"+name, "--", "sh", "-c", fmt.Sprintf(twoOfThem, name))
+			p := d.startRun("test:"+name, "--", "sh", "-c", fmt.Sprintf(parentAndChildScript, name))
 			p.stdout.await(t, `(ready)`)
 			if err := p.cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
-			p.ends(t, 5)
-			p.silent(t)
+			p.expectExit(t, 5)
+			p.expectNoMessages(t)
 			if got := p.stdout.String(); got != "ready\nthe younger\nthe elder\n" {
 				t.Errorf("it was said:\n%s", got)
 			}
@@ -144,47 +144,47 @@ func TestSignalsArePassedOnToAllOfTheGroup(t *testing.T) {
 	}
 }
 
-func TestASecondSignalIsPassedOnLikeTheFirst(t *testing.T) {
+func TestSecondSignalIsPassedOnToo(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets(nightly, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
+	d := newHarness(t)
+	p := d.startRun(nightly, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
 	for _, heard := range []string{"0", "1", "2"} {
 		p.stdout.await(t, `(got `+heard+`)`)
 		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.ends(t, 6)
-	d.free()
+	p.expectExit(t, 6)
+	d.expectFree()
 }
 
-func TestWhoDiesOfASignalThatWasPassedOnDiesOfThat(t *testing.T) {
+func TestExitCodeOfACommandThatASignalKilled(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets(nightly, "--", "sh", "-c", "echo ready; sleep 1000")
+	d := newHarness(t)
+	p := d.startRun(nightly, "--", "sh", "-c", "echo ready; sleep 1000")
 	p.stdout.await(t, `(ready)`)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.ends(t, exitSignalled+15)
-	p.silent(t)
+	p.expectExit(t, exitSignalled+15)
+	p.expectNoMessages(t)
 }
 
-// TestWhatIsIgnoredAlreadyIsIgnored has a shell do as nohup does.
-func TestWhatIsIgnoredAlreadyIsIgnored(t *testing.T) {
+// TestIgnoredSignalsStayIgnored has a shell do as nohup does.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepared(exec.Command("sh", "-c", `trap '' HUP; exec "$PADDOCK" run jobs:nightly -- sh -c 'kill -HUP $$ $PPID; echo ready; read line; exit 3'`), self)
+	p := d.prepare(exec.Command("sh", "-c", `trap '' HUP; exec "$PADDOCK" run jobs:nightly -- sh -c 'kill -HUP $$ $PPID; echo ready; read line; exit 3'`), self)
 	hold, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
-	closed(t, hold)
-	p.ends(t, 3)
+	mustClose(t, hold)
+	p.expectExit(t, 3)
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// onALine has what is run at the desk find the service by a line that can be broken.
-func (d *desk) onALine() *tcpproxy.Line {
+// useProxy has what is run at the desk find the service by a line that can be broken.
+func (d *harness) useProxy() *tcpproxy.Line {
 	d.Helper()
 	line := tcpproxy.New(d.T, strings.TrimPrefix(d.base, "http://"))
 	d.env["PADDOCK_URL"] = "http://" + line.Address
 	return line
 }
 
-// next has somebody wait for the lock who has no trouble to reach the service, and
+// acquireNext has somebody wait for the lock who has no trouble to reach the service, and
 // returns the grant.
-func (d *desk) next() lock.Grant {
+func (d *harness) acquireNext() lock.Grant {
 	d.Helper()
 	g, err := d.locks.Acquire(d.Context(), lock.Acquire{
 		Name: nightly, LeaseID: lock.LeaseID(uuid.New()), Holder: "the next", TTL: time.Hour, Wait: lock.MaxWait,
@@ -34,8 +34,8 @@ func (d *desk) next() lock.Grant {
 	return g
 }
 
-// revokes has an operator take the lock away.
-func (d *desk) revokes(reason string) {
+// revoke has an operator take the lock away.
+func (d *harness) revoke(reason string) {
 	d.Helper()
 	l, err := d.locks.Lock(d.Context(), nightly)
 	if err == nil {
@@ -46,38 +46,38 @@ func (d *desk) revokes(reason string) {
 	}
 }
 
-// stubborn says when it is there, and when it is told to end, and does not.
-const stubborn = `trap 'echo told' TERM; echo ready; while :; do sleep 0.02; done`
+// ignoresSIGTERM says when it is there, and when it is told to end, and does not.
+const ignoresSIGTERM = `trap 'echo told' TERM; echo ready; while :; do sleep 0.02; done`
 
-func TestARevokedCommandIsKilledAtOnce(t *testing.T) {
+func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("--ttl=3s", nightly, "--", "sh", "-c", stubborn)
+	d := newHarness(t)
+	p := d.startRun("--ttl=3s", nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.stdout.await(t, `(ready)`)
-	d.revokes("the disk is full")
-	p.ends(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost", "the disk is full")
+	d.revoke("the disk is full")
+	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost", "the disk is full")
 	if strings.Contains(p.stdout.String(), "told") {
 		t.Error("it was told to end, and given time for that, while somebody else might have the lock")
 	}
-	d.free()
+	d.expectFree()
 }
 
-func TestACommandThatHasItsTimeIsToldToEndFirst(t *testing.T) {
+func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
-	p.ends(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
+	d := newHarness(t)
+	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
+	p.expectExit(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
 	if p.stdout.String() != "told\n" {
 		t.Errorf("it was not told to end: %q", p.stdout)
 	}
-	d.hears(nightly, lock.Released, "me")
+	d.awaitEvent(nightly, lock.Released, "me")
 }
 
-func TestAnOutageShorterThanTheLeaseStopsNobody(t *testing.T) {
+func TestOutageShorterThanTheLeaseDoesNotStopTheCommand(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	line := d.onALine()
-	p := d.prepares("--ttl=8s", "--kill-after=500ms", nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
+	d := newHarness(t)
+	line := d.useProxy()
+	p := d.prepareRun("--ttl=8s", "--kill-after=500ms", nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
 	hold, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,16 +88,16 @@ func TestAnOutageShorterThanTheLeaseStopsNobody(t *testing.T) {
 	p.stderr.await(t, `(is at risk)`)
 	line.Mend()
 	p.stderr.await(t, `(is held again)`)
-	closed(t, hold)
-	p.ends(t, 4)
-	d.free()
+	mustClose(t, hold)
+	p.expectExit(t, 4)
+	d.expectFree()
 }
 
-func TestWhoCannotReleaseSaysSo(t *testing.T) {
+func TestFailedReleaseIsReported(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	line := d.onALine()
-	p := d.prepares(nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
+	d := newHarness(t)
+	line := d.useProxy()
+	p := d.prepareRun(nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
 	hold, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -105,33 +105,33 @@ func TestWhoCannotReleaseSaysSo(t *testing.T) {
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
 	line.Break()
-	closed(t, hold)
-	p.ends(t, 4, nightly+" was not released", "free when the lease ends")
+	mustClose(t, hold)
+	p.expectExit(t, 4, nightly+" was not released", "free when the lease ends")
 }
 
-// TestWorkThatMayHaveOverlappedIsNoSuccess has the lease be revoked when the command
+// TestPossiblyOverlappingWorkIsAFailure has the lease be revoked when the command
 // has ended, or is about to, and before anybody has noticed.
-func TestWorkThatMayHaveOverlappedIsNoSuccess(t *testing.T) {
+func TestPossiblyOverlappingWorkIsAFailure(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.prepares("--ttl=1h", nightly, "--", "sh", "-c", "echo ready; read line; exit 0")
+	d := newHarness(t)
+	p := d.prepareRun("--ttl=1h", nightly, "--", "sh", "-c", "echo ready; read line; exit 0")
 	hold, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
-	d.revokes("no reason")
-	closed(t, hold)
-	p.ends(t, exitLeaseLost, "has ended (exit code 0)", "may have overlapped", "no reason")
+	d.revoke("no reason")
+	mustClose(t, hold)
+	p.expectExit(t, exitLeaseLost, "has ended (exit code 0)", "may have overlapped", "no reason")
 }
 
-// TestWhoWasStoppedForTooLongKillsAtOnce has paddock run be stopped, not its command,
+// TestRunThatWasSuspendedTooLongKillsAtOnce has paddock run be stopped, not its command,
 // which nobody can know of: meanwhile only the token guards.
-func TestWhoWasStoppedForTooLongKillsAtOnce(t *testing.T) {
+func TestRunThatWasSuspendedTooLongKillsAtOnce(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.lets("--ttl=2s", nightly, "--", "sh", "-c", stubborn)
+	d := newHarness(t)
+	p := d.startRun("--ttl=2s", nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.stdout.await(t, `(ready)`)
 	send := func(s syscall.Signal) {
 		if err := p.cmd.Process.Signal(s); err != nil {
@@ -139,30 +139,30 @@ func TestWhoWasStoppedForTooLongKillsAtOnce(t *testing.T) {
 		}
 	}
 	send(syscall.SIGSTOP)
-	d.next()
+	d.acquireNext()
 	send(syscall.SIGCONT)
-	p.ends(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost")
+	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost")
 	if strings.Contains(p.stdout.String(), "told") {
 		t.Error("it was given time while somebody else has the lock")
 	}
 }
 
-// TestTheGuardOutlivesWhoeverReadsItsWords has it speak to a pipe that nobody reads
+// TestRunSurvivesAClosedStandardError has it speak to a pipe that nobody reads
 // any more, of which others die.
-func TestTheGuardOutlivesWhoeverReadsItsWords(t *testing.T) {
+func TestRunSurvivesAClosedStandardError(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	line := d.onALine()
+	d := newHarness(t)
+	line := d.useProxy()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepares("--ttl=2s", nightly, "--", "sh", "-c", stubborn)
+	p := d.prepareRun("--ttl=2s", nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.cmd.Stderr = writer
 	p.run(t)
-	closed(t, writer)
+	mustClose(t, writer)
 	p.stdout.await(t, `(ready)`)
-	closed(t, reader)
+	mustClose(t, reader)
 	line.Break()
-	p.ends(t, exitLeaseLost)
+	p.expectExit(t, exitLeaseLost)
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A keyboard is a terminal as its user has it: what is typed goes in, and what is shown
+// A terminalSession is a terminal as its user has it: what is typed goes in, and what is shown
 // comes out. A process whose terminal it is leads a session of its own there.
-type keyboard struct {
+type terminalSession struct {
 	*process
 	t     *testing.T
 	front *os.File
@@ -26,10 +26,10 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// sits starts a process at a terminal.
-func (d *desk) sits(p *process) *keyboard {
+// startOnTerminal starts a process at a terminal.
+func (d *harness) startOnTerminal(p *process) *terminalSession {
 	d.Helper()
-	k := &keyboard{process: p, t: d.T}
+	k := &terminalSession{process: p, t: d.T}
 	k.front, k.back = openPTY(d.T)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = k.back, k.back, k.back
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -45,8 +45,8 @@ func (d *desk) sits(p *process) *keyboard {
 		}
 	}()
 	d.Cleanup(func() {
-		closed(d.T, k.back)
-		closed(d.T, k.front)
+		mustClose(d.T, k.back)
+		mustClose(d.T, k.front)
 		<-shown
 	})
 	p.run(d.T)
@@ -74,25 +74,25 @@ func openPTY(t *testing.T) (front, back *os.File) {
 	return front, back
 }
 
-// types types what is then seen to lead to the pattern.
-func (k *keyboard) types(text, pattern string) {
+// typeAndAwait typeAndAwait what is then seen to lead to the pattern.
+func (k *terminalSession) typeAndAwait(text, pattern string) {
 	k.t.Helper()
-	k.stdout.forget()
+	k.stdout.clear()
 	if _, err := k.front.WriteString(text); err != nil {
 		k.t.Fatal(err)
 	}
 	k.stdout.await(k.t, "("+pattern+")")
 }
 
-// forget empties the transcript.
-func (t *transcript) forget() {
+// clear empties the transcript.
+func (t *transcript) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = nil
 }
 
-// atAShell starts an interactive shell at a terminal, whose prompt is "? ".
-func (d *desk) atAShell() *keyboard {
+// startShell starts an interactive shell at a terminal, whose prompt is "? ".
+func (d *harness) startShell() *terminalSession {
 	d.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -100,13 +100,13 @@ func (d *desk) atAShell() *keyboard {
 	}
 	d.env["PS1"] = "? "
 	d.env["TERM"] = "dumb"
-	k := d.sits(d.prepared(exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i"), self))
+	k := d.startOnTerminal(d.prepare(exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i"), self))
 	k.stdout.await(d.T, `(\? $)`)
 	return k
 }
 
-// leaves has the shell end.
-func (k *keyboard) leaves() {
+// exitShell has the shell end.
+func (k *terminalSession) exitShell() {
 	k.t.Helper()
 	if _, err := k.front.WriteString("exit 0\n"); err != nil {
 		k.t.Fatal(err)

@@ -75,18 +75,18 @@ func (p *breakableProxy) lateReleases(ttl time.Duration) int {
 	return n
 }
 
-func TestALeaseThatIsOverIsNotReleasedAgainAndAgain(t *testing.T) {
+func TestReleaseOfAnEndedLeaseIsNotRetried(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
-	d := sitDown(t)
+	d := newHarness(t)
 	proxy := newBreakableProxy(t, d.base)
 	d.env["PADDOCK_URL"] = proxy.server.URL
-	p := d.lets("--ttl="+ttl.String(), nightly, "--", "sh", "-c", stubborn)
+	p := d.startRun("--ttl="+ttl.String(), nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.stdout.await(t, `(ready)`)
 	proxy.breaks()
-	p.ends(t, exitLeaseLost, "was stopped", "lease_lost")
+	p.expectExit(t, exitLeaseLost, "was stopped", "lease_lost")
 	if n := proxy.lateReleases(ttl); n > 1 {
 		t.Errorf("%d releases were sent when the lease was over, want 1 at most", n)
 	}
-	d.hears(nightly, lock.Expired, "me")
+	d.awaitEvent(nightly, lock.Expired, "me")
 }

@@ -13,100 +13,100 @@ import (
 // The one that waits has no children, since a shell that is about to have one cannot be
 // stopped, and does not sleep, since it looks for signals just before that.
 const (
-	waits = `"$PADDOCK" run --ttl 2s jobs:nightly -- sh -c 'trap "echo caught: \$((6*7)); exit 9" INT; trap "echo goes on: \$((6*7))" CONT; ` +
+	waitScript = `"$PADDOCK" run --ttl 2s jobs:nightly -- sh -c 'trap "echo caught: \$((6*7)); exit 9" INT; trap "echo goes on: \$((6*7))" CONT; ` +
 		`echo ready: $((6*7)); while :; do :; done'`
-	copies = `"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); exec sed -u "s/^/< /"'`
+	echoScript = `"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); exec sed -u "s/^/< /"'`
 )
 
-func TestTheCommandIsInTheForeground(t *testing.T) {
+func TestCommandIsInTheForeground(t *testing.T) {
 	t.Parallel()
-	k := sitDown(t).atAShell()
-	k.types(waits+"\n", "ready: 42")
-	k.types(ctrlC, `caught: 42\r\n(?s:.*)\? $`)
-	k.types("echo code: $?\n", "code: 9")
-	k.types(copies+"\n", "ready: 42")
-	k.types("hello\n", "< hello")
-	k.types(ctrlD, `\? $`)
-	k.types("echo code: $?\n", "code: 0")
-	k.leaves()
+	k := newHarness(t).startShell()
+	k.typeAndAwait(waitScript+"\n", "ready: 42")
+	k.typeAndAwait(ctrlC, `caught: 42\r\n(?s:.*)\? $`)
+	k.typeAndAwait("echo code: $?\n", "code: 9")
+	k.typeAndAwait(echoScript+"\n", "ready: 42")
+	k.typeAndAwait("hello\n", "< hello")
+	k.typeAndAwait(ctrlD, `\? $`)
+	k.typeAndAwait("echo code: $?\n", "code: 0")
+	k.exitShell()
 }
 
-func TestAStoppedCommandGoesOnWhereItWas(t *testing.T) {
+func TestStoppedCommandContinues(t *testing.T) {
 	t.Parallel()
-	k := sitDown(t).atAShell()
-	k.types(copies+"\n", "ready: 42")
+	k := newHarness(t).startShell()
+	k.typeAndAwait(echoScript+"\n", "ready: 42")
 	for range 3 {
-		k.types("one\n", "< one")
-		k.types(ctrlZ, `Stopped(?s:.*)\? $`)
-		k.types("echo $((6*7))\n", "42")
-		k.types("fg\n", "PADDOCK")
-		k.types("two\n", "< two")
+		k.typeAndAwait("one\n", "< one")
+		k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
+		k.typeAndAwait("echo $((6*7))\n", "42")
+		k.typeAndAwait("fg\n", "PADDOCK")
+		k.typeAndAwait("two\n", "< two")
 	}
-	k.types(ctrlD, `\? $`)
-	k.leaves()
+	k.typeAndAwait(ctrlD, `\? $`)
+	k.exitShell()
 }
 
-// TestACommandThatLosesItsLeaseWhileItIsStoppedDoesNotRunAgain has nobody renew the
+// TestStoppedCommandThatLosesItsLeaseIsNotContinued has nobody renew the
 // lease: paddock is stopped together with its command.
-func TestACommandThatLosesItsLeaseWhileItIsStoppedDoesNotRunAgain(t *testing.T) {
+func TestStoppedCommandThatLosesItsLeaseIsNotContinued(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	k := d.atAShell()
-	k.types(waits+"\n", "ready: 42")
-	k.types(ctrlZ, `Stopped(?s:.*)\? $`)
-	d.hears(nightly, lock.Expired, "me")
-	k.types("fg 2>/dev/null\n", `was stopped \(SIGKILL\), since it lost the lock(?s:.*)\? $`)
+	d := newHarness(t)
+	k := d.startShell()
+	k.typeAndAwait(waitScript+"\n", "ready: 42")
+	k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
+	d.awaitEvent(nightly, lock.Expired, "me")
+	k.typeAndAwait("fg 2>/dev/null\n", `was stopped \(SIGKILL\), since it lost the lock(?s:.*)\? $`)
 	if shown := k.stdout.String(); strings.Contains(shown, "goes on: 42") {
 		t.Errorf("it has run again:\n%s", shown)
 	}
-	k.types("echo code: $?\n", "code: 76")
-	k.leaves()
+	k.typeAndAwait("echo code: $?\n", "code: 76")
+	k.exitShell()
 }
 
-// TestInAPipelineTheKeysAreForAll has somebody else read what the command prints, who
+// TestJobControlInAPipeline has somebody else read what the command prints, who
 // may need the terminal more.
-func TestInAPipelineTheKeysAreForAll(t *testing.T) {
+func TestJobControlInAPipeline(t *testing.T) {
 	t.Parallel()
-	k := sitDown(t).atAShell()
-	k.types(waits+" | cat\n", "ready: 42")
-	k.types(ctrlZ, `Stopped(?s:.*)\? $`)
-	k.types("fg\n", "goes on: 42")
-	k.types(ctrlC, `\? $`)
-	k.types("echo one | "+`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line < /dev/tty; echo "< $line"'`+"\n", "ready: 42")
-	k.types("two\n", "< two")
-	k.leaves()
+	k := newHarness(t).startShell()
+	k.typeAndAwait(waitScript+" | cat\n", "ready: 42")
+	k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
+	k.typeAndAwait("fg\n", "goes on: 42")
+	k.typeAndAwait(ctrlC, `\? $`)
+	k.typeAndAwait("echo one | "+`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line < /dev/tty; echo "< $line"'`+"\n", "ready: 42")
+	k.typeAndAwait("two\n", "< two")
+	k.exitShell()
 }
 
-func TestInTheBackgroundTheCommandHasToWaitForTheTerminal(t *testing.T) {
+func TestBackgroundCommandWaitsForTheTerminal(t *testing.T) {
 	t.Parallel()
-	k := sitDown(t).atAShell()
-	k.types(`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line; echo "< $line"' &`+"\n", "ready: 42")
-	k.types("wait %1; echo stopped: $((6*7))\n", "stopped: 42")
-	k.types("fg\n", "PADDOCK")
-	k.types("hello\n", "< hello")
-	k.leaves()
+	k := newHarness(t).startShell()
+	k.typeAndAwait(`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line; echo "< $line"' &`+"\n", "ready: 42")
+	k.typeAndAwait("wait %1; echo stopped: $((6*7))\n", "stopped: 42")
+	k.typeAndAwait("fg\n", "PADDOCK")
+	k.typeAndAwait("hello\n", "< hello")
+	k.exitShell()
 }
 
-// TestWithoutAShellNothingStops has paddock lead the session: there is nobody who could
+// TestCommandWithoutAShellIsNotStopped has paddock lead the session: there is nobody who could
 // have it go on if it stopped.
-func TestWithoutAShellNothingStops(t *testing.T) {
+func TestCommandWithoutAShellIsNotStopped(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	k := d.sits(d.prepares(nightly, "--", "sed", "-u", "s/^/< /"))
-	k.types("one\n", "< one")
-	k.types(ctrlZ, `\^Z`)
-	k.types("two\n", "< two")
-	k.types(ctrlD, "")
-	k.ends(t, exitOK)
+	d := newHarness(t)
+	k := d.startOnTerminal(d.prepareRun(nightly, "--", "sed", "-u", "s/^/< /"))
+	k.typeAndAwait("one\n", "< one")
+	k.typeAndAwait(ctrlZ, `\^Z`)
+	k.typeAndAwait("two\n", "< two")
+	k.typeAndAwait(ctrlD, "")
+	k.expectExit(t, exitOK)
 }
 
-func TestTheTerminalIsAsItWasAfterACommandThatWasKilled(t *testing.T) {
+func TestTerminalModesAreRestoredAfterAKill(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	p := d.prepares("--ttl=3s", nightly, "--", "sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
-	k := d.sits(p)
+	d := newHarness(t)
+	p := d.prepareRun("--ttl=3s", nightly, "--", "sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
+	k := d.startOnTerminal(p)
 	k.stdout.await(t, "(ready)")
-	d.revokes("no reason")
+	d.revoke("no reason")
 	k.exit(t)
 	modes, err := unix.IoctlGetTermios(int(k.back.Fd()), unix.TCGETS)
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 // nightly is the lock that the tests of paddock run use.
 const nightly = "jobs:nightly"
 
-// prepares returns paddock run for a process of its own, which is not started yet. Its
+// prepareRun returns paddock run for a process of its own, which is not started yet. Its
 // command finds the way to another paddock in $PADDOCK.
-func (d *desk) prepares(args ...string) *process {
+func (d *harness) prepareRun(args ...string) *process {
 	d.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		d.Fatal(err)
 	}
-	return d.prepared(exec.Command(self, append([]string{"run"}, args...)...), self)
+	return d.prepare(exec.Command(self, append([]string{"run"}, args...)...), self)
 }
 
-// prepared returns a process that has what paddock run needs.
-func (d *desk) prepared(cmd *exec.Cmd, self string) *process {
+// prepare returns a process that has what paddock run needs.
+func (d *harness) prepare(cmd *exec.Cmd, self string) *process {
 	p := &process{cmd: cmd, stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1", "PADDOCK="+self)
 	for name, value := range d.env {
@@ -37,16 +37,16 @@ func (d *desk) prepared(cmd *exec.Cmd, self string) *process {
 	return p
 }
 
-// lets has paddock run something.
-func (d *desk) lets(args ...string) *process {
+// startRun has paddock run something.
+func (d *harness) startRun(args ...string) *process {
 	d.Helper()
-	p := d.prepares(args...)
+	p := d.prepareRun(args...)
 	p.run(d.T)
 	return p
 }
 
-// ends has the process end with that exit code, and checks what it has said.
-func (p *process) ends(t *testing.T, code int, words ...string) {
+// expectExit has the process end with that exit code, and checks what it has said.
+func (p *process) expectExit(t *testing.T, code int, words ...string) {
 	t.Helper()
 	if got := p.exit(t); got != code {
 		t.Errorf("%q: exit code %d, want %d:\n%s%s", p.cmd.Args[1:], got, code, p.stdout, p.stderr)
@@ -58,16 +58,16 @@ func (p *process) ends(t *testing.T, code int, words ...string) {
 	}
 }
 
-// silent checks that paddock has said nothing; its command may have.
-func (p *process) silent(t *testing.T) {
+// expectNoMessages checks that paddock has said nothing; its command may have.
+func (p *process) expectNoMessages(t *testing.T) {
 	t.Helper()
 	if said := p.stderr.String(); strings.Contains(said, "paddock: ") {
 		t.Errorf("%q has said:\n%s", p.cmd.Args[1:], said)
 	}
 }
 
-// free checks that nobody has the lock, or waits for it, and returns it.
-func (d *desk) free() lock.Lock {
+// expectFree checks that nobody has the lock, or waits for it, and returns it.
+func (d *harness) expectFree() lock.Lock {
 	d.Helper()
 	l, err := d.locks.Lock(d.Context(), nightly)
 	if err != nil {
@@ -79,22 +79,22 @@ func (d *desk) free() lock.Lock {
 	return l
 }
 
-func TestTheExitCodeIsTheCommands(t *testing.T) {
+func TestRunExitsWithTheCodeOfTheCommand(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	for script, code := range map[string]int{
 		"exit 0": 0, "exit 3": 3, "exit 255": 255, "kill -9 $$": exitSignalled + 9, "kill -15 $$": exitSignalled + 15,
 	} {
-		p := d.lets(nightly, "--", "sh", "-c", script)
-		p.ends(t, code)
-		p.silent(t)
-		d.free()
+		p := d.startRun(nightly, "--", "sh", "-c", script)
+		p.expectExit(t, code)
+		p.expectNoMessages(t)
+		d.expectFree()
 	}
 }
 
-func TestWhatCannotBeExecutedIsNotGrantedALock(t *testing.T) {
+func TestNoLockIsAcquiredForWhatCannotBeExecuted(t *testing.T) {
 	t.Parallel()
-	d, folder := sitDown(t), t.TempDir()
+	d, folder := newHarness(t), t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(folder, name)
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -116,24 +116,24 @@ func TestWhatCannotBeExecutedIsNotGrantedALock(t *testing.T) {
 		"plain":                   {exitNotExecutable, "permission denied"},
 		folder:                    {exitNotExecutable, "is a directory"},
 	} {
-		d.lets(nightly, "--", command).ends(t, c.code, c.says)
-		if l := d.free(); l.Revision != 0 {
+		d.startRun(nightly, "--", command).expectExit(t, c.code, c.says)
+		if l := d.expectFree(); l.Revision != 0 {
 			t.Errorf("%q: the lock was acquired for it", command)
 		}
 	}
-	d.lets(nightly, "--", write("no-interpreter", "echo hello\n", 0o700)).ends(t, exitNotExecutable, "#!")
-	d.lets(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).ends(t, exitNotFound, "interpreter")
-	d.free()
+	d.startRun(nightly, "--", write("no-interpreter", "echo hello\n", 0o700)).expectExit(t, exitNotExecutable, "#!")
+	d.startRun(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).expectExit(t, exitNotFound, "interpreter")
+	d.expectFree()
 }
 
-// TestMistakesInRunningAreExplained has the service refuse the last of them.
-func TestMistakesInRunningAreExplained(t *testing.T) {
+// TestRunUsageErrorsAreExplained has the service refuse the last of them.
+func TestRunUsageErrorsAreExplained(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.holds(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
 	for says, args := range map[string][]string{
 		`expected "<command> ..."`:     {nightly},
-		"run what?":                    {nightly, "--"},
+		"the command is missing":                    {nightly, "--"},
 		"give 0s to 9s":                {"--kill-after=10s", nightly, "--", "/bin/sh"},
 		"give 0s to 233":               {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},
 		"--kill-after is -1s":          {"--kill-after=-1s", nightly, "--", "/bin/sh"},
@@ -145,28 +145,28 @@ func TestMistakesInRunningAreExplained(t *testing.T) {
 		"--url: ":                      {"--url=here", nightly, "--", "/bin/sh"},
 		"capacity_mismatch":            {"--permits=3", "uploads", "--", "/bin/sh"},
 	} {
-		d.refuses(exitUsage, []string{says}, append([]string{"run"}, args...)...)
+		d.expectFailure(exitUsage, []string{says}, append([]string{"run"}, args...)...)
 	}
 	strict := serveHere(t, pgtest.URL(t), "--min-ttl=1m")
-	d.refuses(exitUsage, []string{"--ttl: ttl_ms"}, "run", "--url", strict, nightly, "--", "/bin/sh")
-	d.free()
+	d.expectFailure(exitUsage, []string{"--ttl: ttl_ms"}, "run", "--url", strict, nightly, "--", "/bin/sh")
+	d.expectFree()
 }
 
-func TestWhoHasTheLockIsSaid(t *testing.T) {
+func TestRunNamesTheHolder(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	d.holds(lock.Acquire{Name: nightly, Holder: "somebody else"})
-	d.refuses(exitNotAcquired, []string{"somebody else has the lock"}, "run", nightly, "--", "/bin/sh")
-	d.refuses(exitNotAcquired, []string{"somebody else has the lock"}, "run", "--wait=100ms", nightly, "--", "/bin/sh")
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", nightly, "--", "/bin/sh")
+	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", "--wait=100ms", nightly, "--", "/bin/sh")
 }
 
-func TestAServiceThatIsNotThereIsAskedForAsLongAsOneWants(t *testing.T) {
+func TestUnreachableServiceIsRetriedForTheGivenTime(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
+	d := newHarness(t)
 	d.env["PADDOCK_URL"] = "http://127.0.0.1:1"
-	d.refuses(exitUnreachable, []string{"connection refused"}, "run", "--retry=0s", nightly, "--", "/bin/sh")
+	d.expectFailure(exitUnreachable, []string{"connection refused"}, "run", "--retry=0s", nightly, "--", "/bin/sh")
 	begun := time.Now()
-	d.refuses(exitUnreachable, []string{"connection refused"}, "run", "--retry=300ms", nightly, "--", "/bin/sh")
+	d.expectFailure(exitUnreachable, []string{"connection refused"}, "run", "--retry=300ms", nightly, "--", "/bin/sh")
 	if took := time.Since(begun); took < 300*time.Millisecond {
 		t.Errorf("it has given up after %v", took)
 	}

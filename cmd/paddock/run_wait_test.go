@@ -12,32 +12,32 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestASignalEndsTheWaitAndGivesThePlaceUp(t *testing.T) {
+func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
-			d := sitDown(t)
-			d.holds(lock.Acquire{Name: nightly, Holder: "somebody else"})
-			p := d.lets("--wait=forever", nightly, "--", "/bin/sh")
-			d.hears(nightly, lock.Queued, "me")
+			d := newHarness(t)
+			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+			p := d.startRun("--wait=forever", nightly, "--", "/bin/sh")
+			d.awaitEvent(nightly, lock.Queued, "me")
 			if err := p.cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
-			p.ends(t, exitSignalled+int(s), "before it had "+nightly)
-			d.hears(nightly, lock.Dequeued, "me")
+			p.expectExit(t, exitSignalled+int(s), "before "+nightly+" was acquired")
+			d.awaitEvent(nightly, lock.Dequeued, "me")
 		})
 	}
 }
 
-// TestASecondSignalKills has the service take what it is sent and never say a word, so
+// TestSecondSignalKillsAWaitingRun has the service take what it is sent and never say a word, so
 // that the place cannot be given up.
-func TestASecondSignalKills(t *testing.T) {
+func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	g := newGate(t, d.base, mute)
+	d := newHarness(t)
+	g := newGate(t, d.base, gateSilent)
 	d.env["PADDOCK_URL"] = g.url()
-	p := d.lets("--wait=forever", nightly, "--", "true")
+	p := d.startRun("--wait=forever", nightly, "--", "true")
 	<-g.arrived
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -56,10 +56,10 @@ func TestASecondSignalKills(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsRunsWhenTheOneBeforeHasEnded(t *testing.T) {
+func TestWaitingRunStartsWhenTheFirstHasEnded(t *testing.T) {
 	t.Parallel()
-	d := sitDown(t)
-	first := d.prepares(nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN; read line; exit 9")
+	d := newHarness(t)
+	first := d.prepareRun(nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN; read line; exit 9")
 	hold, err := first.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -67,11 +67,11 @@ func TestWhoWaitsRunsWhenTheOneBeforeHasEnded(t *testing.T) {
 	first.run(t)
 	first.stdout.await(t, `(\d)\n`)
 	d.env["PADDOCK_HOLDER"] = "the second"
-	second := d.lets("--wait=forever", nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN")
-	d.hears(nightly, lock.Queued, "the second")
-	closed(t, hold)
-	first.ends(t, 9)
-	second.ends(t, exitOK)
+	second := d.startRun("--wait=forever", nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN")
+	d.awaitEvent(nightly, lock.Queued, "the second")
+	mustClose(t, hold)
+	first.expectExit(t, 9)
+	second.expectExit(t, exitOK)
 	if before, after := tokenOf(t, first), tokenOf(t, second); after <= before {
 		t.Errorf("token %d was followed by %d", before, after)
 	}

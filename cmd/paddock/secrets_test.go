@@ -24,13 +24,13 @@ import (
 
 // The secrets are all those that a run has used, and what was written in it.
 type secrets struct {
-	*house
+	*keyedReplica
 	mu    sync.Mutex
 	known map[string]string // and what each is
 	said  map[string]string // and by whom
 }
 
-func (s *secrets) secret(what, text string) {
+func (s *secrets) add(what, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known[text] = what
@@ -38,20 +38,20 @@ func (s *secrets) secret(what, text string) {
 
 func (s *secrets) leaseID() lock.LeaseID {
 	id := uuid.New()
-	s.secret("a lease_id", id.String())
-	s.secret("a lease_id without dashes", hex.EncodeToString(id[:]))
+	s.add("a lease_id", id.String())
+	s.add("a lease_id without dashes", hex.EncodeToString(id[:]))
 	return lock.LeaseID(id)
 }
 
-func (s *secrets) wrote(who, text string) {
+func (s *secrets) addOutput(who, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said[who] += text
 }
 
-// runs runs a command at the level debug, with the key, and keeps what it writes, without
+// run runs a command at the level debug, with the key, and keeps what it writes, without
 // what it is to print.
-func (s *secrets) runs(key string, printsSecret bool, env map[string]string, args ...string) {
+func (s *secrets) run(key string, printsSecret bool, env map[string]string, args ...string) {
 	s.Helper()
 	vars := map[string]string{"PADDOCK_URL": s.base, "PADDOCK_KEY": key, "PADDOCK_LOG_LEVEL": "debug"}
 	for name, value := range env {
@@ -59,59 +59,59 @@ func (s *secrets) runs(key string, printsSecret bool, env map[string]string, arg
 	}
 	_, stdout, stderr := call(s.T, vars, args...)
 	if !printsSecret {
-		s.wrote("stdout of "+args[0], stdout)
+		s.addOutput("stdout of "+args[0], stdout)
 	}
-	s.wrote("stderr of "+args[0], stderr)
+	s.addOutput("stderr of "+args[0], stderr)
 }
 
-// TestNoSecretIsWrittenAnywhere has a busy service at the level debug, and greps what it and the commands
+// TestNoSecretIsWrittenToOutputOrDatabase has a busy service at the level debug, and greps what it and the commands
 // have written for every secret that was used.
-func TestNoSecretIsWrittenAnywhere(t *testing.T) {
+func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	t.Parallel()
 	s := &secrets{known: map[string]string{}, said: map[string]string{}}
 	databaseURL := pgtest.URL(t)
 	const password = "correct-horse-battery-staple"
-	s.secret("the database's password", password)
-	s.house = lockUpOn(t, databaseURL+"&password="+password, "--log-level=debug", "--request-timeout=2s")
-	locks, reads, gone := s.noted(access.Lock), s.noted(access.Read, "billing"), s.noted(access.Lock)
-	s.secret("a key that is none", locks.secret[:len(locks.secret)-3]+"xyz")
+	s.add("the database's password", password)
+	s.keyedReplica = newKeyedReplicaOn(t, databaseURL+"&password="+password, "--log-level=debug", "--request-timeout=2s")
+	locks, reads, gone := s.newKey(access.Lock), s.newKey(access.Read, "billing"), s.newKey(access.Lock)
+	s.add("a key that is none", locks.secret[:len(locks.secret)-3]+"xyz")
 
 	var wg sync.WaitGroup
 	for _, busy := range []func(){
-		func() { s.holdsAndLoses(locks.secret) },
-		func() { s.commands(locks.secret, reads.secret) },
-		func() { s.signsIn(locks.secret) },
-		func() { s.badRequests(locks.secret, reads.secret) },
-		func() { s.waitsUntilRevoked(gone) },
-		func() { s.cutsOff(databaseURL) },
+		func() { s.acquireAndLose(locks.secret) },
+		func() { s.runCommands(locks.secret, reads.secret) },
+		func() { s.signIn(locks.secret) },
+		func() { s.sendBadRequests(locks.secret, reads.secret) },
+		func() { s.waitUntilRevoked(gone) },
+		func() { s.breakDatabase(databaseURL) },
 	} {
 		wg.Go(busy)
 	}
 	wg.Wait()
-	s.holdsAndLoses(locks.secret)
+	s.acquireAndLose(locks.secret)
 	bad := start(t, "serve", "--log-level=debug", "--wait-database=1s", "--database-url=postgres://me:"+password+"@127.0.0.1:1/c?password="+password)
 	bad.exit(t)
-	s.wrote("a service without a database", bad.stdout.String()+bad.stderr.String())
+	s.addOutput("a service without a database", bad.stdout.String()+bad.stderr.String())
 	s.process.kill(t)
-	s.wrote("the service", s.process.stdout.String()+s.process.stderr.String())
-	s.grep()
+	s.addOutput("the service", s.process.stdout.String()+s.process.stderr.String())
+	s.check()
 }
 
-// lockUpOn is lockUp on that database.
-func lockUpOn(t *testing.T, databaseURL string, args ...string) *house {
+// newKeyedReplicaOn is lockUp on that database.
+func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedReplica {
 	t.Helper()
-	h := &house{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: patience,
+	h := &keyedReplica{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	h.revoke(h.key(access.Read).ID)
+	h.revoke(h.newKey(access.Read).ID)
 	h.process, h.base = startServe(t, databaseURL, append([]string{"--auth-file", h.keys}, args...)...)
 	return h
 }
 
-// noted is known, and notes the secret.
-func (s *secrets) noted(role access.Role, prefixes ...string) issued {
-	k := s.house.known(role, prefixes...)
-	s.secret("a key", k.secret)
-	s.secret("the end of a key", k.secret[len(k.secret)-43:])
+// newKey is known, and notes the secret.
+func (s *secrets) newKey(role access.Role, prefixes ...string) issuedKey {
+	k := s.keyedReplica.newLoadedKey(role, prefixes...)
+	s.add("a key", k.secret)
+	s.add("the end of a key", k.secret[len(k.secret)-43:])
 	return k
 }
 
@@ -123,13 +123,13 @@ func (s *secrets) client(secret string) *client.Client {
 	return locks
 }
 
-// holdsAndLoses goes through grants, conflicts, waits and losses. What comes of them is
+// acquireAndLose goes through grants, conflicts, waits and losses. What comes of them is
 // looked at elsewhere; errors are kept for what they say.
-func (s *secrets) holdsAndLoses(secret string) {
+func (s *secrets) acquireAndLose(secret string) {
 	locks := s.client(secret)
 	keep := func(err error) {
 		if err != nil {
-			s.wrote("an error", err.Error()+"\n")
+			s.addOutput("an error", err.Error()+"\n")
 		}
 	}
 	for range 10 {
@@ -150,23 +150,23 @@ func (s *secrets) holdsAndLoses(secret string) {
 	keep(guard.Do(ctx, locks, "guarded", guard.Options{LeaseID: s.leaseID()}, func(context.Context, *guard.Lease) error { return nil }))
 }
 
-// commands runs commands that work, and commands that fail.
-func (s *secrets) commands(locks, reads string) {
+// runCommands runs runCommands that work, and runCommands that fail.
+func (s *secrets) runCommands(locks, reads string) {
 	for _, key := range []string{locks, reads, locks[:len(locks)-3] + "xyz", locks[:20]} {
 		id := uuid.UUID(s.leaseID()).String()
-		s.runs(key, true, nil, "acquire", "commanded", "--retry=0s", "--lease-id", id)
-		s.runs(key, true, map[string]string{"PADDOCK_LEASE_ID": id}, "renew", "commanded", "--retry=0s")
+		s.run(key, true, nil, "acquire", "commanded", "--retry=0s", "--lease-id", id)
+		s.run(key, true, map[string]string{"PADDOCK_LEASE_ID": id}, "renew", "commanded", "--retry=0s")
 		for _, args := range [][]string{
 			{"get", "commanded"}, {"list"}, {"queue", "commanded"}, {"release", "commanded", "--retry=0s"}, {"release", "commanded", "--retry=0s", "--url=http://127.0.0.1:1"},
 			{"revoke", "commanded", "--token=1", "--reason=because"}, {"acquire", "commanded", "--lease-id=" + id + "0"}, {"list", key}, {"key", "revoke", "--auth-file", s.keys, key},
 		} {
-			s.runs(key, false, map[string]string{"PADDOCK_LEASE_ID": id}, args...)
+			s.run(key, false, map[string]string{"PADDOCK_LEASE_ID": id}, args...)
 		}
 	}
 }
 
-// signsIn goes to the page with a cookie.
-func (s *secrets) signsIn(secret string) {
+// signIn goes to the page with a cookie.
+func (s *secrets) signIn(secret string) {
 	for _, key := range []string{secret, secret[:len(secret)-3] + "xyz"} {
 		form := url.Values{"key": {key}, "back": {"/ui/"}}
 		request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/ui/login", strings.NewReader(form.Encode()))
@@ -175,16 +175,16 @@ func (s *secrets) signsIn(secret string) {
 			return
 		}
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		cookies := s.sends(request)
+		cookies := s.send(request)
 		for _, c := range cookies {
-			s.secret("a cookie", c.Value)
+			s.add("a cookie", c.Value)
 			request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.base+"/ui/", nil)
 			if err != nil {
 				s.Error(err)
 				return
 			}
 			request.AddCookie(c)
-			s.sends(request)
+			s.send(request)
 		}
 		if (len(cookies) > 0) != (key == secret) {
 			s.Errorf("%d cookies came of a sign-in", len(cookies))
@@ -192,25 +192,25 @@ func (s *secrets) signsIn(secret string) {
 	}
 }
 
-// sends sends the request, keeps what is answered with an error, and returns the cookies.
-func (s *secrets) sends(request *http.Request) []*http.Cookie {
+// send send the request, keeps what is answered with an error, and returns the cookies.
+func (s *secrets) send(request *http.Request) []*http.Cookie {
 	response, err := s.http.Do(request)
 	if err != nil {
-		s.wrote("an error", err.Error())
+		s.addOutput("an error", err.Error())
 		return nil
 	}
 	text, err := io.ReadAll(response.Body)
 	if err = errors.Join(err, response.Body.Close()); err != nil {
-		s.wrote("an error", err.Error())
+		s.addOutput("an error", err.Error())
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		s.wrote("an answer", string(text))
+		s.addOutput("an answer", string(text))
 	}
 	return response.Cookies()
 }
 
-// badRequests sends secrets where none belong, but in bodies and headers.
-func (s *secrets) badRequests(keys ...string) {
+// sendBadRequests sends secrets where none belong, but in bodies and headers.
+func (s *secrets) sendBadRequests(keys ...string) {
 	for _, key := range keys {
 		id := uuid.UUID(s.leaseID()).String()
 		for _, body := range []string{
@@ -228,27 +228,27 @@ func (s *secrets) badRequests(keys ...string) {
 					request.Header.Set("Authorization", shown)
 					again := request.Clone(s.Context())
 					again.Body = io.NopCloser(strings.NewReader(body))
-					s.sends(again)
+					s.send(again)
 				}
 			}
 		}
 	}
 }
 
-// waitsUntilRevoked has a call wait under a key until that is revoked.
-func (s *secrets) waitsUntilRevoked(k issued) {
+// waitUntilRevoked has a call wait under a key until that is revoked.
+func (s *secrets) waitUntilRevoked(k issuedKey) {
 	locks := s.client(k.secret)
 	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(), TTL: time.Hour})
-	s.wrote("an answer", held.Holder)
+	s.addOutput("an answer", held.Holder)
 	time.AfterFunc(100*time.Millisecond, func() { s.revoke(k.ID) })
 	_, waited := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "waiter", LeaseID: s.leaseID(), Wait: 10 * time.Second})
 	if err := errors.Join(err, waited); err != nil {
-		s.wrote("an error", err.Error())
+		s.addOutput("an error", err.Error())
 	}
 }
 
-// cutsOff ends the connections to the database, again and again.
-func (s *secrets) cutsOff(databaseURL string) {
+// breakDatabase ends the connections to the database, again and again.
+func (s *secrets) breakDatabase(databaseURL string) {
 	conn, err := pgx.Connect(s.Context(), databaseURL)
 	if err != nil {
 		s.Error(err)
@@ -264,8 +264,8 @@ func (s *secrets) cutsOff(databaseURL string) {
 	}
 }
 
-// grep fails the test for each secret that was written.
-func (s *secrets) grep() {
+// check fails the test for each secret that was written.
+func (s *secrets) check() {
 	s.Helper()
 	bytes := 0
 	for who, text := range s.said {

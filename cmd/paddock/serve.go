@@ -4,7 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
 	"net"
+	"runtime"
+	"syscall"
+	"time"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
@@ -14,20 +21,32 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// usualAddress is where the service is unless told otherwise.
-const usualAddress = "127.0.0.1:8080"
-
 type serveCommand struct {
 	database
 	settings
 	accessFlags
 
-	Listen  string `default:"127.0.0.1:8080" variable:"PADDOCK_LISTEN" help:"Address to listen on; beyond loopback only with --auth-file and TLS, or with --no-auth."`
-	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Bring the schema up to date first."`
+	Listen  string `default:"127.0.0.1:8080" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
+	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
 }
 
-// Run serves until ctx ends. What it can find wrong with the command line it
-// finds before it touches the database, and it listens only once it can answer.
+// Help shows how to use it.
+func (serveCommand) Help() string {
+	return `Run as many replicas as you like on one database. SIGTERM ends a replica gracefully: clients that wait at it
+keep their places and continue at another.
+
+    export PADDOCK_DATABASE_URL=postgres://paddock:secret@db.example/paddock
+    paddock migrate up
+    paddock serve
+
+For clients on other machines, with API keys and TLS:
+
+    paddock key new --auth-file keys.json --role admin me
+    paddock serve --listen :8443 --auth-file keys.json --tls-cert cert.pem --tls-key key.pem`
+}
+
+// Run serves until ctx ends. It checks the command line before it connects to the database, and listens only when it
+// can answer.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err := cmp.Or(c.settings.check(), c.accessFlags.check()); err != nil {
 		return err
@@ -36,12 +55,12 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	open, err := c.open(p.log)
+	auth, err := c.load(p.log)
 	if err != nil {
 		return err
 	}
-	defer open.close()
-	warnOfFiles(p.log, openFileLimit(), c.MaxConnections)
+	defer auth.close()
+	warnOfFileLimit(p.log, openFileLimit(), c.MaxConnections)
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
 	}
@@ -49,20 +68,19 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	listener = open.certificates.listen(capped(listener, c.MaxConnections, p.log))
-	return p.serve(ctx, c.URL, c.settings, listener, open)
+	listener = auth.certificates.listen(limitConnections(listener, c.MaxConnections, p.log))
+	return p.serve(ctx, c.URL, c.settings, listener, auth)
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
-	address, err := checkAddress(ctx, c.Listen, c.mayLeave())
+	address, err := checkAddress(ctx, c.Listen, c.mayListenBeyondLoopback())
 	if errors.Is(err, errBeyondLoopback) {
-		return "", usagef("refusing to listen on %s: %w, %s", c.Listen, err, c.whyNot())
+		return "", usagef("refusing to listen on %s: %w. %s", c.Listen, err, c.howToListenBeyondLoopback())
 	}
 	return address, err
 }
 
-// prepare waits for the database and sees to its schema. One that a newer
-// release has made stays as it is: this replica was merely restarted late.
+// prepare waits for the database and checks its schema. A schema of a newer release stays as it is.
 func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 	if err := c.await(ctx, p.log); err != nil {
 		return err
@@ -76,38 +94,215 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 	return checkSchema(ctx, c.URL, p.log)
 }
 
-// serve runs the service on listener until ctx ends: it then takes no more
-// requests, finishes those it has, and leaves the database. It closes listener.
-func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, open opening) error {
-	defer roomy(p.env)()
+// serve runs the service on listener until ctx ends. Then it accepts no more requests, finishes the current ones, and
+// disconnects from the database. It closes listener.
+func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, auth authConfig) error {
+	defer tuneGC(p.env)()
 	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	defer stored.Close()
 	var locks lock.Service = stored
-	if open.keys != nil {
-		locks = access.Guard(stored, open.limits())
+	if auth.keys != nil {
+		locks = access.Guard(stored, auth.limits())
 	}
 	service := server.New(server.Options{
 		Locks: locks, Ready: stored.Ready, Drain: stored.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
-		Keys: open.keys, SecureCookies: open.PlainHTTP, LocalNames: open.localNames,
-		MaxStreams: open.MaxStreams, StreamsPerKey: open.StreamsPerKey,
+		Keys: auth.keys, SecureCookies: auth.PlainHTTP, LocalNames: auth.localNames,
+		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
 	})
 	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version,
-		"keys", open.keys != nil, "tls", open.certificates != nil, "mutual_tls", open.TLSClientCA != "")
+		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")
 	err = service.Serve(ctx, listener)
 	p.log.Info("stopped")
 	return err
 }
 
-// unlessStopped returns err, which kept the service from starting, unless ctx
-// has ended: to be told to stop meanwhile is no failure. It is logged then.
+// unlessStopped returns err, which kept the service from starting. If ctx has ended it only logs err: to be stopped
+// during the start is no failure.
 func (p *program) unlessStopped(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	p.log.Info("stopped before the service was ready", "during", err)
+	p.log.Info("stopped before the service was ready", "error", err)
 	return nil
+}
+
+// ballastSize is the size of an allocation that makes garbage collections rarer, in bytes. Since Go collects when the heap
+// has doubled, the heap may grow by twice as much before the next one.
+const ballastSize = 64 << 20
+
+// tuneGC makes garbage collections rarer until the returned function is called. A service has a small heap and makes much
+// garbage; by default a seventh of its time would go into collections. The allocation is never touched, so it needs no
+// physical memory. GOGC and GOMEMLIMIT in the environment take precedence.
+func tuneGC(env lookup) (done func()) {
+	ballast := make([]byte, ballastFor(env))
+	return func() { runtime.KeepAlive(ballast) }
+}
+
+func ballastFor(env lookup) int {
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		if _, set := env(name); set {
+			return 0
+		}
+	}
+	return ballastSize
+}
+
+// reservedFiles is how many open files a service needs beside the connections of its clients: those to the database (20
+// unless its URL says otherwise), listeners, logs, and the files of keys and certificates while they are read.
+const reservedFiles = 64
+
+// warnOfFileLimit logs a warning if the open-file limit does not allow that many connections. The service starts all the
+// same: the limit matters only when that many clients connect.
+func warnOfFileLimit(log *slog.Logger, limit uint64, connections int) {
+	if limit >= uint64(connections)+reservedFiles {
+		return
+	}
+	log.Warn("open-file limit is below --max-connections and the reserve; raise the limit (ulimit -n, LimitNOFILE=) or lower the flag",
+		"open_files", limit, "max_connections", connections, "reserve", reservedFiles)
+}
+
+// openFileLimit returns how many files this process may have open. The Go runtime has raised the soft limit to the hard
+// one before main. It returns the greatest number if the limit is unknown.
+func openFileLimit() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxUint64
+	}
+	return uint64(limit.Cur)
+}
+
+// The settings are the flags of serve and dev.
+type settings struct {
+	MinTTL     time.Duration `name:"min-ttl" default:"100ms" variable:"PADDOCK_MIN_TTL" help:"Shortest TTL that clients may request."`
+	MaxTTL     time.Duration `name:"max-ttl" default:"24h" variable:"PADDOCK_MAX_TTL" help:"Longest TTL that clients may request."`
+	DefaultTTL time.Duration `name:"default-ttl" placeholder:"DURATION" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that requests none (30s, or the nearest that is allowed)."`
+	MaxGrace   time.Duration `name:"max-grace" default:"1m" variable:"PADDOCK_MAX_GRACE" help:"Longest grace that clients may request; 0s allows none."`
+
+	MaxWaiters        int    `placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"Maximum number of waiting calls, on all replicas together (10000)."`
+	MaxWaitersPerLock int    `placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"Maximum number of waiting calls for one lock (1000)."`
+	PoolerMode        string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"Connection pooler in front of the database: none (also for a pooler in session mode), or transaction. In transaction mode LISTEN and prepared statements do not work, so Paddock uses neither; replicas poll for their waiters and notice a grant up to a second later."`
+
+	BatchWorkers      int           `placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel (1)."`
+	EventRetention    time.Duration `placeholder:"DURATION" variable:"PADDOCK_EVENT_RETENTION" help:"How long to keep events (168h)."`
+	IdleLockRetention time.Duration `placeholder:"DURATION" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"How long to keep a free lock that is not used (168h)."`
+
+	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"Timeout of a request, besides the time that it asks to wait."`
+	DrainDelay     time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
+}
+
+// check returns a usage error for settings that contradict each other.
+func (s settings) check() error {
+	if s.RequestTimeout <= 0 || s.DrainDelay < 0 || s.MinTTL <= 0 {
+		return usagef("--request-timeout and --min-ttl must be positive, and --drain-delay must not be negative")
+	}
+	if err := s.store(nil).Check(); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// bounds returns what clients may request. A zero flag of the maximum grace means zero; in Bounds it would be the
+// default.
+func (s settings) bounds() lock.Bounds {
+	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace, MaxWaiters: s.MaxWaitersPerLock}
+	if b.MaxGrace == 0 {
+		b.MaxGrace = -1
+	}
+	return b
+}
+
+func (s settings) store(log *slog.Logger) store.Options {
+	return store.Options{
+		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters, TransactionPooling: s.PoolerMode == "transaction",
+		EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
+	}
+}
+
+// The accessFlags say which clients the service answers, and limit each of them.
+type accessFlags struct {
+	AuthFile  string `placeholder:"FILE" variable:"PADDOCK_AUTH_FILE" help:"File of API keys, as paddock key makes it: only clients with such a key are answered. It is read again when it changes."`
+	NoAuth    bool   `help:"Serve every client that can reach the address, without API keys. A flag only, so that no inherited variable disables authentication."`
+	PlainHTTP bool   `name:"plain-http" help:"Listen on non-loopback addresses without TLS (a proxy terminates it). API keys and lease_ids are sent in clear text between the proxy and Paddock. A flag only."`
+	tlsFlags
+
+	RatePerKey    float64 `default:"1000" placeholder:"N" variable:"PADDOCK_RATE_PER_KEY" help:"Calls a second that each API key may make of this replica; 0 for no limit."`
+	BurstPerKey   int     `default:"2000" placeholder:"N" variable:"PADDOCK_BURST_PER_KEY" help:"Calls that each API key may make at once after an idle time."`
+	WaitersPerKey int     `default:"1000" placeholder:"N" variable:"PADDOCK_WAITERS_PER_KEY" help:"Maximum number of waiting calls of each API key at this replica; 0 for no limit."`
+	StreamsPerKey int     `placeholder:"N" variable:"PADDOCK_STREAMS_PER_KEY" help:"Maximum number of event streams of each API key at this replica (200)."`
+
+	MaxStreams     int `placeholder:"N" variable:"PADDOCK_MAX_STREAMS" help:"Maximum number of event streams at this replica (2000)."`
+	MaxConnections int `default:"20000" placeholder:"N" variable:"PADDOCK_MAX_CONNECTIONS" help:"Maximum number of open connections at this replica; further ones are closed at once."`
+}
+
+// check returns a usage error for flags that contradict each other.
+func (f accessFlags) check() error {
+	if f.AuthFile != "" && f.NoAuth {
+		return usagef("--auth-file (or PADDOCK_AUTH_FILE) requires API keys and --no-auth requires none; give one of them")
+	}
+	if f.PlainHTTP && f.TLSCert != "" {
+		return usagef("--plain-http means that a proxy terminates TLS and --tls-cert that this service does; give one of them")
+	}
+	if f.RatePerKey < 0 || f.BurstPerKey < 0 || f.WaitersPerKey < 0 || f.StreamsPerKey < 0 || f.MaxStreams < 0 {
+		return usagef("--rate-per-key, --burst-per-key, --waiters-per-key, --streams-per-key and --max-streams must not be negative")
+	}
+	if f.MaxConnections < 1 {
+		return usagef("--max-connections is %d; give 1 or more", f.MaxConnections)
+	}
+	return cmp.Or(checkFileName("--auth-file", f.AuthFile), f.tlsFlags.check())
+}
+
+// mayListenBeyondLoopback reports whether other machines may reach the service: keys are required and sent over TLS, or
+// the operator has declared that this is not needed.
+func (f accessFlags) mayListenBeyondLoopback() bool {
+	return f.NoAuth || f.AuthFile != "" && (f.TLSCert != "" || f.PlainHTTP)
+}
+
+// howToListenBeyondLoopback returns what is missing to listen beyond loopback.
+func (f accessFlags) howToListenBeyondLoopback() string {
+	if f.AuthFile == "" {
+		return "Without API keys every client could acquire, release and revoke every lock. Listen on loopback (--listen " + defaultAddress +
+			"); or make API keys (paddock key new) and give --auth-file, --tls-cert and --tls-key; or, if only trusted clients can reach the " +
+			"address, give --no-auth"
+	}
+	return "Without TLS the API keys could be read on the network. Give --tls-cert and --tls-key; or listen on loopback (--listen " +
+		defaultAddress + "); or, if a proxy terminates TLS, give --plain-http"
+}
+
+// An authConfig is what the accessFlags refer to. The zero value answers every client.
+type authConfig struct {
+	accessFlags
+	keys         *access.Keyring
+	certificates *certificates
+	localNames   bool // answer only requests for localhost
+}
+
+// load reads the files of the flags. Close what it returns.
+func (f accessFlags) load(log *slog.Logger) (authConfig, error) {
+	a := authConfig{accessFlags: f, localNames: f.AuthFile == "" && !f.NoAuth}
+	var err error
+	if a.certificates, err = f.loadCertificates(log); err != nil || f.AuthFile == "" {
+		return a, err
+	}
+	if a.keys, err = access.Open(f.AuthFile, log); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; create it with paddock key new", err)
+		}
+		return a, usagef("--auth-file: %w", err)
+	}
+	return a, nil
+}
+
+func (a authConfig) close() {
+	if a.keys != nil {
+		a.keys.Close()
+	}
+}
+
+// limits returns the limits of each key.
+func (f accessFlags) limits() access.Limits {
+	return access.Limits{Rate: f.RatePerKey, Burst: f.BurstPerKey, Waiters: f.WaitersPerKey}
 }

@@ -15,29 +15,29 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A reader is at the page of a house with a browser, signed in.
-type reader struct {
-	*house
+// A browser is at the page of a house with a browser, signed in.
+type browser struct {
+	*keyedReplica
 	browser *http.Client
 }
 
-// signsIn gives a browser the key.
-func (h *house) signsIn(k issued) reader {
+// signIn gives a browser the key.
+func (h *keyedReplica) signIn(k issuedKey) browser {
 	h.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		h.Fatal(err)
 	}
-	r := reader{h, &http.Client{Jar: jar, Timeout: patience,
+	r := browser{h, &http.Client{Jar: jar, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	if status, page := r.browses(http.MethodPost, "/ui/login", url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
+	if status, page := r.request(http.MethodPost, "/ui/login", url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
 		h.Fatalf("signing in: %d\n%s", status, page)
 	}
 	return r
 }
 
-// browses asks for a page, or posts a form to one.
-func (r reader) browses(method, path string, form url.Values) (int, string) {
+// request asks for a page, or posts a form to one.
+func (r browser) request(method, path string, form url.Values) (int, string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), method, r.base+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -55,13 +55,13 @@ func (r reader) browses(method, path string, form url.Values) (int, string) {
 	return response.StatusCode, string(page)
 }
 
-// TestTheGuardIsBehindThePageAndTheAPI asks a replica as it is started, by both of the
+// TestPageAndAPIRequireTheSameRights asks a replica as it is started, by both of the
 // ways to its locks, with a key that may only look at some of them.
-func TestTheGuardIsBehindThePageAndTheAPI(t *testing.T) {
+func TestPageAndAPIRequireTheSameRights(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
-	admin, k := h.known(access.Admin), h.known(access.Read, "billing")
-	locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": admin.secret})}}.open()
+	h := newKeyedReplica(t)
+	admin, k := h.newLoadedKey(access.Admin), h.newLoadedKey(access.Read, "billing")
+	locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": admin.secret})}}.client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,25 +73,25 @@ func TestTheGuardIsBehindThePageAndTheAPI(t *testing.T) {
 		}
 		tokens[name] = g.Token
 	}
-	h.answers(http.StatusForbidden, "POST", "/v1/locks/billing:y/acquire", aLease, k.secret)
-	h.answers(http.StatusForbidden, "GET", "/v1/locks/strangers:x", "", k.secret)
+	h.expectStatus(http.StatusForbidden, "POST", "/v1/locks/billing:y/acquire", aLease, k.secret)
+	h.expectStatus(http.StatusForbidden, "GET", "/v1/locks/strangers:x", "", k.secret)
 
-	reads, revokes := h.signsIn(k), h.signsIn(admin)
+	reads, revokes := h.signIn(k), h.signIn(admin)
 	for path, want := range map[string]int{
 		"/ui/locks/billing:x": http.StatusOK, "/ui/?prefix=billing%3A": http.StatusOK, "/ui/": http.StatusOK,
 		"/ui/locks/strangers:x": http.StatusForbidden, "/ui/?prefix=strangers": http.StatusForbidden, "/ui/?holder=who": http.StatusOK,
 	} {
-		status, page := reads.browses(http.MethodGet, path, nil)
+		status, page := reads.request(http.MethodGet, path, nil)
 		if status != want || strings.Contains(page, "who has strangers:x") {
 			t.Errorf("GET %s: %d, want %d and nothing of what the key does not cover:\n%s", path, status, want, page)
 		}
 	}
 	for name, token := range tokens {
 		form := url.Values{"name": {name}, "token": {fmt.Sprint(token)}, "reason": {"because"}}
-		if status, page := reads.browses(http.MethodPost, "/ui/revoke", form); status != http.StatusForbidden {
+		if status, page := reads.request(http.MethodPost, "/ui/revoke", form); status != http.StatusForbidden {
 			t.Errorf("a reader revokes %s: %d\n%s", name, status, page)
 		}
-		if status, page := revokes.browses(http.MethodPost, "/ui/revoke", form); status != http.StatusSeeOther {
+		if status, page := revokes.request(http.MethodPost, "/ui/revoke", form); status != http.StatusSeeOther {
 			t.Errorf("an admin revokes %s: %d\n%s", name, status, page)
 		}
 	}

@@ -24,8 +24,8 @@ func connect(t *testing.T, base string) lock.Service {
 	return locks
 }
 
-// isReady checks what paddock healthcheck says of the service.
-func isReady(t *testing.T, base string) {
+// expectReady checks what paddock healthcheck says of the service.
+func expectReady(t *testing.T, base string) {
 	t.Helper()
 	if code, stdout, stderr := call(t, nil, "healthcheck", "--url", base); code != exitOK || stdout != "ready\n" {
 		t.Errorf("healthcheck: exit code %d:\n%s%s", code, stdout, stderr)
@@ -41,7 +41,7 @@ func acquire(t *testing.T, base string, a lock.Acquire) lock.Grant {
 	return grant
 }
 
-func TestWhatWasGrantedSurvivesSIGKILL(t *testing.T) {
+func TestGrantSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
@@ -60,41 +60,41 @@ func TestWhatWasGrantedSurvivesSIGKILL(t *testing.T) {
 	if err := connect(t, base).Release(t.Context(), lock.Release{Name: mine.Name, LeaseID: mine.LeaseID}); err != nil {
 		t.Fatal(err)
 	}
-	next := acquire(t, base, lock.Acquire{Name: mine.Name, Holder: "somebody else"})
+	next := acquire(t, base, lock.Acquire{Name: mine.Name, Holder: "another holder"})
 	if next.Token <= before.Token {
 		t.Errorf("token %d was granted after %d", next.Token, before.Token)
 	}
 }
 
-func TestBeingToldToStopIsNoFailure(t *testing.T) {
+func TestServeStoppedBySignalExitsWithZero(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p, base := startServe(t, databaseURL)
-		isReady(t, base)
+		expectReady(t, base)
 		if code := p.signal(t, s); code != exitOK || !strings.Contains(p.stderr.String(), `"msg":"stopped"`) {
 			t.Errorf("%v: exit code %d:\n%s", s, code, p.stderr)
 		}
 	}
 }
 
-func TestBeingToldToStopWhileWaitingIsNoFailure(t *testing.T) {
+func TestServeStoppedDuringStartExitsWithZero(t *testing.T) {
 	t.Parallel()
 	p := start(t, "serve", "--wait-database=1h", "--database-url=postgres://me@127.0.0.1:1/c")
-	p.stderr.await(t, `(cannot be reached yet)`)
+	p.stderr.await(t, `(database not reachable; retrying)`)
 	if code := p.signal(t, syscall.SIGTERM); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, p.stderr)
 	}
 }
 
-func TestAPortThatIsTakenIsExplained(t *testing.T) {
+func TestPortInUseIsExplained(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
 	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, taken) })
+	t.Cleanup(func() { mustClose(t, taken) })
 	for _, args := range [][]string{{"serve", "--database-url", pgtest.URL(t)}, {"dev", "--ephemeral"}} {
 		code, _, stderr := call(t, nil, append(args, "--listen", taken.Addr().String())...)
 		if code != exitFailed || !strings.Contains(stderr, "choose another address with --listen") {
@@ -103,27 +103,27 @@ func TestAPortThatIsTakenIsExplained(t *testing.T) {
 	}
 }
 
-func TestHealthcheckFailsWithOne(t *testing.T) {
+func TestFailedHealthcheckExitsWithOne(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := call(t, map[string]string{"PADDOCK_LISTEN": ":1"}, "healthcheck")
 	if code != exitFailed || !strings.Contains(stderr, "not ready") || !strings.Contains(stderr, "127.0.0.1:1") {
 		t.Errorf("nobody there: exit code %d:\n%s", code, stderr)
 	}
-	silent := httpSilence(t)
+	silent := silentServer(t)
 	code, _, stderr = call(t, nil, "healthcheck", "--url", silent, "--timeout=10ms")
 	if code != exitFailed || !strings.Contains(stderr, context.DeadlineExceeded.Error()) {
 		t.Errorf("no answer: exit code %d:\n%s", code, stderr)
 	}
 }
 
-// httpSilence is the base URL of somebody who never answers.
-func httpSilence(t *testing.T) string {
+// silentServer is the base URL of somebody who never answers.
+func silentServer(t *testing.T) string {
 	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, listener) })
+	t.Cleanup(func() { mustClose(t, listener) })
 	return "http://" + listener.Addr().String()
 }

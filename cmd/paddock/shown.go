@@ -12,8 +12,8 @@ import (
 )
 
 // showLease returns what to print of a lease to who has it.
-func showLease(g lock.Grant) finding {
-	return finding{wire: leaseTo(g), env: variablesFrom(g), table: func(s sheet) {
+func showLease(g lock.Grant) output {
+	return output{wire: leaseTo(g), env: variablesFrom(g), table: func(s table) {
 		s.row("LOCK", g.Name)
 		s.row("LEASE ID", uuid.UUID(g.ID).String())
 		s.row("TOKEN", token(g.Token))
@@ -41,11 +41,11 @@ func variablesFrom(g lock.Grant) []variable {
 
 // showLock returns what to print of a lock to anybody. Its variables are other ones
 // than a lease's, so that nobody takes somebody else's token for their own.
-func showLock(l lock.Lock) finding {
-	return finding{wire: lockTo(l), env: []variable{
+func showLock(l lock.Lock) output {
+	return output{wire: lockTo(l), env: []variable{
 		{"PADDOCK_STATE", string(l.State)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
 		{"PADDOCK_HELD_BY", firstOf(l).Holder}, {"PADDOCK_WAITERS", strconv.Itoa(l.Waiters)},
-	}, table: func(s sheet) {
+	}, table: func(s table) {
 		s.row("LOCK", l.Name)
 		s.row("STATE", string(l.State))
 		s.row("NEWEST TOKEN", token(l.Token))
@@ -64,8 +64,8 @@ func showLock(l lock.Lock) finding {
 }
 
 // showLocks returns what to print of many locks, one a row.
-func showLocks(locks []lock.Lock) finding {
-	return finding{wire: each(locks, lockTo), table: func(s sheet) {
+func showLocks(locks []lock.Lock) output {
+	return output{wire: each(locks, lockTo), table: func(s table) {
 		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
 		for _, l := range locks {
 			if len(l.Leases) == 0 {
@@ -83,8 +83,8 @@ func showLocks(locks []lock.Lock) finding {
 }
 
 // showQueue returns what to print of who waits.
-func showQueue(q lock.QueueInfo) finding {
-	return finding{wire: queueTo(q), table: func(s sheet) {
+func showQueue(q lock.QueueInfo) output {
+	return output{wire: queueTo(q), table: func(s table) {
 		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "WAITS FOR")
 		for _, w := range q.Waiters {
 			s.row(strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited), waitsFor(w))

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A following is what a client hears of a scene's lock through streams. It
+// A eventFollower is what a client hears of a scene's lock through streams. It
 // disconnects after each hundredth event, and goes on with another replica.
-type following struct {
+type eventFollower struct {
 	done  chan struct{} // closed when it has heard all it wanted
 	data  []string      // of each event
 	names []string
 	err   error
 }
 
-// follow begins a following of n events, from the first.
-func (s *scene) follow(n int) *following {
-	f := &following{done: make(chan struct{})}
+// startFollowing begins a following of n events, from the first.
+func (s *fixture) startFollowing(n int) *eventFollower {
+	f := &eventFollower{done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		last := "0"
@@ -38,7 +38,7 @@ func (s *scene) follow(n int) *following {
 }
 
 // connect reads one stream until there are n events in all, and returns the last id.
-func (f *following) connect(s *scene, base, last string, n int) (_ string, err error) {
+func (f *eventFollower) connect(s *fixture, base, last string, n int) (_ string, err error) {
 	ctx, hangUp := context.WithCancel(s.Context())
 	defer hangUp()
 	st, err := openStream(ctx, base, url.Values{"lock": {s.name}}, last)
@@ -63,9 +63,9 @@ func (f *following) connect(s *scene, base, last string, n int) (_ string, err e
 	return last, nil
 }
 
-// told ends the test unless the streams have told just what the list of events
+// check ends the test unless the streams have told just what the list of events
 // does, and nothing more.
-func (f *following) told(s *scene) {
+func (f *eventFollower) check(s *fixture) {
 	s.Helper()
 	select {
 	case <-f.done:
@@ -73,7 +73,7 @@ func (f *following) told(s *scene) {
 		s.Fatal("the streams were never done")
 	}
 	s.must(f.err)
-	want, last := s.listed()
+	want, last := s.listEvents()
 	if !slices.Equal(f.data, want) {
 		s.Fatalf("the streams told\n%s\nwant\n%s", strings.Join(f.data, "\n"), strings.Join(want, "\n"))
 	}
@@ -88,16 +88,16 @@ func (f *following) told(s *scene) {
 		st, err := openStream(s.Context(), r.base, url.Values{"lock": {s.name}}, last)
 		s.must(err)
 		e, err := st.next()
-		closed(s.T, st.body)
+		mustClose(s.T, st.body)
 		if err != nil || e.name != "sync" {
 			s.Errorf("after the last event comes %+v, %v", e, err)
 		}
 	}
 }
 
-// listed returns the events of the lock as the list has them, in pages, and the
+// listEvents returns the events of the lock as the list has them, in pages, and the
 // last cursor.
-func (s *scene) listed() (events []string, cursor string) {
+func (s *fixture) listEvents() (events []string, cursor string) {
 	s.Helper()
 	for {
 		q := url.Values{"lock": {s.name}, "limit": {"70"}}

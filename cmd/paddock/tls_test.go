@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-lock/paddock/access"
 )
 
-// secured starts a replica over TLS, whose certificate that is.
-func secured(t *testing.T, a *authority, server pair, args ...string) *house {
+// newTLSReplica starts a replica over TLS, whose certificate that is.
+func newTLSReplica(t *testing.T, a *authority, server pair, args ...string) *keyedReplica {
 	t.Helper()
-	h := lockUp(t, append([]string{"--tls-cert", server.cert, "--tls-key", server.key}, args...)...)
+	h := newKeyedReplica(t, append([]string{"--tls-cert", server.cert, "--tls-key", server.key}, args...)...)
 	h.base = "https" + strings.TrimPrefix(h.base, "http")
 	h.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: a.trusted(), ForceAttemptHTTP2: true}}
 	return h
@@ -30,23 +30,23 @@ func (a *authority) trusted() *tls.Config {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10} //nolint:gosec // The server is to refuse it.
 }
 
-// serial returns the serial number of the certificate that the replica shows.
-func (h *house) serial(config *tls.Config) string {
+// serverSerial returns the serverSerial number of the certificate that the replica shows.
+func (h *keyedReplica) serverSerial(config *tls.Config) string {
 	h.Helper()
 	dialer := tls.Dialer{Config: config}
 	c, err := dialer.DialContext(h.Context(), "tcp", strings.TrimPrefix(h.base, "https://"))
 	if err != nil {
 		h.Fatal(err)
 	}
-	defer closed(h.T, c)
+	defer mustClose(h.T, c)
 	return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-func TestKeysGoOverTLS(t *testing.T) {
+func TestKeysWorkOverTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	h := secured(t, a, a.issue("server", x509.ExtKeyUsageServerAuth))
-	k := h.known(access.Lock)
+	h := newTLSReplica(t, a, a.issue("server", x509.ExtKeyUsageServerAuth))
+	k := h.newLoadedKey(access.Lock)
 	env := map[string]string{"PADDOCK_URL": h.base, "PADDOCK_CA": a.file, "PADDOCK_KEY": k.secret}
 	for _, args := range [][]string{{"acquire", "x"}, {"list"}, {"healthcheck"}} {
 		if code, stdout, stderr := call(t, env, args...); code != exitOK {
@@ -81,47 +81,47 @@ func TestKeysGoOverTLS(t *testing.T) {
 	}
 }
 
-func TestAReplicaOverTLSFindsItselfHealthy(t *testing.T) {
+func TestHealthcheckWorksOverTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	server := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h := secured(t, a, server)
+	h := newTLSReplica(t, a, server)
 	env := map[string]string{"PADDOCK_LISTEN": strings.TrimPrefix(h.base, "https://"), "PADDOCK_TLS_CERT": server.cert}
 	if code, stdout, stderr := call(t, env, "healthcheck"); code != exitOK || stdout != "ready\n" {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 }
 
-func TestCertificatesAreReadAgain(t *testing.T) {
+func TestCertificatesAreReloaded(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	server := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h := secured(t, a, server)
-	if got := h.serial(a.trusted()); got != server.serial {
+	h := newTLSReplica(t, a, server)
+	if got := h.serverSerial(a.trusted()); got != server.serial {
 		t.Fatalf("shows %s, want %s", got, server.serial)
 	}
 	next := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h.eventually(func() bool { return h.serial(a.trusted()) == next.serial })
+	h.eventually(func() bool { return h.serverSerial(a.trusted()) == next.serial })
 
 	if err := os.WriteFile(next.key, []byte("spoilt"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually(func() bool {
-		return h.serial(a.trusted()) == next.serial && strings.Contains(h.process.stderr.String(), "the certificates cannot be used")
+		return h.serverSerial(a.trusted()) == next.serial && strings.Contains(h.process.stderr.String(), "cannot load certificates; keeping the previous ones")
 	})
 	third := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h.eventually(func() bool { return h.serial(a.trusted()) == third.serial })
-	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") || strings.Count(log, "the certificates cannot be used") > 2 {
+	h.eventually(func() bool { return h.serverSerial(a.trusted()) == third.serial })
+	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") || strings.Count(log, "cannot load certificates; keeping the previous ones") > 2 {
 		t.Errorf("logged:\n%s", log)
 	}
 }
 
-func TestMutualTLSLetsInNobodyWithoutACertificate(t *testing.T) {
+func TestMutualTLSRequiresAClientCertificate(t *testing.T) {
 	t.Parallel()
 	a, others := newAuthority(t), newAuthority(t)
-	h := secured(t, a, a.issue("server", x509.ExtKeyUsageServerAuth), "--tls-client-ca", a.file)
+	h := newTLSReplica(t, a, a.issue("server", x509.ExtKeyUsageServerAuth), "--tls-client-ca", a.file)
 	good, stranger, server := a.issue("client", x509.ExtKeyUsageClientAuth), others.issue("client", x509.ExtKeyUsageClientAuth), a.issue("x", x509.ExtKeyUsageServerAuth)
-	k := h.known(access.Read)
+	k := h.newLoadedKey(access.Read)
 	env := map[string]string{"PADDOCK_URL": h.base, "PADDOCK_CA": a.file, "PADDOCK_KEY": k.secret}
 	for name, c := range map[string]struct {
 		args []string
@@ -148,7 +148,7 @@ func TestMutualTLSLetsInNobodyWithoutACertificate(t *testing.T) {
 	}
 }
 
-func TestTheFlagsOfTLSAreChecked(t *testing.T) {
+func TestTLSFlagsAreChecked(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	server := a.issue("server", x509.ExtKeyUsageServerAuth)
@@ -168,9 +168,9 @@ func TestTheFlagsOfTLSAreChecked(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheCapAreClosed(t *testing.T) {
+func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t, "--max-connections=2")
+	h := newKeyedReplica(t, "--max-connections=2")
 	address := strings.TrimPrefix(h.base, "http://")
 	var open []net.Conn
 	dial := func() net.Conn {
@@ -187,21 +187,21 @@ func TestConnectionsBeyondTheCapAreClosed(t *testing.T) {
 	h.http.Transport = &http.Transport{DisableKeepAlives: true}
 	h.eventually(func() bool {
 		beyond := dial()
-		defer closed(t, beyond)
+		defer mustClose(t, beyond)
 		if _, err := beyond.Read(make([]byte, 1)); err == nil {
 			t.Fatal("read something from a connection that was to be closed")
 		}
-		return strings.Contains(h.process.stderr.String(), "--max-connections")
+		return strings.Contains(h.process.stderr.String(), "connection limit reached; refusing new connections")
 	})
 	for _, c := range open {
-		closed(t, c)
+		mustClose(t, c)
 	}
 	h.eventually(func() bool {
 		response, err := h.http.Get(h.base + "/livez") //nolint:noctx // The client has a timeout.
 		if err != nil {
 			return false
 		}
-		closed(t, response.Body)
+		mustClose(t, response.Body)
 		return response.StatusCode == http.StatusOK
 	})
 }

@@ -6,43 +6,48 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// usualVerification is how long a verification takes that is not told otherwise.
-const usualVerification = 30 * time.Second
+// defaultVerifyTime is how long a verification takes by default.
+const defaultVerifyTime = 30 * time.Second
 
 type verifyCommand struct {
-	URL []string `default:"http://127.0.0.1:8080" variable:"PADDOCK_URL" placeholder:"URL" help:"Base URL of the service. Give those of several replicas, or of a balancer, to have them contend."`
+	URL []string `default:"http://127.0.0.1:8080" variable:"PADDOCK_URL" placeholder:"URL" help:"Base URL of the service. Repeat it for several replicas: clients of all of them then contend for the same locks."`
 	callerFlags
 
-	Clients    int           `default:"32" placeholder:"N" help:"How many clients there are at once."`
-	Locks      int           `default:"16" placeholder:"N" help:"How many locks they want at a time."`
-	Operations int           `placeholder:"N" help:"Stop after about so many calls."`
-	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; 30s if neither this nor --operations is given."`
-	TTL        time.Duration `name:"ttl" default:"1s" help:"TTL of the leases, give or take a half."`
-	NoGrace    bool          `help:"Ask for no grace, of a service that allows none."`
-	Seed       uint64        `placeholder:"N" help:"What the intentions of the clients are drawn from. If not given, chance says."`
-	Prefix     string        `default:"verify" placeholder:"TEXT" help:"What the names of all locks and keys begin with."`
-	Report     string        `placeholder:"FILE" help:"Where to draw a violation, should there be one, as a page of HTML."`
+	Clients    int           `default:"32" placeholder:"N" help:"Number of concurrent clients."`
+	Locks      int           `default:"16" placeholder:"N" help:"Number of locks that they use at a time."`
+	Operations int           `placeholder:"N" help:"Stop after about N calls."`
+	For        time.Duration `placeholder:"DURATION" help:"Stop after this time (30s, unless --operations is given)."`
+	TTL        time.Duration `name:"ttl" default:"1s" help:"TTL of the leases, varied by half of it."`
+	NoGrace    bool          `help:"Request no grace, for a service that allows none."`
+	Seed       uint64        `placeholder:"N" help:"Seed of what the clients do (random)."`
+	Prefix     string        `default:"verify" placeholder:"TEXT" help:"Prefix of the names of all locks and keys."`
+	Report     string        `placeholder:"FILE" help:"File for an HTML page that shows a violation, if there is one."`
 }
 
 // Help shows how to use it.
 func (verifyCommand) Help() string {
-	return `Has many clients use a running service, as it should be used and as it should not, and checks what they were told against what the service says has happened: ` +
-		`nobody has a lock together with another who must not, tokens grow, who waits is served in turn, no lease comes back to life, nothing that was answered is lost, ` +
-		`and no write lands under a stale token. Streams, pollers and blocking reads go along, and must be told of every event, once, in order and promptly. The locks have names of their own, and are free afterwards.
+	return `Runs many clients, some of which misbehave, against a running service, and checks their answers against each
+other and against the events of the service: leases that exclude each other never overlap, tokens increase, waiters
+are served in order, no ended lease is renewed, no confirmed change is lost, and no write with a stale token is
+accepted. Streams, pollers and blocking reads must deliver every event once, in order and promptly. The locks have
+names of their own, and are free afterwards.
 
     paddock verify --url http://127.0.0.1:8080 --for 1m
     paddock verify --url http://replica-1:8080 --url http://replica-2:8080 --clients 64 --report violation.html
 
-An API key must have the role admin, for names under the prefix. Break something meanwhile: kill a replica, restart PostgreSQL, pull a cable. The verdict must stay the same. Interrupted, it checks what there was until then. ` +
-		`Exit code 1 says that a promise was broken.`
+An API key must have the role admin for names under the prefix. Break something meanwhile: kill a replica, restart
+PostgreSQL, unplug a cable. The verdict must stay the same. If you interrupt it, it checks the calls until then. Exit
+code 1 means that a promise was broken.`
 }
 
 // Run verifies the service and prints the verdict.
@@ -56,19 +61,19 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	c.Seed = cmp.Or(c.Seed, 1+rand.Uint64N(1_000_000))
 	v := &verification{program: p, verifyCommand: c, replicas: replicas, name: c.Prefix + ":" + uuid.NewString()[:8]}
-	if err := v.reach(ctx); err != nil {
+	if err := v.checkAccess(ctx); err != nil {
 		return err
 	}
-	if err := v.announce(); err != nil {
+	if err := v.printPlan(); err != nil {
 		return err
 	}
 	return v.run(ctx)
 }
 
-// check returns a usage error if the flags make no sense.
+// check applies the default time, and returns a usage error for invalid flags.
 func (c *verifyCommand) check() error {
 	if c.For == 0 && c.Operations == 0 {
-		c.For = usualVerification
+		c.For = defaultVerifyTime
 	}
 	switch {
 	case c.Clients < 1:
@@ -76,24 +81,23 @@ func (c *verifyCommand) check() error {
 	case c.Locks < 1:
 		return usagef("--locks is %d; give 1 or more", c.Locks)
 	case c.Operations < 0:
-		return usagef("--operations is %d; give how many calls, or leave it out", c.Operations)
+		return usagef("--operations is %d; give a positive number of calls, or leave it out", c.Operations)
 	case c.TTL < lock.MinTTL || c.TTL > workload.LongestTTL:
 		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.MinTTL, workload.LongestTTL)
-	case lock.CheckName(c.Prefix) != nil || len(c.Prefix) > longestVerified:
-		return usagef("--prefix is %q; give 1 to %d of the characters that names may have", c.Prefix, longestVerified)
+	case lock.CheckName(c.Prefix) != nil || len(c.Prefix) > maxPrefixLength:
+		return usagef("--prefix is %q; give 1 to %d characters that are allowed in names", c.Prefix, maxPrefixLength)
 	}
 	return checkNotNegative("--for", c.For)
 }
 
-// longestVerified is how long a prefix may be, so that there is room for a name of
-// this run.
-const longestVerified = 100
+// maxPrefixLength leaves room in names for a part that is unique to the run.
+const maxPrefixLength = 100
 
-// replicas returns the ways to the service. It sends nothing.
+// replicas returns a client of each URL. It sends nothing.
 func (c *verifyCommand) replicas() ([]workload.Replica, error) {
 	var all []workload.Replica
 	for _, url := range c.URL {
-		locks, err := serviceFlags{URL: url, callerFlags: c.callerFlags}.open()
+		locks, err := serviceFlags{URL: url, callerFlags: c.callerFlags}.client()
 		if err != nil {
 			return nil, err
 		}
@@ -105,25 +109,24 @@ func (c *verifyCommand) replicas() ([]workload.Replica, error) {
 	return all, nil
 }
 
-// reach returns an error unless all ways lead to a service that answers, and lets us do
-// what only some may.
-func (v *verification) reach(ctx context.Context) error {
+// checkAccess returns an error unless every replica answers and the API key has the role admin.
+func (v *verification) checkAccess(ctx context.Context) error {
 	for _, r := range v.replicas {
-		ctx, cancel := context.WithTimeout(ctx, lookWithin)
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := r.Locks.Lock(ctx, v.name)
 		if err == nil {
-			_, err = r.Locks.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken, Reason: "to see whether verify may"})
+			_, err = r.Locks.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken, Reason: "paddock verify checks its role"})
 		}
 		cancel()
 		if !errors.Is(err, lock.ErrTokenMismatch) {
-			return fmt.Errorf("looking for a service to verify at %s: %w", r.Via, err)
+			return fmt.Errorf("cannot verify the service at %s: %w", r.Via, err)
 		}
 	}
 	return nil
 }
 
-// announce says what is about to happen, and how to have it happen again.
-func (v *verification) announce() error {
+// printPlan prints what is about to happen, with the seed to repeat it.
+func (v *verification) printPlan() error {
 	until := fmt.Sprintf("for %v", v.For)
 	switch {
 	case v.Operations > 0 && v.For > 0:
@@ -132,10 +135,141 @@ func (v *verification) announce() error {
 		until = fmt.Sprintf("for %d calls", v.Operations)
 	}
 	_, err := fmt.Fprintf(v.stdout, "%d clients use %d locks at a time %s, with TTLs of about %v and the seed %d.\n"+
-		"All names begin with %s: and the locks are free afterwards; in time the service forgets them.\n\n",
+		"All names begin with %s: and the locks are free afterwards.\n\n",
 		v.Clients, v.Locks, until, v.TTL, v.Seed, v.name)
 	return err
 }
 
-// errViolated is what the verdict leads to if there is a violation.
-var errViolated = &failure{exitFailed, errors.New("the service has broken a promise, see above")}
+// errViolated is the failure of a verification that has found a violation.
+var errViolated = &failure{exitFailed, errors.New("the service has broken a promise; see above")}
+
+// callsPerRound bounds the memory: a long verification has several rounds, each checked before the next begins.
+const callsPerRound = 100_000
+
+// collectTimeout is how long the service may take to return the events.
+const collectTimeout = time.Minute
+
+// pauseEvery is the time between short pauses of the load.
+const pauseEvery = 2 * time.Second
+
+// A verification is one run of the command.
+type verification struct {
+	*program
+	*verifyCommand
+	replicas []workload.Replica
+	name     string // prefix of all names of this run
+	perRound int    // maximum number of calls a round; zero means callsPerRound
+}
+
+// run runs rounds until the time or the number of calls is reached, ctx ends, or a round finds a violation.
+func (v *verification) run(ctx context.Context) error {
+	loading, cancel := ctx, func() {}
+	if v.For > 0 {
+		loading, cancel = context.WithTimeout(ctx, v.For)
+	}
+	defer cancel()
+	calls, rounds, limit := 0, 0, cmp.Or(v.perRound, callsPerRound)
+	for loading.Err() == nil && (v.Operations == 0 || calls < v.Operations) {
+		operations := limit
+		if v.Operations > 0 {
+			operations = min(limit, v.Operations-calls)
+		}
+		n, err := v.round(loading, rounds, operations)
+		if err != nil {
+			return err
+		}
+		calls, rounds = calls+n, rounds+1
+	}
+	return v.conclude(calls, rounds)
+}
+
+// conclude prints what holds for all rounds together.
+func (v *verification) conclude(calls, rounds int) error {
+	var err error
+	switch {
+	case calls == 0:
+		_, err = fmt.Fprintln(v.stdout, "Interrupted before the first call: nothing was verified.")
+	case rounds > 1:
+		_, err = fmt.Fprintf(v.stdout, "Total: %d calls in %d rounds, no violation.\n", calls, rounds)
+	}
+	return err
+}
+
+// round makes that many calls, or fewer if ctx ends first, prints the verdict on them and returns their number.
+func (v *verification) round(ctx context.Context, number, operations int) (int, error) {
+	prefix, rec := fmt.Sprintf("%s:%d", v.name, number), verify.NewRecorder()
+	pauses := time.NewTicker(pauseEvery)
+	defer pauses.Stop()
+	stats, refused := workload.Run(ctx, rec, workload.Options{
+		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
+		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
+	})
+	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Again); err != nil {
+		return 0, err
+	}
+	if err := stats.WriteText(v.stdout); err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Fprintf(v.stdout, "%v.\n", stats.Subscribers); err != nil {
+		return 0, err
+	}
+	h := rec.History()
+	events, notSettled := v.collect(context.WithoutCancel(ctx), prefix+":")
+	if events == nil && refused == nil {
+		return 0, &failure{exitUnreachable, notSettled}
+	}
+	h.Events = events
+	report := h.Check(verify.CheckOptions{Passed: true})
+	if err := report.WriteText(v.stdout); err != nil {
+		return 0, err
+	}
+	if !report.OK() {
+		return 0, errors.Join(errViolated, v.writeReport(report))
+	}
+	return stats.Total(), errors.Join(explain(refused), notSettled)
+}
+
+// collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free it
+// returns the events with an error.
+func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
+	settled := v.withTimeout(ctx, lock.PlaceRetention+4*v.TTL+callTimeout, func(ctx context.Context) error {
+		return workload.Settle(ctx, v.replicas[0].Locks, prefix)
+	})
+	var failed error
+	for _, r := range v.replicas {
+		var events []lock.Event
+		err := v.withTimeout(ctx, collectTimeout, func(ctx context.Context) (err error) {
+			events, err = verify.Collect(ctx, r.Locks, prefix)
+			return err
+		})
+		if err == nil {
+			return events, settled
+		}
+		failed = errors.Join(failed, fmt.Errorf("reading the events from %s: %w", r.Via, err))
+	}
+	return nil, failed
+}
+
+// withTimeout calls do with a context that ends after that time.
+func (v *verification) withTimeout(ctx context.Context, bound time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not done after %v", bound))
+	defer cancel()
+	return do(ctx)
+}
+
+// writeReport writes the HTML page of a violation, if it is wanted.
+func (v *verification) writeReport(r verify.Report) (err error) {
+	if v.Report == "" {
+		return nil
+	}
+	f, err := os.Create(v.Report)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := r.WriteHTML(f); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(v.stdout, "The violation is shown in %s.\n", v.Report)
+	return err
+}

@@ -18,9 +18,9 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-func TestVerifyFindsNothingInTwoReplicas(t *testing.T) {
+func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
+	s := newFixture(t, pgtest.URL(t))
 	code, stdout, stderr := call(t, nil, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
 		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(), "never"))
 	if code != exitOK || stderr != "" {
@@ -42,9 +42,9 @@ func TestVerifyFindsNothingInTwoReplicas(t *testing.T) {
 	}
 }
 
-func TestVerifyBearsTheDeathOfAReplica(t *testing.T) {
+func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
+	s := newFixture(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s", "--ttl=300ms")
 	p.stdout.await(t, "(All names begin with)")
 	s.replicas[0].process.kill(t)
@@ -56,16 +56,16 @@ func TestVerifyBearsTheDeathOfAReplica(t *testing.T) {
 	}
 }
 
-// TestVerifyBearsCrashesOfPostgreSQL kills PostgreSQL while verify runs: the last crash
+// TestVerifySurvivesCrashesOfPostgreSQL kills PostgreSQL while verify runs: the last crash
 // comes in a lull of the load, when nothing is flushed.
-func TestVerifyBearsCrashesOfPostgreSQL(t *testing.T) {
+func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
-	s := begin(t, url)
+	s := newFixture(t, url)
 	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s", "--ttl=500ms")
 	p.stdout.await(t, "(All names begin with)")
 	for range 5 {
-		time.Sleep(lullEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
+		time.Sleep(pauseEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestVerifyBearsCrashesOfPostgreSQL(t *testing.T) {
 	}
 }
 
-func TestVerifyInterruptedChecksWhatThereWas(t *testing.T) {
+func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", base, "--for=1h", "--ttl=300ms")
@@ -109,7 +109,7 @@ func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
 	}
 }
 
-func TestVerifyInterruptedBeforeItsFirstCallSaysSo(t *testing.T) {
+func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -118,12 +118,12 @@ func TestVerifyInterruptedBeforeItsFirstCallSaysSo(t *testing.T) {
 	if err := v.run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if said := out.String(); !strings.Contains(said, "nothing has been verified") {
+	if said := out.String(); !strings.Contains(said, "nothing was verified") {
 		t.Errorf("it said %q", said)
 	}
 }
 
-func TestALongVerificationIsOneOfRounds(t *testing.T) {
+func TestLongVerificationHasRounds(t *testing.T) {
 	t.Parallel()
 	base, out := serveHere(t, pgtest.URL(t)), newTranscript()
 	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.MinTTL, Prefix: "verify"}
@@ -135,19 +135,19 @@ func TestALongVerificationIsOneOfRounds(t *testing.T) {
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if said := out.String(); strings.Count(said, "OK: ") < 2 || !strings.Contains(said, "rounds, and no violation") {
+	if said := out.String(); strings.Count(said, "OK: ") < 2 || !strings.Contains(said, "rounds, no violation") {
 		t.Errorf("it said:\n%s", said)
 	}
 }
 
-// negligent says that it has released and has not.
-type negligent struct{ lock.Service }
+// brokenService says that it has released and has not.
+type brokenService struct{ lock.Service }
 
-func (negligent) Release(context.Context, lock.Release) error { return nil }
+func (brokenService) Release(context.Context, lock.Release) error { return nil }
 
-func TestVerifyFindsAServiceOutThatLies(t *testing.T) {
+func TestVerifyDetectsAViolation(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(server.New(server.Options{Locks: negligent{memlock.New().Replica(1)}}))
+	s := httptest.NewServer(server.New(server.Options{Locks: brokenService{memlock.New().Replica(1)}}))
 	defer s.Close()
 	report := filepath.Join(t.TempDir(), "report.html")
 	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=300", "--ttl=200ms", "--report", report)
@@ -160,7 +160,7 @@ func TestVerifyFindsAServiceOutThatLies(t *testing.T) {
 	}
 }
 
-func TestVerifyEndsWithWhatNothingAsksFor(t *testing.T) {
+func TestVerifyFailsOnAnUnexpectedRefusal(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t), "--min-ttl=10s")
 	code, stdout, stderr := call(t, nil, "verify", "--url", base, "--operations=100")
@@ -169,11 +169,11 @@ func TestVerifyEndsWithWhatNothingAsksFor(t *testing.T) {
 	}
 }
 
-func TestVerifyShowsItsKey(t *testing.T) {
+func TestVerifySendsItsKey(t *testing.T) {
 	t.Parallel()
-	h := lockUp(t)
-	for want, k := range map[int]issued{
-		exitOK: h.known(access.Admin, "verify"), exitNotAllowed: h.known(access.Lock, "verify"),
+	h := newKeyedReplica(t)
+	for want, k := range map[int]issuedKey{
+		exitOK: h.newLoadedKey(access.Admin, "verify"), exitNotAllowed: h.newLoadedKey(access.Lock, "verify"),
 	} {
 		env := map[string]string{"PADDOCK_KEY": k.secret}
 		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=500", "--ttl=200ms")
@@ -186,7 +186,7 @@ func TestVerifyShowsItsKey(t *testing.T) {
 	}
 }
 
-func TestVerifyNeedsAServiceThatAnswers(t *testing.T) {
+func TestVerifyNeedsAReachableService(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := call(t, nil, "verify", "--url=http://127.0.0.1:1")
 	if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "at http://127.0.0.1:1: unavailable") {
@@ -194,7 +194,7 @@ func TestVerifyNeedsAServiceThatAnswers(t *testing.T) {
 	}
 }
 
-func TestVerifyMisusedIsExplained(t *testing.T) {
+func TestVerifyUsageErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"--clients is 0":     {"--clients=0"},
@@ -213,7 +213,7 @@ func TestVerifyMisusedIsExplained(t *testing.T) {
 	}
 }
 
-func TestTheUsualsOfVerifyAreThoseOfTheLoad(t *testing.T) {
+func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 	t.Parallel()
 	var line commandLine
 	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {

@@ -10,11 +10,10 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// What the linker says with -X main.release=… -X main.commit=…; without, the
-// build's own records do.
+// Set by the linker with -X main.release=… -X main.commit=…; otherwise the build information is used.
 var release, commit string
 
-// version returns what this binary is.
+// version returns the version of this binary.
 func version() server.Version {
 	v := server.Version{Version: release, Commit: commit, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A look is an answer to who looks at a lock.
-type look struct {
+// A readResult is an answer to who looks at a lock.
+type readResult struct {
 	status int
 	tag    string
 	body   struct {
@@ -24,19 +24,19 @@ type look struct {
 	err error
 }
 
-// looks asks the replica for the lock as curl does: with a tag for when it is
+// startBlockingRead asks the replica for the lock as curl does: with a tag for when it is
 // another than that, and with a query.
-func (s *scene) looks(via replica, tag, query string) (l look) {
+func (s *fixture) startBlockingRead(via replica, tag, query string) (l readResult) {
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, via.base+"/v1/locks/"+s.name+query, nil)
 	if err != nil {
-		return look{err: err}
+		return readResult{err: err}
 	}
 	if tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return look{err: err}
+		return readResult{err: err}
 	}
 	l.status, l.tag = res.StatusCode, res.Header.Get("ETag")
 	body, err := io.ReadAll(res.Body)
@@ -47,13 +47,13 @@ func (s *scene) looks(via replica, tag, query string) (l look) {
 	return l
 }
 
-// TestABlockingReadIsAnsweredWhenTheLockChangesThroughAnotherReplica watches through
+// TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock watches through
 // one replica what happens through the other.
-func TestABlockingReadIsAnsweredWhenTheLockChangesThroughAnotherReplica(t *testing.T) {
+func TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock(t *testing.T) {
 	t.Parallel()
-	s := begin(t, pgtest.URL(t))
+	s := newFixture(t, pgtest.URL(t))
 	watched, changed := s.replicas[0], s.replicas[1]
-	now := s.looks(watched, "", "")
+	now := s.startBlockingRead(watched, "", "")
 	var holder lock.Grant
 	var waiter *caller
 	for _, step := range []struct {
@@ -62,34 +62,34 @@ func TestABlockingReadIsAnsweredWhenTheLockChangesThroughAnotherReplica(t *testi
 		phase   lock.State
 		waiters int
 	}{
-		{"a grant", func() { holder = s.granted(changed, lock.Acquire{Holder: "holder"}) }, lock.Held, 0},
-		{"a waiter", func() { waiter = s.calls(changed, lock.Acquire{Holder: "waiter"}) }, lock.Held, 1},
+		{"a grant", func() { holder = s.mustAcquire(changed, lock.Acquire{Holder: "holder"}) }, lock.Held, 0},
+		{"a waiter", func() { waiter = s.startAcquire(changed, lock.Acquire{Holder: "waiter"}) }, lock.Held, 1},
 		{"a hand-over", func() { s.release(changed, holder.ID) }, lock.Held, 0},
-		{"a release", func() { s.release(changed, waiter.has().ID) }, lock.Free, 0},
+		{"a release", func() { s.release(changed, waiter.expectGrant().ID) }, lock.Free, 0},
 	} {
 		seen := now
-		answer := make(chan look, 1)
-		go func() { answer <- s.looks(watched, seen.tag, "?wait_ms=50000") }()
+		answer := make(chan readResult, 1)
+		go func() { answer <- s.startBlockingRead(watched, seen.tag, "?wait_ms=50000") }()
 		step.do()
-		now = s.answer(step.what, answer)
+		now = s.awaitRead(step.what, answer)
 		if now.status != http.StatusOK || now.tag == "" || now.tag == seen.tag || now.body.State != step.phase || now.body.Waiters != step.waiters {
 			t.Fatalf("after %s the answer is %+v, before it was %+v", step.what, now, seen)
 		}
 	}
 	for _, r := range s.replicas {
 		for _, query := range []string{"", "?wait_ms=20"} {
-			if l := s.looks(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified || l.tag != now.tag {
+			if l := s.startBlockingRead(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified || l.tag != now.tag {
 				t.Errorf("nothing has changed since %q, and the answer is %+v", now.tag, l)
 			}
 		}
-		if l := s.looks(r, "", ""); l.err != nil || l.tag != now.tag {
+		if l := s.startBlockingRead(r, "", ""); l.err != nil || l.tag != now.tag {
 			t.Errorf("the tag is %q, was %q (%v)", l.tag, now.tag, l.err)
 		}
 	}
 }
 
-// answer waits for the answer to a blocking read.
-func (s *scene) answer(what string, answer <-chan look) look {
+// awaitRead waits for the awaitRead to a blocking read.
+func (s *fixture) awaitRead(what string, answer <-chan readResult) readResult {
 	s.Helper()
 	select {
 	case l := <-answer:
@@ -97,6 +97,6 @@ func (s *scene) answer(what string, answer <-chan look) look {
 		return l
 	case <-time.After(patience):
 		s.Fatalf("nobody was told of %s", what)
-		return look{}
+		return readResult{}
 	}
 }

@@ -9,83 +9,83 @@ import (
 type Call[Req, Res any] struct {
 	Req Req
 
-	state    atomic.Int32
-	answered chan struct{} // closed by Answer, or when the call is handed back
-	res      Res
-	err      error
-	shared   bool // its caller can do it alone
-	turn     turn // with which it was handed back
+	state     atomic.Int32
+	answered  chan struct{} // closed by Answer, or when the call is handed back
+	res       Res
+	err       error
+	canInline bool // made by TryInline
+	slot      slot // held by the caller after handBack
 }
 
-// The states of a call. Only a call that waits can be left for good; one that was
-// left after it began is, should it be rewound.
+// The states of a call. A pending call that is canceled is never run. A call that is
+// canceled after it began becomes canceled only if it is rewound.
 const (
-	waiting int32 = iota
+	pending int32 = iota
 	begun
-	begunAndLeft
-	left
+	begunCanceled
+	canceled
 	handedBack
 )
 
-// NewCall returns a call that nobody waits for yet.
+// NewCall returns a call for the request.
 func NewCall[Req, Res any](req Req) *Call[Req, Res] {
 	return &Call[Req, Res]{Req: req, answered: make(chan struct{})}
 }
 
-// Begin marks the call as one that may take effect from now on. It returns false
-// if its caller has left before: then the call must not be run.
+// Begin marks the call as one that may take effect from now on. It returns false if the
+// call was canceled before; then the call must not be run.
 func (c *Call[Req, Res]) Begin() bool {
-	return c.state.CompareAndSwap(waiting, begun) || c.state.Load() != left
+	return c.state.CompareAndSwap(pending, begun) || c.state.Load() != canceled
 }
 
-// Rewind takes Begin back, when it is certain that the call took no effect.
+// Rewind undoes Begin. The runner must be certain that the call had no effect.
 func (c *Call[Req, Res]) Rewind() {
-	if !c.state.CompareAndSwap(begun, waiting) {
-		c.state.CompareAndSwap(begunAndLeft, left)
+	if !c.state.CompareAndSwap(begun, pending) {
+		c.state.CompareAndSwap(begunCanceled, canceled)
 	}
 }
 
-// Answer gives the call its answer. It is called once.
+// Answer sets the result and wakes the caller. It must be called at most once.
 func (c *Call[Req, Res]) Answer(res Res, err error) {
 	c.res, c.err = res, err
 	close(c.answered)
 }
 
-// Wait returns the call's answer. When ctx ends first it gives the call up and returns
-// an *Abandoned error.
+// Wait returns the call's answer. If ctx ends first, Wait cancels the call and returns a
+// *CanceledError.
 func (c *Call[Req, Res]) Wait(ctx context.Context) (Res, error) {
 	select {
 	case <-c.answered:
 		return c.res, c.err
 	case <-ctx.Done():
-		return c.leave(context.Cause(ctx))
+		return c.cancel(context.Cause(ctx))
 	}
 }
 
-// HandBack has the caller do the call alone, beside all batches, unless it has
-// left. The call came by Share; if it has begun, it may be done again. HandBack takes the
-// place of Answer.
-func (c *Call[Req, Res]) HandBack() { c.handBack(turn{}) }
+// HandBack makes the caller run the call with RunInline, without a slot, unless it was
+// canceled. The call must come from TryInline. A call that has begun may be run again.
+// The runner calls HandBack instead of Answer.
+func (c *Call[Req, Res]) HandBack() { c.handBack(slot{}) }
 
-// handBack hands the call back with a turn of the Group's. It returns false if the
-// caller has left.
-func (c *Call[Req, Res]) handBack(t turn) bool {
-	if !c.state.CompareAndSwap(waiting, handedBack) && !c.state.CompareAndSwap(begun, handedBack) {
+// handBack makes the caller run the call inline in the slot. It returns false if the call
+// was canceled.
+func (c *Call[Req, Res]) handBack(s slot) bool {
+	if !c.state.CompareAndSwap(pending, handedBack) && !c.state.CompareAndSwap(begun, handedBack) {
 		return false
 	}
-	c.turn = t
+	c.slot = s
 	close(c.answered)
 	return true
 }
 
-// isHandedBack is whether the caller has to do the call. The caller asks once it is answered.
+// isHandedBack reports whether the caller must run the call. It is valid after answered is closed.
 func (c *Call[Req, Res]) isHandedBack() bool { return c.state.Load() == handedBack }
 
-// leave gives the call up, unless it has been answered meanwhile.
-func (c *Call[Req, Res]) leave(cause error) (Res, error) {
-	started := !c.state.CompareAndSwap(waiting, left)
+// cancel cancels the call, or returns the answer if there already is one.
+func (c *Call[Req, Res]) cancel(cause error) (Res, error) {
+	started := !c.state.CompareAndSwap(pending, canceled)
 	if started {
-		c.state.CompareAndSwap(begun, begunAndLeft)
+		c.state.CompareAndSwap(begun, begunCanceled)
 	}
 	if c.isHandedBack() {
 		<-c.answered
@@ -95,23 +95,23 @@ func (c *Call[Req, Res]) leave(cause error) (Res, error) {
 		return c.res, c.err
 	default:
 		var none Res
-		return none, &Abandoned{Started: started, Cause: cause}
+		return none, &CanceledError{Started: started, Cause: cause}
 	}
 }
 
-// Abandoned says that the caller left before the answer came.
-type Abandoned struct {
-	Started bool  // whether the call may have taken effect, or still may
-	Cause   error // of the caller's context
+// A CanceledError is returned when the caller's context ended before the answer came.
+type CanceledError struct {
+	Started bool  // the call may have taken effect, or still may
+	Cause   error // why the caller's context ended
 }
 
-// Error says whether the call may have taken effect.
-func (a *Abandoned) Error() string {
+// Error returns the cause and whether the call had begun.
+func (a *CanceledError) Error() string {
 	if a.Started {
-		return "left after it began: " + a.Cause.Error()
+		return "canceled after it began: " + a.Cause.Error()
 	}
-	return "left before it began: " + a.Cause.Error()
+	return "canceled before it began: " + a.Cause.Error()
 }
 
 // Unwrap returns the cause.
-func (a *Abandoned) Unwrap() error { return a.Cause }
+func (a *CanceledError) Unwrap() error { return a.Cause }

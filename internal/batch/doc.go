@@ -1,21 +1,22 @@
 // Package batch gathers calls that arrive at about the same time and runs them
 // together.
 //
-// Nothing waits for company. Whatever arrives while one batch runs becomes the next, so
-// an idle [Group] adds no delay, and under load batches grow just as long as the
-// queue does. Calls keep their order. The one timer there can be is the Group's
-// Patience, beyond which what runs keeps nobody waiting. A Group has a goroutine only while it has
-// something to run; a [Crew] keeps those of many groups for a moment longer.
+// A [Group] never delays a call to fill a batch. Calls that arrive while a batch runs
+// form the next one, so an idle Group adds no latency, and batches grow with the load.
+// Calls keep their order. The only timer is the Group's StallTimeout: when no batch has
+// ended for that long, the next one starts beside those that are running. A Group uses
+// goroutines only while it has something to run; a [WorkerPool] keeps idle goroutines of
+// several Groups for a short time.
 //
-// Calls that came together can be offered together, see [Group.Offer], and waited for one
-// after the other.
+// [Group.Offer] queues several calls at once, which can then be waited for one by one.
 //
-// Some calls need no batch, see [Group.Share]: alone they are done by their callers, as if
-// there were no Group, and in company they make a batch.
+// Calls that can also be run on their own use [Group.TryInline]: when a slot is free, or
+// when a call is the only one in the queue, its caller runs it directly and no batch is
+// made.
 //
-// A [Call] is the piece of work of one caller. Its runner may answer it at any
-// time and from any goroutine, also by adding it to another Group. What its
-// caller may conclude on leaving early rests on Begin: a call that was left
-// before it began is never run, and one that was left while it ran is not run
-// again once Rewind has said that it took no effect.
+// A [Call] is one request and its answer. The runner may answer it at any time and from
+// any goroutine; it may also add it to another Group. What a caller that stops waiting
+// knows about the outcome rests on Begin: a call that was canceled before it began is
+// never run, and a call that was canceled while it ran is not run again after Rewind
+// has recorded that it had no effect.
 package batch

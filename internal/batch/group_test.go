@@ -17,14 +17,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type call = batch.Call[int, int]
 
-// double answers each call with twice its request and notes the batches.
-type double struct {
+// doubler answers each call with twice its request and records the batches.
+type doubler struct {
 	mu      sync.Mutex
 	batches [][]int
 	gate    chan struct{} // each batch waits for one value, if not nil
 }
 
-func (d *double) run(calls []*call) {
+func (d *doubler) run(calls []*call) {
 	var reqs []int
 	for _, c := range calls {
 		reqs = append(reqs, c.Req)
@@ -42,9 +42,9 @@ func (d *double) run(calls []*call) {
 	}
 }
 
-// doAndLeave submits a call, leaves when nothing moves any more, and returns what
-// Do says to that.
-func doAndLeave(t *testing.T, g *batch.Group[int, int]) error {
+// doAndCancel submits a call, cancels it when all goroutines are blocked, and returns the
+// error of Do.
+func doAndCancel(t *testing.T, g *batch.Group[int, int]) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -54,10 +54,10 @@ func doAndLeave(t *testing.T, g *batch.Group[int, int]) error {
 	return <-done
 }
 
-func TestWhatArrivesMeanwhileIsTheNextBatch(t *testing.T) {
+func TestCallsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(3, 100, d.run)
 		var wg sync.WaitGroup
 		for i := range 6 {
@@ -80,21 +80,21 @@ func TestWhatArrivesMeanwhileIsTheNextBatch(t *testing.T) {
 	})
 }
 
-func TestACallLeftBeforeItBeganIsNeverRun(t *testing.T) {
+func TestACallCanceledBeforeItBeganIsNeverRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(10, 100, d.run)
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
-			t.Errorf("err = %v, want Abandoned before it began", err)
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || a.Started || !errors.Is(err, context.Canceled) {
+			t.Errorf("err = %v, want CanceledError before it began", err)
 		}
-		d.gate <- struct{}{} // the runner now finds that Begin is false
+		d.gate <- struct{}{} // the runner's Begin now returns false
 		g.Wait()
 	})
 }
 
-func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
+func TestACallCanceledAfterItBeganReportsThat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -103,16 +103,16 @@ func TestACallLeftAfterItBeganSaysSo(t *testing.T) {
 			<-gate
 			calls[0].Answer(0, nil)
 		})
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || !a.Started {
-			t.Errorf("err = %v, want Abandoned after it began", err)
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || !a.Started {
+			t.Errorf("err = %v, want CanceledError after it began", err)
 		}
 		close(gate)
 		g.Wait()
 	})
 }
 
-func TestARewoundCallCanBeLeftForGood(t *testing.T) {
+func TestARewoundCallCanBeCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -123,19 +123,19 @@ func TestARewoundCallCanBeLeftForGood(t *testing.T) {
 			<-gate
 			again = calls[0].Begin()
 		})
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || a.Started {
-			t.Errorf("err = %v, want Abandoned before it began", err)
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || a.Started {
+			t.Errorf("err = %v, want CanceledError before it began", err)
 		}
 		close(gate)
 		g.Wait()
 		if again {
-			t.Error("Begin = true for a call that was left")
+			t.Error("Begin = true for a canceled call")
 		}
 	})
 }
 
-func TestACallLeftWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
+func TestACallCanceledWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -146,25 +146,25 @@ func TestACallLeftWhileItRunsIsNotRunAgainAfterARewind(t *testing.T) {
 			calls[0].Rewind()
 			again = calls[0].Begin()
 		})
-		err := doAndLeave(t, g)
-		if a := new(batch.Abandoned); !errors.As(err, &a) || !a.Started {
-			t.Errorf("err = %v, want Abandoned after it began", err)
+		err := doAndCancel(t, g)
+		if a := new(batch.CanceledError); !errors.As(err, &a) || !a.Started {
+			t.Errorf("err = %v, want CanceledError after it began", err)
 		}
 		close(gate)
 		g.Wait()
 		if again {
-			t.Error("Begin = true for a call whose caller has left")
+			t.Error("Begin = true for a canceled call")
 		}
 	})
 }
 
-func TestAFullQueueTakesNoMore(t *testing.T) {
+func TestAFullQueueRefusesCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(1, 2, d.run)
 		var wg sync.WaitGroup
-		for range 3 { // one runs, two wait
+		for range 3 { // one runs, two are queued
 			wg.Go(func() {
 				if _, err := g.Do(t.Context(), 1); err != nil {
 					t.Error(err)
@@ -182,9 +182,9 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	})
 }
 
-func TestACallMayBeHandedOn(t *testing.T) {
+func TestACallCanMoveToAnotherGroup(t *testing.T) {
 	t.Parallel()
-	d := new(double)
+	d := new(doubler)
 	second := batch.New(10, 100, d.run)
 	first := batch.New(10, 100, func(calls []*call) { second.Add(calls...) })
 	if res, err := first.Do(t.Context(), 21); err != nil || res != 42 {
@@ -194,31 +194,31 @@ func TestACallMayBeHandedOn(t *testing.T) {
 	second.Wait()
 }
 
-func TestCallsAreTakenTogetherOrNotAtAll(t *testing.T) {
+func TestOfferQueuesAllCallsOrNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &double{gate: make(chan struct{})}
+		d := &doubler{gate: make(chan struct{})}
 		g := batch.New(2, 3, d.run)
 		calls := make([]*call, 7)
 		for i := range calls {
 			calls[i] = batch.NewCall[int, int](i)
 		}
 		if g.Offer(calls[:4]...) {
-			t.Error("four calls were taken where three may wait")
+			t.Error("four calls were queued in a queue of three")
 		}
 		if !g.Offer() || !g.Offer(calls[0]) {
-			t.Error("no calls, or one, were not taken")
+			t.Error("Offer refused no calls, or one call")
 		}
-		synctest.Wait() // it runs
+		synctest.Wait() // the call runs
 		if !g.Offer(calls[1:3]...) || g.Offer(calls[3:5]...) || !g.Offer(calls[5]) || g.Offer(calls[6]) {
-			t.Error("with one more place to wait at, two calls were taken, or one was not")
+			t.Error("with room for one call, Offer queued two or refused one")
 		}
 		for range 3 {
 			d.gate <- struct{}{}
 		}
 		for _, i := range []int{0, 1, 2, 5} {
 			if res, err := calls[i].Wait(t.Context()); res != 2*i || err != nil {
-				t.Errorf("call %d was answered %d, %v", i, res, err)
+				t.Errorf("call %d got the answer %d, %v", i, res, err)
 			}
 		}
 		g.Wait()
@@ -228,8 +228,8 @@ func TestCallsAreTakenTogetherOrNotAtAll(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsThereIsTold also when the caller leaves.
-func TestAnAnswerThatIsThereIsTold(t *testing.T) {
+// TestAnAnswerWinsOverAnEndedContext repeats Wait because select chooses at random.
+func TestAnAnswerWinsOverAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -242,8 +242,8 @@ func TestAnAnswerThatIsThereIsTold(t *testing.T) {
 	}
 }
 
-// TestARelievedGroupGoesOn beside what runs, and counts it until it has ended.
-func TestARelievedGroupGoesOn(t *testing.T) {
+// TestAGroupContinuesBesideDetachedBatches also checks that Group.Wait waits for them.
+func TestAGroupContinuesBesideDetachedBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
@@ -259,26 +259,26 @@ func TestARelievedGroupGoesOn(t *testing.T) {
 		g.Offer(first)
 		synctest.Wait()
 		g.Offer(second)
-		g.Relieve()
+		g.DetachRunning()
 		if res, err := second.Wait(t.Context()); res != 1 || err != nil {
-			t.Errorf("what waited was answered %d, %v", res, err)
+			t.Errorf("the queued call got the answer %d, %v", res, err)
 		}
 		g.Offer(third)
 		if res, err := third.Wait(t.Context()); res != 2 || err != nil {
-			t.Errorf("what came was answered %d, %v", res, err)
+			t.Errorf("the later call got the answer %d, %v", res, err)
 		}
 		over := make(chan struct{})
 		go func() { defer close(over); g.Wait() }()
 		synctest.Wait()
 		select {
 		case <-over:
-			t.Error("the group is idle while a batch runs")
+			t.Error("Group.Wait returned while a batch runs")
 		default:
 		}
 		close(stuck)
 		<-over
 		if res, err := first.Wait(t.Context()); res != 0 || err != nil {
-			t.Errorf("what was stuck was answered %d, %v", res, err)
+			t.Errorf("the stuck call got the answer %d, %v", res, err)
 		}
 	})
 }

@@ -1,14 +1,13 @@
-// Package poolmode finds out whether a connection pooler in transaction mode stands between this
-// process and PostgreSQL.
+// Package poolmode detects a connection pooler in transaction mode between this process and
+// PostgreSQL.
 //
-// Such a pooler lends a server connection to a client for one transaction only. What belongs to a
-// session does not work through it: LISTEN, advisory locks, settings, prepared statements.
+// Such a pooler lends a server connection to a client for one transaction only. Session features do
+// not work through it: LISTEN, advisory locks, settings, prepared statements.
 //
-// Detect compares backends, and does not depend on the product. A client that is connected to
-// PostgreSQL, or through a pooler in session mode, has one backend as long as it is connected, and
-// shares it with no other client. So Detect never takes such a connection for a pooled one. It may
-// overlook a pooler that gives two clients a backend each by chance, over several transactions in
-// which it must give away the one that a client has just used.
+// Detect compares backend processes, so it works with any pooler. A client of PostgreSQL itself, or
+// of a pooler in session mode, keeps one backend for as long as it is connected and shares it with no
+// other client. Detect therefore never reports such a connection. It may miss a pooler that happens
+// to give each of the two connections its own backend in several transactions in a row.
 package poolmode
 
 import (
@@ -20,30 +19,30 @@ import (
 )
 
 const (
-	// rounds is how often Detect asks both connections for their backends. One is enough for a
-	// pooler that is idle.
+	// rounds is how often Detect compares the backends of the two connections. One round is
+	// enough for an idle pooler.
 	rounds = 3
-	// holdFor is how long one connection keeps its transaction open while the other waits for a
-	// backend. PostgreSQL lets neither wait for the other; a pooler with one connection does.
-	holdFor = 250 * time.Millisecond
-	// within is how long Detect may take.
-	within = 5 * time.Second
+	// holdTime is how long one connection keeps its transaction open while the other waits for a
+	// backend. It waits only if a pooler has a single server connection.
+	holdTime = 250 * time.Millisecond
+	// detectTimeout bounds Detect.
+	detectTimeout = 5 * time.Second
 )
 
-// What an Error advises.
+// The possible Advice of an Error.
 const (
 	ToServe   = "Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly."
 	ToMigrate = "Migrate with a URL that leads to PostgreSQL directly."
 )
 
-// An Error says that a pooler in transaction mode stands where none may.
+// An Error reports a pooler in transaction mode where it is not supported.
 type Error struct {
 	Advice string // what to do, a sentence
-	Cause  error  // what PostgreSQL said; nil if Detect found the pooler
+	Cause  error  // the error of PostgreSQL; nil if Detect found the pooler
 }
 
-// Error returns the finding and the advice. The cause is left out on purpose: what PostgreSQL says
-// of its prepared statements leads astray.
+// Error returns the problem and the advice. It leaves out the cause: PostgreSQL's error about
+// prepared statements is misleading here.
 func (e *Error) Error() string {
 	return "The database URL leads through a connection pooler in transaction mode. " + e.Advice
 }
@@ -51,17 +50,17 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Explain returns err, or an Error with that advice if err is what PostgreSQL says when a pooler
-// mixes up prepared statements: one is there already (42P05), or is not there (26000).
+// Explain returns an Error with the advice if err shows that a pooler mixed up prepared
+// statements: one exists already (42P05) or does not exist (26000). Otherwise it returns err.
 func Explain(err error, advice string) error {
-	var said *pgconn.PgError
-	if errors.As(err, &said) && (said.Code == "42P05" || said.Code == "26000") {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && (pgErr.Code == "42P05" || pgErr.Code == "26000") {
 		return &Error{Advice: advice, Cause: err}
 	}
 	return err
 }
 
-// Refuse returns an Error with that advice if Detect finds a pooler in transaction mode.
+// Refuse returns an Error with the advice if Detect finds a pooler in transaction mode.
 func Refuse(ctx context.Context, a, b *pgconn.PgConn, advice string) error {
 	found, err := Detect(ctx, a, b)
 	if err == nil && found {
@@ -70,17 +69,17 @@ func Refuse(ctx context.Context, a, b *pgconn.PgConn, advice string) error {
 	return Explain(err, advice)
 }
 
-// Detect reports whether a pooler in transaction mode serves the two connections, which nothing
-// else may use meanwhile. It takes a dozen round trips, and five seconds at most: false without an
-// error also says that it could not tell in that time. The connections may be closed then.
+// Detect reports whether a pooler in transaction mode serves the two connections. Nothing else may
+// use them meanwhile. It takes a dozen round trips, or five seconds at most; if that is not enough,
+// it returns false without an error, and the connections may be closed.
 func Detect(ctx context.Context, a, b *pgconn.PgConn) (bool, error) {
-	bounded, cancel := context.WithTimeout(ctx, within)
+	bounded, cancel := context.WithTimeout(ctx, detectTimeout)
 	defer cancel()
-	first, second := &client{conn: a}, &client{conn: b}
+	first, second := &probedConn{conn: a}, &probedConn{conn: b}
 	for range rounds {
 		if err := round(bounded, first, second); err != nil {
 			if bounded.Err() != nil && ctx.Err() == nil {
-				return false, nil // the pooler, or the database, is too busy to tell
+				return false, nil // the pooler or the database is too busy
 			}
 			return false, err
 		}
@@ -92,40 +91,41 @@ func Detect(ctx context.Context, a, b *pgconn.PgConn) (bool, error) {
 	return false, nil
 }
 
-// A client is a connection, and what was seen of its backends.
-type client struct {
+// A probedConn is a connection and the backends seen behind it.
+type probedConn struct {
 	conn    *pgconn.PgConn
-	backend string // the last one
-	moved   bool   // it had another before
+	backend string // in the latest transaction
+	moved   bool   // the backend has changed
 }
 
-// round has second open a transaction after one of first. A pooler then gives second the backend
-// that first had, or one of the others; in the latter case first is to move when it asks again.
-func round(ctx context.Context, first, second *client) error {
-	if err := first.look(ctx, ""); err != nil {
+// round runs a transaction on first and then opens one on second. A pooler gives second either the
+// backend that first had, or another one. In the latter case, first is likely to get another backend
+// when it runs its next transaction.
+func round(ctx context.Context, first, second *probedConn) error {
+	if err := first.probe(ctx, ""); err != nil {
 		return err
 	}
-	if err := second.look(ctx, "begin; "); err != nil {
+	if err := second.probe(ctx, "begin; "); err != nil {
 		return err
 	}
 	var err error
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		err = first.look(ctx, "")
+		err = first.probe(ctx, "")
 	}()
 	select {
 	case <-answered:
-	case <-time.After(holdFor):
+	case <-time.After(holdTime):
 	}
 	_, errEnd := second.conn.Exec(ctx, "rollback").ReadAll()
 	<-answered
 	return errors.Join(err, errEnd)
 }
 
-// look notes which backend the client has. A process id alone would not do: two servers behind
-// one address may have backends of the same id.
-func (c *client) look(ctx context.Context, before string) error {
+// probe records the connection's backend. A process id alone is not unique: two servers behind one
+// address may have backends with the same id.
+func (c *probedConn) probe(ctx context.Context, before string) error {
 	results, err := c.conn.Exec(ctx, before+"select pg_catalog.pg_backend_pid(), "+
 		"pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())").ReadAll()
 	if err != nil {

@@ -26,7 +26,7 @@ func connect(t *testing.T, url string) *pgconn.PgConn {
 	}
 	t.Cleanup(func() {
 		if err := conn.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Log(err) // it may have been closed by a timeout
+			t.Log(err) // a timeout may have closed it
 		}
 	})
 	return conn
@@ -42,7 +42,7 @@ func detect(t *testing.T, url string) bool {
 	return found
 }
 
-// openAll makes a pooler open that many connections to the server.
+// openAll makes the pooler open size connections to the server.
 func openAll(t *testing.T, url string, size int) {
 	t.Helper()
 	var clients []*pgconn.PgConn
@@ -73,9 +73,8 @@ func TestAPoolerInTransactionModeIsFound(t *testing.T) {
 	}
 }
 
-// TestAPoolerThatTakesTurnsIsFound has the pooler give away the connection that was idle longest,
-// of as many as it may have.
-func TestAPoolerThatTakesTurnsIsFound(t *testing.T) {
+// TestARoundRobinPoolerIsFound uses a pooler that assigns the connection that was idle longest.
+func TestARoundRobinPoolerIsFound(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{2, 3, 5} {
 		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
@@ -91,8 +90,8 @@ func TestAPoolerThatTakesTurnsIsFound(t *testing.T) {
 	}
 }
 
-// TestManyWhoAskAtOnceFindThePooler has them take the backends away from each other.
-func TestManyWhoAskAtOnceFindThePooler(t *testing.T) {
+// TestConcurrentDetectionsFindThePooler runs detections that compete for backends.
+func TestConcurrentDetectionsFindThePooler(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3, 20} {
 		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
@@ -112,27 +111,27 @@ func TestManyWhoAskAtOnceFindThePooler(t *testing.T) {
 	}
 }
 
-func TestAPoolerInSessionModeIsNoPoolerInTransactionMode(t *testing.T) {
+func TestAPoolerInSessionModeIsNotReported(t *testing.T) {
 	t.Parallel()
 	url := pgbouncer.Start(t, pgtest.URL(t), "session", 20)
 	for range 5 {
 		if detect(t, url) {
-			t.Fatal("session mode was taken for transaction mode")
+			t.Fatal("session mode was reported as transaction mode")
 		}
 	}
 }
 
-// TestAConnectionThatNeverComesSettlesNothing has a pooler in session mode with one connection to
-// the server: the second client waits for it until it is tired.
-func TestAConnectionThatNeverComesSettlesNothing(t *testing.T) {
+// TestAPoolerWithoutAFreeConnectionIsNotReported uses a pooler in session mode with one connection
+// to the server. The second client waits for it until the timeout.
+func TestAPoolerWithoutAFreeConnectionIsNotReported(t *testing.T) {
 	t.Parallel()
 	if detect(t, pgbouncer.Start(t, pgtest.URL(t), "session", 1)) {
-		t.Error("session mode was taken for transaction mode")
+		t.Error("session mode was reported as transaction mode")
 	}
 }
 
-// TestADirectConnectionIsNeverTakenForAPooler has the server be busy, and asks many times.
-func TestADirectConnectionIsNeverTakenForAPooler(t *testing.T) {
+// TestADirectConnectionIsNeverReported runs many detections on a busy server.
+func TestADirectConnectionIsNeverReported(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -160,7 +159,7 @@ func TestADirectConnectionIsNeverTakenForAPooler(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(begun))
 	}
-	t.Logf("the slowest of 50 took %v", slowest)
+	t.Logf("the slowest of 50 detections took %v", slowest)
 	stop()
 }
 
@@ -176,7 +175,7 @@ func TestALostConnectionIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatAMixUpOfStatementsSaysIsExplained(t *testing.T) {
+func TestPreparedStatementMixUpsAreExplained(t *testing.T) {
 	t.Parallel()
 	for code, explained := range map[string]bool{"42P05": true, "26000": true, "42P01": false, "08006": false} {
 		cause := fmt.Errorf("opening: %w", &pgconn.PgError{Code: code, Message: "prepared statement"})

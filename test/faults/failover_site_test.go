@@ -87,7 +87,7 @@ func (s *site) ends(c *child, how syscall.Signal) {
 func lastWords(said []byte) []byte {
 	const most = 100
 	lines := slices.DeleteFunc(bytes.SplitAfter(said, []byte("\n")), func(line []byte) bool {
-		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"refused"`))
+		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"request refused"`))
 	})
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }

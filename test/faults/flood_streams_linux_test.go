@@ -60,7 +60,7 @@ func (r *readers) come() {
 			r.isTooMuch(r.request(http.MethodGet, all, key, ""), "with this API key")
 		}
 	}
-	r.isTooMuch(r.request(http.MethodGet, all, "late", ""), "As many streams are open here as may be.")
+	r.isTooMuch(r.request(http.MethodGet, all, "late", ""), "The limit on open event streams is reached.")
 	r.must(differ("listeners", r.next, listeners))
 }
 

@@ -1,0 +1,177 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// ticksPerTTL is the number of ticks in a TTL. Leases are renewed at ticks.
+const ticksPerTTL = 60
+
+// renewLoop renews the lease whenever that is due, until the lease ends.
+func (l *Lease) renewLoop() {
+	for {
+		select {
+		case <-l.due:
+			l.renew()
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// onTimer is called by the timer. It ends the lease at its deadline and signals due renewals.
+func (l *Lease) onTimer() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.check(); l.ended() {
+		return
+	}
+	if !l.clock.now().Before(l.renewAt) {
+		l.renewAt = l.deadline // until the renewal ends and sets the next one
+		select {
+		case l.due <- struct{}{}:
+		default: // already signaled
+		}
+	}
+	l.resetTimer()
+}
+
+// resetTimer sets the timer to the next renewal or the deadline. The caller holds mu.
+func (l *Lease) resetTimer() {
+	next := l.deadline
+	if l.renewAt.Before(next) {
+		next = l.renewAt
+	}
+	l.timer.Reset(min(next.Sub(l.clock.now()), maxTimerInterval))
+}
+
+// renew sends one renewal and applies its result.
+func (l *Lease) renew() {
+	ctx, cancel := context.WithTimeout(l.ctx, l.renewTimeout())
+	defer cancel()
+	l.applyResult(l.sendRenew(ctx, nil))
+}
+
+// renewTimeout returns the timeout of the next renewal. It is shorter after an odd number of
+// failures, so that there is time for several attempts if a connection is dead. It is long again
+// after an even number, in case the service is slow.
+func (l *Lease) renewTimeout() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failures%2 == 1 {
+		return min(l.opts.TTL/12, answerTimeout)
+	}
+	return min(l.opts.TTL/6, answerTimeout)
+}
+
+// sendRenew sends a renewal, which changes the metadata unless that is nil.
+func (l *Lease) sendRenew(ctx context.Context, metadata json.RawMessage) (lock.Grant, time.Duration, error) {
+	suspended := l.clock.suspended()
+	g, err := l.locks.Renew(ctx, lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID, Metadata: metadata})
+	return g, suspended, err
+}
+
+// applyResult updates the lease after a renewal.
+func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
+	switch {
+	case err == nil:
+		l.applyRenewal(g, suspended)
+	case isLeaseLost(err):
+		l.applyLoss(err)
+	default:
+		l.applyFailure(err)
+	}
+}
+
+// applyRenewal moves the deadline and schedules the next renewal.
+func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended() {
+		return
+	}
+	if until := g.Until.Add(suspended - l.opts.Margin); until.After(l.deadline) {
+		l.deadline = until
+	}
+	l.lastErr, l.failures = nil, 0
+	if l.state == AtRisk {
+		l.state = Held
+		l.notify(Held, nil)
+	}
+	now := l.clock.now()
+	soon := max(l.deadline.Sub(now)/2, l.opts.TTL/30) // sooner if little time was left when the answer came
+	l.renewAt = l.alignToTick(now.Add(jittered(min(l.opts.TTL/3, soon))))
+	l.resetTimer()
+}
+
+// jittered returns a random duration of 80 to 100 % of d, so that processes that started together
+// do not renew together.
+func jittered(d time.Duration) time.Duration { return d - rand.N(d/5+1) }
+
+// alignToTick returns the last tick of this process up to the time at. Renewals at the same tick can
+// share a request. Other processes have other ticks.
+func (l *Lease) alignToTick(at time.Time) time.Time {
+	return at.Add(-time.Duration(at.UnixNano()+l.phase) % (l.opts.TTL / ticksPerTTL))
+}
+
+// processPhase returns a hash that usually differs between processes.
+func processPhase() int64 {
+	h := fnv.New32a()
+	h.Write([]byte(defaultHolder())) // Write never fails
+	return int64(h.Sum32())
+}
+
+// applyFailure puts the lease at risk and schedules the next attempt.
+func (l *Lease) applyFailure(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.check(); l.ended() {
+		return
+	}
+	l.lastErr = err
+	l.failures++
+	if l.state == Held {
+		l.state = AtRisk
+		l.notify(AtRisk, err)
+	}
+	l.renewAt = l.clock.now().Add(jittered(min(l.opts.TTL/30, maxBackoff)))
+	l.resetTimer()
+}
+
+// applyLoss ends the lease, because the service reported it lost.
+func (l *Lease) applyLoss(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended() {
+		l.finish(Lost, err)
+	}
+}
+
+// isLeaseLost reports whether the service reported the lease lost. errors.Is would not do: the cause
+// of a canceled call may be the loss of another lease.
+func isLeaseLost(err error) bool {
+	var e *lock.Error
+	return errors.As(err, &e) && e.Code == lock.ErrLeaseLost
+}
+
+// SetMetadata replaces the lease's metadata, a JSON object that all clients can read, and renews the
+// lease. If the outcome is unknown, call it again with the same metadata.
+func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := l.Context(ctx)
+	defer cancel()
+	g, suspended, err := l.sendRenew(ctx, metadata)
+	if err == nil || isLeaseLost(err) {
+		l.applyResult(g, suspended, err) // other failures are left to the next renewal
+	}
+	return err
+}

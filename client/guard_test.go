@@ -1,0 +1,130 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// testTimeout bounds waits for events that must happen.
+const testTimeout = time.Minute
+
+// remoteGuards are guards of different locks that reach the service through a proxy.
+type remoteGuards struct {
+	*testing.T
+	proxy  *tcpproxy.Line
+	direct *client.Client // bypasses the proxy
+	leases []*guard.Lease
+}
+
+func newRemoteGuards(t *testing.T, size int, o guard.Options) *remoteGuards {
+	t.Helper()
+	base := served(t, pgtest.URL(t))
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &remoteGuards{T: t, proxy: tcpproxy.New(t, u.Host), direct: open(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
+	locks := open(t, client.Options{BaseURL: "http://" + c.proxy.Address})
+	var all sync.WaitGroup
+	for i := range c.leases {
+		all.Go(func() {
+			var err error
+			if c.leases[i], err = guard.Acquire(t.Context(), locks, fmt.Sprintf("jobs:%d", i), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if all.Wait(); t.Failed() {
+		t.FailNow()
+	}
+	return c
+}
+
+// releaseAll releases all leases, so that no goroutine outlives the test.
+func (c *remoteGuards) releaseAll() {
+	c.proxy.Mend()
+	var all sync.WaitGroup
+	for _, l := range c.leases {
+		all.Go(func() {
+			if err := l.Release(c.Context()); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
+				c.Errorf("%s: %v", l.Name(), err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestWorkStopsBeforeTheLeaseEndsOnADeadConnection holds a hundred leases when the connection dies.
+// It compares two times on the machine's clock: when the work was stopped, and when the lock was
+// granted to the next holder.
+func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
+	t.Parallel()
+	c := newRemoteGuards(t, 100, guard.Options{TTL: 6 * time.Second, Margin: 2 * time.Second})
+	defer c.releaseAll()
+	c.proxy.Break()
+	var all sync.WaitGroup
+	for _, l := range c.leases {
+		all.Go(func() {
+			next := make(chan lock.Grant, 1)
+			all.Go(func() { next <- c.acquireNext(l.Name()) })
+			ctx, cancel := l.Context(t.Context())
+			defer cancel()
+			<-ctx.Done()
+			stopped := time.Now()
+			if g := <-next; !stopped.Before(g.AcquiredAt) || g.Token <= l.Token() {
+				t.Errorf("%s: work stopped at %v with token %d; the next holder acquired at %v with token %d", l.Name(), stopped, l.Token(), g.AcquiredAt, g.Token)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// acquireNext waits for the lock, bypassing the proxy.
+func (c *remoteGuards) acquireNext(name string) lock.Grant {
+	ctx, cancel := context.WithTimeout(c.Context(), testTimeout)
+	defer cancel()
+	g, err := c.direct.Acquire(ctx, lock.Acquire{
+		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
+	})
+	if err != nil {
+		c.Error(err)
+	}
+	return g
+}
+
+func TestAConnectionThatRecoversInTimeLosesNoLease(t *testing.T) {
+	t.Parallel()
+	c := newRemoteGuards(t, 20, guard.Options{TTL: 8 * time.Second})
+	defer c.releaseAll()
+	c.proxy.Break()
+	c.waitFor(guard.AtRisk)
+	c.proxy.Mend()
+	c.waitFor(guard.Held)
+}
+
+// waitFor waits until all leases are in the state.
+func (c *remoteGuards) waitFor(state guard.State) {
+	c.Helper()
+	for _, l := range c.leases {
+		for l.State() != state {
+			select {
+			case <-l.Done():
+				c.Fatalf("%s: %v", l.Name(), l.Err())
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+}

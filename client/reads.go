@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Lock returns a lock. One that was never used is free.
+func (c *Client) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	if err := lock.CheckName(name); err != nil {
+		return lock.Lock{}, err
+	}
+	return call[lock.Lock]{
+		request: request{path: locksPath + name}, limit: maxListResponse, parse: lockNamed(name),
+	}.get(ctx, c)
+}
+
+// lockNamed returns a parser of the lock of that name.
+func lockNamed(name string) parser[lock.Lock] {
+	return model(func(l wire.Lock) bool { return l.Name == name && l.State != "" })
+}
+
+// Watch returns a lock as soon as its Version is not the one seen, or when the Wait is over. In the latter case it
+// sends a second request, so that what it returns is as of then.
+func (c *Client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+	if err := lock.CheckName(w.Name); err != nil {
+		return lock.Lock{}, err
+	}
+	r, success := request{path: locksPath + w.Name + wire.WatchQueryString(w)}, []int{http.StatusOK}
+	if isVersion(w.Seen) {
+		r.header, success = [2]string{"If-None-Match", `W/"` + w.Seen + `"`}, append(success, http.StatusNotModified)
+	}
+	got, err := call[lock.Lock]{request: r, limit: maxListResponse, success: success, parse: lockNamed(w.Name)}.do(ctx, c)
+	if got.status == http.StatusNotModified && err == nil {
+		return c.Lock(ctx, w.Name)
+	}
+	return got.value, err
+}
+
+// isVersion reports whether seen can be the version of a lock and part of an entity tag. If not, every lock differs
+// from it.
+func isVersion(seen string) bool {
+	for i := range len(seen) {
+		if c := seen[i]; c <= ' ' || c > '~' || c == '"' || c == ',' {
+			return false
+		}
+	}
+	return seen != "" && len(seen) <= 200
+}
+
+// Queue returns the waiters of a lock and what blocks them. A response of more than 16 MiB fails with
+// lock.ErrUnavailable.
+func (c *Client) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
+	if err := lock.CheckName(name); err != nil {
+		return lock.QueueInfo{}, err
+	}
+	return call[lock.QueueInfo]{
+		request: request{path: locksPath + name + "/queue"}, limit: maxListResponse,
+		parse: model(func(q wire.Queue) bool { return q.Name == name && q.Waiters != nil }),
+	}.get(ctx, c)
+}
+
+// Locks returns a page of the known locks, in the order of their names. A page of more than 16 MiB, of locks with very
+// many leases, fails with lock.ErrUnavailable; ask for fewer at a time.
+func (c *Client) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	return call[lock.Page[lock.Lock]]{
+		request: request{path: "/v1/locks" + wire.LockQueryString(q)}, limit: maxListResponse,
+		parse: model(func(p wire.LockPage) bool { return p.Locks != nil }),
+	}.get(ctx, c)
+}
+
+// Events returns a page of events, oldest first. With a Wait it waits while there are none. An event's Ref is not sent
+// and is zero.
+func (c *Client) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	return call[lock.Page[lock.Event]]{
+		request: request{path: "/v1/events" + wire.EventQueryString(q)}, limit: maxListResponse,
+		parse: model(func(p wire.EventPage) bool { return p.Events != nil }),
+	}.get(ctx, c)
+}
+
+// VerifyToken returns the status of a token as of an instant.
+func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
+	if err := lock.CheckName(v.Name); err != nil {
+		return lock.Verification{}, err
+	}
+	body := wire.VerifyRequest{Name: v.Name, FencingToken: int64(v.Token), Slot: v.Slot}
+	return call[lock.Verification]{
+		request: request{method: http.MethodPost, path: "/v1/tokens/verify", body: body},
+		parse: model(func(d wire.TokenVerification) bool {
+			return d.Name == v.Name && d.FencingToken == int64(v.Token) && d.Status != ""
+		}),
+	}.get(ctx, c)
+}
+
+// WriteFenced writes the resource, or fails with lock.ErrStaleToken, lock.ErrUnknownToken or lock.ErrVersionMismatch.
+func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
+	if err := lock.CheckKey(w.Key); err != nil {
+		return lock.FencedValue{}, err
+	}
+	if !isJSON(w.Value) {
+		return lock.FencedValue{}, lock.Invalid("value", "must be JSON, in UTF-8")
+	}
+	body := wire.FencedWrite{
+		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: &w.Value, IfVersion: w.IfVersion,
+	}
+	return call[lock.FencedValue]{
+		request: request{method: http.MethodPut, path: fencedPath + w.Key, body: body}, changes: true, parse: resourceAt(w.Key),
+	}.get(ctx, c)
+}
+
+// ReadFenced returns the resource, or lock.ErrNotFound if it was never written.
+func (c *Client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
+	if err := lock.CheckKey(key); err != nil {
+		return lock.FencedValue{}, err
+	}
+	return call[lock.FencedValue]{request: request{path: fencedPath + key}, parse: resourceAt(key)}.get(ctx, c)
+}
+
+const fencedPath = "/v1/fenced/"
+
+// resourceAt returns a parser of the resource of that key.
+func resourceAt(key string) parser[lock.FencedValue] {
+	return model(func(f wire.FencedValue) bool { return f.Key == key && f.Version > 0 })
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
+	"github.com/paddock-lock/paddock/internal/poolmode"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+// The exit codes: those of sysexits.h and of a shell.
+const (
+	exitOK            = 0
+	exitFailed        = 1
+	exitUsage         = 64
+	exitUnreachable   = 69
+	exitInternal      = 70
+	exitNotAcquired   = 75
+	exitLeaseLost     = 76
+	exitNotAllowed    = 77
+	exitNotExecutable = supervise.ExitNotExecutable
+	exitNotFound      = supervise.ExitNotFound
+	exitSignalled     = supervise.ExitSignalled
+)
+
+// A failure is an error with an exit code of its own.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// errAlreadyReported is the failure of a command of paddock run, which has printed its own message.
+var errAlreadyReported = errors.New("the command has failed")
+
+// usagef returns the failure of a wrong command line.
+func usagef(format string, args ...any) error {
+	return &failure{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// unreachablef returns the failure to connect to the database or the service.
+func unreachablef(format string, args ...any) error {
+	return &failure{exitUnreachable, fmt.Errorf(format, args...)}
+}
+
+// exitCode returns the exit code of a command that ended with err.
+func exitCode(err error) int {
+	var f *failure
+	var start *supervise.StartError
+	var pooler *poolmode.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &f):
+		return f.code
+	case errors.As(err, &start):
+		return start.ExitCode
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrRateLimited):
+		return exitNotAcquired
+	case errors.Is(err, lock.ErrLeaseLost):
+		return exitLeaseLost
+	case errors.Is(err, lock.ErrKeyMissing), errors.Is(err, lock.ErrKeyInvalid), errors.Is(err, lock.ErrKeyExpired),
+		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
+		return exitNotAllowed
+	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrCapacityMismatch),
+		errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler):
+		return exitUsage
+	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
+		return exitUnreachable
+	case errors.Is(err, lock.ErrInternal):
+		return exitInternal
+	default:
+		return exitFailed
+	}
+}
+
+// flagOf returns the argument that gives a field of a request, empty if there is none.
+func flagOf(field string) string {
+	return map[string]string{
+		"name": "NAME", "lock": "NAME", "lease_id": "--lease-id", "holder": "--holder", "mode": "--shared, --permits",
+		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold", "metadata": "--metadata",
+		"wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot", "acquired_at": "--acquired-at", "reason": "--reason",
+		"prefix": "--prefix", "state": "--state", "limit": "--limit", "cursor": "--from",
+	}[field]
+}
+
+// explain returns an error of the service in terms of the command line, with its exit code. Other errors it returns
+// unchanged.
+func explain(err error) error {
+	var e *lock.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case e.Code == lock.ErrInvalid && flagOf(e.Field) != "":
+		return usagef("%s: %s", flagOf(e.Field), e.Detail)
+	case e.Code == lock.ErrHeld && e.Holder != "":
+		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}
+	case e.Code == lock.ErrKeyMissing:
+		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key into a file and give --key-file")}
+	case e.Reason != "":
+		return &failure{exitCode(err), fmt.Errorf("%w The reason given: %s", err, printable.Text(e.Reason))}
+	}
+	return err
+}
+
+// explainUnlessStopped does what explain does, unless ctx has ended: then the error says that the command was stopped.
+func explainUnlessStopped(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return &failure{exitFailed, fmt.Errorf("stopped before it was done (%w): %w", context.Cause(ctx), err)}
+	}
+	return explain(err)
+}
+
+// heldBy returns a sentence that names the holder of the lock.
+func heldBy(e *lock.Error) string {
+	text := fmt.Sprintf("not acquired: %s holds the lock for another %s, unless it renews", printable.Text(e.Holder), short(e.RetryAfter))
+	if e.Ahead > 0 {
+		text += fmt.Sprintf("; %d waiting", e.Ahead)
+	}
+	return text + "."
+}
+
+// An enclosingLease is the one under which paddock run has started this process. The zero value means none.
+type enclosingLease struct {
+	lock  string
+	token string // may be empty
+}
+
+// findEnclosingLease returns the enclosing lease that the environment names, or none if that is a lease of another
+// service than the one at url.
+func findEnclosingLease(env lookup, url string) enclosingLease {
+	name, _ := env("PADDOCK_LOCK")
+	if at, ok := env("PADDOCK_URL"); ok && at != url {
+		return enclosingLease{}
+	}
+	token, _ := env("PADDOCK_FENCING_TOKEN")
+	if _, err := strconv.ParseInt(token, 10, 64); err != nil {
+		token = ""
+	}
+	return enclosingLease{lock: name, token: token}
+}
+
+// explain does what explain does. If the lock of that name is held, and this process already runs under a lease of
+// it, the error says so: the process would wait for itself.
+func (l enclosingLease) explain(name string, err error) error {
+	var held *lock.Error
+	if name != l.lock || !errors.As(err, &held) || held.Code != lock.ErrHeld {
+		return explain(err)
+	}
+	source := "from PADDOCK_LOCK"
+	if l.token != "" {
+		source = "token " + l.token + ", " + source
+	}
+	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are not re-entrant. "+
+		"Leave out the inner paddock, or use another lock", heldBy(held), name, source)}
+}
+
+// checkNotNegative returns a usage error if a duration is negative.
+func checkNotNegative(flag string, d time.Duration) error {
+	if d < 0 {
+		return usagef("%s is %v; give 0s or more", flag, d)
+	}
+	return nil
+}

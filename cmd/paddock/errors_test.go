@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	delete(d.env, "PADDOCK_HOLDER")
+	p := d.startRun(nightly, "--", "env")
+	p.expectExit(t, exitOK)
+	want := fmt.Sprintf(":%d", p.cmd.Process.Pid)
+	holder := paddockVariables(p.stdout.String())["PADDOCK_HOLDER"]
+	if !strings.Contains(holder, "@") || !strings.HasSuffix(holder, want) {
+		t.Errorf("the holder is %q, want USER@HOST%s", holder, want)
+	}
+	d.awaitEvent(nightly, lock.Released, holder)
+}
+
+// TestDefaultHolderOfAcquireNamesNoProcess makes sure that another process may send the same
+// acquire again.
+func TestDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
+	t.Parallel()
+	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || processHolder() != got+end {
+		t.Errorf("the holders are %q and %q", got, processHolder())
+	}
+}
+
+func TestEveryServiceAcceptsTheDefaultHolder(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"root@vm":                   "root@vm:7",
+		"a\x1bb\u202ec\xff@h":       "a?b?c?@h:7",
+		strings.Repeat("ä", 300):    strings.Repeat("ä", 198) + ":7",
+		strings.Repeat("\u200b", 3): "???:7",
+	} {
+		got := holderText(text, ":7")
+		if got != want || utf8.RuneCountInString(got) > lock.MaxHolderLength {
+			t.Errorf("the holder for %q is %q, want %q", text, got, want)
+		}
+		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive, TTL: time.Minute}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNestedRunOfTheSameLockIsExplained(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	for _, inner := range []string{"run " + nightly + " -- true", "acquire " + nightly} {
+		p := d.startRun(nightly, "--", "sh", "-c", `echo token $PADDOCK_FENCING_TOKEN; "$PADDOCK" `+inner)
+		p.expectExit(t, exitNotAcquired, "me holds the lock", "locks are not re-entrant")
+		token := strings.TrimPrefix(strings.TrimSpace(p.stdout.String()), "token ")
+		want := "This process already runs under a lease of " + nightly + " (token " + token + ", from PADDOCK_LOCK)"
+		if said := p.stderr.String(); !strings.Contains(said, want) || strings.Contains(said, "--wait") {
+			t.Errorf("%s: it says %q, want %q", inner, said, want)
+		}
+	}
+}
+
+// TestOtherRefusalsDoNotMentionNesting has variables of another lock, of another service, and of
+// a lease that is not the reason for the refusal.
+func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
+	t.Parallel()
+	held := &lock.Error{Code: lock.ErrHeld, Holder: "another"}
+	const here, there = "http://here:8080", "http://there:8080"
+	for what, c := range map[string]struct {
+		env    map[string]string
+		err    error
+		nested bool
+	}{
+		"nothing set":        {nil, held, false},
+		"another lock":       {map[string]string{"PADDOCK_LOCK": "other", "PADDOCK_FENCING_TOKEN": "3"}, held, false},
+		"another service":    {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": there}, held, false},
+		"another refusal":    {map[string]string{"PADDOCK_LOCK": nightly}, &lock.Error{Code: lock.ErrUnavailable}, false},
+		"no token":           {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
+		"the same":           {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"}, held, true},
+		"a token of no kind": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
+	} {
+		err := findEnclosingLease(variablesOf(c.env), here).explain(nightly, c.err)
+		if strings.Contains(err.Error(), "re-entrant") != c.nested || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: it says %v", what, err)
+		}
+		if got, want := exitCode(err), exitCode(explain(c.err)); got != want {
+			t.Errorf("%s: exit code %d, want %d", what, got, want)
+		}
+	}
+}

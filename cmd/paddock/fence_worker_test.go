@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/client/pgfence"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The variables that make the test of this file one of its workers, and tell it
+// where the service and the user's database are.
+const (
+	fencedHolder  = "PADDOCK_TEST_FENCED_WORKER"
+	fencedService = "PADDOCK_TEST_FENCED_SERVICE"
+	fencedBank    = "PADDOCK_TEST_FENCED_DATABASE"
+)
+
+// fencedTTL is the TTL of the lease that worker A sleeps through.
+const fencedTTL = 500 * time.Millisecond
+
+// TestPausedWorkerCannotWriteToAFencedTable plays the story of the fencing token
+// with processes and a table of the user's. Worker A is stopped for longer than its
+// lease lasts, B is granted the lock and writes, A goes on and writes.
+func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
+	if os.Getenv(fencedHolder) != "" {
+		runFencedWorker(t)
+		return
+	}
+	t.Parallel()
+	service, bank := serveHere(t, pgtest.URL(t)), pgtest.EmptyURL(t)
+	if code, _, stderr := call(t, nil, "fence", "install", "--database-url", bank); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	execSQL(t, bank, "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
+
+	a := startFencedWorker(t, "A", service, bank)
+	tokenA := a.stdout.await(t, `granted token (\d+)`)
+	a.write("10")
+	a.stdout.await(t, `(the balance is 90)`)
+	a.signal(syscall.SIGSTOP)
+
+	b := startFencedWorker(t, "B", service, bank)
+	tokenB := b.stdout.await(t, `granted token (\d+)`) // A's lease is over
+	b.write("20")
+	b.stdout.await(t, `(the balance is 70)`)
+
+	a.write("30")
+	a.signal(syscall.SIGCONT)
+	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA, tokenB); got != want {
+		t.Errorf("A was refused with %s, want %s", got, want)
+	}
+
+	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where id = 42; commit;"
+	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenA)); err == nil || !strings.Contains(said, "PF001") {
+		t.Errorf("psql under A's token: %v: %s", err, said)
+	}
+	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenB)); err != nil {
+		t.Errorf("psql under B's token: %v: %s", err, said)
+	}
+	if balance, err := psql(t, bank, "select balance from accounts"); strings.TrimSpace(balance) != "40" || err != nil {
+		t.Errorf("the balance is %s, %v", balance, err)
+	}
+	for _, worker := range []*fencedWorker{a, b} {
+		worker.close()
+	}
+}
+
+// A fencedWorker is a worker. It withdraws what is written to its input.
+type fencedWorker struct {
+	*process
+	t     *testing.T
+	input io.WriteCloser
+}
+
+func startFencedWorker(t *testing.T, holder, service, bank string) *fencedWorker {
+	t.Helper()
+	p := newProcess(t, fencedHolder+"="+holder, fencedService+"="+service, fencedBank+"="+bank)
+	input, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.run(t)
+	return &fencedWorker{p, t, input}
+}
+
+func (p *fencedWorker) write(amount string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.input, amount+"\n"); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *fencedWorker) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// close has the worker end.
+func (p *fencedWorker) close() {
+	p.t.Helper()
+	if err := p.input.Close(); err != nil {
+		p.t.Error(err)
+	}
+	if code := p.exit(p.t); code != exitOK {
+		p.t.Errorf("%s ended with %d:\n%s", p.cmd.Args, code, p.stdout)
+	}
+}
+
+// runFencedWorker acquires the lock, waiting for it, and never asks again whether it
+// still has it.
+func runFencedWorker(t *testing.T) {
+	locks, pool := fencedWorkerTargets(t)
+	defer pool.Close()
+	grant, err := locks.Acquire(t.Context(), lock.Acquire{
+		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder), TTL: fencedTTL, Wait: lock.MaxWait,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("granted token", grant.Token)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		amount, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(withdraw(t, pool, grant.Token, amount))
+	}
+}
+
+// fencedWorkerTargets returns the service and the user's database that a worker was told.
+func fencedWorkerTargets(t *testing.T) (lock.Service, *pgxpool.Pool) {
+	pool, err := pgxpool.New(t.Context(), os.Getenv(fencedBank))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connect(t, os.Getenv(fencedService)), pool
+}
+
+// withdraw says what came of it.
+func withdraw(t *testing.T, pool *pgxpool.Pool, token lock.Token, amount int) string {
+	var balance int
+	err := pgfence.Tx(t.Context(), pool, "accounts", token, func(tx pgx.Tx) error {
+		const sql = "update accounts set balance = balance - $1 where id = 42 returning balance"
+		return tx.QueryRow(t.Context(), sql, amount).Scan(&balance)
+	})
+	refusal, said := new(lock.Error), new(pgconn.PgError)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("the balance is %d", balance)
+	case errors.As(err, &refusal) && errors.As(err, &said):
+		return fmt.Sprintf("refused: %s %s %d %d", refusal.Code, said.Code, refusal.Token, refusal.Newest)
+	default:
+		return fmt.Sprintf("failed: %v", err)
+	}
+}

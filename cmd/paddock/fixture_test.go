@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// A fixture is a lock that many want from the replicas of one service, each of them
+// a process.
+type fixture struct {
+	*testing.T
+	replicas []replica
+	name     string
+
+	listener   *listener      // hears the events of the lock from the last replica
+	workers   sync.WaitGroup // of those who use the lock, or will
+	retries atomic.Int64   // of the insistent
+}
+
+// A replica is one process of the service.
+type replica struct {
+	lock.Service
+	process *process
+	base    string
+}
+
+// newFixture starts two replicas. The last of them must live until the test ends, and
+// be there to be asked.
+func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
+	t.Helper()
+	s := &fixture{T: t, name: "jobs:nightly"}
+	for range 2 {
+		p, base := startServe(t, databaseURL, args...)
+		s.replicas = append(s.replicas, replica{connect(t, base), p, base})
+	}
+	s.listener = &listener{fixture: s, locks: s.replicas[1]}
+	t.Cleanup(func() {
+		s.workers.Wait()
+		t.Logf("%d calls were sent again", s.retries.Load())
+	})
+	return s
+}
+
+// complete fills in what a leaves out: a lease_id, and a TTL that no test lives to see.
+func (s *fixture) complete(a lock.Acquire) lock.Acquire {
+	a.Name = s.name
+	if a.LeaseID == (lock.LeaseID{}) {
+		a.LeaseID = lock.LeaseID(uuid.New())
+	}
+	if a.TTL == 0 {
+		a.TTL = time.Hour
+	}
+	return a
+}
+
+// mustAcquire has the replica grant the lock at once.
+func (s *fixture) mustAcquire(via lock.Service, a lock.Acquire) lock.Grant {
+	s.Helper()
+	g, err := via.Acquire(s.Context(), s.complete(a))
+	s.must(err)
+	return g
+}
+
+func (s *fixture) release(via lock.Service, id lock.LeaseID) {
+	s.Helper()
+	s.must(via.Release(s.Context(), lock.Release{Name: s.name, LeaseID: id}))
+}
+
+// A caller is somebody who wants the lock, and what became of that.
+type caller struct {
+	*fixture
+	lock.Acquire
+	done  chan struct{} // closed when it was answered
+	grant lock.Grant
+	err   error
+}
+
+// startAcquire has somebody ask the replica, and wait for as long as a call can.
+func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
+	a = s.complete(a)
+	a.Wait = lock.MaxWait
+	c := &caller{fixture: s, Acquire: a, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.grant, c.err = via.Acquire(s.Context(), a)
+	}()
+	s.Cleanup(func() { <-c.done })
+	return c
+}
+
+// enqueue has somebody ask the replica, and returns once it is in the queue.
+func (s *fixture) enqueue(via lock.Service, holder string) *caller {
+	s.Helper()
+	c := s.startAcquire(via, lock.Acquire{Holder: holder})
+	s.listener.kind(lock.Queued, holder)
+	return c
+}
+
+// awaitAnswer waits until the caller is.
+func (c *caller) awaitAnswer() {
+	c.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(patience):
+		c.Fatalf("%s was never answered", c.Holder)
+	}
+}
+
+// expectGrant waits until the caller has the lock.
+func (c *caller) expectGrant() lock.Grant {
+	c.Helper()
+	if c.awaitAnswer(); c.err != nil {
+		c.Fatalf("%s was to have the lock: %v", c.Holder, c.err)
+	}
+	return c.grant
+}
+
+// awaitAttached waits until calls wait at just these places, in this order.
+func (s *fixture) awaitAttached(via lock.Service, holders []string) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("calls wait at the places of %q", holders), func() bool {
+		q, err := via.Queue(s.Context(), s.name)
+		s.must(err)
+		var attached []string
+		for _, w := range q.Waiters {
+			if w.Attached {
+				attached = append(attached, w.Holder)
+			}
+		}
+		return slices.Equal(attached, holders)
+	})
+}
+
+// eventually asks every 10 ms, for as long as the patience lasts.
+func (s *fixture) eventually(what string, so func() bool) {
+	s.Helper()
+	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-enough:
+			s.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// checkEvents ends the test unless the events of the lock, to which nothing happens any
+// more, prove that its rules were kept. It returns them.
+func (s *fixture) checkEvents(rules verify.Rules) []lock.Event {
+	s.Helper()
+	via := s.replicas[len(s.replicas)-1]
+	l, err := via.Lock(s.Context(), s.name)
+	s.must(err)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	var events []lock.Event
+	for q := (lock.EventQuery{Name: s.name, Wait: lock.MaxWait}); len(events) < int(l.Revision); {
+		page, err := via.Events(ctx, q)
+		s.must(err)
+		events, q.Cursor = append(events, page.Items...), page.Next
+	}
+	if err := rules.Check(events); err != nil {
+		s.Fatal(err)
+	}
+	return events
+}
+
+func (s *fixture) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// TestConnectionCutDuringPromotionDoesNotBlockTheQueue releases the lock and
+// cuts its only waiter's connection at about the same time. Either the replica has
+// told the waiter that it has the lock, or the lock is free at once: never is it held
+// by somebody who knows nothing of it, for the hour of the TTL.
+func TestConnectionCutDuringPromotionDoesNotBlockTheQueue(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, pgtest.URL(t))
+	holder := s.mustAcquire(s.replicas[0], lock.Acquire{Holder: "holder"})
+	took, most, told := time.Duration(0), 0, 0
+	for i := range 100 {
+		w := s.dial(s.replicas[i%2], fmt.Sprintf("waiter %d", i+1))
+		s.listener.kind(lock.Queued, w.Holder)
+		cut := time.AfterFunc(rand.N(2*took+time.Millisecond), w.cut)
+		start := time.Now()
+		s.release(s.replicas[i/2%2], holder.ID)
+		took = (3*took + time.Since(start)) / 4
+		if w.hasGrant() {
+			told++
+			s.release(s.replicas[i%2], w.LeaseID)
+		}
+		cut.Stop()
+		tries := 0
+		holder, tries = s.triesUntilGranted(s.replicas[i/2%2])
+		most = max(most, tries)
+	}
+	s.release(s.replicas[0], holder.ID)
+	s.checkPromotions(s.checkEvents(verify.Rules{}), told, most)
+}
+
+// checkPromotions logs how often who came first.
+func (s *fixture) checkPromotions(events []lock.Event, told, most int) {
+	n := map[lock.Kind]int{}
+	for _, e := range events {
+		n[e.Kind]++
+	}
+	s.Logf("%d were told that they have it, %d left, %d grants were withdrawn; the lock was free at the latest at try %d",
+		told, n[lock.Dequeued], n[lock.Withdrawn], most)
+}
+
+// triesUntilGranted tries every 10 ms, a bounded number of times.
+func (s *fixture) triesUntilGranted(via lock.Service) (lock.Grant, int) {
+	s.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for try := 1; ; try++ {
+		g, err := via.Acquire(s.Context(), s.complete(lock.Acquire{Holder: "holder"}))
+		switch {
+		case err == nil:
+			return g, try
+		case !errors.Is(err, lock.ErrHeld) || try == 200:
+			s.Fatalf("at try %d: %v", try, err)
+		}
+		<-again.C
+	}
+}
+
+// A waitingConn is the connection of somebody who waits.
+type waitingConn struct {
+	*fixture
+	lock.Acquire
+	conn *net.TCPConn
+	done chan struct{} // closed when nothing more comes
+	told bool          // whether the lock's grant did
+	err  error
+}
+
+// dial has somebody ask the replica on a connection of its own.
+func (s *fixture) dial(via replica, holder string) *waitingConn {
+	s.Helper()
+	address := strings.TrimPrefix(via.base, "http://")
+	conn, err := net.Dial("tcp", address)
+	s.must(err)
+	w := &waitingConn{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn), done: make(chan struct{})}
+	r, err := (&postRequest{fixture: s, Acquire: w.Acquire}).request(via)
+	s.must(err)
+	s.must(r.Write(conn))
+	go func() {
+		defer close(w.done)
+		w.told, w.err = readGrant(conn, r)
+	}()
+	s.Cleanup(func() {
+		mustClose(s.T, conn)
+		<-w.done
+	})
+	return w
+}
+
+// readGrant reads the answer, and returns whether it came and was a grant.
+func readGrant(conn net.Conn, r *http.Request) (bool, error) {
+	res, err := http.ReadResponse(bufio.NewReader(conn), r)
+	if err != nil {
+		return false, nil // It was cut off.
+	}
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode == http.StatusCreated && !bytes.Contains(body, []byte(`"fencing_token"`)) {
+		err = fmt.Errorf("a grant without a token: %s", body)
+	}
+	return err == nil && res.StatusCode == http.StatusCreated, errors.Join(err, res.Body.Close())
+}
+
+// cut ends what the caller has to say, and with it the connection, as the replica
+// hears of it. What the replica had sent before can still be read, unlike after a
+// cut in the middle: so the caller knows what it was told.
+func (w *waitingConn) cut() {
+	if err := w.conn.CloseWrite(); err != nil {
+		w.Errorf("cutting a connection: %v", err)
+	}
+}
+
+// hasGrant waits until nothing more comes, and returns whether the caller was told
+// that it has the lock.
+func (w *waitingConn) hasGrant() bool {
+	w.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(patience):
+		w.Fatalf("%s was never answered", w.Holder)
+	}
+	w.must(w.err)
+	return w.told
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// processTreeScript are a command, a child in its process group and one in a session of its
+// own, that do not end when they are told to. Each says its process id.
+const processTreeScript = `trap '' TERM
+sh -c 'echo pid $$; while :; do sleep 0.05; done' &
+setsid sh -c 'echo pid $$; while :; do sleep 0.05; done' &
+echo pid $$
+while :; do sleep 0.05; done`
+
+// pids returns the process ids of the generations.
+func (p *process) pids(t *testing.T) []int {
+	t.Helper()
+	var pids []int
+	text := p.stdout.await(t, `(?s)^((?:pid \d+\n){3})`)
+	for line := range strings.Lines(text) {
+		pids = append(pids, pidIn(t, line))
+	}
+	return pids
+}
+
+func pidIn(t *testing.T, line string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "pid ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// alive is whether there is a process of that id that has not ended.
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z"))
+}
+
+// whenGone tells of each process when it was found to be gone.
+func whenGone(t *testing.T, pids []int) <-chan time.Time {
+	gone := make(chan time.Time, len(pids))
+	for _, pid := range pids {
+		go func() {
+			again := time.NewTicker(time.Millisecond)
+			defer again.Stop()
+			for alive(pid) && t.Context().Err() == nil {
+				<-again.C
+			}
+			gone <- time.Now()
+		}()
+	}
+	return gone
+}
+
+// areGone waits until none of the processes is left.
+func areGone(t *testing.T, pids ...int) {
+	t.Helper()
+	gone, enough := whenGone(t, pids), time.After(patience)
+	for range pids {
+		select {
+		case <-gone:
+		case <-enough:
+			t.Fatalf("not all of %v have ended", pids)
+		}
+	}
+}
+
+func TestNoDescendantOutlivesALostLease(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun("--ttl=3s", nightly, "--", "sh", "-c", processTreeScript)
+	pids := p.pids(t)
+	d.revoke("no reason")
+	p.expectExit(t, exitLeaseLost)
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d of %v is still there", pid, pids)
+		}
+	}
+}
+
+func TestNoDescendantOutlivesTheCommand(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c", strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
+	pids := p.pids(t)
+	p.expectExit(t, 3, "left running is stopped")
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d of %v is still there", pid, pids)
+		}
+	}
+	d.expectFree()
+}
+
+func TestDescendantMayEndSoonAfterTheCommand(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun(nightly, "--", "sh", "-c", "(sleep 0.1; echo the end) & exit 3")
+	p.expectExit(t, 3)
+	p.expectNoMessages(t)
+	if p.stdout.String() != "the end\n" {
+		t.Errorf("it was cut off: %q", p.stdout)
+	}
+}
+
+func TestCommandDiesWithPaddock(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun(nightly, "--", "sh", "-c", "echo pid $$; exec sleep 1000")
+	pid := pidIn(t, p.stdout.await(t, `(pid \d+)\n`))
+	if code := p.signal(t, syscall.SIGKILL); code != -1 {
+		t.Errorf("exit code %d", code)
+	}
+	areGone(t, pid)
+}
+
+// TestEarlierChildrenAreNotStopped has a shell become paddock by exec. What that
+// shell has in its background is paddock's child then.
+func TestEarlierChildrenAreNotStopped(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!; exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
+	p.run(t)
+	p.expectExit(t, 3, "left running is stopped")
+	before, after, _ := strings.Cut(strings.TrimSpace(p.stdout.String()), "\n")
+	others, ours := pidIn(t, before), pidIn(t, after)
+	if !alive(others) || alive(ours) {
+		t.Errorf("of somebody else's child and ours these are left: %t, %t", alive(others), alive(ours))
+	}
+	if err := syscall.Kill(others, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}

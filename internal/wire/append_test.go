@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestLeaseIsEncodedAsByEncodingJSON encodes a lease with every member and one with the least.
+func TestLeaseIsEncodedAsByEncodingJSON(t *testing.T) {
+	t.Parallel()
+	full := Lease{
+		Name: "a:b", LeaseID: uuid.New(), FencingToken: int64(lock.MaxToken), Slot: 7, Mode: "permit", Holder: "<é> \"\\\u2028\x7f 𝄞",
+		TTLMs: 30000, GraceMs: 2000, MaxHoldMs: new(int64(3600000)), AcquiredAt: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC),
+		ExpiresAt: time.Date(2026, 1, 2, 3, 4, 35, 0, time.UTC), ExpiresInMs: 29997, Metadata: json.RawMessage(` {"a": [1e400, null, "<"], "b" : 0.10} `),
+	}
+	for i, of := 0, reflect.ValueOf(full); i < of.NumField(); i++ {
+		if of.Field(i).IsZero() {
+			t.Errorf("%s has no value here", of.Type().Field(i).Name)
+		}
+	}
+	for _, l := range []Lease{full, {}} {
+		want, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := AppendLease(nil, l)
+		if diff := cmp.Diff(membersIn(t, want), membersIn(t, got)); diff != "" {
+			t.Errorf("%s: %s", got, diff)
+		}
+		if l.Metadata != nil && !strings.Contains(string(got), `"metadata":{"a":[1e400,null,"<"],"b":0.10}}`) {
+			t.Errorf("metadata is not as it was, without white space: %s", got)
+		}
+	}
+}
+
+// membersIn returns the members of a JSON object: strings decoded, all other values as they are written.
+func membersIn(t *testing.T, text []byte) map[string]string {
+	t.Helper()
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	members := make(map[string]string, len(raw))
+	for name, value := range raw {
+		var s string
+		if json.Unmarshal(value, &s) != nil {
+			s = string(value)
+		}
+		if name == "metadata" {
+			s = strings.ReplaceAll(s, `\u003c`, "<")
+		}
+		members[name] = s
+	}
+	return members
+}
+
+var someID = lock.LeaseID(uuid.MustParse("5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"))
+
+// Calls, and what they are as items by the types that come from yaml.
+var items = map[string]struct {
+	item lock.Command
+	want any
+}{
+	"an acquire": {
+		lock.Acquire{Name: "a:b", LeaseID: someID, Holder: "h"},
+		BatchAcquire{Op: Acquire, Name: "a:b", LeaseID: new(uuid.UUID(someID)), Holder: "h"}},
+	"one that says all": {
+		lock.Acquire{Name: "a", LeaseID: someID, Holder: "\"<ä>\u2028\n\\", Mode: lock.Permit, Capacity: 3, TTL: 1500 * time.Microsecond, Grace: 1,
+			MaxHold: time.Hour, Metadata: json.RawMessage("{\n \"a\" : \"<é>\", \"b\": [1, 2] }")},
+		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Holder: "\"<ä>\u2028\n\\", Mode: new(Permit),
+			Capacity: new(3), TTLMs: new(int64(1)), GraceMs: new(int64(1)), MaxHoldMs: new(int64(3600000)), Metadata: json.RawMessage(`{"a":"<é>","b":[1,2]}`)}},
+	"one that the service refuses": {
+		lock.Acquire{Name: "a", LeaseID: someID, Mode: 7, Capacity: -1, TTL: -1},
+		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Mode: new(Mode("unknown")),
+			Capacity: new(-1), TTLMs: new(int64(-1))}},
+	"a renewal": {
+		lock.Renew{Name: "a", LeaseID: someID},
+		BatchRenew{Op: Renew, Name: "a", LeaseID: uuid.UUID(someID)}},
+	"a renewal with a TTL and metadata": {
+		lock.Renew{Name: "a", LeaseID: someID, TTL: time.Minute, Metadata: json.RawMessage(`{}`)},
+		BatchRenew{Op: Renew, Name: "a", LeaseID: uuid.UUID(someID), TTLMs: new(int64(60000)), Metadata: json.RawMessage(`{}`)}},
+	"a release": {
+		lock.Release{Name: "a", LeaseID: someID},
+		BatchRelease{Op: Release, Name: "a", LeaseID: uuid.UUID(someID)}},
+}
+
+func TestItemIsEncodedAsItsType(t *testing.T) {
+	t.Parallel()
+	for name, c := range items {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := AppendItem(nil, c.item)
+			want, err := json.Marshal(c.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(members(t, want), members(t, text)); diff != "" {
+				t.Errorf("wrote %s, which differs (-want +got):\n%s", text, diff)
+			}
+			if strings.ContainsAny(string(text), "\n ") {
+				t.Errorf("wrote white space: %s", text)
+			}
+		})
+	}
+}
+
+func members(t *testing.T, text []byte) (object map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return object
+}

@@ -1,0 +1,244 @@
+package wire
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// LeaseOf returns the lease of a grant. What is left of it is counted now, so call it just before it is written.
+func LeaseOf(g lock.Grant) Lease {
+	return Lease{
+		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode), Holder: g.Holder,
+		TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(), MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()),
+		AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: msLeft(time.Until(g.Until)),
+		Metadata: g.Metadata,
+	}
+}
+
+// LockOf returns the model of a lock.
+func LockOf(l lock.Lock) Lock {
+	return Lock{
+		Name: l.Name, State: State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
+		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
+		Leases: Each(l.Leases, leaseInfoOf),
+	}
+}
+
+// Domain returns the lock.
+func (l Lock) Domain() lock.Lock {
+	return lock.Lock{
+		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
+		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters,
+		Leases: Each(l.Leases, LeaseInfo.Domain),
+	}
+}
+
+// LockPageOf returns the model of a page of locks.
+func LockPageOf(p lock.Page[lock.Lock]) LockPage {
+	return LockPage{Locks: Each(p.Items, LockOf), NextCursor: UnlessZero(p.Next)}
+}
+
+// Domain returns the page.
+func (p LockPage) Domain() lock.Page[lock.Lock] {
+	return lock.Page[lock.Lock]{Items: Each(p.Locks, Lock.Domain), Next: ValueOf(p.NextCursor)}
+}
+
+func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
+	return LeaseInfo{
+		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
+		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: msLeft(l.Remaining),
+		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
+	}
+}
+
+// Domain returns what anybody may know of a lease.
+func (l LeaseInfo) Domain() lock.LeaseInfo {
+	return lock.LeaseInfo{
+		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
+		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: DurationOf(l.ExpiresInMs),
+		Grace: DurationOf(l.GraceMs), Metadata: l.Metadata, Revoked: ValueOf(l.Revoked),
+	}
+}
+
+// QueueOf returns the model of a queue.
+func QueueOf(q lock.QueueInfo) Queue {
+	return Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: Each(q.Waiters, waiterOf)}
+}
+
+// Domain returns the queue.
+func (q Queue) Domain() lock.QueueInfo {
+	return lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: Each(q.Waiters, Waiter.Domain)}
+}
+
+func waiterOf(w lock.WaiterInfo) Waiter {
+	out := Waiter{
+		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
+		JoinedAt: w.JoinedAt.UTC(), WaitedMs: msLeft(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
+		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: Each(w.Leases, leaseInfoOf),
+	}
+	if !w.Attached {
+		out.PlaceKeptMs = new(msLeft(w.KeptFor))
+	}
+	return out
+}
+
+// Domain returns the waiter.
+func (w Waiter) Domain() lock.WaiterInfo {
+	return lock.WaiterInfo{
+		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity), Holder: w.Holder,
+		JoinedAt: w.JoinedAt, Waited: DurationOf(w.WaitedMs), Attached: w.Attached, KeptFor: DurationOf(ValueOf(w.PlaceKeptMs)),
+		BlockedBy: lock.Blocker(w.BlockedBy), Leases: Each(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
+	}
+}
+
+// EventPageOf returns the model of a page of events.
+func EventPageOf(p lock.Page[lock.Event]) EventPage {
+	return EventPage{Events: Each(p.Items, EventOf), NextCursor: p.Next, Gap: UnlessZero(p.Gap)}
+}
+
+// Domain returns the page.
+func (p EventPage) Domain() lock.Page[lock.Event] {
+	return lock.Page[lock.Event]{Items: Each(p.Events, Event.Domain), Next: p.NextCursor, Gap: ValueOf(p.Gap)}
+}
+
+// EventOf returns the model of an event.
+func EventOf(e lock.Event) Event {
+	return Event{
+		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
+		Kind: EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
+		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
+	}
+}
+
+// Domain returns the event.
+func (e Event) Domain() lock.Event {
+	return lock.Event{
+		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
+		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)), Place: ValueOf(e.Place),
+		Reason: ValueOf(e.Reason),
+	}
+}
+
+// VerificationOf returns the model of a verification.
+func VerificationOf(v lock.Verification) TokenVerification {
+	out := TokenVerification{
+		Name: v.Name, FencingToken: int64(v.Token), Status: TokenVerificationStatus(v.Status),
+		Current: v.Status == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
+	}
+	if out.Current {
+		out.ExpiresInMs = new(msLeft(v.Remaining))
+	}
+	return out
+}
+
+// Domain returns the verification.
+func (v TokenVerification) Domain() lock.Verification {
+	return lock.Verification{
+		Name: v.Name, Token: lock.Token(v.FencingToken), Status: lock.TokenStatus(v.Status),
+		Newest: lock.Token(v.NewestToken), CheckedAt: v.CheckedAt, Remaining: DurationOf(ValueOf(v.ExpiresInMs)),
+	}
+}
+
+// FencedValueOf returns the model of a resource.
+func FencedValueOf(f lock.FencedValue) FencedValue {
+	return FencedValue{
+		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value, WrittenAt: f.WrittenAt.UTC(),
+	}
+}
+
+// Domain returns the resource.
+func (f FencedValue) Domain() lock.FencedValue {
+	value := json.RawMessage("null") // encoding/json decodes null as if there were no value
+	if f.Value != nil {
+		value = *f.Value
+	}
+	return lock.FencedValue{
+		Key: f.Key, Lock: f.Lock, Token: lock.Token(f.FencingToken), Version: f.Version, Value: value, WrittenAt: f.WrittenAt,
+	}
+}
+
+// ProblemOf returns what e says of itself. What HTTP adds is left to the caller: type, title, status, pointer and
+// request_id.
+func ProblemOf(e *lock.Error) Problem {
+	p := Problem{
+		Code: Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason), EndedAt: instantOf(e.EndedAt),
+		FencingToken: UnlessZero(int64(e.Token)), NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version),
+		WaitersAhead: UnlessZero(e.Ahead), PlaceKeptMs: UnlessZero(msLeft(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
+	}
+	if e.RetryAfter > 0 {
+		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
+	}
+	if e.Ended != 0 {
+		p.Ended = new(ProblemEnded(e.Ended.String()))
+	}
+	switch e.Code {
+	case lock.ErrTokenMismatch, lock.ErrUnknownToken:
+		p.NewestToken = new(int64(e.Newest)) // zero says that there was none
+	case lock.ErrVersionMismatch:
+		p.Version = &e.Version // zero says that there is nothing yet
+	}
+	return p
+}
+
+// Domain returns the error that the problem stands for, without a Cause.
+func (p Problem) Domain() *lock.Error {
+	return &lock.Error{
+		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"), Holder: ValueOf(p.Holder),
+		RetryAfter: DurationOf(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead), KeptFor: DurationOf(ValueOf(p.PlaceKeptMs)),
+		Capacity: ValueOf(p.Capacity), Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
+		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt), Reason: ValueOf(p.Reason),
+	}
+}
+
+func modeOf(m lock.Mode) Mode { return Mode(m.String()) }
+
+// Each returns the results of of for each item. It is never nil, so that in JSON it is a list.
+func Each[In, Out any](items []In, of func(In) Out) []Out {
+	out := make([]Out, len(items))
+	for i, item := range items {
+		out[i] = of(item)
+	}
+	return out
+}
+
+// ValueOf returns what p points to, zero for nil.
+func ValueOf[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}
+
+// DurationOf returns a duration of an answer; zero for a negative one.
+func DurationOf(ms int64) time.Duration { return durationOf(max(ms, 0)) }
+
+// RoundUp returns d in units, counting one that has begun.
+func RoundUp(d, unit time.Duration) int64 {
+	if d > math.MaxInt64-unit {
+		return int64(d / unit)
+	}
+	return int64((d + unit - 1) / unit)
+}
+
+// msLeft returns what is left, in milliseconds.
+func msLeft(d time.Duration) int64 { return max(d.Milliseconds(), 0) }
+
+// instantOf returns nil for the zero Time.
+func instantOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// UnlessZero returns a pointer to v, nil for zero.
+func UnlessZero[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}

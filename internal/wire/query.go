@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"cmp"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Domain returns the query of a list of locks.
+func (p ListLocksParams) Domain() (lock.LockQuery, error) {
+	return lock.LockQuery{
+		Prefix: ValueOf(p.Prefix), State: lock.State(ValueOf(p.State)), Holder: ValueOf(p.Holder),
+		Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
+	}, cmp.Or(checkGiven("state", p.State), checkGiven("holder", p.Holder), checkLimit(p.Limit))
+}
+
+// Domain returns the query of a page of events.
+func (p ListEventsParams) Domain() (lock.EventQuery, error) {
+	return lock.EventQuery{
+		Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
+		Wait: durationOf(ValueOf(p.WaitMs)),
+	}, cmp.Or(checkGiven("lock", p.Lock), checkLimit(p.Limit))
+}
+
+// Domain returns the query of a stream of events, without a limit. The stream begins after the event that the client
+// received last, else after the cursor, else now.
+func (p StreamEventsParams) Domain() (lock.EventQuery, error) {
+	q := lock.EventQuery{Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Cursor: lock.CursorNow}
+	if p.Cursor != nil {
+		q.Cursor = *p.Cursor
+	}
+	q.Cursor = cmp.Or(ValueOf(p.LastEventID), q.Cursor)
+	return q, checkGiven("lock", p.Lock)
+}
+
+// Domain returns the watch of the lock of that name, without the versions seen. It checks the bounds at once, since a
+// call that has seen nothing need not watch.
+func (p GetLockParams) Domain(name string) (lock.Watch, error) {
+	return lock.Watch{Name: name, Wait: durationOf(ValueOf(p.WaitMs))}.Resolve()
+}
+
+// checkGiven refuses an empty parameter that selects: it would select everything, which an empty variable of the
+// caller is unlikely to mean.
+func checkGiven[T ~string](name string, text *T) error {
+	if text != nil && *text == "" {
+		return lock.Invalid(name, "is empty; give it a value or leave it out")
+	}
+	return nil
+}
+
+func checkLimit(n *int) error {
+	if n != nil && *n == 0 {
+		return lock.Invalid("limit", "is 0; give 1 to %d, or leave it out", lock.MaxLimit)
+	}
+	return nil
+}
+
+// LockQueryString returns the query of a URL that lists locks; empty, or with its question mark.
+func LockQueryString(q lock.LockQuery) string {
+	return queryString("prefix", q.Prefix, "state", string(q.State), "holder", q.Holder, "limit", digits(int64(q.Limit)), "cursor", q.Cursor)
+}
+
+// EventQueryString returns the query of a URL that pages through events.
+func EventQueryString(q lock.EventQuery) string {
+	return queryString("lock", q.Name, "prefix", q.Prefix, "limit", digits(int64(q.Limit)), "cursor", q.Cursor,
+		"wait_ms", digits(Milliseconds(q.Wait)))
+}
+
+// WatchQueryString returns the query of a URL that watches a lock.
+func WatchQueryString(w lock.Watch) string {
+	return queryString("wait_ms", digits(Milliseconds(w.Wait)))
+}
+
+// digits returns a number, or nothing for zero.
+func digits(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// queryString returns a query of pairs of a name and a value. An empty value is left out.
+func queryString(pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		b.WriteByte("?&"[min(b.Len(), 1)])
+		b.WriteString(pairs[i] + "=" + url.QueryEscape(pairs[i+1]))
+	}
+	return b.String()
+}

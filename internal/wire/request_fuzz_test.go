@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{"holder": "a"}`, `{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"}`, `{"holder": "a", "metadata": {"x": [null, 1e400]}}`,
+		`{"holder": "a", "mode": "permit", "capacity": 3, "wait_ms": 30000, "keep_place": true}`,
+		`{"lock": "a", "fencing_token": 1, "value": null, "if_version": 0}`, `{"fencing_token": 9007199254740992, "reason": "r"}`,
+		`{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		d := new(Decoder)
+		a, err := d.Acquire("a", body)
+		checkDecoded(t, body, err, "holder")
+		if err == nil {
+			var sent AcquireRequest
+			if err := json.Unmarshal(body, &sent); err != nil {
+				t.Fatalf("accepted %q: %v", body, err)
+			}
+			checkTime(t, a.TTL, sent.TTLMs)
+			checkTime(t, a.Wait, sent.WaitMs)
+		}
+		_, err = d.Renew("a", body)
+		checkDecoded(t, body, err, "lease_id")
+		_, err = d.Release("a", body)
+		checkDecoded(t, body, err, "lease_id")
+		_, err = d.Revoke("a", body)
+		checkDecoded(t, body, err, "fencing_token", "reason")
+		_, err = d.Verify("", body)
+		checkDecoded(t, body, err, "name", "fencing_token")
+		write, err := d.FencedWrite("a", body)
+		checkDecoded(t, body, err, "lock", "fencing_token", "value")
+		if err == nil && !json.Valid(write.Value) {
+			t.Errorf("value %q is not JSON", write.Value)
+		}
+	})
+}
+
+// checkDecoded checks that an accepted body is an object with these members to the lenient decoder of the standard
+// library, too.
+func checkDecoded(t *testing.T, body []byte, err error, required ...string) {
+	t.Helper()
+	if err != nil {
+		checkInvalid(t, err)
+		return
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		t.Fatalf("accepted %q: %v", body, err)
+	}
+	for _, name := range required {
+		if _, ok := object[name]; !ok {
+			t.Errorf("accepted %q without %s", body, name)
+		}
+	}
+}
+
+// checkInvalid checks that an error is ErrInvalid, in whole sentences.
+func checkInvalid(t *testing.T, err error) {
+	t.Helper()
+	var e *lock.Error
+	if err != nil && (!errors.As(err, &e) || e.Code != lock.ErrInvalid || !strings.HasSuffix(e.Detail, ".")) {
+		t.Errorf("refused with %#v", err)
+	}
+}
+
+// checkTime checks that a duration did not overflow.
+func checkTime(t *testing.T, d time.Duration, ms *int64) {
+	t.Helper()
+	if ms != nil && (*ms > 0) != (d > 0) {
+		t.Errorf("%d ms became %v", *ms, d)
+	}
+}

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestDecoderCanBeReused decodes each body after each other body.
+func TestDecoderCanBeReused(t *testing.T) {
+	t.Parallel()
+	bodies := []string{
+		`{"holder":"worker-1","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","ttl_ms":30000,"metadata":{"a":{"b":[1]}}}`,
+		`{"holder":"worker-2"}`,
+		`{"\u0068older":"\u0041"}`,
+		`{"holder":"worker-1","holder":"worker-1"}`,
+		`{"holder":"worker-1","metadata":{"a":1,"a":2}}`,
+		`{"holder":"worker-1","nobody":1}`,
+		`{"holder":"worker-1","metadata":{"a":[[[`,
+		`{}`, ``, `[]`, `{"holder":"worker-1"}{`,
+	}
+	for _, before := range bodies {
+		for _, body := range bodies {
+			used := new(Decoder)
+			_, _ = used.Acquire("a", []byte(before))
+			got, gotErr := used.Acquire("a", []byte(body))
+			want, wantErr := new(Decoder).Acquire("a", []byte(body))
+			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotErr, wantErr) {
+				t.Errorf("%s after %s: %v, %v; want %v, %v", body, before, got, gotErr, want, wantErr)
+			}
+		}
+	}
+}
+
+// TestCommandSharesNoMemoryWithTheBody overwrites a body that was decoded.
+func TestCommandSharesNoMemoryWithTheBody(t *testing.T) {
+	t.Parallel()
+	const text = `{"holder":"worker-1","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","mode":"shared","metadata":{"a":"b"}}`
+	body, used := []byte(text), new(Decoder)
+	got, err := used.Acquire("a", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(body, bytes.Repeat([]byte("x"), len(body)))
+	want, err := new(Decoder).Acquire("a", []byte(text))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v became %v: %v", want, got, err)
+	}
+}
+
+func TestOldNamesAreRefusedWithTheNewOnes(t *testing.T) {
+	t.Parallel()
+	for name, now := range renamed {
+		_, err := new(Decoder).Revoke("a", []byte(`{"fencing_token": 1, "reason": "r", "`+name+`": true}`))
+		var e *lock.Error
+		if want := name + " is now " + fieldNames[now]; !errors.As(err, &e) || e.Field != name || !strings.HasPrefix(e.Detail, want) {
+			t.Errorf("%s: %v, want the detail %q", name, err, want)
+		}
+		_, err = new(Decoder).Release("a", []byte(`{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11", "`+name+`": true}`))
+		if !errors.As(err, &e) || e.Field != name || !strings.Contains(e.Detail, "is not a member") {
+			t.Errorf("%s in a body that has neither name: %v", name, err)
+		}
+		if slices.Contains(fieldNames[:], name) {
+			t.Errorf("%s is the name of a member", name)
+		}
+	}
+}

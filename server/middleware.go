@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// withRecovery answers a panic with a problem and logs it with its stack. If the answer has begun, it closes the
+// connection instead, so that the client sees a truncated answer.
+func (s *Server) withRecovery(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			reason := recover()
+			if reason == nil {
+				return
+			}
+			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(reason)
+			}
+			err := &lock.Error{Code: lock.ErrInternal, Cause: fmt.Errorf("panic: %v\n%s", reason, debug.Stack())}
+			if c, ok := w.(*responseRecorder); ok && c.status != 0 {
+				s.logRefusal(r, err, err)
+				panic(http.ErrAbortHandler)
+			}
+			s.refuse(w, r, err)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// apiPolicy forbids a browser that shows an API answer to load, run or frame anything. The pages have their own
+// policies.
+const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+// hstsPolicy makes browsers use only TLS for a year.
+const hstsPolicy = "max-age=31536000"
+
+// A headerField has its name in canonical form. The values are shared and must not be changed.
+type headerField struct {
+	name   string
+	values []string
+}
+
+// defaultHeaders returns the headers of every answer, which handlers may override.
+func defaultHeaders() []headerField {
+	return []headerField{
+		{"Cache-Control", []string{"no-store"}},
+		{"X-Content-Type-Options", []string{"nosniff"}},
+		{"Content-Security-Policy", []string{apiPolicy}},
+		{"X-Frame-Options", []string{"DENY"}},
+		{"Referrer-Policy", []string{"no-referrer"}},
+		{"Cross-Origin-Resource-Policy", []string{"same-origin"}},
+	}
+}
+
+// withHeaders sets the default headers and routes HEAD as GET; net/http drops the body. No answer has CORS headers, so
+// other origins cannot read any.
+func (s *Server) withHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		for _, field := range s.headers {
+			h[field.name] = field.values
+		}
+		if s.isSecure(r) {
+			h.Set("Cross-Origin-Opener-Policy", "same-origin") // browsers warn about it over plain HTTP
+		}
+		if s.isSecure(r) && !isLocalName(r.Host) {
+			h.Set("Strict-Transport-Security", hstsPolicy) // for localhost it would cover all ports
+		}
+		if isAmbiguouslyFramed(r) {
+			h.Set("Connection", "close")
+		}
+		if r.Method == http.MethodHead {
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isAmbiguouslyFramed reports whether a proxy may see another end of the request than net/http does, so that the bytes
+// after it could be a smuggled request (RFC 9112, section 6.1). net/http silently drops a Content-Length beside
+// Transfer-Encoding, and a Transfer-Encoding in HTTP/1.0. So every chunked request and every HTTP/1.0 request counts.
+func isAmbiguouslyFramed(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
+}
+
+// withWriteDeadline limits the time for the answer to leave. It sets a deadline per request, not the http.Server's, so
+// that waiting calls and streams can extend it.
+func (s *Server) withWriteDeadline(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.setWriteDeadline(w, r, s.timeout+writeTimeout)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// setWriteDeadline makes writes fail after this time. Without a connection, as in a test's recorder, it does nothing.
+func (s *Server) setWriteDeadline(w http.ResponseWriter, r *http.Request, within time.Duration) {
+	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.log.WarnContext(r.Context(), "cannot set the write deadline", "request_id", requestID(r), "error", err)
+	}
+}
+
+// withTimeout applies the request timeout to handlers outside the API; answer does so for API calls.
+func (s *Server) withTimeout(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// waitContext returns the context for a call that may wait this long: the request timeout starts after the wait, and
+// the answer's time to leave after that. The context also ends when the client disconnects.
+func (s *Server) waitContext(
+	w http.ResponseWriter, r *http.Request, wait time.Duration,
+) (context.Context, context.CancelFunc) {
+	limit := s.timeout + min(max(wait, 0), lock.MaxWait)
+	if wait > 0 { // otherwise withWriteDeadline's deadline is right
+		s.setWriteDeadline(w, r, limit+writeTimeout)
+	}
+	return context.WithTimeout(clientContext(r), limit)
+}
+
+// fieldOverhead is what an HTTP/2 header field counts beside its name and value, in bytes (RFC 9113, section 6.5.2).
+const fieldOverhead = 32
+
+// withHeaderLimit refuses a header of more than maxHeaderSize bytes. net/http's own limit bounds memory while the
+// header arrives, but is some kilobytes higher.
+func (s *Server) withHeaderLimit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if headerSize(r) > maxHeaderSize {
+			s.refuse(w, r, ErrHeaderTooLarge)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// headerSize returns the size of r's header in bytes. HTTP/1: the request line, the fields and the empty line, without
+// optional white space and Transfer-Encoding. HTTP/2: the size of the header list.
+func headerSize(r *http.Request) int {
+	perField := len(": \r\n")
+	size := len(r.Method) + len("  HTTP/1.1\r\n") + len(r.RequestURI) + len("Host: \r\n") + len(r.Host) + len("\r\n")
+	if r.ProtoMajor == 2 {
+		perField = fieldOverhead
+		size = len(":method:scheme:path:authority") + 4*perField +
+			len(r.Method) + len("https") + len(r.RequestURI) + len(r.Host)
+	}
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + perField
+		}
+	}
+	return size
+}
+
+// withCrossOriginCheck refuses writes that a browser sends from another site.
+func (s *Server) withCrossOriginCheck() func(http.Handler) http.Handler {
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, ErrCrossOrigin)
+	}))
+	return guard.Handler
+}
+
+// withLocalHostCheck, with Options.LocalNames, refuses hosts other than this machine. Against DNS rebinding the
+// cross-origin check does not help: the browser takes the attacker's name for the page's own origin.
+func (s *Server) withLocalHostCheck(next http.Handler) http.Handler {
+	if !s.localNames {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isLocalName(r.Host) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.refuse(w, r, &lock.Error{Code: ErrCrossOrigin, Detail: fmt.Sprintf(
+			"This service accepts local requests only, not for the host %q. Use localhost or an IP address.", r.Host)})
+	})
+}
+
+// isLocalName reports whether the host, with or without a port, is localhost or an IP address.
+func isLocalName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || host == "localhost" || strings.HasSuffix(host, ".localhost")
+}

@@ -24,7 +24,7 @@ const patience = time.Minute
 // A crew is guards that reach the service over a bad line, each of a lock of its own.
 type crew struct {
 	*testing.T
-	line   *tcpproxy.Line
+	line   *tcpproxy.Proxy
 	direct *client.Client // around the line
 	leases []*guard.Lease
 }
@@ -55,7 +55,7 @@ func newCrew(t *testing.T, size int, o guard.Options) *crew {
 
 // end releases all leases, so that nothing goes on after the test.
 func (c *crew) end() {
-	c.line.Mend()
+	c.line.Restore()
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
@@ -74,7 +74,7 @@ func TestTheWorkStopsBeforeTheLeaseEndsOnADeadLine(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 100, guard.Options{TTL: 6 * time.Second, Margin: 2 * time.Second})
 	defer c.end()
-	c.line.Break()
+	c.line.Stall()
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
@@ -109,9 +109,9 @@ func TestADeadLineThatComesBackInTimeStopsNobody(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 20, guard.Options{TTL: 8 * time.Second})
 	defer c.end()
-	c.line.Break()
+	c.line.Stall()
 	c.become(guard.AtRisk)
-	c.line.Mend()
+	c.line.Restore()
 	c.become(guard.Held)
 }
 

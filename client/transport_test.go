@@ -88,7 +88,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	if err := look(); err != nil {
 		t.Fatal(err)
 	}
-	line.Strand()
+	line.StallExisting()
 	for tries := 1; look() != nil; tries++ {
 		if tries > 30 {
 			t.Fatalf("after %d tries of a second the connection is the same", tries)

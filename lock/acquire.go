@@ -51,7 +51,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 		CheckName(a.Name),
 		checkText("holder", a.Holder, 1, MaxHolderLength),
 		checkMode(a.Mode, a.Capacity),
-		a.checkKeep(),
+		a.checkKeepPlace(),
 		checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL),
 		checkDuration("grace_ms", a.Grace, 0, b.MaxGrace),
 		checkDuration("wait_ms", a.Wait, 0, MaxWait),
@@ -72,7 +72,7 @@ func checkMode(m Mode, capacity int) error {
 	return nil
 }
 
-func (a Acquire) checkKeep() error {
+func (a Acquire) checkKeepPlace() error {
 	if a.KeepPlace && a.LeaseID == (LeaseID{}) {
 		return Invalid("keep_place", "needs a lease_id of your own, by which the next call finds the place")
 	}
@@ -97,53 +97,53 @@ func (a Acquire) Refs() []LeaseRef {
 	return []LeaseRef{RefOf(a.Name, a.LeaseID)}
 }
 
-// Draws allows for a token, the grant, and the end of a lease before it.
-func (a Acquire) Draws() (tokens, events int) { return 1, 2 }
+// Needs allows for a token, the grant, and the end of a lease before it.
+func (a Acquire) Needs() (tokens, events int) { return 1, 2 }
 
 // Apply grants the lease, or finds the one that an earlier call with the same
 // LeaseID got, or its place. A lease that has ended is never granted again under
 // its LeaseID.
 func (a Acquire) Apply(v View) Decision {
-	t := begin(v)
+	t := newDecider(v)
 	if l, ok := t.lease(a.LeaseID); ok {
-		if !a.wants(l) || a.Capacity != 0 && a.Capacity != t.state.Capacity {
-			return t.decided(inUse())
+		if !a.matches(l) || a.Capacity != 0 && a.Capacity != t.record.Capacity {
+			return t.finish(errInUse())
 		}
-		first := t.untold(l)
-		return t.granted(t.claim(l, a.Attachment), !first)
+		first := t.isUndelivered(l)
+		return t.finishWithLease(t.claim(l, a.Attachment), !first)
 	}
 	if w, ok := t.waiter(a.LeaseID); ok {
-		if !a.wants(w.Lease) || a.Capacity != w.Capacity {
-			return t.decided(inUse())
+		if !a.matches(w.Lease) || a.Capacity != w.Capacity {
+			return t.finish(errInUse())
 		}
-		return t.waitOn(a, w)
+		return t.resumeWait(a, w)
 	}
-	if _, over := t.ending(a.LeaseID); over {
-		return t.decided(t.lost(a.LeaseID))
+	if _, over := t.endOf(a.LeaseID); over {
+		return t.finish(t.errLost(a.LeaseID))
 	}
-	if c := t.state.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
-		return t.decided(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
+	if c := t.record.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
+		return t.finish(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
 			"The lock has %d permits, not %d, while any is out or waited for. Ask with that capacity, or wait until all are back.",
 			c, a.Capacity)})
 	}
-	if t.mayEnter(a) {
-		return t.granted(t.grant(a.want(), a.Capacity, 0), false)
+	if t.canGrant(a) {
+		return t.finishWithLease(t.grant(a.newLease(), a.Capacity, 0), false)
 	}
-	return t.join(a)
+	return t.enqueue(a)
 }
 
-// want returns the lease that a asks for.
-func (a Acquire) want() Lease {
+// newLease returns the lease that a asks for.
+func (a Acquire) newLease() Lease {
 	return Lease{
 		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment,
 	}
 }
 
-// wants is whether l is what a asks for.
-func (a Acquire) wants(l Lease) bool { return l.Holder == a.Holder && l.Mode == a.Mode }
+// matches is whether l is what a asks for.
+func (a Acquire) matches(l Lease) bool { return l.Holder == a.Holder && l.Mode == a.Mode }
 
-func inUse() error {
+func errInUse() error {
 	return &Error{Code: ErrLeaseIDInUse,
 		Detail: "The lease_id is that of a lease, or of a waiter, with another holder, mode or capacity. " +
 			"Choose a new random UUID for each acquire."}
@@ -163,8 +163,8 @@ func (s Record) capacityInUse() int {
 	return 0
 }
 
-// mayEnter is whether the lock can be had at once: after those who wait were
+// canGrant is whether the lock can be had at once: after those who wait were
 // served as far as may be, nobody who is there still waits.
-func (t *turn) mayEnter(a Acquire) bool {
-	return !t.closed() && !t.isWaitedFor() && t.state.fits(a.Mode, a.Capacity)
+func (t *decider) canGrant(a Acquire) bool {
+	return !t.paused() && !t.hasAttachedWaiter() && t.record.isCompatible(a.Mode, a.Capacity)
 }

@@ -18,14 +18,14 @@ type Result struct {
 func ValidateBatchItem(item Command) error {
 	switch c := item.(type) {
 	case Acquire:
-		return c.checkTries()
+		return c.checkNoWait()
 	case Renew, Release:
 		return nil
 	}
 	return &Error{Code: ErrInvalid, Detail: "A batch has acquires, renewals and releases only. Send anything else in a call of its own."}
 }
 
-func (a Acquire) checkTries() error {
+func (a Acquire) checkNoWait() error {
 	switch {
 	case a.Wait != 0:
 		return Invalid("wait_ms", "does not go in a batch, which waits for nobody; wait in a call of its own")
@@ -61,12 +61,12 @@ func BatchSequentially(ctx context.Context, s Service, items []Command) []Result
 	}
 	results := make([]Result, len(items))
 	for i, item := range items {
-		results[i] = alone(ctx, s, item)
+		results[i] = runItem(ctx, s, item)
 	}
 	return results
 }
 
-func alone(ctx context.Context, s Service, item Command) (r Result) {
+func runItem(ctx context.Context, s Service, item Command) (r Result) {
 	if r.Err = ValidateBatchItem(item); r.Err != nil {
 		return r
 	}

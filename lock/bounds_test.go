@@ -29,7 +29,7 @@ func (b bound) check(t *testing.T) {
 	}
 }
 
-func widest(t *testing.T) lock.Bounds {
+func widestBounds(t *testing.T) lock.Bounds {
 	t.Helper()
 	b, err := lock.Bounds{}.Resolve()
 	if err != nil {
@@ -40,7 +40,7 @@ func widest(t *testing.T) lock.Bounds {
 
 func TestBoundsOfAnAcquire(t *testing.T) {
 	t.Parallel()
-	bounds := widest(t)
+	bounds := widestBounds(t)
 	with := func(change func(*lock.Acquire)) error {
 		a := lock.Acquire{Name: "a", Holder: "h"}
 		change(&a)
@@ -79,7 +79,7 @@ func TestBoundsOfAnAcquire(t *testing.T) {
 
 func TestBoundsOfWaitingAndModes(t *testing.T) {
 	t.Parallel()
-	bounds := widest(t)
+	bounds := widestBounds(t)
 	with := func(change func(*lock.Acquire)) error {
 		a := lock.Acquire{Name: "a", Holder: "h"}
 		change(&a)
@@ -100,17 +100,17 @@ func TestBoundsOfWaitingAndModes(t *testing.T) {
 		{"a capacity of an exclusive lease", with(func(a *lock.Acquire) { a.Capacity = 1 }), "capacity"},
 		{"a capacity of a shared lease", with(func(a *lock.Acquire) { shared(a); a.Capacity = 1 }), "capacity"},
 		{"a negative mode", with(func(a *lock.Acquire) { a.Mode = -1 }), "mode"},
-		{"revoking the greatest slot", second(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxHolders)}.Resolve()), ""},
-		{"revoking a slot beyond", second(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxHolders + 1)}.Resolve()), "slot"},
-		{"verifying slot 0", second(lock.Verify{Name: "a", Token: 1, Slot: slot(0)}.Resolve()), ""},
-		{"verifying a negative slot", second(lock.Verify{Name: "a", Token: 1, Slot: slot(-1)}.Resolve()), "slot"},
-		{"a fenced write of no slot", second(write.Resolve()), ""},
-		{"a fenced write of a negative slot", second(func() lock.FencedWrite { w := write; w.Slot = -1; return w }().Resolve()), "slot"},
-		{"watching for as long as may be", second(lock.Watch{Name: "a", Seen: "1", Wait: lock.MaxWait}.Resolve()), ""},
-		{"watching for longer", second(lock.Watch{Name: "a", Wait: lock.MaxWait + 1}.Resolve()), "wait_ms"},
-		{"watching a bad name", second(lock.Watch{Name: "/"}.Resolve()), "name"},
-		{"waiting for events", second(lock.EventQuery{Wait: lock.MaxWait, Cursor: lock.CursorNow}.Resolve()), ""},
-		{"waiting longer for events", second(lock.EventQuery{Wait: lock.MaxWait + 1}.Resolve()), "wait_ms"},
+		{"revoking the greatest slot", errOf(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxHolders)}.Resolve()), ""},
+		{"revoking a slot beyond", errOf(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxHolders + 1)}.Resolve()), "slot"},
+		{"verifying slot 0", errOf(lock.Verify{Name: "a", Token: 1, Slot: slot(0)}.Resolve()), ""},
+		{"verifying a negative slot", errOf(lock.Verify{Name: "a", Token: 1, Slot: slot(-1)}.Resolve()), "slot"},
+		{"a fenced write of no slot", errOf(write.Resolve()), ""},
+		{"a fenced write of a negative slot", errOf(func() lock.FencedWrite { w := write; w.Slot = -1; return w }().Resolve()), "slot"},
+		{"watching for as long as may be", errOf(lock.Watch{Name: "a", Seen: "1", Wait: lock.MaxWait}.Resolve()), ""},
+		{"watching for longer", errOf(lock.Watch{Name: "a", Wait: lock.MaxWait + 1}.Resolve()), "wait_ms"},
+		{"watching a bad name", errOf(lock.Watch{Name: "/"}.Resolve()), "name"},
+		{"waiting for events", errOf(lock.EventQuery{Wait: lock.MaxWait, Cursor: lock.CursorNow}.Resolve()), ""},
+		{"waiting longer for events", errOf(lock.EventQuery{Wait: lock.MaxWait + 1}.Resolve()), "wait_ms"},
 	} {
 		t.Run(b.name, b.check)
 	}
@@ -135,32 +135,32 @@ func TestModesAndKindsHaveNames(t *testing.T) {
 
 func TestBoundsOfTheRest(t *testing.T) {
 	t.Parallel()
-	bounds := widest(t)
+	bounds := widestBounds(t)
 	version := int64(-1)
 	for _, b := range []bound{
-		{"a renewal without lease_id", second(lock.Renew{Name: "a"}.Resolve(bounds)), "lease_id"},
-		{"a renewal with a bad TTL", second(lock.Renew{Name: "a", LeaseID: id(1), TTL: 1}.Resolve(bounds)), "ttl_ms"},
-		{"a release without lease_id", second(lock.Release{Name: "a"}.Resolve()), "lease_id"},
-		{"a revocation without token", second(lock.Revoke{Name: "a", Reason: "r"}.Resolve()), "fencing_token"},
-		{"a revocation with a token above 2⁵³−1", second(lock.Revoke{Name: "a", Token: lock.MaxToken + 1, Reason: "r"}.Resolve()), "fencing_token"},
-		{"a revocation without reason", second(lock.Revoke{Name: "a", Token: 1}.Resolve()), "reason"},
-		{"a fenced write to a bad key", second(lock.FencedWrite{Key: "/", Lock: "a", Token: 1, Value: object(2)}.Resolve()), "key"},
-		{"a fenced write with a bad lock", second(lock.FencedWrite{Key: "k", Token: 1, Value: object(2)}.Resolve()), "lock"},
-		{"a fenced write of what is not JSON", second(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(`{`)}.Resolve()), "value"},
-		{"a fenced write at a negative version", second(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2), IfVersion: &version}.Resolve()), "if_version"},
-		{"a page of 1000", second(lock.LockQuery{Limit: 1000}.Resolve()), ""},
-		{"a page of 1001", second(lock.LockQuery{Limit: 1001}.Resolve()), "limit"},
-		{"a page of -1", second(lock.EventQuery{Limit: -1}.Resolve()), "limit"},
-		{"a state that is none", second(lock.LockQuery{State: "busy"}.Resolve()), "state"},
-		{"a bad prefix", second(lock.LockQuery{Prefix: "%"}.Resolve()), "prefix"},
-		{"events of a lock and of a prefix", second(lock.EventQuery{Name: "a", Prefix: "b"}.Resolve()), "prefix"},
-		{"verifying no token", second(lock.Verify{Name: "a"}.Resolve()), "fencing_token"},
+		{"a renewal without lease_id", errOf(lock.Renew{Name: "a"}.Resolve(bounds)), "lease_id"},
+		{"a renewal with a bad TTL", errOf(lock.Renew{Name: "a", LeaseID: id(1), TTL: 1}.Resolve(bounds)), "ttl_ms"},
+		{"a release without lease_id", errOf(lock.Release{Name: "a"}.Resolve()), "lease_id"},
+		{"a revocation without token", errOf(lock.Revoke{Name: "a", Reason: "r"}.Resolve()), "fencing_token"},
+		{"a revocation with a token above 2⁵³−1", errOf(lock.Revoke{Name: "a", Token: lock.MaxToken + 1, Reason: "r"}.Resolve()), "fencing_token"},
+		{"a revocation without reason", errOf(lock.Revoke{Name: "a", Token: 1}.Resolve()), "reason"},
+		{"a fenced write to a bad key", errOf(lock.FencedWrite{Key: "/", Lock: "a", Token: 1, Value: object(2)}.Resolve()), "key"},
+		{"a fenced write with a bad lock", errOf(lock.FencedWrite{Key: "k", Token: 1, Value: object(2)}.Resolve()), "lock"},
+		{"a fenced write of what is not JSON", errOf(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(`{`)}.Resolve()), "value"},
+		{"a fenced write at a negative version", errOf(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2), IfVersion: &version}.Resolve()), "if_version"},
+		{"a page of 1000", errOf(lock.LockQuery{Limit: 1000}.Resolve()), ""},
+		{"a page of 1001", errOf(lock.LockQuery{Limit: 1001}.Resolve()), "limit"},
+		{"a page of -1", errOf(lock.EventQuery{Limit: -1}.Resolve()), "limit"},
+		{"a state that is none", errOf(lock.LockQuery{State: "busy"}.Resolve()), "state"},
+		{"a bad prefix", errOf(lock.LockQuery{Prefix: "%"}.Resolve()), "prefix"},
+		{"events of a lock and of a prefix", errOf(lock.EventQuery{Name: "a", Prefix: "b"}.Resolve()), "prefix"},
+		{"verifying no token", errOf(lock.Verify{Name: "a"}.Resolve()), "fencing_token"},
 	} {
 		t.Run(b.name, b.check)
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
 // object returns a JSON object of n bytes.
 func object(n int) json.RawMessage {

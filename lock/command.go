@@ -8,9 +8,9 @@ type Command interface {
 	Names() []string
 	// Refs returns the leases whose endings the command must see.
 	Refs() []LeaseRef
-	// Draws returns how many tokens and events the decision takes at a lock for
+	// Needs returns how many tokens and events the decision takes at a lock for
 	// which nobody waits. What it promotes, or ends beside that, comes on top.
-	Draws() (tokens, events int)
+	Needs() (tokens, events int)
 	// Apply decides. It changes nothing that it is given.
 	Apply(View) Decision
 }

@@ -71,7 +71,7 @@ func TestFencedWriteVersions(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1))
 	w.must(release(1))
 	w.must(acquire(2))
@@ -89,7 +89,7 @@ func TestVerdict(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := lock.Verify{Name: name, Token: c.token}.Check(w.state, w.now.Add(c.after))
+			v := lock.Verify{Name: name, Token: c.token}.Check(w.record, w.now.Add(c.after))
 			if v.Status != c.want || v.Newest != 2 || (v.Remaining > 0) != (c.want == lock.Current) {
 				t.Errorf("verdict %+v", v)
 			}

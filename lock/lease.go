@@ -93,8 +93,8 @@ type Lease struct {
 	ClaimDeadline time.Time
 }
 
-// wanted returns what the lease was to be when it was asked for.
-func (l Lease) wanted() Lease {
+// request returns what the lease was to be when it was asked for.
+func (l Lease) request() Lease {
 	return Lease{
 		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace, MaxHold: l.MaxHold, Metadata: l.Metadata,
 	}
@@ -130,9 +130,9 @@ func (l Lease) EndsAt() time.Time {
 	return l.ExpiresAt.Add(l.Grace)
 }
 
-// endFrom returns the end that a grant or a renewal at now gives: a TTL away,
+// expiryFrom returns the end that a grant or a renewal at now gives: a TTL away,
 // never before the end that there is, never beyond the greatest hold.
-func (l Lease) endFrom(now time.Time) time.Time {
+func (l Lease) expiryFrom(now time.Time) time.Time {
 	end := now.Add(l.TTL)
 	if end.Before(l.ExpiresAt) {
 		end = l.ExpiresAt

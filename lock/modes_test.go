@@ -12,9 +12,9 @@ func TestSharedLeases(t *testing.T) {
 	t.Parallel()
 	t.Run("join each other under one token, and the next phase has a greater one", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		w.pass(time.Second)
+		w.advance(time.Second)
 		second := w.must(acquire(2, shared)).Grant
 		w.must(release(1))
 		third := w.must(acquire(3, shared)).Grant
@@ -29,22 +29,22 @@ func TestSharedLeases(t *testing.T) {
 	})
 	t.Run("keep a writer out, and wait behind one", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
 		w.must(acquire(2, shared))
-		w.waits(3)
-		w.waits(4, shared)
-		w.waits(5, shared)
-		w.waits(6)
-		w.looks("1 2 | 3 4 5 6")
+		w.enqueue(3)
+		w.enqueue(4, shared)
+		w.enqueue(5, shared)
+		w.enqueue(6)
+		w.expect("1 2 | 3 4 5 6")
 		w.must(release(1))
-		w.looks("2 | 3 4 5 6")
+		w.expect("2 | 3 4 5 6")
 		w.must(release(2))
-		w.looks("3 | 4 5 6")
+		w.expect("3 | 4 5 6")
 		if d := w.must(release(3)); len(d.Promoted) != 2 || d.Events[1].Token != d.Events[2].Token || d.Events[1].Token != 3 {
 			t.Errorf("decided %+v", d.Events)
 		}
-		w.looks("4 5 | 6")
+		w.expect("4 5 | 6")
 	})
 }
 
@@ -52,14 +52,14 @@ func TestSharedLeasesAreSeveral(t *testing.T) {
 	t.Parallel()
 	t.Run("end one by one, each at its time", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		w.pass(4 * time.Second)
+		w.advance(4 * time.Second)
 		w.must(acquire(2, shared))
-		w.waits(3)
-		w.pass(6 * time.Second)
+		w.enqueue(3)
+		w.advance(6 * time.Second)
 		d := w.must(sweep)
-		w.looks("2 | 3")
+		w.expect("2 | 3")
 		if kinds(d) != "expired " || !d.Due.Equal(w.now.Add(4*time.Second)) {
 			t.Errorf("decided %+v", d)
 		}
@@ -85,19 +85,19 @@ func TestPermits(t *testing.T) {
 	t.Parallel()
 	t.Run("are as many as the capacity, each with a token and a slot of its own", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		for n := byte(1); n <= 3; n++ {
 			if l := w.must(acquire(n, permit(3))).Grant; l.Token != lock.Token(n) || l.Slot != int(n) {
 				t.Errorf("granted %+v", l)
 			}
 		}
 		w.refused(acquire(4, permit(3)), lock.ErrHeld)
-		w.waits(4, permit(3))
-		w.looks("1 2 3 | 4")
+		w.enqueue(4, permit(3))
+		w.expect("1 2 3 | 4")
 	})
 	t.Run("are worth another try when the first of them ends", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(2)))
 		w.must(acquire(2, permit(2), func(a *lock.Acquire) { a.TTL = 3 * time.Second }))
 		if e := w.refused(acquire(3, permit(2)), lock.ErrHeld); e.RetryAfter != 3*time.Second || e.Newest != 2 {
@@ -106,7 +106,7 @@ func TestPermits(t *testing.T) {
 	})
 	t.Run("use the smallest slot that is free", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		for n := byte(1); n <= 4; n++ {
 			w.must(acquire(n, permit(4)))
 		}
@@ -123,7 +123,7 @@ func TestTheCapacity(t *testing.T) {
 	t.Parallel()
 	t.Run("of another capacity are refused while any is out", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(3)))
 		if e := w.refused(acquire(2, permit(2)), lock.ErrCapacityMismatch); e.Capacity != 3 {
 			t.Errorf("refused with %+v", e)
@@ -133,25 +133,25 @@ func TestTheCapacity(t *testing.T) {
 	})
 	t.Run("or waited for", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.waits(2, permit(3))
+		w.enqueue(2, permit(3))
 		w.refused(w.call(acquire(3, permit(2))), lock.ErrCapacityMismatch)
 		w.must(release(2))
-		w.waits(3, permit(2))
+		w.enqueue(3, permit(2))
 	})
 	t.Run("wait behind who waits for another mode", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(3)))
-		w.waits(2, shared)
+		w.enqueue(2, shared)
 		w.refused(acquire(3, permit(3)), lock.ErrHeld)
-		w.waits(3, permit(3))
-		w.waits(4, permit(3))
+		w.enqueue(3, permit(3))
+		w.enqueue(4, permit(3))
 		w.must(release(1))
-		w.looks("2 | 3 4")
+		w.expect("2 | 3 4")
 		w.must(release(2))
-		w.looks("3 4 |")
+		w.expect("3 4 |")
 	})
 }
 
@@ -161,14 +161,14 @@ func revoke(token lock.Token, slot *int) lock.Revoke {
 
 func slot(n int) *int { return &n }
 
-// readers returns a world in which 1, 2 and 3 share the lock and 4 waits for it alone.
-func readers(t *testing.T) *world {
+// threeReaders returns a world in which 1, 2 and 3 share the lock and 4 waits for it alone.
+func threeReaders(t *testing.T) *model {
 	t.Helper()
-	w := newWorld(t)
+	w := newModel(t)
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, shared))
 	}
-	w.waits(4)
+	w.enqueue(4)
 	return w
 }
 
@@ -176,7 +176,7 @@ func TestRevokeAmongSeveral(t *testing.T) {
 	t.Parallel()
 	t.Run("ends a shared phase as a whole, and promotes who waits for it", func(t *testing.T) {
 		t.Parallel()
-		w := readers(t)
+		w := threeReaders(t)
 		if d := w.must(revoke(1, nil)); kinds(d) != "revoked revoked revoked granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
@@ -185,13 +185,13 @@ func TestRevokeAmongSeveral(t *testing.T) {
 				t.Errorf("refused with %+v", e)
 			}
 		}
-		w.looks("4 |")
+		w.expect("4 |")
 	})
 	t.Run("ends the one reader whose slot it names", func(t *testing.T) {
 		t.Parallel()
-		w := readers(t)
+		w := threeReaders(t)
 		w.must(revoke(1, slot(2)))
-		w.looks("1 3 | 4")
+		w.expect("1 3 | 4")
 		w.refused(renew(2), lock.ErrLeaseLost)
 		w.refused(revoke(1, slot(2)), lock.ErrTokenMismatch)
 	})
@@ -201,36 +201,36 @@ func TestRevokeAPermitOrALateReader(t *testing.T) {
 	t.Parallel()
 	t.Run("ends a permit by its token alone", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(2)))
 		w.must(acquire(2, permit(2)))
-		w.waits(3, permit(2))
+		w.enqueue(3, permit(2))
 		w.refused(revoke(1, slot(2)), lock.ErrTokenMismatch)
 		w.must(revoke(1, nil))
-		w.looks("2 3 |")
+		w.expect("2 3 |")
 	})
 	t.Run("spares the reader who took the slot since, under the same token", func(t *testing.T) {
 		t.Parallel()
-		w := readers(t)
+		w := threeReaders(t)
 		meant := revoke(1, slot(2))
-		meant.AcquiredAt = w.state.Leases[1].AcquiredAt
+		meant.AcquiredAt = w.record.Leases[1].AcquiredAt
 		w.must(release(2))
 		w.must(release(4)) // who was in a reader's way
-		w.pass(time.Second)
+		w.advance(time.Second)
 		w.must(acquire(5, shared))
 		w.refused(meant, lock.ErrTokenMismatch)
-		w.looks("1 3 5 |")
+		w.expect("1 3 5 |")
 		meant.AcquiredAt = w.now
 		w.must(meant)
-		w.looks("1 3 |")
+		w.expect("1 3 |")
 	})
 	t.Run("ends a reader who joined in the same decision, whom nobody tells", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared, func(a *lock.Acquire) { a.TTL = time.Hour }))
-		w.waits(2, func(a *lock.Acquire) { a.Wait = time.Second })
-		w.waits(3, shared)
-		w.pass(2 * time.Second)
+		w.enqueue(2, func(a *lock.Acquire) { a.Wait = time.Second })
+		w.enqueue(3, shared)
+		w.advance(2 * time.Second)
 		if d := w.must(revoke(1, nil)); kinds(d) != "granted revoked revoked " || len(d.Promoted) != 0 {
 			t.Errorf("decided %v, promoted %+v", kinds(d), d.Promoted)
 		}

@@ -8,16 +8,16 @@ import (
 
 // Why a waiter left the queue, or a grant was withdrawn: the reasons of events.
 const (
-	waitOver   = "the wait was over"
-	clientGone = "the client was gone"
-	callLost   = "the call was lost"
-	givenUp    = "the place was given up"
-	notKept    = "nobody came back to the place"
-	notClaimed = "nobody fetched the grant"
+	reasonWaitEnded   = "the wait was over"
+	reasonDisconnected = "the client was gone"
+	reasonCallLost   = "the call was lost"
+	reasonPlaceReleased    = "the place was given up"
+	reasonPlaceLapsed    = "nobody came back to the place"
+	reasonUnclaimed = "nobody fetched the grant"
 )
 
-// fits is whether a lease of the mode can be had beside those that there are.
-func (s Record) fits(m Mode, capacity int) bool {
+// isCompatible is whether a lease of the mode can be had beside those that there are.
+func (s Record) isCompatible(m Mode, capacity int) bool {
 	if len(s.Leases) == 0 {
 		return true
 	}
@@ -35,11 +35,11 @@ func (s Record) fits(m Mode, capacity int) bool {
 // at which nobody waits. It is a pass in the order of the queue, so nobody is
 // overtaken: the first who does not fit is in the way of all behind, and so
 // neither readers nor writers starve.
-func (t *turn) promote() {
-	queue, blocked := t.state.Queue, false
+func (t *decider) promote() {
+	queue, blocked := t.record.Queue, false
 	var left []*Waiter // nil while the queue is as it was
 	for i, before := range queue {
-		w, stays := t.serve(before, &blocked)
+		w, stays := t.promoteWaiter(before, &blocked)
 		if left == nil && stays && w == before {
 			continue
 		}
@@ -51,31 +51,31 @@ func (t *turn) promote() {
 		}
 	}
 	if left != nil {
-		t.state.Queue = left
+		t.record.Queue = left
 	}
 }
 
-// serve sees to a waiter, unless those before it are in the way, and returns it as
+// promoteWaiter sees to a waiter, unless those before it are in the way, and returns it as
 // it is then, and whether it stays in the queue.
-func (t *turn) serve(w *Waiter, blocked *bool) (*Waiter, bool) {
+func (t *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
-	case t.lapsed(w):
-		t.left(*w, notKept)
+	case t.hasLapsed(w):
+		t.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
 	case *blocked, !t.attached(w):
 		return w, true
-	case t.closed(), !t.state.fits(w.Lease.Mode, w.Capacity):
+	case t.paused(), !t.record.isCompatible(w.Lease.Mode, w.Capacity):
 		*blocked = true
 		return w, true
 	}
-	return t.give(*w)
+	return t.grantWaiter(*w)
 }
 
-// give grants the lock to the waiter. One of another replica stays in the queue
+// grantWaiter grants the lock to the waiter. One of another replica stays in the queue
 // until it has fetched the grant, should that replica be gone.
-func (t *turn) give(w Waiter) (*Waiter, bool) {
+func (t *decider) grantWaiter(w Waiter) (*Waiter, bool) {
 	w.GrantedUnclaimed = w.Replica != t.view.Self
 	want := w.Lease
 	want.Attachment = w.Attachment
@@ -88,16 +88,16 @@ func (t *turn) give(w Waiter) (*Waiter, bool) {
 }
 
 // attached is whether somebody is there to get the lock.
-func (t *turn) attached(w *Waiter) bool { return w.attachedAt(t.now, t.view.Now, t.view.Self) }
+func (t *decider) attached(w *Waiter) bool { return w.attachedAt(t.now, t.view.Now, t.view.Self) }
 
-// lapsed reports whether no call waits at the place and it is not kept any longer. It is asked of all waiters for each
+// hasLapsed reports whether no call waits at the place and it is not kept any longer. It is asked of all waiters for each
 // decision, so the comparison that settles it for almost all of them comes first.
-func (t *turn) lapsed(w *Waiter) bool { return !t.now.Before(w.KeptUntil) && !t.attached(w) }
+func (t *decider) hasLapsed(w *Waiter) bool { return !t.now.Before(w.KeptUntil) && !t.attached(w) }
 
-// waiting returns how many are there to get the lock.
-func (t *turn) waiting() int {
+// attachedWaiters returns how many are there to get the lock.
+func (t *decider) attachedWaiters() int {
 	n := 0
-	for _, w := range t.state.Queue {
+	for _, w := range t.record.Queue {
 		if !w.GrantedUnclaimed && t.attached(w) {
 			n++
 		}
@@ -105,92 +105,92 @@ func (t *turn) waiting() int {
 	return n
 }
 
-// isWaitedFor reports whether any waiter is there to get the lock.
-func (t *turn) isWaitedFor() bool {
-	return slices.ContainsFunc(t.state.Queue, func(w *Waiter) bool { return !w.GrantedUnclaimed && t.attached(w) })
+// hasAttachedWaiter reports whether any waiter is there to get the lock.
+func (t *decider) hasAttachedWaiter() bool {
+	return slices.ContainsFunc(t.record.Queue, func(w *Waiter) bool { return !w.GrantedUnclaimed && t.attached(w) })
 }
 
 // claim has the call have the lease, whose TTL and greatest hold begin now if
 // nobody had fetched it. One that had been is no call's from then on if another
 // asks for it: somebody may have been told of it, so that nobody's leaving takes
 // it back.
-func (t *turn) claim(l Lease, by Attachment) Lease {
+func (t *decider) claim(l Lease, by Attachment) Lease {
 	switch {
 	case l.Unclaimed():
 		l.ClaimDeadline, l.AcquiredAt, l.ExpiresAt = time.Time{}, t.now, time.Time{}
-		l.ExpiresAt = l.endFrom(t.now)
+		l.ExpiresAt = l.expiryFrom(t.now)
 		l.Attachment = by
-		t.forget(l.ID)
+		t.removeWaiter(l.ID)
 	case l.Attachment == by:
 		return l
-	case t.untold(l):
+	case t.isUndelivered(l):
 		l.Attachment = by
 	default:
 		l.Attachment = 0
 	}
-	t.replace(l)
+	t.replaceLease(l)
 	return l
 }
 
-// untold is whether nobody can know of the lease yet.
-func (t *turn) untold(l Lease) bool {
+// isUndelivered is whether nobody can know of the lease yet.
+func (t *decider) isUndelivered(l Lease) bool {
 	return l.Unclaimed() || slices.ContainsFunc(t.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
 }
 
 // waiter returns the place of the lease id.
-func (t *turn) waiter(id LeaseID) (Waiter, bool) {
-	i := slices.IndexFunc(t.state.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
+func (t *decider) waiter(id LeaseID) (Waiter, bool) {
+	i := slices.IndexFunc(t.record.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
 	if i < 0 {
 		return Waiter{}, false
 	}
-	return *t.state.Queue[i], true
+	return *t.record.Queue[i], true
 }
 
-// forget removes the place of the lease id, if there is one. It is no transition.
-func (t *turn) forget(id LeaseID) {
+// removeWaiter removes the place of the lease id, if there is one. It is no transition.
+func (t *decider) removeWaiter(id LeaseID) {
 	if _, ok := t.waiter(id); ok {
-		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w *Waiter) bool { return w.Lease.ID == id })
+		t.record.Queue = slices.DeleteFunc(slices.Clone(t.record.Queue), func(w *Waiter) bool { return w.Lease.ID == id })
 		t.changed = true
 	}
 }
 
-// left notes that the waiter has left the queue.
-func (t *turn) left(w Waiter, reason string) {
+// emitDequeued notes that the waiter has left the queue.
+func (t *decider) emitDequeued(w Waiter, reason string) {
 	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
-	if reason == givenUp {
-		e.Ref = RefOf(t.state.Name, w.Lease.ID) // so that it can be given up again
+	if reason == reasonPlaceReleased {
+		e.Ref = RefOf(t.record.Name, w.Lease.ID) // so that it can be given up again
 	}
-	t.record(e, w.Lease)
+	t.emit(e, w.Lease)
 }
 
-// held returns the refusal of who wants the lock and may not have it now.
-func (t *turn) held() *Error {
-	if t.closed() && len(t.state.Leases) == 0 {
-		return t.refusedClosed()
+// errHeld returns the refusal of who wants the lock and may not have it now.
+func (t *decider) errHeld() *Error {
+	if t.paused() && len(t.record.Leases) == 0 {
+		return t.errPaused()
 	}
-	e := &Error{Code: ErrHeld, Ahead: t.waiting()}
-	if len(t.state.Leases) == 0 {
+	e := &Error{Code: ErrHeld, Ahead: t.attachedWaiters()}
+	if len(t.record.Leases) == 0 {
 		e.Detail = "Nobody may have the lock just now. Try again."
 		return e
 	}
-	first, held := t.state.holding()
+	first, held := t.record.firstUnrevoked()
 	if !held {
-		first = t.state.Leases[0]
+		first = t.record.Leases[0]
 	}
 	over := first.EndsAt()
-	for _, l := range t.state.Leases {
+	for _, l := range t.record.Leases {
 		if l.EndsAt().Before(over) {
 			over = l.EndsAt()
 		}
 	}
-	e.Holder, e.Newest, e.RetryAfter = first.Holder, t.state.Token, over.Sub(t.now)
+	e.Holder, e.Newest, e.RetryAfter = first.Holder, t.record.Token, over.Sub(t.now)
 	if !held {
 		e.Detail = fmt.Sprintf("The lease of %q was revoked, and its grace lasts %d ms more. "+
 			"Try again then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
 		return e
 	}
 	who := fmt.Sprintf("%q holds the lock", first.Holder)
-	if n := len(t.state.Leases) - 1; n > 0 {
+	if n := len(t.record.Leases) - 1; n > 0 {
 		who = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
 	}
 	if e.Ahead > 0 {

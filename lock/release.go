@@ -21,24 +21,24 @@ func (r Release) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Release) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
-// Draws allows for the end of the lease.
-func (r Release) Draws() (tokens, events int) { return 0, 1 }
+// Needs allows for the end of the lease.
+func (r Release) Needs() (tokens, events int) { return 0, 1 }
 
 // Apply ends the lease.
 func (r Release) Apply(v View) Decision {
-	t := begin(v)
+	t := newDecider(v)
 	l, ok := t.lease(r.LeaseID)
 	if ok {
-		t.end(l, Released, "")
+		t.endLease(l, Released, "")
 		t.promote()
-		return t.decided(nil)
+		return t.finish(nil)
 	}
 	if w, waits := t.waiter(r.LeaseID); waits {
-		t.leave(w, givenUp)
-		return t.decided(nil)
+		t.dequeue(w, reasonPlaceReleased)
+		return t.finish(nil)
 	}
-	if e, over := t.ending(r.LeaseID); over && e.Kind == Released || t.gaveUp(r.LeaseID) {
-		return t.decided(nil)
+	if e, over := t.endOf(r.LeaseID); over && e.Kind == Released || t.placeReleased(r.LeaseID) {
+		return t.finish(nil)
 	}
-	return t.decided(t.lost(r.LeaseID))
+	return t.finish(t.errLost(r.LeaseID))
 }

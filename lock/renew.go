@@ -41,31 +41,31 @@ func (r Renew) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Renew) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
-// Draws allows for the end of a lease found to be over, or for other metadata.
-func (r Renew) Draws() (tokens, events int) { return 0, 1 }
+// Needs allows for the end of a lease found to be over, or for other metadata.
+func (r Renew) Needs() (tokens, events int) { return 0, 1 }
 
 // Apply moves the end of the lease, or refuses with ErrLeaseLost. Other metadata
 // is a transition, so that whoever watches the lock sees it.
 func (r Renew) Apply(v View) Decision {
-	t := begin(v)
+	t := newDecider(v)
 	l, ok := t.lease(r.LeaseID)
 	if !ok {
-		return t.decided(t.lost(r.LeaseID))
+		return t.finish(t.errLost(r.LeaseID))
 	}
 	l = t.claim(l, 0) // its holder knows of it
 	l.TTL = cmp.Or(r.TTL, l.TTL)
-	l.ExpiresAt = l.endFrom(t.now)
+	l.ExpiresAt = l.expiryFrom(t.now)
 	if !t.now.Before(l.ExpiresAt) {
-		return t.decided(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.ExpiresAt, Token: l.Token,
+		return t.finish(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.ExpiresAt, Token: l.Token,
 			Detail: "The lease has reached its max_hold_ms and cannot be renewed. Stop the work; to go on, acquire with a new lease_id."})
 	}
 	proclaims := r.Metadata != nil && !bytes.Equal(r.Metadata, l.Metadata)
 	if proclaims {
 		l.Metadata = r.Metadata
 	}
-	t.replace(l)
+	t.replaceLease(l)
 	if proclaims {
-		t.record(Event{Kind: MetadataUpdated}, l)
+		t.emit(Event{Kind: MetadataUpdated}, l)
 	}
-	return t.granted(l, false)
+	return t.finishWithLease(l, false)
 }

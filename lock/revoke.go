@@ -56,59 +56,59 @@ func (r Revoke) Names() []string { return []string{r.Name} }
 // Refs returns nothing: a revocation shows no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
 
-// Draws allows for the end of the lease.
-func (r Revoke) Draws() (tokens, events int) { return 0, 1 }
+// Needs allows for the end of the lease.
+func (r Revoke) Needs() (tokens, events int) { return 0, 1 }
 
 // Apply ends the leases that are meant. Sent again it succeeds while a lease that it
 // ended is in its grace, and after that until the next grant, unless another lease has
 // the token.
 func (r Revoke) Apply(v View) Decision {
-	t := begin(v)
-	meant := slices.DeleteFunc(slices.Clone(t.state.Leases), func(l Lease) bool { return !r.means(l) })
+	t := newDecider(v)
+	meant := slices.DeleteFunc(slices.Clone(t.record.Leases), func(l Lease) bool { return !r.matches(l) })
 	for _, l := range meant {
 		t.revoke(l, r)
 	}
 	if len(meant) > 0 {
 		t.promote()
-		return t.decided(nil)
+		return t.finish(nil)
 	}
-	if t.state.Token == r.Token && t.state.LastEnd == Revoked {
-		return t.decided(nil)
+	if t.record.Token == r.Token && t.record.LastEnd == Revoked {
+		return t.finish(nil)
 	}
-	return t.decided(t.mismatch(r))
+	return t.finish(t.errTokenMismatch(r))
 }
 
 // revoke ends the lease, and its grace if r says so.
-func (t *turn) revoke(l Lease, r Revoke) {
+func (t *decider) revoke(l Lease, r Revoke) {
 	left := l.revokedAt(t.now)
 	switch {
 	case l.Revoked() && r.SkipGrace:
-		t.drop(l)
-		t.record(Event{Kind: Revoked, Reason: r.Reason}, l)
+		t.removeLease(l)
+		t.emit(Event{Kind: Revoked, Reason: r.Reason}, l)
 	case l.Revoked():
-	case r.SkipGrace || t.untold(l) || !t.now.Before(left.EndsAt()):
-		t.end(l, Revoked, r.Reason)
+	case r.SkipGrace || t.isUndelivered(l) || !t.now.Before(left.EndsAt()):
+		t.endLease(l, Revoked, r.Reason)
 	default:
-		t.replace(left)
-		t.noteEnd(left, Revoked)
-		t.record(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(t.state.Name, l.ID)}, left)
+		t.replaceLease(left)
+		t.setLastEnd(left, Revoked)
+		t.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(t.record.Name, l.ID)}, left)
 	}
 }
 
-func (r Revoke) means(l Lease) bool {
+func (r Revoke) matches(l Lease) bool {
 	return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
 }
 
-func (t *turn) mismatch(r Revoke) error {
+func (t *decider) errTokenMismatch(r Revoke) error {
 	now := "nobody holds the lock now"
-	if first, ok := t.state.holding(); ok {
+	if first, ok := t.record.firstUnrevoked(); ok {
 		now = fmt.Sprintf("token %d of %q holds the lock now", first.Token, first.Holder)
 	}
 	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
-	if slices.ContainsFunc(t.state.Leases, func(l Lease) bool { return l.Token == r.Token && !l.Revoked() }) {
+	if slices.ContainsFunc(t.record.Leases, func(l Lease) bool { return l.Token == r.Token && !l.Revoked() }) {
 		what = fmt.Sprintf("Others hold the lock under token %d, and the lease that is meant has ended", r.Token)
 	}
-	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: t.state.Token,
+	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: t.record.Token,
 		Detail: what + ". Look at the lock again before revoking."}
 }

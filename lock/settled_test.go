@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// peek is a sweep of s by the replica that decides, which nobody remembers.
-func (m *model) peek(s lock.Record, now time.Time) lock.Decision {
+// previewSweep is a sweep of s by the replica that decides, which nobody remembers.
+func (m *machine) previewSweep(s lock.Record, now time.Time) lock.Decision {
 	token := m.token
 	return sweep.Apply(lock.View{Now: now, Self: m.self, Locks: []lock.Record{s}, Ended: m.ended, Tokens: func() lock.Token {
 		token++
@@ -21,12 +21,12 @@ func (m *model) peek(s lock.Record, now time.Time) lock.Decision {
 	}})
 }
 
-// settled checks what time alone does after the decision d. While the lock's time
+// checkTime checks what time alone does after the decision d. While the lock's time
 // is ahead of a clock that was set back, replicas live by the clock and all else by
 // the lock's time, and only a sweep at once is known to find nothing.
-func (m *model) settled(d lock.Decision) error {
+func (m *machine) checkTime(d lock.Decision) error {
 	s := d.Locks[0]
-	if m.peek(s, m.now).Changed {
+	if m.previewSweep(s, m.now).Changed {
 		return errors.New("a sweep at once finds something to do")
 	}
 	if m.now.Before(d.Now) {
@@ -42,18 +42,18 @@ func (m *model) settled(d lock.Decision) error {
 	}
 	for _, part := range []time.Duration{1, 2} {
 		at := d.Now.Add(d.Due.Sub(d.Now)/part - 1)
-		if err := m.undisturbed(s, d.Now, at); err != nil {
+		if err := m.checkQuiet(s, d.Now, at); err != nil {
 			return fmt.Errorf("%v before it is due: %w", d.Due.Sub(at), err)
 		}
 	}
-	return m.drains(s, d.Due)
+	return m.checkDrains(s, d.Due)
 }
 
-// undisturbed checks that nothing happens to s between two instants, but what
+// checkQuiet checks that nothing happens to s between two instants, but what
 // does not concern the replica that decides: others may be taken to be gone while
 // none of its own waits behind them.
-func (m *model) undisturbed(s lock.Record, from, to time.Time) error {
-	d := m.peek(s, to)
+func (m *machine) checkQuiet(s lock.Record, from, to time.Time) error {
+	d := m.previewSweep(s, to)
 	passedOver := false
 	for _, w := range s.Queue {
 		passedOver = passedOver || attached(*w, from, m.now, m.self) && !attached(*w, to, to, m.self)
@@ -72,12 +72,12 @@ func (m *model) undisturbed(s lock.Record, from, to time.Time) error {
 	return nil
 }
 
-// drains checks that sweeps at the instants at which they are due do something,
+// checkDrains checks that sweeps at the instants at which they are due do something,
 // or are due later, and in the end leave nobody there.
-func (m *model) drains(s lock.Record, due time.Time) error {
+func (m *machine) checkDrains(s lock.Record, due time.Time) error {
 	most := 10 * (len(s.Leases) + len(s.Queue))
 	for range most {
-		d := m.peek(s, due)
+		d := m.previewSweep(s, due)
 		if d.Due.IsZero() {
 			return nil
 		}
@@ -92,18 +92,18 @@ func (m *model) drains(s lock.Record, due time.Time) error {
 // check holds after each step: a lease that has ended is gone, or revoked and in its grace, permits and
 // those who wait for one agree on how many there are, and a version stands for one
 // lock.
-func (m *model) check(t *rapid.T) {
+func (m *machine) check(t *rapid.T) {
 	capacities := map[int]bool{}
-	if m.state.Capacity != 0 {
-		capacities[m.state.Capacity] = true
+	if m.record.Capacity != 0 {
+		capacities[m.record.Capacity] = true
 	}
-	for _, l := range m.state.Leases {
-		if m.over(l.ID) != l.Revoked() {
+	for _, l := range m.record.Leases {
+		if m.hasEnded(l.ID) != l.Revoked() {
 			t.Fatalf("an ended lease is there again: %+v", l)
 		}
 	}
-	for _, w := range m.state.Queue {
-		if m.over(w.Lease.ID) {
+	for _, w := range m.record.Queue {
+		if m.hasEnded(w.Lease.ID) {
 			t.Fatalf("an ended lease is waited for: %+v", w)
 		}
 		if w.Lease.Mode == lock.Permit {
@@ -111,17 +111,17 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	if len(capacities) > 1 {
-		t.Fatalf("permits of different capacities: %+v", m.state)
+		t.Fatalf("permits of different capacities: %+v", m.record)
 	}
 	if m.now.Before(m.latest) {
 		return
 	}
 	m.latest = m.now
-	m.stands(t, m.state.Lock(m.now))
+	m.checkVersion(t, m.record.Lock(m.now))
 }
 
-// stands checks that the lock's version stood for no other lock.
-func (m *model) stands(t *rapid.T, l lock.Lock) {
+// checkVersion checks that the lock's version stood for no other lock.
+func (m *machine) checkVersion(t *rapid.T, l lock.Lock) {
 	version := l.Version()
 	l.AsOf = time.Time{}
 	for i := range l.Leases {

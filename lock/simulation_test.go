@@ -20,16 +20,16 @@ func TestNobodysWakeUpIsLost(t *testing.T) {
 		deaths  bool
 		within  time.Duration
 	}{
-		{"from the poll alone, if every NOTIFY is lost", 0, false, poll},
-		{"if every other NOTIFY is lost", 0.5, false, poll},
-		{"at once, if none is lost", 1, false, notified},
-		{"although replicas fall silent", 0.5, true, lock.ClaimTimeout + lock.ReplicaTTL + poll},
+		{"from the poll alone, if every NOTIFY is lost", 0, false, pollInterval},
+		{"if every other NOTIFY is lost", 0.5, false, pollInterval},
+		{"at once, if none is lost", 1, false, notifyDelay},
+		{"although replicas fall silent", 0.5, true, lock.ClaimTimeout + lock.ReplicaTTL + pollInterval},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
 				f := newFleet(rt, rapid.Uint64().Draw(rt, "seed"), c.arrives)
-				f.ahead.most = c.within
+				f.latency.most = c.within
 				f.begin(c.deaths)
 				f.run()
 				f.end()
@@ -46,15 +46,15 @@ func (f *fleet) begin(deaths bool) {
 	}[f.rnd.IntN(4)]
 	for n := range 5 + f.rnd.IntN(20) {
 		a := acquire(byte(n+1), modes[f.rnd.IntN(len(modes))], func(a *lock.Acquire) { a.TTL = time.Second })
-		f.in(f.between(0, time.Second), func() {
-			if v := f.visit(a); f.rnd.IntN(5) == 0 {
-				f.in(f.between(0, 2*time.Second), func() { f.hangUp(v) })
+		f.after(f.between(0, time.Second), func() {
+			if v := f.arrive(a); f.rnd.IntN(5) == 0 {
+				f.after(f.between(0, 2*time.Second), func() { f.hangUp(v) })
 			}
 		})
 	}
 	for _, r := range f.replicas[1:] {
 		if deaths {
-			f.in(f.between(0, 3*time.Second), func() { f.kill(r) })
+			f.after(f.between(0, 3*time.Second), func() { f.kill(r) })
 		}
 	}
 }
@@ -63,9 +63,9 @@ func (f *fleet) begin(deaths bool) {
 // for those whose replica fell silent, not in that order, but served all the same.
 func (f *fleet) end() {
 	steady := map[int64]bool{}
-	for _, v := range f.visits {
-		steady[v.place] = !v.shaken
-		if !v.served && !v.left {
+	for _, v := range f.arrivals {
+		steady[v.place] = !v.replicaLost
+		if !v.served && !v.hungUp {
 			f.t.Fatalf("never served: %+v", v)
 		}
 	}
@@ -79,39 +79,39 @@ func (f *fleet) end() {
 		}
 		last = e.Place
 	}
-	f.pass(lock.MaxWait + lock.PlaceRetention) // for who crashed when nobody was there to see it
-	if f.on(f.replicas[0]).do(sweep); len(f.state.Leases)+len(f.state.Queue) > 0 {
-		f.t.Fatalf("somebody is left: %+v", f.state)
+	f.advance(lock.MaxWait + lock.PlaceRetention) // for who crashed when nobody was there to see it
+	if f.on(f.replicas[0]).do(sweep); len(f.record.Leases)+len(f.record.Queue) > 0 {
+		f.t.Fatalf("somebody is left: %+v", f.record)
 	}
 }
 
-// A watchman sees to it that the first of those who are really there, whatever
+// A latencyWatch sees to it that the first of those who are really there, whatever
 // the replicas believe, is told of the lock soon once it could have it.
-type watchman struct {
+type latencyWatch struct {
 	most  time.Duration
-	first *visit // who could have the lock; nil if the first is to wait
+	first *waitingCall // who could have the lock; nil if the first is to wait
 	since time.Time
 }
 
-// reports fails if it takes too long.
-func (g *watchman) reports(f *fleet) {
+// check fails if it takes too long.
+func (g *latencyWatch) check(f *fleet) {
 	if g.first != nil && f.now.Sub(g.since) > g.most {
-		f.t.Fatalf("%+v could have had the lock for %v: %+v", g.first, f.now.Sub(g.since), f.state)
+		f.t.Fatalf("%+v could have had the lock for %v: %+v", g.first, f.now.Sub(g.since), f.record)
 	}
 }
 
-// looks finds out who could have the lock.
-func (g *watchman) looks(f *fleet) {
+// update finds out who could have the lock.
+func (g *latencyWatch) update(f *fleet) {
 	var told []lock.Lease
-	for _, l := range f.state.ActiveLeases(f.now) {
+	for _, l := range f.record.ActiveLeases(f.now) {
 		if !l.Unclaimed() {
 			told = append(told, l)
 		}
 	}
-	var first *visit
-	for _, w := range f.state.Queue {
-		if v := f.waiting[w.Attachment]; v != nil && !v.served && !v.left && f.lives(v.Replica) {
-			if together(told, f.state.Capacity, w.Lease.Mode, w.Capacity) {
+	var first *waitingCall
+	for _, w := range f.record.Queue {
+		if v := f.waiting[w.Attachment]; v != nil && !v.served && !v.hungUp && f.isAlive(v.Replica) {
+			if compatible(told, f.record.Capacity, w.Lease.Mode, w.Capacity) {
 				first = v
 			}
 			break

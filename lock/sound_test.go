@@ -10,27 +10,27 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A deed is a command that was decided, and what it was decided on.
-type deed struct {
+// A decisionCheck is a command that was decided, and what it was decided on.
+type decisionCheck struct {
 	cmd    lock.Command
 	self   lock.Replica
 	clock  time.Time   // the database's, which the lock's time may be ahead of
 	before lock.Record // what was to be decided on
 	given  lock.Record // the same, as Apply was given it
 	drawn  int         // tokens
-	closed bool        // nothing is granted
+	paused bool        // nothing is granted
 	lock.Decision
-	quickly bool // to be checked without comparing whole locks
+	skipSlow bool // to be checked without comparing whole locks
 }
 
 // check holds the decision against all that any decision must keep.
-func (x deed) check() error {
+func (x decisionCheck) check() error {
 	rules := []func() error{
-		x.excludes, x.seatsEachOnce, x.servesThePrefix, x.overtakesNobody, x.numbersItsEvents, x.tellsThePromoted,
-		x.isDueLater, x.drawsWhatItSaid,
+		x.checkExclusion, x.checkPlaces, x.checkHeadBlocked, x.checkNoOvertaking, x.checkEventNumbers, x.checkPromoted,
+		x.checkDue, x.checkNeeds,
 	}
-	if !x.quickly {
-		rules = append(rules, x.keepsItsInput, x.saysWhatChanged)
+	if !x.skipSlow {
+		rules = append(rules, x.checkInputUnchanged, x.checkChanged)
 	}
 	for _, rule := range rules {
 		if err := rule(); err != nil {
@@ -40,8 +40,8 @@ func (x deed) check() error {
 	return nil
 }
 
-// roomy returns s with slices into which somebody could append in place, and with waiters of its own.
-func roomy(s lock.Record) lock.Record {
+// withSpareCapacity returns s with slices into which somebody could append in place, and with waiters of its own.
+func withSpareCapacity(s lock.Record) lock.Record {
 	s.Leases, s.Queue = slices.Grow(slices.Clone(s.Leases), 2), slices.Grow(slices.Clone(s.Queue), 2)
 	for i, w := range s.Queue {
 		own := *w
@@ -50,44 +50,44 @@ func roomy(s lock.Record) lock.Record {
 	return s
 }
 
-func (x deed) keepsItsInput() error {
+func (x decisionCheck) checkInputUnchanged() error {
 	leases, queue := x.given.Leases, x.given.Queue
 	spare := reflect.ValueOf(leases[:len(leases)+1][len(leases)]).IsZero() && reflect.ValueOf(queue[:len(queue)+1][len(queue)]).IsZero()
-	if !same(x.before, x.given) || !spare {
+	if !equalRecords(x.before, x.given) || !spare {
 		return errors.New("changed the state that it was given")
 	}
 	return nil
 }
 
-func same(a, b lock.Record) bool {
+func equalRecords(a, b lock.Record) bool {
 	leases := slices.EqualFunc(a.Leases, b.Leases, func(a, b lock.Lease) bool { return reflect.DeepEqual(a, b) })
 	queue := slices.EqualFunc(a.Queue, b.Queue, func(a, b *lock.Waiter) bool { return reflect.DeepEqual(a, b) })
 	a.Leases, a.Queue, b.Leases, b.Queue = nil, nil, nil, nil
 	return leases && queue && reflect.DeepEqual(a, b)
 }
 
-func (x deed) saysWhatChanged() error {
-	if !x.Changed && (len(x.Events) > 0 || !same(x.before, x.Locks[0])) {
+func (x decisionCheck) checkChanged() error {
+	if !x.Changed && (len(x.Events) > 0 || !equalRecords(x.before, x.Locks[0])) {
 		return errors.New("changed the lock and says that it did not")
 	}
 	return nil
 }
 
-// drawsWhatItSaid: what is promised is promised for a lock for which nobody
+// checkNeeds: what is promised is promised for a lock for which nobody
 // waits, and of which no more than one lease can be over.
-func (x deed) drawsWhatItSaid() error {
-	tokens, events := x.cmd.Draws()
+func (x decisionCheck) checkNeeds() error {
+	tokens, events := x.cmd.Needs()
 	if alone := len(x.before.Queue) == 0 && len(x.before.Leases) <= 1; alone && (x.drawn > tokens || len(x.Events) > events) {
 		return fmt.Errorf("drew %d tokens and made %d events, but said at most %d and %d", x.drawn, len(x.Events), tokens, events)
 	}
 	return nil
 }
 
-// excludes: the leases that there are may be there together.
-func (x deed) excludes() error {
+// checkExclusion: the leases that there are may be there together.
+func (x decisionCheck) checkExclusion() error {
 	s := x.Locks[0]
 	for i, l := range s.Leases {
-		if !together(s.Leases[:i], s.Capacity, l.Mode, s.Capacity) {
+		if !compatible(s.Leases[:i], s.Capacity, l.Mode, s.Capacity) {
 			return fmt.Errorf("leases that exclude each other: %+v", s.Leases)
 		}
 		for _, o := range s.Leases[:i] {
@@ -110,9 +110,9 @@ func (x deed) excludes() error {
 	return nil
 }
 
-// together is whether a lease of the mode may be beside the leases held: the
+// compatible is whether a lease of the mode may be beside the leases held: the
 // table of the modes, written a second time.
-func together(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
+func compatible(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
 	for _, l := range held {
 		if l.Mode != mode || mode == lock.Exclusive {
 			return false
@@ -127,9 +127,9 @@ func together(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
 	return len(held) < lock.MaxHolders
 }
 
-// seatsEachOnce: places are in order; a lease_id has one place at most, and
+// checkPlaces: places are in order; a lease_id has one place at most, and
 // beside it a lease only if nobody has fetched that.
-func (x deed) seatsEachOnce() error {
+func (x decisionCheck) checkPlaces() error {
 	s := x.Locks[0]
 	seats := map[lock.LeaseID]bool{}
 	for i, w := range s.Queue {
@@ -146,8 +146,8 @@ func (x deed) seatsEachOnce() error {
 	return nil
 }
 
-// waiting returns those of s who are there, and have not been granted the lock.
-func (x deed) waiting(s lock.Record) []*lock.Waiter {
+// attachedWaiters returns those of s who are there, and have not been granted the lock.
+func (x decisionCheck) attachedWaiters(s lock.Record) []*lock.Waiter {
 	return slices.DeleteFunc(slices.Clone(s.Queue), func(w *lock.Waiter) bool {
 		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Lease.ID })
 	})
@@ -163,32 +163,32 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	return w.Attached(now, self)
 }
 
-// servesThePrefix: the first who waits cannot be served. While the database may have
+// checkHeadBlocked: the first who waits cannot be served. While the database may have
 // lost leases nobody is.
-func (x deed) servesThePrefix() error {
+func (x decisionCheck) checkHeadBlocked() error {
 	s := x.Locks[0]
-	if x.closed {
+	if x.paused {
 		if i := slices.IndexFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted }); i >= 0 {
 			return fmt.Errorf("granted while nothing is: %+v", x.Events[i])
 		}
 		return nil
 	}
-	if w := x.waiting(s); len(w) > 0 && together(s.Leases, s.Capacity, w[0].Lease.Mode, w[0].Capacity) {
+	if w := x.attachedWaiters(s); len(w) > 0 && compatible(s.Leases, s.Capacity, w[0].Lease.Mode, w[0].Capacity) {
 		return fmt.Errorf("the first waiter could have the lock: %+v", w[0])
 	}
 	return nil
 }
 
-// overtakesNobody: who has been there since before the decision and waits on was
+// checkNoOvertaking: who has been there since before the decision and waits on was
 // overtaken by no grant, neither to a later place nor to a newcomer.
-func (x deed) overtakesNobody() error {
+func (x decisionCheck) checkNoOvertaking() error {
 	before := x.before
 	before.Leases = nil // also who had been granted the lock and lost it again
 	there := map[lock.Attachment]bool{}
-	for _, w := range x.waiting(before) {
+	for _, w := range x.attachedWaiters(before) {
 		there[w.Attachment] = true
 	}
-	for _, w := range x.waiting(x.Locks[0]) {
+	for _, w := range x.attachedWaiters(x.Locks[0]) {
 		for _, e := range x.Events {
 			if e.Kind == lock.Granted && there[w.Attachment] && (e.Place == 0 || e.Place > w.Place) {
 				return fmt.Errorf("place %d was overtaken by the grant of place %d", w.Place, e.Place)
@@ -198,7 +198,7 @@ func (x deed) overtakesNobody() error {
 	return nil
 }
 
-func (x deed) numbersItsEvents() error {
+func (x decisionCheck) checkEventNumbers() error {
 	r := x.before.Revision
 	for _, e := range x.Events {
 		if r++; e.Revision != r || !e.At.Equal(x.Now) {
@@ -211,8 +211,8 @@ func (x deed) numbersItsEvents() error {
 	return nil
 }
 
-// tellsThePromoted: each has its lease, to fetch if another replica serves it.
-func (x deed) tellsThePromoted() error {
+// checkPromoted: each has its lease, to fetch if another replica serves it.
+func (x decisionCheck) checkPromoted() error {
 	for _, w := range x.Promoted {
 		if !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
 			return l.ID == w.Lease.ID && l.Attachment == w.Attachment && l.Unclaimed() == (w.Replica != x.self)
@@ -223,8 +223,8 @@ func (x deed) tellsThePromoted() error {
 	return nil
 }
 
-// isDueLater: there is a next instant exactly if there is somebody, and it is to come.
-func (x deed) isDueLater() error {
+// checkDue: there is a next instant exactly if there is somebody, and it is to come.
+func (x decisionCheck) checkDue() error {
 	if idle := len(x.Locks[0].Leases)+len(x.Locks[0].Queue) == 0; x.Due.IsZero() != idle || !idle && !x.Due.After(x.Now) {
 		return fmt.Errorf("due at %v, decided at %v", x.Due, x.Now)
 	}

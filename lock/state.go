@@ -30,8 +30,8 @@ func (s Record) ActiveLeases(now time.Time) []Lease {
 	return slices.DeleteFunc(slices.Clone(s.Leases), func(l Lease) bool { return !now.Before(l.EndsAt()) })
 }
 
-// holding returns the first lease that was not revoked, false if there is none.
-func (s Record) holding() (Lease, bool) {
+// firstUnrevoked returns the first lease that was not revoked, false if there is none.
+func (s Record) firstUnrevoked() (Lease, bool) {
 	for i := range s.Leases {
 		if !s.Leases[i].Revoked() {
 			return s.Leases[i], true
@@ -95,13 +95,13 @@ func (s Record) Lock(now time.Time) Lock {
 		if lease.Unclaimed() {
 			l.Waiters-- // it keeps its place until the grant is fetched
 		}
-		l.Leases = append(l.Leases, lease.holding(now))
+		l.Leases = append(l.Leases, lease.info(now))
 	}
 	return l
 }
 
-// holding returns what anybody may know of l at now.
-func (l Lease) holding(now time.Time) LeaseInfo {
+// info returns what anybody may know of l at now.
+func (l Lease) info(now time.Time) LeaseInfo {
 	return LeaseInfo{
 		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,

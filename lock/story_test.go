@@ -8,40 +8,40 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A story is what the events of a lock tell by themselves.
-type story struct {
-	holds    map[hold]lock.Event // the grants that have not ended
-	revoked  map[hold]lock.Event // the grants that were revoked, of which the grace may last
+// A eventChecker is what the events of a lock tell by themselves.
+type eventChecker struct {
+	holds    map[leaseKey]lock.Event // the grants that have not ended
+	revoked  map[leaseKey]lock.Event // the grants that were revoked, of which the grace may last
 	queue    []int64             // the places that have not been granted, nor left
 	newest   lock.Token
 	revision int64
 	at       time.Time
 }
 
-// A hold is where a lease sits; its token alone would do but for shared phases.
-type hold struct {
+// A leaseKey is where a lease sits; its token alone would do but for shared phases.
+type leaseKey struct {
 	slot  int
 	token lock.Token
 }
 
-func newStory() *story { return &story{holds: map[hold]lock.Event{}, revoked: map[hold]lock.Event{}} }
+func newEventChecker() *eventChecker { return &eventChecker{holds: map[leaseKey]lock.Event{}, revoked: map[leaseKey]lock.Event{}} }
 
-// goOn hears the events and compares what they told so far with the lock as it is.
-func (s *story) goOn(events []lock.Event, now lock.Record) error {
+// add hears the events and compares what they told so far with the lock as it is.
+func (s *eventChecker) add(events []lock.Event, now lock.Record) error {
 	for _, e := range events {
 		if e.Revision != s.revision+1 || e.At.Before(s.at) {
 			return fmt.Errorf("event %d at %v follows %d at %v", e.Revision, e.At, s.revision, s.at)
 		}
 		s.revision, s.at = e.Revision, e.At
-		if err := s.hear(e); err != nil {
+		if err := s.apply(e); err != nil {
 			return fmt.Errorf("%v of token %d, place %d: %w", e.Kind, e.Token, e.Place, err)
 		}
 	}
-	return s.is(now)
+	return s.compare(now)
 }
 
-func (s *story) hear(e lock.Event) error {
-	seat := hold{e.Slot, e.Token}
+func (s *eventChecker) apply(e lock.Event) error {
+	seat := leaseKey{e.Slot, e.Token}
 	begun, held := s.holds[seat]
 	switch e.Kind {
 	case lock.Queued:
@@ -50,9 +50,9 @@ func (s *story) hear(e lock.Event) error {
 		}
 		s.queue = append(s.queue, e.Place)
 	case lock.Dequeued:
-		return s.served(e.Place)
+		return s.removePlace(e.Place)
 	case lock.Granted:
-		return s.granted(seat, e)
+		return s.grant(seat, e)
 	case lock.Revoked:
 		if before, again := s.revoked[seat]; again && !held { // the rest of its grace is skipped
 			delete(s.revoked, seat)
@@ -80,8 +80,8 @@ func (s *story) hear(e lock.Event) error {
 	return nil
 }
 
-// served takes the place out of the queue.
-func (s *story) served(place int64) error {
+// removePlace takes the place out of the queue.
+func (s *eventChecker) removePlace(place int64) error {
 	i := slices.Index(s.queue, place)
 	if i < 0 {
 		return fmt.Errorf("no such place among %v", s.queue)
@@ -90,7 +90,7 @@ func (s *story) served(place int64) error {
 	return nil
 }
 
-func (s *story) granted(seat hold, e lock.Event) error {
+func (s *eventChecker) grant(seat leaseKey, e lock.Event) error {
 	joins := false
 	for o, held := range s.holds {
 		if held.Mode != e.Mode || e.Mode == lock.Exclusive || o.slot == e.Slot {
@@ -109,19 +109,19 @@ func (s *story) granted(seat hold, e lock.Event) error {
 	if e.Place == 0 {
 		return nil
 	}
-	return s.served(e.Place)
+	return s.removePlace(e.Place)
 }
 
-// is compares what was told with the lock as it is.
-func (s *story) is(now lock.Record) error {
+// compare compares what was told with the lock as it is.
+func (s *eventChecker) compare(now lock.Record) error {
 	revoked := 0
 	offered := map[lock.LeaseID]bool{}
 	for _, l := range now.Leases {
 		offered[l.ID] = true
-		e, ok := s.holds[hold{l.Slot, l.Token}]
+		e, ok := s.holds[leaseKey{l.Slot, l.Token}]
 		if l.Revoked() {
 			revoked++
-			e, ok = s.revoked[hold{l.Slot, l.Token}]
+			e, ok = s.revoked[leaseKey{l.Slot, l.Token}]
 		}
 		if !ok || e.Mode != l.Mode || e.Holder != l.Holder {
 			return fmt.Errorf("no event tells of %+v", l)

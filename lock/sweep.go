@@ -14,8 +14,8 @@ func (s Sweep) Names() []string { return []string{s.Name} }
 // Refs returns nothing: a sweep shows no lease_id.
 func (s Sweep) Refs() []LeaseRef { return nil }
 
-// Draws allows for the end of the lease.
-func (s Sweep) Draws() (tokens, events int) { return 0, 1 }
+// Needs allows for the end of the lease.
+func (s Sweep) Needs() (tokens, events int) { return 0, 1 }
 
 // Apply does what every command does first.
-func (s Sweep) Apply(v View) Decision { return begin(v).decided(nil) }
+func (s Sweep) Apply(v View) Decision { return newDecider(v).finish(nil) }

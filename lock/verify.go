@@ -48,11 +48,11 @@ type Verification struct {
 // RestsOnTime reports whether the verdict rests on nothing but time: no one has written that the token's lease is over, but
 // it is past its end. A renewal that was decided before may still be on its way into the state.
 func (v Verify) RestsOnTime(s Record, now time.Time) bool {
-	return slices.ContainsFunc(s.Leases, v.about) && v.Check(s, now).Status != Current
+	return slices.ContainsFunc(s.Leases, v.refersTo) && v.Check(s, now).Status != Current
 }
 
-// about reports whether the token is that of the lease, which was not revoked.
-func (v Verify) about(l Lease) bool {
+// refersTo reports whether the token is that of the lease, which was not revoked.
+func (v Verify) refersTo(l Lease) bool {
 	return l.Token == v.Token && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
 }
 
@@ -60,7 +60,7 @@ func (v Verify) about(l Lease) bool {
 func (v Verify) Check(s Record, now time.Time) Verification {
 	d := Verification{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
 	for _, l := range s.ActiveLeases(now) {
-		if v.about(l) {
+		if v.refersTo(l) {
 			d.Status, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
 			return d
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A seen is what a test looks at of a lock.Waiting.
-type seen struct {
+// A waiterSummary is what a test looks at of a lock.Waiting.
+type waiterSummary struct {
 	Place    int64
 	Attached bool
 	Reason   lock.Blocker
@@ -20,39 +20,39 @@ type seen struct {
 	For      int // how many leases
 }
 
-func look(q lock.QueueInfo) []seen {
-	var all []seen
+func summarize(q lock.QueueInfo) []waiterSummary {
+	var all []waiterSummary
 	for _, v := range q.Waiters {
-		all = append(all, seen{v.Place, v.Attached, v.BlockedBy, v.Ahead, len(v.Leases)})
+		all = append(all, waiterSummary{v.Place, v.Attached, v.BlockedBy, v.Ahead, len(v.Leases)})
 	}
 	return all
 }
 
 func TestTheQueueTellsWhatEachWaitsFor(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1, shared))
 	w.must(acquire(2, shared))
-	kept := w.waits(3, keep)
-	w.waits(4)
-	w.waits(5, shared)
-	w.pass(time.Second)
-	w.refused(timeout(kept), lock.ErrHeld)
-	w.pass(2 * time.Second)
-	q := w.state.QueueInfo(w.now, 1)
-	want := []seen{
+	kept := w.enqueue(3, keep)
+	w.enqueue(4)
+	w.enqueue(5, shared)
+	w.advance(time.Second)
+	w.refused(endWait(kept), lock.ErrHeld)
+	w.advance(2 * time.Second)
+	q := w.record.QueueInfo(w.now, 1)
+	want := []waiterSummary{
 		{3, false, lock.BlockedByDisconnect, 0, 0},
 		{4, true, lock.BlockedByHolders, 0, 2},
 		{5, true, lock.BlockedByQueue, 1, 0},
 	}
-	if diff := cmp.Diff(want, look(q)); diff != "" {
+	if diff := cmp.Diff(want, summarize(q)); diff != "" {
 		t.Error(diff)
 	}
 	first := lock.WaiterInfo{
 		Position: 1, Place: 3, Mode: lock.Exclusive, Holder: "worker", JoinedAt: t0, Waited: 3 * time.Second,
 		KeptFor: lock.PlaceRetention - 2*time.Second, BlockedBy: lock.BlockedByDisconnect,
 	}
-	if diff := cmp.Diff(first, q.Waiters[0], cmpopts.IgnoreFields(lock.WaiterInfo{}, "For")); diff != "" {
+	if diff := cmp.Diff(first, q.Waiters[0], cmpopts.IgnoreFields(lock.WaiterInfo{}, "Leases")); diff != "" {
 		t.Error(diff)
 	}
 	if q.Waiters[1].Position != 2 || q.Waiters[1].Leases[1].Slot != 2 || q.Revision != 5 || !q.AsOf.Equal(w.now) {
@@ -64,27 +64,27 @@ func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
 	t.Parallel()
 	t.Run("since the lock was granted to them", func(t *testing.T) {
 		t.Parallel()
-		w, _ := offered(t)
-		want := []seen{{3, true, lock.BlockedByHolders, 0, 1}}
-		if diff := cmp.Diff(want, look(w.state.QueueInfo(w.now, 1))); diff != "" {
+		w, _ := unclaimedGrant(t)
+		want := []waiterSummary{{3, true, lock.BlockedByHolders, 0, 1}}
+		if diff := cmp.Diff(want, summarize(w.record.QueueInfo(w.now, 1))); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("since their place is not kept any longer", func(t *testing.T) {
 		t.Parallel()
-		w, _ := line(t, 2)
-		if q := w.state.QueueInfo(w.now.Add(20*time.Second+lock.PlaceRetention), 1); len(q.Waiters) != 0 {
+		w, _ := heldWithQueue(t, 2)
+		if q := w.record.QueueInfo(w.now.Add(20*time.Second+lock.PlaceRetention), 1); len(q.Waiters) != 0 {
 			t.Errorf("the queue is %+v", q)
 		}
 	})
 	t.Run("and leases that are over are in nobody's way", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(2)))
 		w.must(acquire(2, permit(2), func(a *lock.Acquire) { a.TTL = time.Minute }))
-		w.waits(3, permit(2))
-		want := []seen{{3, true, lock.BlockedByHolders, 0, 0}}
-		if diff := cmp.Diff(want, look(w.state.QueueInfo(w.now.Add(10*time.Second), 1))); diff != "" {
+		w.enqueue(3, permit(2))
+		want := []waiterSummary{{3, true, lock.BlockedByHolders, 0, 0}}
+		if diff := cmp.Diff(want, summarize(w.record.QueueInfo(w.now.Add(10*time.Second), 1))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -92,10 +92,10 @@ func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
 
 func TestAVersionStandsForTheLock(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	here := w.call(acquire(2))
 	there := w.on(2).call(acquire(3))
-	version, told := w.state.Lock(w.now).Version(), map[string]bool{}
+	version, told := w.record.Lock(w.now).Version(), map[string]bool{}
 	for _, step := range []struct {
 		what    string
 		self    lock.Replica
@@ -116,7 +116,7 @@ func TestAVersionStandsForTheLock(t *testing.T) {
 	} {
 		told[version] = true
 		w.on(step.self).do(step.cmd)
-		v := w.state.Lock(w.now).Version()
+		v := w.record.Lock(w.now).Version()
 		if (v != version) != step.changes || step.changes && told[v] {
 			t.Errorf("%s leads from version %q to %q", step.what, version, v)
 		}
@@ -126,21 +126,21 @@ func TestAVersionStandsForTheLock(t *testing.T) {
 
 func TestAVersionChangesWithTimeAloneAtItsTurns(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	if at := w.state.Lock(w.now).NextChangeAt(); !at.IsZero() {
+	w := newModel(t)
+	if at := w.record.Lock(w.now).NextChangeAt(); !at.IsZero() {
 		t.Errorf("a free lock turns at %v", at)
 	}
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, permit(3), func(a *lock.Acquire) { a.TTL, a.Grace = time.Duration(n)*time.Second, 1500*time.Millisecond }))
 	}
 	var turns []time.Duration
-	for l := w.state.Lock(w.now); !l.NextChangeAt().IsZero(); {
+	for l := w.record.Lock(w.now); !l.NextChangeAt().IsZero(); {
 		at := l.NextChangeAt()
 		turns = append(turns, at.Sub(t0))
-		if v := w.state.Lock(at.Add(-1)).Version(); v != l.Version() {
+		if v := w.record.Lock(at.Add(-1)).Version(); v != l.Version() {
 			t.Errorf("version %q turned to %q before its time", l.Version(), v)
 		}
-		next := w.state.Lock(at)
+		next := w.record.Lock(at)
 		if held := len(next.Leases); held != len(l.Leases) && next.Version() == l.Version() {
 			t.Errorf("version %q stands for %d leases and for %d", l.Version(), len(l.Leases), held)
 		}
@@ -156,7 +156,7 @@ func TestAVersionChangesWithTimeAloneAtItsTurns(t *testing.T) {
 
 func TestSlotsAreVerified(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, permit(3)))
 	}
@@ -177,7 +177,7 @@ func TestSlotsAreVerified(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := lock.Verify{Name: name, Token: c.token, Slot: c.slot}.Check(w.state, w.now)
+			v := lock.Verify{Name: name, Token: c.token, Slot: c.slot}.Check(w.record, w.now)
 			if v.Status != c.want || v.Newest != 3 || (v.Remaining > 0) != (c.want == lock.Current) {
 				t.Errorf("verdict %+v", v)
 			}
@@ -187,7 +187,7 @@ func TestSlotsAreVerified(t *testing.T) {
 
 func TestAFencedWriteBySlot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, permit(3)))
 	}
@@ -210,7 +210,7 @@ func TestAFencedWriteBySlot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := lock.FencedWrite{Key: "k", Lock: name, Token: c.token, Slot: c.slot}
-			newest, err := f.Newest(w.state, w.now.Add(c.after))
+			newest, err := f.Newest(w.record, w.now.Add(c.after))
 			if err == nil {
 				_, err = f.Apply(lock.FencedValue{}, newest, w.now)
 			}

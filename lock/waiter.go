@@ -65,8 +65,8 @@ func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
 	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.Until)
 }
 
-// gone is whether nobody is there and the place is not kept any longer.
-func (w Waiter) gone(now time.Time, self Replica) bool {
+// hasLapsed is whether nobody is there and the place is not kept any longer.
+func (w Waiter) hasLapsed(now time.Time, self Replica) bool {
 	return !w.Attached(now, self) && !now.Before(w.KeptUntil)
 }
 
@@ -86,14 +86,14 @@ func (w Waiter) detach(now time.Time) Waiter {
 	return w
 }
 
-// full returns how many places count as waiters, and reports whether those are most or more. A place
+// isQueueFull returns how many places count as waiters, and reports whether those are most or more. A place
 // counts while its call waits, and for KeepPlace after that: the place of a replica that
 // has died is kept for longer, but must not keep new waiters out.
-func (t *turn) full(most int) (n int, full bool) {
-	if len(t.state.Queue) < most {
-		return len(t.state.Queue), false
+func (t *decider) isQueueFull(most int) (n int, full bool) {
+	if len(t.record.Queue) < most {
+		return len(t.record.Queue), false
 	}
-	for _, w := range t.state.Queue {
+	for _, w := range t.record.Queue {
 		if t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(PlaceRetention)) {
 			n++
 		}
@@ -101,28 +101,28 @@ func (t *turn) full(most int) (n int, full bool) {
 	return n, n >= most
 }
 
-// due returns when time alone will have changed the lock, zero if never.
-func (t *turn) due() time.Time {
+// nextDue returns when time alone will have changed the lock, zero if never.
+func (t *decider) nextDue() time.Time {
 	var first time.Time
 	sooner := func(at time.Time) {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
-	for i := range t.state.Leases {
-		sooner(t.state.Leases[i].EndsAt())
+	for i := range t.record.Leases {
+		sooner(t.record.Leases[i].EndsAt())
 	}
-	if t.closed() && len(t.state.Queue) > 0 {
+	if t.paused() && len(t.record.Queue) > 0 {
 		sooner(t.now.Add(t.view.GrantsPausedUntil.Sub(t.view.Now)))
 	}
 	lastMine := int64(math.MinInt64)
-	for _, w := range slices.Backward(t.state.Queue) {
+	for _, w := range slices.Backward(t.record.Queue) {
 		if w.Replica == t.view.Self {
 			lastMine = w.Place
 			break
 		}
 	}
-	for _, w := range t.state.Queue {
+	for _, w := range t.record.Queue {
 		if !w.GrantedUnclaimed {
 			sooner(t.waiterDue(w, w.Place < lastMine))
 		}
@@ -132,7 +132,7 @@ func (t *turn) due() time.Time {
 
 // waiterDue returns when time alone changes what w means to this replica, which
 // has a waiter of its own behind w or has none.
-func (t *turn) waiterDue(w *Waiter, mineBehind bool) time.Time {
+func (t *decider) waiterDue(w *Waiter, mineBehind bool) time.Time {
 	if w.Replica == t.view.Self && t.attached(w) {
 		return w.Until
 	}

@@ -45,7 +45,7 @@ func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 	q := QueueInfo{Name: s.Name, Revision: s.Revision, AsOf: now}
 	ahead := 0
 	for _, w := range s.Queue {
-		if w.gone(now, self) || w.GrantedUnclaimed && s.offers(w, now) {
+		if w.hasLapsed(now, self) || w.GrantedUnclaimed && s.hasGranted(w, now) {
 			continue
 		}
 		v := WaiterInfo{
@@ -62,15 +62,15 @@ func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 		case !v.Attached:
 			v.BlockedBy = BlockedByDisconnect
 		case v.Ahead == 0:
-			v.BlockedBy, v.Leases = BlockedByHolders, s.inTheWayOf(w, now)
+			v.BlockedBy, v.Leases = BlockedByHolders, s.blockers(w, now)
 		}
 		q.Waiters = append(q.Waiters, v)
 	}
 	return q
 }
 
-// offers is whether the waiter has been granted the lock at now.
-func (s Record) offers(w *Waiter, now time.Time) bool {
+// hasGranted is whether the waiter has been granted the lock at now.
+func (s Record) hasGranted(w *Waiter, now time.Time) bool {
 	for _, l := range s.ActiveLeases(now) {
 		if l.ID == w.Lease.ID {
 			return true
@@ -79,15 +79,15 @@ func (s Record) offers(w *Waiter, now time.Time) bool {
 	return false
 }
 
-// inTheWayOf returns the leases that w cannot be granted beside.
-func (s Record) inTheWayOf(w *Waiter, now time.Time) []LeaseInfo {
+// blockers returns the leases that w cannot be granted beside.
+func (s Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
 	s.Leases = s.ActiveLeases(now)
-	if s.fits(w.Lease.Mode, w.Capacity) {
+	if s.isCompatible(w.Lease.Mode, w.Capacity) {
 		return nil
 	}
 	var held []LeaseInfo
 	for _, l := range s.Leases {
-		held = append(held, l.holding(now))
+		held = append(held, l.info(now))
 	}
 	return held
 }

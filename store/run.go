@@ -47,7 +47,7 @@ func (s *Store) want(calls []*call) *wanted {
 		if _, asks := c.Req.(lock.Acquire); asks { // others find their lease, as a rule
 			w.refs = appendRefs(w.refs, c.Req)
 		}
-		tokens, events := c.Req.Draws()
+		tokens, events := c.Req.Needs()
 		w.tokens += tokens
 		w.events += events
 	}

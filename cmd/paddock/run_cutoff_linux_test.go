@@ -19,7 +19,7 @@ func TestACommandCutOffFromTheServiceIsGoneBeforeItsLeaseEnds(t *testing.T) {
 			line := d.onALine()
 			p := d.lets("--ttl", ttl.String(), nightly, "--", "sh", "-c", generations)
 			pids := p.pids(t)
-			time.AfterFunc(rand.N(ttl/3), line.Break)
+			time.AfterFunc(rand.N(ttl/3), line.Stall)
 			gone := whenGone(t, pids)
 			g := d.next()
 			for _, pid := range pids {

@@ -14,7 +14,7 @@ import (
 )
 
 // onALine has what is run at the desk find the service by a line that can be broken.
-func (d *desk) onALine() *tcpproxy.Line {
+func (d *desk) onALine() *tcpproxy.Proxy {
 	d.Helper()
 	line := tcpproxy.New(d.T, strings.TrimPrefix(d.base, "http://"))
 	d.env["PADDOCK_URL"] = "http://" + line.Address
@@ -84,9 +84,9 @@ func TestAnOutageShorterThanTheLeaseStopsNobody(t *testing.T) {
 	}
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
-	line.Break()
+	line.Stall()
 	p.stderr.await(t, `(is at risk)`)
-	line.Mend()
+	line.Restore()
 	p.stderr.await(t, `(is held again)`)
 	closed(t, hold)
 	p.ends(t, 4)
@@ -104,7 +104,7 @@ func TestWhoCannotReleaseSaysSo(t *testing.T) {
 	}
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
-	line.Break()
+	line.Stall()
 	closed(t, hold)
 	p.ends(t, 4, nightly+" was not released", "free when the lease ends")
 }
@@ -163,6 +163,6 @@ func TestTheGuardOutlivesWhoeverReadsItsWords(t *testing.T) {
 	closed(t, writer)
 	p.stdout.await(t, `(ready)`)
 	closed(t, reader)
-	line.Break()
+	line.Stall()
 	p.ends(t, exitLeaseLost)
 }

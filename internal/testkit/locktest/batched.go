@@ -12,7 +12,7 @@ func Batched(s lock.Service) lock.Service { return batched{s} }
 
 type batched struct{ lock.Service }
 
-func (b batched) only(ctx context.Context, item lock.Command) (lock.Grant, error) {
+func (b batched) one(ctx context.Context, item lock.Command) (lock.Grant, error) {
 	r := b.Batch(ctx, []lock.Command{item})
 	return r[0].Grant, r[0].Err
 }
@@ -21,12 +21,12 @@ func (b batched) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.Wait != 0 || a.KeepPlace {
 		return b.Service.Acquire(ctx, a)
 	}
-	return b.only(ctx, a)
+	return b.one(ctx, a)
 }
 
-func (b batched) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) { return b.only(ctx, r) }
+func (b batched) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) { return b.one(ctx, r) }
 
 func (b batched) Release(ctx context.Context, r lock.Release) error {
-	_, err := b.only(ctx, r)
+	_, err := b.one(ctx, r)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func bounding() cases {
+func boundsCases() cases {
 	return cases{
 		"an acquire beyond its bounds is refused":       boundAcquire,
 		"a renewal beyond its bounds is refused":        boundRenew,
@@ -31,19 +31,19 @@ func badNames() []string {
 	}
 }
 
-// atFault ends the test unless err says that the field breaks a bound.
-func (s *scene) atFault(what any, err error, field string) {
+// expectInvalid ends the test unless err says that the field breaks a bound.
+func (s *fixture) expectInvalid(what any, err error, field string) {
 	s.Helper()
-	e := s.refused(err, lock.ErrInvalid)
+	e := s.expectError(err, lock.ErrInvalid)
 	if e.Field != field {
 		s.Errorf("%+v: the field at fault is %q, want %q (%v)", what, e.Field, field, err)
 	}
 }
 
-func boundAcquire(s *scene) {
+func boundAcquire(s *fixture) {
 	for _, name := range badNames() {
-		_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: alive})
-		s.atFault(name, err, "name")
+		_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: longTTL})
+		s.expectInvalid(name, err, "name")
 	}
 	for field, wrong := range map[string][]lock.Acquire{
 		"holder": {
@@ -54,7 +54,7 @@ func boundAcquire(s *scene) {
 			{Capacity: 1}, {Mode: lock.Shared, Capacity: 3}, {Mode: lock.Permit}, {Mode: lock.Permit, Capacity: -1},
 			{Mode: lock.Permit, Capacity: lock.MaxHolders + 1}},
 		"wait_ms":     {{Wait: -time.Millisecond}, {Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
-		"ttl_ms":      {{TTL: lock.MinTTL - 1}, {TTL: 1}, {TTL: -alive}, {TTL: lock.MaxTTL + time.Millisecond}},
+		"ttl_ms":      {{TTL: lock.MinTTL - 1}, {TTL: 1}, {TTL: -longTTL}, {TTL: lock.MaxTTL + time.Millisecond}},
 		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.MaxGrace + time.Millisecond}},
 		"max_hold_ms": {{MaxHold: lock.MinTTL - 1}, {MaxHold: -1}, {MaxHold: lock.MaxHold + time.Millisecond}},
 		"metadata": {
@@ -66,54 +66,54 @@ func boundAcquire(s *scene) {
 	} {
 		for _, a := range wrong {
 			_, err := s.acquire(a)
-			s.atFault(a, err, field)
+			s.expectInvalid(a, err, field)
 		}
 	}
-	_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: alive})
-	s.atFault("no holder", err, "holder")
-	if l := s.look(s.name); l.Revision != 0 {
+	_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: longTTL})
+	s.expectInvalid("no holder", err, "holder")
+	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("a refused acquire changed the lock: %+v", l)
 	}
 }
 
-func boundRenew(s *scene) {
+func boundRenew(s *fixture) {
 	for _, name := range badNames() {
 		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})
-		s.atFault(name, err, "name")
+		s.expectInvalid(name, err, "name")
 	}
 	_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name})
-	s.atFault("no lease_id", err, "lease_id")
+	s.expectInvalid("no lease_id", err, "lease_id")
 	for _, ttl := range []time.Duration{lock.MinTTL - 1, 1, -1, lock.MaxTTL + time.Millisecond} {
 		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: ttl})
-		s.atFault(ttl, err, "ttl_ms")
+		s.expectInvalid(ttl, err, "ttl_ms")
 	}
 	_, err = s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})
-	s.atFault("a number beyond a float64", err, "metadata")
+	s.expectInvalid("a number beyond a float64", err, "metadata")
 }
 
-func boundRelease(s *scene) {
+func boundRelease(s *fixture) {
 	for _, name := range badNames() {
-		s.atFault(name, s.locks.Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}), "name")
+		s.expectInvalid(name, s.locks.Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}), "name")
 	}
-	s.atFault("no lease_id", s.locks.Release(s.ctx, lock.Release{Name: s.name}), "lease_id")
+	s.expectInvalid("no lease_id", s.locks.Release(s.ctx, lock.Release{Name: s.name}), "lease_id")
 }
 
-func boundRevoke(s *scene) {
+func boundRevoke(s *fixture) {
 	for _, name := range badNames() {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})
-		s.atFault(name, err, "name")
+		s.expectInvalid(name, err, "name")
 	}
 	for _, token := range badTokens() {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: "r"})
-		s.atFault(token, err, "fencing_token")
+		s.expectInvalid(token, err, "fencing_token")
 	}
 	for _, slot := range []int{-1, lock.MaxHolders + 1} {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: &slot, Reason: "r"})
-		s.atFault(slot, err, "slot")
+		s.expectInvalid(slot, err, "slot")
 	}
 	for _, reason := range []string{"", " ", "\u3164", "\u202enimda", "a\nb", "a\xff", strings.Repeat("r", lock.MaxReasonLength+1)} {
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Reason: reason})
-		s.atFault(reason, err, "reason")
+		s.expectInvalid(reason, err, "reason")
 	}
 }
 

@@ -8,29 +8,29 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func boundLook(s *scene) {
+func boundLook(s *fixture) {
 	for _, name := range badNames() {
 		_, err := s.locks.Lock(s.ctx, name)
-		s.atFault(name, err, "name")
+		s.expectInvalid(name, err, "name")
 		_, err = s.locks.Queue(s.ctx, name)
-		s.atFault(name, err, "name")
+		s.expectInvalid(name, err, "name")
 	}
 }
 
-func boundWatch(s *scene) {
+func boundWatch(s *fixture) {
 	for _, name := range badNames() {
 		_, err := s.locks.Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})
-		s.atFault(name, err, "name")
+		s.expectInvalid(name, err, "name")
 	}
 	for _, wait := range []time.Duration{-1, -time.Hour, lock.MaxWait + time.Millisecond} {
 		for _, seen := range []string{"", "1.1.held"} {
 			_, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: wait})
-			s.atFault(wait, err, "wait_ms")
+			s.expectInvalid(wait, err, "wait_ms")
 		}
 	}
 }
 
-func boundLocks(s *scene) {
+func boundLocks(s *fixture) {
 	for field, wrong := range map[string][]lock.LockQuery{
 		"prefix": {{Prefix: "a/b"}, {Prefix: "-"}, {Prefix: "a b"}, {Prefix: "a\xff"}, {Prefix: strings.Repeat("x", lock.MaxNameLength+1)}},
 		"state":  {{State: "gone"}, {State: "Held"}},
@@ -40,12 +40,12 @@ func boundLocks(s *scene) {
 	} {
 		for _, q := range wrong {
 			_, err := s.locks.Locks(s.ctx, q)
-			s.atFault(q, err, field)
+			s.expectInvalid(q, err, field)
 		}
 	}
 }
 
-func boundEvents(s *scene) {
+func boundEvents(s *fixture) {
 	for field, wrong := range map[string][]lock.EventQuery{
 		"lock":    {{Name: "a/b"}, {Name: "a\xff"}, {Name: strings.Repeat("x", lock.MaxNameLength+1)}},
 		"prefix":  {{Prefix: "a/b"}, {Prefix: "-"}, {Name: s.name, Prefix: s.name}},
@@ -55,34 +55,34 @@ func boundEvents(s *scene) {
 	} {
 		for _, q := range wrong {
 			_, err := s.locks.Events(s.ctx, q)
-			s.atFault(q, err, field)
+			s.expectInvalid(q, err, field)
 		}
 	}
 }
 
-func boundVerify(s *scene) {
+func boundVerify(s *fixture) {
 	for _, name := range badNames() {
 		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})
-		s.atFault(name, err, "name")
+		s.expectInvalid(name, err, "name")
 	}
 	for _, token := range badTokens() {
 		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})
-		s.atFault(token, err, "fencing_token")
+		s.expectInvalid(token, err, "fencing_token")
 	}
 	for _, slot := range []int{-1, lock.MaxHolders + 1} {
 		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: &slot})
-		s.atFault(slot, err, "slot")
+		s.expectInvalid(slot, err, "slot")
 	}
 }
 
-func boundWrite(s *scene) {
+func boundWrite(s *fixture) {
 	right := lock.FencedWrite{Key: s.name, Lock: s.name, Token: 1, Value: json.RawMessage(`1`)}
 	refused := func(field string, change func(*lock.FencedWrite)) {
 		s.Helper()
 		w := right
 		change(&w)
 		_, err := s.locks.WriteFenced(s.ctx, w)
-		s.atFault(w, err, field)
+		s.expectInvalid(w, err, field)
 	}
 	for _, name := range badNames() {
 		refused("key", func(w *lock.FencedWrite) { w.Key = name })
@@ -100,9 +100,9 @@ func boundWrite(s *scene) {
 	refused("if_version", func(w *lock.FencedWrite) { w.IfVersion = new(int64(-1)) })
 }
 
-func boundRead(s *scene) {
+func boundRead(s *fixture) {
 	for _, name := range badNames() {
 		_, err := s.locks.ReadFenced(s.ctx, name)
-		s.atFault(name, err, "key")
+		s.expectInvalid(name, err, "key")
 	}
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A call is an Acquire that waits while the test goes on.
-type call struct {
-	s      *scene
-	asked  lock.Acquire
+// A waitingCall is an Acquire that waits while the test goes on.
+type waitingCall struct {
+	s      *fixture
+	request  lock.Acquire
 	began  time.Time
-	hangUp context.CancelFunc
+	cancel context.CancelFunc
 	done   chan struct{} // closed when it was answered
 	grant  lock.Grant
 	err    error
 }
 
-// calls has an acquire wait, for as long as it takes unless a says for how long.
+// startAcquire has an acquire wait, for as long as it takes unless a says for how long.
 // It is over when the test is.
-func (s *scene) calls(a lock.Acquire) *call {
+func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
 	a = s.complete(a)
 	ctx, hangUp := context.WithCancel(s.ctx)
-	c := &call{s: s, asked: a, began: time.Now(), hangUp: hangUp, done: make(chan struct{})}
+	c := &waitingCall{s: s, request: a, began: time.Now(), cancel: hangUp, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		if a.Wait > 0 {
 			c.grant, c.err = s.locks.Acquire(ctx, a)
 		} else {
-			c.grant, c.err = s.patiently(ctx, a)
+			c.grant, c.err = s.acquirePatiently(ctx, a)
 		}
 	}()
 	s.Cleanup(func() {
@@ -43,9 +43,9 @@ func (s *scene) calls(a lock.Acquire) *call {
 	return c
 }
 
-// patiently waits until it is granted the lock, as a caller who lost an answer or
+// acquirePatiently waits until it is granted the lock, as a caller who lost an answer or
 // whose replica stops does: it comes back to its place.
-func (s *scene) patiently(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	a.Wait, a.KeepPlace = lock.MaxWait, true
 	for {
 		g, err := s.locks.Acquire(ctx, a)
@@ -54,74 +54,74 @@ func (s *scene) patiently(ctx context.Context, a lock.Acquire) (lock.Grant, erro
 			return g, err
 		}
 		select {
-		case <-time.After(lateness):
+		case <-time.After(tolerance):
 		case <-ctx.Done():
 			return g, err
 		}
 	}
 }
 
-// joins has an acquire wait, and returns once it is in the queue. Its holder must
+// enqueue has an acquire wait, and returns once it is in the queue. Its holder must
 // be nobody else's.
-func (s *scene) joins(a lock.Acquire) *call {
+func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
 	s.Helper()
-	c := s.calls(a)
-	s.eventually(c.asked.Holder+" waits", func() bool {
+	c := s.startAcquire(a)
+	s.eventually(c.request.Holder+" waits", func() bool {
 		select {
 		case <-c.done:
-			s.Fatalf("%s was to wait, and was answered %+v, %v", c.asked.Holder, c.grant, c.err)
+			s.Fatalf("%s was to wait, and was answered %+v, %v", c.request.Holder, c.grant, c.err)
 		default:
 		}
-		return slices.ContainsFunc(s.queue(c.asked.Name).Waiters, func(w lock.WaiterInfo) bool {
-			return w.Holder == c.asked.Holder && w.Attached
+		return slices.ContainsFunc(s.queue(c.request.Name).Waiters, func(w lock.WaiterInfo) bool {
+			return w.Holder == c.request.Holder && w.Attached
 		})
 	})
 	return c
 }
 
-// line has n of them join one after another, named by their number.
-func (s *scene) line(n int) []*call {
+// enqueueN has n of them join one after another, named by their number.
+func (s *fixture) enqueueN(n int) []*waitingCall {
 	s.Helper()
-	var calls []*call
+	var calls []*waitingCall
 	for i := range n {
-		calls = append(calls, s.joins(lock.Acquire{Holder: fmt.Sprintf("waiter %d", i+1)}))
+		calls = append(calls, s.enqueue(lock.Acquire{Holder: fmt.Sprintf("waiter %d", i+1)}))
 	}
 	return calls
 }
 
-// answered waits until the call is.
-func (c *call) answered() {
+// wait waits until the call is.
+func (c *waitingCall) wait() {
 	c.s.Helper()
 	select {
 	case <-c.done:
 	case <-c.s.ctx.Done():
-		c.s.Fatalf("%s was never answered", c.asked.Holder)
+		c.s.Fatalf("%s was never answered", c.request.Holder)
 	}
 }
 
-// has waits until the call is granted the lock.
-func (c *call) has() lock.Grant {
+// mustBeGranted waits until the call is granted the lock.
+func (c *waitingCall) mustBeGranted() lock.Grant {
 	c.s.Helper()
-	c.answered()
+	c.wait()
 	if c.err != nil {
-		c.s.Fatalf("%s was to have the lock: %v", c.asked.Holder, c.err)
+		c.s.Fatalf("%s was to have the lock: %v", c.request.Holder, c.err)
 	}
 	return c.grant
 }
 
-// leaves has the call's context end, and waits until it is over. It must not have
+// cancelAndWait has the call's context end, and waits until it is over. It must not have
 // been granted the lock.
-func (c *call) leaves() {
+func (c *waitingCall) cancelAndWait() {
 	c.s.Helper()
-	c.hangUp()
-	c.answered()
+	c.cancel()
+	c.wait()
 	if !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome) {
-		c.s.Fatalf("%s has left, and was answered %+v, %v", c.asked.Holder, c.grant, c.err)
+		c.s.Fatalf("%s has left, and was answered %+v, %v", c.request.Holder, c.grant, c.err)
 	}
 }
 
 // queue returns who waits for the lock of that name.
-func (s *scene) queue(name string) lock.QueueInfo {
+func (s *fixture) queue(name string) lock.QueueInfo {
 	s.Helper()
 	q, err := s.locks.Queue(s.ctx, name)
 	s.must(err)
@@ -132,7 +132,7 @@ func (s *scene) queue(name string) lock.QueueInfo {
 }
 
 // waiters returns the holders who wait, in the order of the queue.
-func (s *scene) waiters() []string {
+func (s *fixture) waiters() []string {
 	s.Helper()
 	names := []string{}
 	for _, w := range s.queue(s.name).Waiters {
@@ -141,25 +141,25 @@ func (s *scene) waiters() []string {
 	return names
 }
 
-// stand ends the test unless just these wait.
-func (s *scene) stand(holders ...string) {
+// expectQueue ends the test unless just these wait.
+func (s *fixture) expectQueue(holders ...string) {
 	s.Helper()
 	if got := s.waiters(); !slices.Equal(got, holders) {
 		s.Fatalf("there wait %q, want %q", got, holders)
 	}
 }
 
-// remain waits until just these wait: one who has left is known to have as soon as
+// awaitQueue waits until just these wait: one who has left is known to have as soon as
 // the service has noticed.
-func (s *scene) remain(holders ...string) {
+func (s *fixture) awaitQueue(holders ...string) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("there wait %q", holders), func() bool { return slices.Equal(s.waiters(), holders) })
 }
 
-// held ends the test unless just these have the lock.
-func (s *scene) held(holders ...string) lock.Lock {
+// expectHolders ends the test unless just these have the lock.
+func (s *fixture) expectHolders(holders ...string) lock.Lock {
 	s.Helper()
-	l := s.look(s.name)
+	l := s.get(s.name)
 	got := []string{}
 	for _, h := range l.Leases {
 		got = append(got, h.Holder)
@@ -171,15 +171,15 @@ func (s *scene) held(holders ...string) lock.Lock {
 	return l
 }
 
-// proven reads the lock's events until nobody waits, and ends the test unless they
+// verifyHistory reads the lock's events until nobody waits, and ends the test unless they
 // prove its rules.
-func (s *scene) proven(name string, r verify.Rules) []lock.Event {
+func (s *fixture) verifyHistory(name string, r verify.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event
 	from, open := &reader{s, lock.EventQuery{Name: name, Limit: lock.MaxLimit}}, r
 	open.Unfinished = true
 	s.eventually("the history is complete", func() bool {
-		until := s.look(name).Revision
+		until := s.get(name).Revision
 		for page := from.read(); len(page) > 0; page = from.read() {
 			events = append(events, page...)
 		}

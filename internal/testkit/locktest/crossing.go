@@ -9,24 +9,24 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func crossing() cases {
+func cancellationRaceCases() cases {
 	return cases{
-		"a context that ends around the release leaves the lock free":              crossFree,
-		"a context that ends around the release lets the next have it":             crossNext,
-		"a wait that is over around the release is granted or refused, never both": crossOver,
-		"contexts that end at random hold nobody up":                               crossRandom,
+		"a context that ends around the release leaves the lock free":              cancelAtRelease,
+		"a context that ends around the release lets the next have it":             cancelWithNextWaiter,
+		"a wait that is over around the release is granted or refused, never both": timeoutAtRelease,
+		"contexts that end at random hold nobody up":                               cancelAtRandom,
 	}
 }
 
-// A crossroads lets something meet a release: now just before it is sent, now just
+// A releaseRace lets something meet a release: now just before it is sent, now just
 // after its answer, now at random about while releases of this service are under way.
-type crossroads struct {
-	s     *scene
+type releaseRace struct {
+	s     *fixture
 	round int
 	took  time.Duration
 }
 
-func (c *crossroads) release(g lock.Grant, do func()) {
+func (c *releaseRace) release(g lock.Grant, do func()) {
 	c.s.Helper()
 	c.round++
 	switch c.round % 4 {
@@ -42,76 +42,76 @@ func (c *crossroads) release(g lock.Grant, do func()) {
 	c.took = (3*c.took + time.Since(start)) / 4
 }
 
-// settled waits until the call, whose context has ended or will have, is over,
+// cancelAndRelease waits until the call, whose context has ended or will have, is over,
 // and releases what it has.
-func (c *call) settled() {
+func (c *waitingCall) cancelAndRelease() {
 	c.s.Helper()
-	c.hangUp()
-	c.answered()
+	c.cancel()
+	c.wait()
 	switch {
 	case c.err == nil:
 		c.s.must(c.s.release(c.grant))
 	case !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome):
-		c.s.Fatalf("%s has left, and was answered %v", c.asked.Holder, c.err)
+		c.s.Fatalf("%s has left, and was answered %v", c.request.Holder, c.err)
 	}
 }
 
-func crossFree(s *scene) {
-	c := &crossroads{s: s}
+func cancelAtRelease(s *fixture) {
+	c := &releaseRace{s: s}
 	for range 40 {
-		g := s.granted(lock.Acquire{})
-		w := s.joins(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
-		c.release(g, w.hangUp)
-		w.settled()
+		g := s.mustAcquire(lock.Acquire{})
+		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
+		c.release(g, w.cancel)
+		w.cancelAndRelease()
 		// A lease that a ghost has would outlive this wait by far.
-		next := s.calls(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
-		s.must(s.release(next.has()))
+		next := s.startAcquire(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
+		s.must(s.release(next.mustBeGranted()))
 	}
-	s.remain()
-	s.proven(s.name, verify.Rules{})
+	s.awaitQueue()
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func crossNext(s *scene) {
-	c := &crossroads{s: s}
-	g := s.granted(lock.Acquire{})
+func cancelWithNextWaiter(s *fixture) {
+	c := &releaseRace{s: s}
+	g := s.mustAcquire(lock.Acquire{})
 	for range 40 {
-		w := s.joins(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
-		next := s.joins(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
-		c.release(g, w.hangUp)
-		w.settled()
-		g = next.has()
+		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
+		next := s.enqueue(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
+		c.release(g, w.cancel)
+		w.cancelAndRelease()
+		g = next.mustBeGranted()
 	}
 	s.must(s.release(g))
-	s.remain()
-	s.proven(s.name, verify.Rules{})
+	s.awaitQueue()
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func crossOver(s *scene) {
+func timeoutAtRelease(s *fixture) {
 	for range 15 {
-		g := s.granted(lock.Acquire{})
-		w := s.calls(lock.Acquire{Holder: "waiter", Wait: brief})
-		over := time.NewTimer(time.Until(w.began.Add(brief - time.Millisecond + rand.N(3*time.Millisecond))))
+		g := s.mustAcquire(lock.Acquire{})
+		w := s.startAcquire(lock.Acquire{Holder: "waiter", Wait: shortTTL})
+		over := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
 		defer over.Stop()
 		<-over.C
 		s.must(s.release(g))
-		w.answered()
+		w.wait()
 		if w.err == nil {
 			s.must(s.release(w.grant))
 		} else {
-			s.refused(w.err, lock.ErrHeld)
+			s.expectError(w.err, lock.ErrHeld)
 		}
-		s.must(s.release(s.granted(lock.Acquire{})))
-		s.stand()
+		s.must(s.release(s.mustAcquire(lock.Acquire{})))
+		s.expectQueue()
 	}
-	s.proven(s.name, verify.Rules{Passed: true}) // one whose time is over while it has not said so
+	s.verifyHistory(s.name, verify.Rules{Passed: true}) // one whose time is over while it has not said so
 }
 
-// crossRandom has callers come and go while one goes through with it each time.
-func crossRandom(s *scene) {
-	together(6, func(i int) {
+// cancelAtRandom has callers come and go while one goes through with it each time.
+func cancelAtRandom(s *fixture) {
+	concurrently(6, func(i int) {
 		for range 10 {
-			w := s.calls(lock.Acquire{Holder: "fickle", Wait: lock.MaxWait})
-			end := time.AfterFunc(rand.N(10*time.Millisecond), w.hangUp)
+			w := s.startAcquire(lock.Acquire{Holder: "fickle", Wait: lock.MaxWait})
+			end := time.AfterFunc(rand.N(10*time.Millisecond), w.cancel)
 			<-w.done
 			end.Stop()
 			if w.err == nil {
@@ -122,7 +122,7 @@ func crossRandom(s *scene) {
 			}
 		}
 	})
-	s.must(s.release(s.calls(lock.Acquire{Holder: "the last", Wait: lock.MaxWait}).has()))
-	s.remain()
-	s.proven(s.name, verify.Rules{})
+	s.must(s.release(s.startAcquire(lock.Acquire{Holder: "the last", Wait: lock.MaxWait}).mustBeGranted()))
+	s.awaitQueue()
+	s.verifyHistory(s.name, verify.Rules{})
 }

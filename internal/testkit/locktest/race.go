@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func racing() cases {
+func raceCases() cases {
 	return cases{
 		"of 50 contenders exactly one has the lock":      raceContenders,
 		"of 20 sendings of one acquire one is the grant": raceReplays,
@@ -25,9 +25,9 @@ func racing() cases {
 	}
 }
 
-// together runs do n times at once and returns when all are done. do must not
+// concurrently runs do n times at once and returns when all are done. do must not
 // end the test.
-func together(n int, do func(i int)) {
+func concurrently(n int, do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
@@ -40,13 +40,13 @@ func together(n int, do func(i int)) {
 	all.Wait()
 }
 
-func raceContenders(s *scene) {
+func raceContenders(s *fixture) {
 	const n = 50
 	grants, errs := make([]lock.Grant, n), make([]error, n)
-	together(n, func(i int) {
+	concurrently(n, func(i int) {
 		grants[i], errs[i] = s.acquire(lock.Acquire{Holder: fmt.Sprintf("contender %d", i)})
 	})
-	holder, refused := s.look(s.name).Leases, 0
+	holder, refused := s.get(s.name).Leases, 0
 	if len(holder) != 1 {
 		s.Fatalf("there are the leases %+v", holder)
 	}
@@ -58,21 +58,21 @@ func raceContenders(s *scene) {
 			continue
 		}
 		refused++
-		if e := s.refused(err, lock.ErrHeld); e.Holder != holder[0].Holder {
+		if e := s.expectError(err, lock.ErrHeld); e.Holder != holder[0].Holder {
 			s.Errorf("a refusal names %q, the holder is %q", e.Holder, holder[0].Holder)
 		}
 	}
 	if refused != n-1 {
 		s.Errorf("%d were refused, want %d", refused, n-1)
 	}
-	s.recorded(s.name, 1)
+	s.events(s.name, 1)
 }
 
-func raceReplays(s *scene) {
+func raceReplays(s *fixture) {
 	const n = 20
 	a := lock.Acquire{LeaseID: newID()}
 	grants, errs := make([]lock.Grant, n), make([]error, n)
-	together(n, func(i int) { grants[i], errs[i] = s.acquire(a) })
+	concurrently(n, func(i int) { grants[i], errs[i] = s.acquire(a) })
 	first := 0
 	for i, err := range errs {
 		s.must(err)
@@ -86,26 +86,26 @@ func raceReplays(s *scene) {
 	if first != 1 {
 		s.Errorf("%d answers say that they are the first", first)
 	}
-	s.recorded(s.name, 1)
+	s.events(s.name, 1)
 }
 
-func raceReleases(s *scene) {
-	g := s.granted(lock.Acquire{})
+func raceReleases(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	errs := make([]error, 20)
-	together(len(errs), func(i int) { errs[i] = s.release(g) })
+	concurrently(len(errs), func(i int) { errs[i] = s.release(g) })
 	s.must(errors.Join(errs...))
-	s.recorded(s.name, 2)
+	s.events(s.name, 2)
 }
 
-func raceVersions(s *scene) {
-	g := s.granted(lock.Acquire{})
+func raceVersions(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	errs := make([]error, 20)
-	together(len(errs), func(i int) { _, errs[i] = s.writeAt(0, g.Token, fmt.Sprint(i)) })
+	concurrently(len(errs), func(i int) { _, errs[i] = s.writeAt(0, g.Token, fmt.Sprint(i)) })
 	landed := 0
 	for _, err := range errs {
 		if err == nil {
 			landed++
-		} else if e := s.refused(err, lock.ErrVersionMismatch); e.Version != 1 {
+		} else if e := s.expectError(err, lock.ErrVersionMismatch); e.Version != 1 {
 			s.Errorf("a refusal names version %d, want 1", e.Version)
 		}
 	}
@@ -114,10 +114,10 @@ func raceVersions(s *scene) {
 	}
 }
 
-func raceWrites(s *scene) {
-	g := s.granted(lock.Acquire{})
+func raceWrites(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	written, errs := make([]lock.FencedValue, 20), make([]error, 20)
-	together(len(errs), func(i int) { written[i], errs[i] = s.write(g.Token, fmt.Sprint(i)) })
+	concurrently(len(errs), func(i int) { written[i], errs[i] = s.write(g.Token, fmt.Sprint(i)) })
 	s.must(errors.Join(errs...))
 	values := map[int64]json.RawMessage{}
 	for _, f := range written {
@@ -130,15 +130,15 @@ func raceWrites(s *scene) {
 	}
 }
 
-// A room is what a lock guards: whoever is inside counts, in a way that loses
+// A criticalSection is what a lock guards: whoever is inside counts, in a way that loses
 // counts unless it is alone.
-type room struct {
+type criticalSection struct {
 	name          string
 	inside, count atomic.Int64
 	token         atomic.Int64
 }
 
-func (r *room) visit(t lock.Token) error {
+func (r *criticalSection) enter(t lock.Token) error {
 	if n := r.inside.Add(1); n != 1 {
 		return fmt.Errorf("%d are inside %s", n, r.name)
 	}
@@ -152,17 +152,17 @@ func (r *room) visit(t lock.Token) error {
 	return nil
 }
 
-func raceExclusion(s *scene) {
+func raceExclusion(s *fixture) {
 	const workers, visits = 12, 8
-	rooms := make([]room, 3)
+	rooms := make([]criticalSection, 3)
 	for i := range rooms {
 		rooms[i].name = fmt.Sprintf("%s:%d", s.name, i)
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	defer stop(nil)
-	together(workers, func(i int) {
+	concurrently(workers, func(i int) {
 		for v := range visits {
-			if err := s.visit(ctx, &rooms[(i+v)%len(rooms)]); err != nil {
+			if err := s.enterWhenGranted(ctx, &rooms[(i+v)%len(rooms)]); err != nil {
 				stop(err)
 			}
 		}
@@ -172,17 +172,17 @@ func raceExclusion(s *scene) {
 		if got := rooms[i].count.Load(); got != workers*visits/int64(len(rooms)) {
 			s.Errorf("%d visits of %s were counted, want %d", got, rooms[i].name, workers*visits/len(rooms))
 		}
-		s.gapless(s.recorded(rooms[i].name, 2*workers*visits/len(rooms)))
+		s.expectNoGaps(s.events(rooms[i].name, 2*workers*visits/len(rooms)))
 	}
 }
 
-// visit goes into the room as soon as its lock is granted.
-func (s *scene) visit(ctx context.Context, r *room) error {
+// enterWhenGranted goes into the room as soon as its lock is granted.
+func (s *fixture) enterWhenGranted(ctx context.Context, r *criticalSection) error {
 	for ctx.Err() == nil {
 		g, err := s.acquire(lock.Acquire{Name: r.name})
 		switch {
 		case err == nil:
-			return errors.Join(r.visit(g.Token), s.release(g))
+			return errors.Join(r.enter(g.Token), s.release(g))
 		case !errors.Is(err, lock.ErrHeld):
 			return err
 		}

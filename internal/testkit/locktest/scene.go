@@ -13,102 +13,102 @@ import (
 )
 
 const (
-	// alive is the TTL of leases that must not end during a test.
-	alive = 10 * time.Minute
-	// brief is the TTL of leases that must.
-	brief = lock.MinTTL
-	// lateness is by how much an instant told may differ from the one meant, since
+	// longTTL is the TTL of leases that must not end during a test.
+	longTTL = 10 * time.Minute
+	// shortTTL is the TTL of leases that must.
+	shortTTL = lock.MinTTL
+	// tolerance is by how much an instant told may differ from the one meant, since
 	// durations travel in whole milliseconds and clocks are adjusted.
-	lateness = 50 * time.Millisecond
+	tolerance = 50 * time.Millisecond
 )
 
-// A scene is one test: the service, and a lock that nobody else uses.
-type scene struct {
+// A fixture is one test: the service, and a lock that nobody else uses.
+type fixture struct {
 	*testing.T
 	locks lock.Service
 	ctx   context.Context // ends shortly before the test run is over
 	name  string          // also the prefix of whatever other names the test needs
 }
 
-func begin(t *testing.T, locks lock.Service) *scene {
+func newFixture(t *testing.T, locks lock.Service) *fixture {
 	ctx := t.Context()
 	if end, ok := t.Deadline(); ok {
 		bounded, cancel := context.WithDeadline(ctx, end.Add(-5*time.Second))
 		t.Cleanup(cancel)
 		ctx = bounded
 	}
-	return &scene{T: t, locks: locks, ctx: ctx, name: "locktest:" + uuid.NewString()}
+	return &fixture{T: t, locks: locks, ctx: ctx, name: "locktest:" + uuid.NewString()}
 }
 
 // acquire acquires what complete makes of a.
-func (s *scene) acquire(a lock.Acquire) (lock.Grant, error) {
+func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
 	return s.locks.Acquire(s.ctx, s.complete(a))
 }
 
 // complete fills in what a leaves out: the scene's lock, the holder "first", a TTL
 // that outlives the test, and a LeaseID.
-func (s *scene) complete(a lock.Acquire) lock.Acquire {
-	a.Name, a.Holder, a.TTL = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first"), cmp.Or(a.TTL, alive)
+func (s *fixture) complete(a lock.Acquire) lock.Acquire {
+	a.Name, a.Holder, a.TTL = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first"), cmp.Or(a.TTL, longTTL)
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = newID()
 	}
 	return a
 }
 
-// granted acquires and ends the test unless the lock is granted.
-func (s *scene) granted(a lock.Acquire) lock.Grant {
+// mustAcquire acquires and ends the test unless the lock is mustAcquire.
+func (s *fixture) mustAcquire(a lock.Acquire) lock.Grant {
 	s.Helper()
 	g, err := s.acquire(a)
 	s.must(err)
 	return g
 }
 
-func (s *scene) renew(g lock.Grant, ttl time.Duration) (lock.Grant, error) {
+func (s *fixture) renew(g lock.Grant, ttl time.Duration) (lock.Grant, error) {
 	return s.locks.Renew(s.ctx, lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: ttl})
 }
 
-func (s *scene) release(g lock.Grant) error {
+func (s *fixture) release(g lock.Grant) error {
 	return s.locks.Release(s.ctx, lock.Release{Name: g.Name, LeaseID: g.ID})
 }
 
-// released acquires and releases.
-func (s *scene) released(a lock.Acquire) lock.Grant {
+// acquireAndRelease acquires and releases.
+func (s *fixture) acquireAndRelease(a lock.Acquire) lock.Grant {
 	s.Helper()
-	g := s.granted(a)
+	g := s.mustAcquire(a)
 	s.must(s.release(g))
 	return g
 }
 
-// expired acquires and waits until the lock is free again.
-func (s *scene) expired(a lock.Acquire) lock.Grant {
+// acquireAndExpire acquires and waits until the lock is free again.
+func (s *fixture) acquireAndExpire(a lock.Acquire) lock.Grant {
 	s.Helper()
-	a.TTL = brief
-	g := s.granted(a)
-	s.wait(g.Name, lock.Free)
+	a.TTL = shortTTL
+	g := s.mustAcquire(a)
+	s.awaitState(g.Name, lock.Free)
 	return g
 }
 
-// look returns the lock of that name.
-func (s *scene) look(name string) lock.Lock {
+// get returns the lock of that name.
+func (s *fixture) get(name string) lock.Lock {
 	s.Helper()
 	l, err := s.locks.Lock(s.ctx, name)
 	s.must(err)
 	return l
 }
 
-// wait waits until the lock is in the phase.
-func (s *scene) wait(name string, p lock.State) lock.Lock {
+// awaitState waits until the lock is in the phase.
+func (s *fixture) awaitState(name string, p lock.State) lock.Lock {
 	s.Helper()
 	var l lock.Lock
 	s.eventually("the lock is "+string(p), func() bool {
-		l = s.look(name)
+		l = s.get(name)
 		return l.State == p
 	})
 	return l
 }
 
 // eventually asks again and again, for as long as the test run lasts.
-func (s *scene) eventually(what string, so func() bool) {
+func (s *fixture) eventually(what string, so func() bool) {
 	s.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -121,7 +121,7 @@ func (s *scene) eventually(what string, so func() bool) {
 	}
 }
 
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
@@ -131,8 +131,8 @@ func (s *scene) must(err error) {
 // Facts are what a lock.Error tells, for tests to look at or not.
 type facts lock.Error
 
-// refused ends the test unless err is a refusal with that code, and returns its facts.
-func (s *scene) refused(err error, code lock.Code) *facts {
+// expectError ends the test unless err is a refusal with that code, and returns its facts.
+func (s *fixture) expectError(err error, code lock.Code) *facts {
 	s.Helper()
 	var e *lock.Error
 	if !errors.Is(err, code) || !errors.As(err, &e) {
@@ -144,11 +144,11 @@ func (s *scene) refused(err error, code lock.Code) *facts {
 	return (*facts)(e)
 }
 
-// lost ends the test unless err says that the lease was lost in that way, zero
+// expectLost ends the test unless err says that the lease was lost in that way, zero
 // for one that nobody knows.
-func (s *scene) lost(err error, how lock.Kind) *facts {
+func (s *fixture) expectLost(err error, how lock.Kind) *facts {
 	s.Helper()
-	e := s.refused(err, lock.ErrLeaseLost)
+	e := s.expectError(err, lock.ErrLeaseLost)
 	if e.Ended != how {
 		s.Fatalf("the lease was lost by %q, want %q: %v", e.Ended, how, err)
 	}
@@ -158,8 +158,8 @@ func (s *scene) lost(err error, how lock.Kind) *facts {
 	return e
 }
 
-// near is whether two instants of the database's clock are the same but for the
+// isNear is whether two instants of the database's clock are the same but for the
 // precision with which they travel.
-func near(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
+func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }

@@ -7,18 +7,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func viewing() cases {
+func queueViewCases() cases {
 	return cases{
-		"a lock never used has an empty queue":           viewNothing,
-		"waiters are shown in order, and what they want": viewOrder,
-		"the first is shown with the leases in its way":  viewLeases,
-		"a place at which nobody waits is shown as such": viewKept,
-		"how many wait is told of the lock as well":      viewCount,
-		"a queue shows no secret":                        viewSecret,
+		"a lock never used has an empty queue":           queueViewUnused,
+		"waiters are shown in order, and what they want": queueViewOrder,
+		"the first is shown with the leases in its way":  queueViewLeases,
+		"a place at which nobody waits is shown as such": queueViewKeptPlace,
+		"how many wait is told of the lock as well":      queueViewCount,
+		"a queue shows no secret":                        queueViewHidesSecrets,
 	}
 }
 
-func viewNothing(s *scene) {
+func queueViewUnused(s *fixture) {
 	if q := s.queue(s.name); q.Revision != 0 || len(q.Waiters) != 0 {
 		s.Errorf("the queue is %+v", q)
 	}
@@ -27,17 +27,17 @@ func viewNothing(s *scene) {
 	}
 }
 
-func viewOrder(s *scene) {
-	s.granted(lock.Acquire{})
+func queueViewOrder(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
 	want := []lock.WaiterInfo{
 		{Holder: "alone", Mode: lock.Exclusive, BlockedBy: lock.BlockedByHolders},
 		{Holder: "reader & <b>", Mode: lock.Shared, BlockedBy: lock.BlockedByQueue},
 		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, BlockedBy: lock.BlockedByQueue},
 	}
 	for _, w := range want {
-		s.joins(lock.Acquire{Holder: w.Holder, Mode: w.Mode, Capacity: w.Capacity})
+		s.enqueue(lock.Acquire{Holder: w.Holder, Mode: w.Mode, Capacity: w.Capacity})
 	}
-	q, events := s.queue(s.name), s.recorded(s.name, 4)
+	q, events := s.queue(s.name), s.events(s.name, 4)
 	if q.Revision != 4 || len(q.Waiters) != 3 {
 		s.Fatalf("the queue is %+v", q)
 	}
@@ -46,7 +46,7 @@ func viewOrder(s *scene) {
 			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.BlockedBy != w.BlockedBy {
 			s.Errorf("in position %d there is shown %+v", i+1, got)
 		}
-		if joined := events[i+1]; !near(got.JoinedAt, joined.At) || joined.Place != got.Place || joined.Holder != got.Holder {
+		if joined := events[i+1]; !isNear(got.JoinedAt, joined.At) || joined.Place != got.Place || joined.Holder != got.Holder {
 			s.Errorf("%+v was told to have joined by %+v", got, joined)
 		}
 		if waited := q.AsOf.Sub(got.JoinedAt); (got.Waited - waited).Abs() > 2*time.Millisecond {
@@ -55,29 +55,29 @@ func viewOrder(s *scene) {
 	}
 }
 
-func viewLeases(s *scene) {
-	g := s.permits(threePermits)
-	s.joins(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
-	s.joins(lock.Acquire{Holder: "alone"})
+func queueViewLeases(s *fixture) {
+	g := s.mustAcquirePermits(threePermits)
+	s.enqueue(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
+	s.enqueue(lock.Acquire{Holder: "alone"})
 	q := s.queue(s.name).Waiters
 	if len(q) != 2 || len(q[0].Leases) != threePermits || len(q[1].Leases) != 0 {
 		s.Fatalf("the queue is %+v", q)
 	}
 	for i, h := range q[0].Leases {
 		if h.Holder != g[i].Holder || h.Slot != g[i].Slot || h.Token != g[i].Token || h.Mode != lock.Permit ||
-			!near(h.ExpiresAt, g[i].ExpiresAt) || h.Remaining <= 0 || h.Remaining > alive {
+			!isNear(h.ExpiresAt, g[i].ExpiresAt) || h.Remaining <= 0 || h.Remaining > longTTL {
 			s.Errorf("the first waits for %+v, shown as %+v", g[i].Lease, h)
 		}
 	}
 }
 
-func viewKept(s *scene) {
-	s.inTime(func(s *scene) error {
-		s.granted(lock.Acquire{})
-		if err := s.steps(lock.Acquire{Holder: "second"}); err != nil {
+func queueViewKeptPlace(s *fixture) {
+	s.retryWithinRetention(func(s *fixture) error {
+		s.mustAcquire(lock.Acquire{})
+		if err := s.waitKeepingPlace(lock.Acquire{Holder: "second"}); err != nil {
 			return err
 		}
-		s.joins(lock.Acquire{Holder: "third"})
+		s.enqueue(lock.Acquire{Holder: "third"})
 		q := s.queue(s.name).Waiters
 		if len(q) != 2 {
 			return fmt.Errorf("the queue is %+v", q)
@@ -92,30 +92,30 @@ func viewKept(s *scene) {
 	})
 }
 
-func viewCount(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.line(3)
+func queueViewCount(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueueN(3)
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 1 || page.Items[0].Waiters != 3 {
 		s.Errorf("the list is %+v", page.Items)
 	}
-	if l := s.look(s.name); l.Waiters != 3 || l.Revision != 4 {
+	if l := s.get(s.name); l.Waiters != 3 || l.Revision != 4 {
 		s.Errorf("with three that wait the lock is %+v", l)
 	}
-	w[1].leaves()
-	s.remain("waiter 1", "waiter 3")
+	w[1].cancelAndWait()
+	s.awaitQueue("waiter 1", "waiter 3")
 	s.must(s.release(first))
-	w[0].has()
-	if l := s.look(s.name); l.Waiters != 1 {
+	w[0].mustBeGranted()
+	if l := s.get(s.name); l.Waiters != 1 {
 		s.Errorf("with one that waits the lock is %+v", l)
 	}
 }
 
-func viewSecret(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.line(2)
-	w[0].leaves()
-	s.remain("waiter 2")
-	s.secretFree([]any{s.queue(s.name), s.look(s.name), s.recorded(s.name, 4)}, first.ID, w[0].asked.LeaseID, w[1].asked.LeaseID)
+func queueViewHidesSecrets(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueueN(2)
+	w[0].cancelAndWait()
+	s.awaitQueue("waiter 2")
+	s.expectNoSecret([]any{s.queue(s.name), s.get(s.name), s.events(s.name, 4)}, first.ID, w[0].request.LeaseID, w[1].request.LeaseID)
 }

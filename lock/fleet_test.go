@@ -20,14 +20,14 @@ const (
 // others by NOTIFY may be lost.
 type fleet struct {
 	*model
-	rnd      *rand.Rand
-	replicas []lock.Replica
-	delivered  float64 // which part of the NOTIFYs
-	schedule   []scheduled
-	alarms   map[lock.Replica]time.Time
-	waiting  map[lock.Attachment]*waitingCall
-	arrivals   []*waitingCall
-	latency    latencyWatch
+	rnd       *rand.Rand
+	replicas  []lock.Replica
+	delivered float64 // which part of the NOTIFYs
+	schedule  []scheduled
+	alarms    map[lock.Replica]time.Time
+	waiting   map[lock.Attachment]*waitingCall
+	arrivals  []*waitingCall
+	latency   latencyWatch
 }
 
 // An scheduled is something to be done at an instant.
@@ -39,10 +39,10 @@ type scheduled struct {
 // A waitingCall is a call that waits, or did.
 type waitingCall struct {
 	lock.Acquire
-	place  int64 // zero: it did not wait
+	place       int64 // zero: it did not wait
 	replicaLost bool  // whether its replica fell silent while it waited
-	hungUp   bool  // whether it hung up, or its client went elsewhere
-	served bool
+	hungUp      bool  // whether it hung up, or its client went elsewhere
+	served      bool
 }
 
 func newFleet(t tester, seed uint64, arrives float64) *fleet {

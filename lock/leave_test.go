@@ -16,7 +16,7 @@ func TestTheEndOfAWait(t *testing.T) {
 		call := w.enqueue(2)
 		w.enqueue(3, shared)
 		d := w.do(endWait(call))
-		if kinds(d) != "left granted " || d.Events[0].Reason != "the wait was over" {
+		if kinds(d) != "dequeued granted " || d.Events[0].Reason != "wait ended" {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("1 3 |")
@@ -76,7 +76,7 @@ func TestAClientThatIsGone(t *testing.T) {
 	t.Run("leaves the queue", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
-		if d := w.must(disconnect(calls[2])); kinds(d) != "left " || d.Events[0].Reason != "the client was gone" {
+		if d := w.must(disconnect(calls[2])); kinds(d) != "dequeued " || d.Events[0].Reason != "client disconnected" {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("1 | 3")
@@ -87,7 +87,7 @@ func TestAClientThatIsGone(t *testing.T) {
 		w.must(release(1))
 		d := w.must(disconnect(calls[2]))
 		w.expect("3 |")
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "the client was gone" || e.Ref != 0 {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "client disconnected" || e.Ref != 0 {
 			t.Errorf("decided %+v", d)
 		}
 		if len(d.Promoted) != 1 || d.Events[1].Token != 3 {

@@ -55,7 +55,7 @@ func TestALeaseIDThatHasAPlaceOrALease(t *testing.T) {
 	t.Run("a try with it gives the place up", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
-		if d := w.do(acquire(2)); kinds(d) != "left " || d.Err == nil {
+		if d := w.do(acquire(2)); kinds(d) != "dequeued " || d.Err == nil {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("1 | 3")
@@ -162,7 +162,7 @@ func TestAPlaceIsKeptForAWhile(t *testing.T) {
 			t.Errorf("decided %+v", d)
 		}
 		w.advance(1)
-		if d := w.must(sweep); kinds(d) != "left " || d.Events[0].Reason != "nobody came back to the place" {
+		if d := w.must(sweep); kinds(d) != "dequeued " || d.Events[0].Reason != "place not used again in time" {
 			t.Errorf("decided %+v", d)
 		}
 		w.enqueue(2)

@@ -20,12 +20,12 @@ import (
 // afterwards in settled; here is what each command must do.
 type machine struct {
 	*model
-	modes    []lock.Mode
-	used     byte                 // the lease_ids up to this one
-	calledWaiting   []lock.Acquire       // the calls that ever waited
-	latest   time.Time            // that anybody looked
-	graces   map[leaseKey]grace       // of revoked leases, unless they were skipped
-	versions map[string]lock.Lock // what each stood for
+	modes         []lock.Mode
+	used          byte                 // the lease_ids up to this one
+	calledWaiting []lock.Acquire       // the calls that ever waited
+	latest        time.Time            // that anybody looked
+	graces        map[leaseKey]grace   // of revoked leases, unless they were skipped
+	versions      map[string]lock.Lock // what each stood for
 }
 
 // TestInvariants drives random commands from three replicas, which fall silent

@@ -125,7 +125,7 @@ func TestLeavingTheQueue(t *testing.T) {
 	t.Run("a release with a waiter's lease_id leaves the queue", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
-		if d := w.must(release(2)); kinds(d) != "left " || d.Events[0].Place != 2 {
+		if d := w.must(release(2)); kinds(d) != "dequeued " || d.Events[0].Place != 2 {
 			t.Errorf("decided %+v", d)
 		}
 		if d := w.must(release(2)); d.Changed {
@@ -144,7 +144,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		w.enqueue(2)
 		w.enqueue(3, shared)
 		w.enqueue(4, shared)
-		if d := w.must(release(2)); kinds(d) != "left granted granted " || len(d.Promoted) != 2 {
+		if d := w.must(release(2)); kinds(d) != "dequeued granted granted " || len(d.Promoted) != 2 {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("1 3 4 |")

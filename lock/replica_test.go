@@ -117,7 +117,7 @@ func TestAGrantThatNobodyFetches(t *testing.T) {
 		}
 		w.advance(1)
 		d := w.must(sweep)
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Ref != 0 || e.Reason != "nobody fetched the grant" {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Ref != 0 || e.Reason != "grant not claimed in time" {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("3 | (2)")

@@ -12,7 +12,7 @@ import (
 type eventChecker struct {
 	holds    map[leaseKey]lock.Event // the grants that have not ended
 	revoked  map[leaseKey]lock.Event // the grants that were revoked, of which the grace may last
-	queue    []int64             // the places that have not been granted, nor left
+	queue    []int64                 // the places that have not been granted, nor left
 	newest   lock.Token
 	revision int64
 	at       time.Time
@@ -24,7 +24,9 @@ type leaseKey struct {
 	token lock.Token
 }
 
-func newEventChecker() *eventChecker { return &eventChecker{holds: map[leaseKey]lock.Event{}, revoked: map[leaseKey]lock.Event{}} }
+func newEventChecker() *eventChecker {
+	return &eventChecker{holds: map[leaseKey]lock.Event{}, revoked: map[leaseKey]lock.Event{}}
+}
 
 // add hears the events and compares what they told so far with the lock as it is.
 func (s *eventChecker) add(events []lock.Event, now lock.Record) error {

@@ -28,7 +28,7 @@ func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
 		w, calls := heldWithQueue(t, 4)
 		w.must(release(1))
 		d := w.must(disconnectKeepingPlace(calls[2]))
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Place != 2 || e.Reason != "the call was lost" || len(d.Promoted) != 1 {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Place != 2 || e.Reason != "call ended without an answer" || len(d.Promoted) != 1 {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("3 | (2) 4")

@@ -27,19 +27,19 @@ type tester interface {
 
 // A model is one lock, its clock, its memory and its replicas, without a store.
 type model struct {
-	t      tester
+	t       tester
 	record  lock.Record
-	now    time.Time
-	self   lock.Replica               // who decides
-	silent map[lock.Replica]time.Time // those that nothing was heard of since
-	calls  lock.Attachment            // how many have waited
-	token  lock.Token
-	ended  map[lock.LeaseRef]lock.Event
-	events []lock.Event
-	checker  *eventChecker
+	now     time.Time
+	self    lock.Replica               // who decides
+	silent  map[lock.Replica]time.Time // those that nothing was heard of since
+	calls   lock.Attachment            // how many have waited
+	token   lock.Token
+	ended   map[lock.LeaseRef]lock.Event
+	events  []lock.Event
+	checker *eventChecker
 
-	pausedUntil  time.Time // nothing is granted until then
-	skipSlow bool      // leaves the slow checks out, for long stories
+	pausedUntil time.Time // nothing is granted until then
+	skipSlow    bool      // leaves the slow checks out, for long stories
 }
 
 func newModel(t tester) *model {

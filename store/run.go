@@ -44,7 +44,7 @@ func (s *Store) want(calls []*call) *wanted {
 	w := &wanted{settings: s.pooled}
 	for _, c := range calls {
 		w.names = append(w.names, c.Req.Names()...)
-		if _, asks := c.Req.(lock.Acquire); asks { // others find their lease, as a rule
+		if _, asks := c.Req.(acquireCall); asks { // others find their lease, as a rule
 			w.refs = appendRefs(w.refs, c.Req)
 		}
 		tokens, events := c.Req.Needs()

@@ -2,45 +2,44 @@ package lock
 
 import "time"
 
-// A QueueInfo is who waits for a lock, as of an instant. It holds no secret.
+// A QueueInfo is the public view of a lock's queue at one instant. It contains no secret.
 type QueueInfo struct {
 	Name     string
 	Revision int64
 	AsOf     time.Time
-	Waiters  []WaiterInfo // in the order in which they are served
+	Waiters  []WaiterInfo // in the order of the queue
 }
 
-// A WaiterInfo is what anybody may know of a waiter.
+// A WaiterInfo is the public view of a waiter.
 type WaiterInfo struct {
 	Position  int   // 1 for the first
-	Place     int64 // the lock's revision when it joined; the event that says so has it, too
+	Place     int64 // the lock's revision when it joined, as in its Queued event
 	Mode      Mode
 	Capacity  int // of a permit
 	Holder    string
 	JoinedAt  time.Time
 	Waited    time.Duration // as of the queue's AsOf
 	Attached  bool          // whether a call waits there now
-	KeptFor   time.Duration // if none does: for how long the place is kept
+	KeptFor   time.Duration // how long the place is still kept, if no call waits there
 	BlockedBy Blocker
-	Leases    []LeaseInfo // BlockedByHolders: those that it cannot be granted beside
-	Ahead     int         // how many waiters are served before
+	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
+	Ahead     int         // how many attached waiters are ahead
 }
 
-// A Blocker says in a word what a waiter waits for.
+// A Blocker names what a waiter waits for.
 type Blocker string
 
-// Why somebody waits.
+// The reasons for waiting.
 const (
-	// BlockedByHolders: the first in the queue; For tells which leases are in the way.
+	// BlockedByHolders: it is the first in the queue; Leases are the conflicting leases.
 	BlockedByHolders Blocker = "holders"
-	// BlockedByQueue: others were there before; Ahead tells how many.
+	// BlockedByQueue: earlier waiters are ahead; Ahead is their number.
 	BlockedByQueue Blocker = "queue"
-	// BlockedByDisconnect: no call waits at the place now. It is passed over until one
-	// comes back.
+	// BlockedByDisconnect: no call waits at the place. It is skipped until the client calls again.
 	BlockedByDisconnect Blocker = "disconnected"
 )
 
-// QueueInfo returns who waits at now and for what, as the replica self can tell.
+// QueueInfo returns the waiters at now and what blocks each, as the replica self knows it.
 func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 	q := QueueInfo{Name: s.Name, Revision: s.Revision, AsOf: now}
 	ahead := 0
@@ -49,8 +48,8 @@ func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 			continue
 		}
 		v := WaiterInfo{
-			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity, Holder: w.Lease.Holder,
-			JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
+			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity,
+			Holder: w.Lease.Holder, JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
 			Ahead: ahead, BlockedBy: BlockedByQueue,
 		}
 		if v.Attached {
@@ -69,7 +68,7 @@ func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 	return q
 }
 
-// hasGranted is whether the waiter has been granted the lock at now.
+// hasGranted reports whether the waiter has a lease at now.
 func (s Record) hasGranted(w *Waiter, now time.Time) bool {
 	for _, l := range s.ActiveLeases(now) {
 		if l.ID == w.Lease.ID {
@@ -79,7 +78,7 @@ func (s Record) hasGranted(w *Waiter, now time.Time) bool {
 	return false
 }
 
-// blockers returns the leases that w cannot be granted beside.
+// blockers returns the leases that conflict with w.
 func (s Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
 	s.Leases = s.ActiveLeases(now)
 	if s.isCompatible(w.Lease.Mode, w.Capacity) {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// inGrace returns a world whose lease 1 has ended and has half a second of grace left.
+// inGrace returns a model whose lease 1 has expired and has half a second of grace left.
 func inGrace(t *testing.T) *model {
 	t.Helper()
 	w := newModel(t)
@@ -30,7 +30,7 @@ func TestAcquire(t *testing.T) {
 			t.Errorf("granted %+v", l)
 		}
 	})
-	t.Run("a held lock is refused, naming the holder and the time until it is over", func(t *testing.T) {
+	t.Run("a held lock is refused with its holder and the time until the lease ends", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		a := acquire(1)
@@ -45,7 +45,7 @@ func TestAcquire(t *testing.T) {
 
 func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 	t.Parallel()
-	t.Run("the same lease_id is the same lease, with what remains now", func(t *testing.T) {
+	t.Run("the same lease_id returns the same lease with its remaining time", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		first := w.must(acquire(1)).Grant
@@ -60,14 +60,14 @@ func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 		w := newModel(t)
 		w.must(acquire(1))
 		a := acquire(1)
-		a.Holder = "somebody else"
+		a.Holder = "another holder"
 		w.refused(a, lock.ErrLeaseIDInUse)
 	})
 }
 
-func TestAnEndedLeaseIsNeverGrantedAgain(t *testing.T) {
+func TestEndedLeaseIsNeverGrantedAgain(t *testing.T) {
 	t.Parallel()
-	t.Run("an ended lease is never granted again under its lease_id", func(t *testing.T) {
+	t.Run("after a release", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -76,7 +76,7 @@ func TestAnEndedLeaseIsNeverGrantedAgain(t *testing.T) {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("nor when the acquire itself finds that it is over", func(t *testing.T) {
+	t.Run("when the acquire itself records the expiry", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -85,14 +85,14 @@ func TestAnEndedLeaseIsNeverGrantedAgain(t *testing.T) {
 			t.Errorf("refused with %+v", e)
 		}
 		if len(w.record.Leases) != 0 {
-			t.Error("the expiry was not written down")
+			t.Error("the expiry was not recorded")
 		}
 	})
 }
 
-func TestAcquireAfterTheEnd(t *testing.T) {
+func TestAcquireAfterExpiry(t *testing.T) {
 	t.Parallel()
-	t.Run("at the very instant of its end the lease is over, and the next token is greater", func(t *testing.T) {
+	t.Run("the lease ends exactly at its expiry, and the next token is greater", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -104,17 +104,17 @@ func TestAcquireAfterTheEnd(t *testing.T) {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("in the grace nobody else may have it", func(t *testing.T) {
+	t.Run("no other client is granted the lock during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
 		if p := w.record.Lock(w.now).State; p != lock.InGrace {
-			t.Errorf("phase %q", p)
+			t.Errorf("state %q", p)
 		}
 		w.refused(acquire(2), lock.ErrHeld)
 		w.advance(500 * time.Millisecond)
 		w.must(acquire(2))
 	})
-	t.Run("a TTL beyond the greatest hold is cut", func(t *testing.T) {
+	t.Run("a TTL beyond the max hold is cut", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		a := acquire(1)
@@ -127,7 +127,7 @@ func TestAcquireAfterTheEnd(t *testing.T) {
 
 func TestRenew(t *testing.T) {
 	t.Parallel()
-	t.Run("moves the end to a TTL from now and keeps the token", func(t *testing.T) {
+	t.Run("moves the expiry to a TTL from now and keeps the token", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -137,7 +137,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("never moves it back", func(t *testing.T) {
+	t.Run("never moves the expiry back", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -162,7 +162,7 @@ func TestRenew(t *testing.T) {
 
 func TestRenewNeverRevives(t *testing.T) {
 	t.Parallel()
-	t.Run("never revives, even if nobody took the lock", func(t *testing.T) {
+	t.Run("an expired lease cannot be renewed even if the lock is free", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -176,14 +176,14 @@ func TestRenewNeverRevives(t *testing.T) {
 
 func TestRenewAtItsBounds(t *testing.T) {
 	t.Parallel()
-	t.Run("works in the grace", func(t *testing.T) {
+	t.Run("works during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
 		if l := w.must(renew(1)).Grant; !l.ExpiresAt.Equal(w.now.Add(10 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
 	})
-	t.Run("never goes beyond the greatest hold", func(t *testing.T) {
+	t.Run("never goes beyond the max hold", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		a := acquire(1)
@@ -196,7 +196,7 @@ func TestRenewAtItsBounds(t *testing.T) {
 		w.advance(3 * time.Second)
 		w.refused(renew(1), lock.ErrLeaseLost)
 	})
-	t.Run("is refused for a lease that nobody knows", func(t *testing.T) {
+	t.Run("is refused for an unknown lease", func(t *testing.T) {
 		t.Parallel()
 		if e := newModel(t).refused(renew(9), lock.ErrLeaseLost); e.Ended != 0 {
 			t.Errorf("refused with %+v", e)

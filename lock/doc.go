@@ -3,7 +3,7 @@
 //
 // # Terms
 //
-// A lock is identified by its name. A lease is one grant of a lock to a holder; it has an end. The lease_id is the
+// A lock is identified by its name. A lease is one grant of a lock to a holder until an instant. The lease_id is the
 // secret UUID that proves ownership of the lease. The fencing token is a number that grows with each grant and
 // accompanies every guarded write. A waiter is a request in the queue of a lock; its place is its position there. A
 // replica is one process of the service. All instants are those of the database's clock.

@@ -9,7 +9,7 @@ import (
 
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	t.Run("frees the lock, and again changes nothing", func(t *testing.T) {
+	t.Run("frees the lock, and a repeated release changes nothing", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -18,7 +18,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("again after others held the lock still succeeds, and takes nothing from them", func(t *testing.T) {
+	t.Run("succeeds when repeated under the next holder, and does not affect it", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -27,7 +27,7 @@ func TestRelease(t *testing.T) {
 		w.must(release(1))
 		w.must(renew(2))
 	})
-	t.Run("of a lease that expired says so", func(t *testing.T) {
+	t.Run("of an expired lease is refused as expired", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -36,7 +36,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("works in the grace", func(t *testing.T) {
+	t.Run("works during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
 		w.must(release(1))
@@ -45,7 +45,7 @@ func TestRelease(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	t.Parallel()
-	t.Run("ends the lease, and its holder learns why", func(t *testing.T) {
+	t.Run("ends the lease and tells its holder the reason", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -57,7 +57,7 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("next token %d", d.Grant.Token)
 		}
 	})
-	t.Run("again succeeds while nobody was granted the lock since", func(t *testing.T) {
+	t.Run("succeeds when repeated before the next grant", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -68,7 +68,7 @@ func TestRevoke(t *testing.T) {
 		w.must(acquire(2))
 		w.refused(revoke(1, nil), lock.ErrTokenMismatch)
 	})
-	t.Run("of a token that does not hold the lock is refused", func(t *testing.T) {
+	t.Run("is refused for a token that does not hold the lock", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.refused(revoke(7, nil), lock.ErrTokenMismatch)
@@ -81,12 +81,12 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-func TestExpireEndsWhatIsOverAndNothingElse(t *testing.T) {
+func TestSweepEndsExpiredLeasesOnly(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1))
 	if d := w.must(lock.Sweep{Name: name}); d.Changed {
-		t.Error("ended a lease that was not over")
+		t.Error("ended a lease that had not expired")
 	}
 	w.advance(10 * time.Second)
 	if d := w.must(lock.Sweep{Name: name}); len(d.Events) != 1 || d.Events[0].Kind != lock.Expired {
@@ -97,7 +97,7 @@ func TestExpireEndsWhatIsOverAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestALocksTimeDoesNotRunBackwards(t *testing.T) {
+func TestLockTimeDoesNotRunBackwards(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1))

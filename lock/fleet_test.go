@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	// pollInterval is how often a replica asks how each of its waiters stands, at least.
+	// pollInterval is the longest time between two claims that a replica makes for a waiter.
 	pollInterval = 500 * time.Millisecond
-	// notifyDelay is how long a NOTIFY is under way at most.
+	// notifyDelay is the longest time that a NOTIFY takes.
 	notifyDelay = 5 * time.Millisecond
 )
 
-// A fleet is replicas that serve one lock, in virtual time: each tells its own
-// waiters in memory, polls for them, and sweeps when it is due; what it tells the
-// others by NOTIFY may be lost.
+// A fleet is several replicas that serve one lock, in virtual time. Each replica notifies its own waiters directly,
+// polls for them, and sweeps when a sweep is due. Its notifications to other replicas may be lost.
 type fleet struct {
 	*model
 	rnd       *rand.Rand
 	replicas  []lock.Replica
-	delivered float64 // which part of the NOTIFYs
+	delivered float64 // probability that a NOTIFY arrives
 	schedule  []scheduled
 	alarms    map[lock.Replica]time.Time
 	waiting   map[lock.Attachment]*waitingCall
@@ -30,18 +29,18 @@ type fleet struct {
 	latency   latencyWatch
 }
 
-// An scheduled is something to be done at an instant.
+// A scheduled is an action at an instant.
 type scheduled struct {
 	at time.Time
 	do func()
 }
 
-// A waitingCall is a call that waits, or did.
+// A waitingCall is a call that waits or has waited.
 type waitingCall struct {
 	lock.Acquire
-	place       int64 // zero: it did not wait
-	replicaLost bool  // whether its replica fell silent while it waited
-	hungUp      bool  // whether it hung up, or its client went elsewhere
+	place       int64 // zero: granted without waiting
+	replicaLost bool  // its replica died during the wait
+	hungUp      bool  // it disconnected, or its client moved to another replica
 	served      bool
 }
 
@@ -59,7 +58,7 @@ func (f *fleet) between(least, greatest time.Duration) time.Duration {
 	return least + time.Duration(f.rnd.Int64N(int64(greatest-least)+1))
 }
 
-// after has something be done after a while.
+// after schedules an action.
 func (f *fleet) after(d time.Duration, do func()) {
 	at := f.now.Add(d)
 	i := slices.IndexFunc(f.schedule, func(e scheduled) bool { return e.at.After(at) })
@@ -69,13 +68,13 @@ func (f *fleet) after(d time.Duration, do func()) {
 	f.schedule = slices.Insert(f.schedule, i, scheduled{at, do})
 }
 
-// run does all errands, in order.
+// run runs all actions in order.
 func (f *fleet) run() {
 	for len(f.schedule) > 0 {
 		next := f.schedule[0]
 		f.schedule = f.schedule[1:]
 		if f.now = next.at; f.now.Sub(t0) > 5*time.Minute {
-			f.t.Fatalf("it never ends: %+v", f.record)
+			f.t.Fatalf("the simulation does not end: %+v", f.record)
 		}
 		f.latency.check(f)
 		next.do()
@@ -88,13 +87,13 @@ func (f *fleet) isAlive(r lock.Replica) bool {
 	return !silent
 }
 
-// anyAlive returns a replica that lives.
+// anyAlive returns a random replica that is alive.
 func (f *fleet) anyAlive() lock.Replica {
 	alive := slices.DeleteFunc(slices.Clone(f.replicas), func(r lock.Replica) bool { return !f.isAlive(r) })
 	return alive[f.rnd.IntN(len(alive))]
 }
 
-// decide has the replica decide, tell whom it is to tell, and be there when it is due.
+// decide applies the command at the replica, sends its notifications, and schedules the next sweep.
 func (f *fleet) decide(r lock.Replica, cmd lock.Command) lock.Decision {
 	d := f.on(r).do(cmd)
 	for _, w := range d.Promoted {
@@ -118,7 +117,7 @@ func (f *fleet) decide(r lock.Replica, cmd lock.Command) lock.Decision {
 	return d
 }
 
-// arrive has a new call come in at any replica.
+// arrive starts a waiting call at a random replica.
 func (f *fleet) arrive(a lock.Acquire) *waitingCall {
 	a.Wait = lock.MaxWait
 	v := &waitingCall{Acquire: f.on(f.anyAlive()).call(a)}
@@ -134,7 +133,7 @@ func (f *fleet) arrive(a lock.Acquire) *waitingCall {
 	return v
 }
 
-// poll has the replica ask for v now and then.
+// poll claims for v at random intervals.
 func (f *fleet) poll(v *waitingCall) {
 	f.after(f.between(pollInterval/2, pollInterval), func() {
 		if f.wake(v); !v.served && !v.hungUp {
@@ -143,31 +142,31 @@ func (f *fleet) poll(v *waitingCall) {
 	})
 }
 
-// wake has the replica ask for v, if it lives and v still waits.
+// wake claims for v, if its replica is alive and v still waits.
 func (f *fleet) wake(v *waitingCall) {
 	if v.served || v.hungUp || !f.isAlive(v.Replica) {
 		return
 	}
 	switch d := f.decide(v.Replica, claim(v.Acquire)); {
 	case d.Err != nil:
-		f.t.Fatalf("%+v was sent away: %v", v, d.Err)
+		f.t.Fatalf("%+v was refused: %v", v, d.Err)
 	case !d.Queued:
 		f.serve(v)
 	}
 }
 
-// serve tells v of its lease, which is released some time later, or never.
+// serve delivers the lease to v, and schedules its release unless the holder crashes.
 func (f *fleet) serve(v *waitingCall) {
 	v.served = true
 	if f.rnd.Float64() < 0.1 {
-		return // the holder has crashed
+		return // the holder crashes
 	}
 	f.after(f.between(time.Millisecond, 300*time.Millisecond), func() {
 		f.decide(f.anyAlive(), lock.Release{Name: name, LeaseID: v.LeaseID})
 	})
 }
 
-// hangUp has the client of v be gone.
+// hangUp disconnects the client of v.
 func (f *fleet) hangUp(v *waitingCall) {
 	if !v.served && f.isAlive(v.Replica) {
 		v.hungUp = true
@@ -175,8 +174,7 @@ func (f *fleet) hangUp(v *waitingCall) {
 	}
 }
 
-// kill has the replica fall silent, and perhaps be heard of again. Some of the
-// clients that wait there come again, to another one.
+// kill silences the replica, perhaps for a while only. Some of its waiting clients retry at another replica.
 func (f *fleet) kill(r lock.Replica) {
 	f.silence(r)
 	back := f.rnd.IntN(2) == 0

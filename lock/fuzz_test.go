@@ -28,25 +28,24 @@ func FuzzCheckName(f *testing.F) {
 	})
 }
 
-// FuzzApply reads a story from bytes, a command each four, and plays it: what
-// every decision must keep is checked by the world.
+// FuzzApply decodes a sequence of commands, four bytes each, and runs them. The model checks every decision.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte{0, 1, 10, 0, 1, 1, 0, 0, 2, 1, 0, 0})
 	f.Add([]byte{0, 1, 5, 0, 7, 0, 200, 0, 1, 1, 0, 0, 2, 2, 9, 0})
 	f.Add([]byte{0, 1, 50, 1, 0, 2, 50, 1, 0, 3, 50, 0, 0, 4, 50, 1, 2, 1, 0, 0, 2, 2, 0, 0})
 	f.Add([]byte{0, 1, 50, 2, 0, 2, 50, 2, 0, 3, 50, 2, 3, 1, 0, 2, 8, 2, 0, 0, 7, 0, 30, 0, 4, 1, 0, 0})
-	f.Fuzz(func(t *testing.T, story []byte) {
+	f.Fuzz(func(t *testing.T, script []byte) {
 		w := newModel(t)
 		var calls []lock.Acquire
-		for story = story[:min(len(story), 400)]; len(story) >= 4; story = story[4:] {
-			n, with := time.Duration(story[2])*100*time.Millisecond, story[3]
+		for script = script[:min(len(script), 400)]; len(script) >= 4; script = script[4:] {
+			n, with := time.Duration(script[2])*100*time.Millisecond, script[3]
 			w.on(lock.Replica(with%3) + 1)
-			calls = w.runCommand(story[0], id(story[1]%16+1), n, with, calls)
+			calls = w.runCommand(script[0], id(script[1]%16+1), n, with, calls)
 		}
 	})
 }
 
-// runCommand does what the bytes say, and returns the calls that have waited.
+// runCommand runs the decoded command, and returns the calls that have waited.
 func (w *model) runCommand(verb byte, lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
 	call := lock.Acquire{Replica: w.self}
 	if len(calls) > 0 {
@@ -77,7 +76,7 @@ func (w *model) runCommand(verb byte, lease lock.LeaseID, n time.Duration, with 
 	return calls
 }
 
-// newMetadata is what a renewal puts on its lease, nil half of the time.
+// newMetadata returns the metadata of a renewal, nil half of the time.
 func newMetadata(with byte) json.RawMessage {
 	if with&1 == 0 {
 		return nil
@@ -108,7 +107,7 @@ func (w *model) runAcquire(lease lock.LeaseID, n time.Duration, with byte, calls
 	return calls
 }
 
-// toggleReplica has the replica fall silent, or be heard of again.
+// toggleReplica silences the replica, or revives it.
 func (w *model) toggleReplica(r lock.Replica) {
 	if _, silent := w.silent[r]; silent {
 		w.unsilence(r)

@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestTheEndOfAWait(t *testing.T) {
+func TestWaitEnds(t *testing.T) {
 	t.Parallel()
-	t.Run("leaves the queue, and makes way for those behind", func(t *testing.T) {
+	t.Run("the waiter leaves the queue and unblocks those behind", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared))
@@ -22,7 +22,7 @@ func TestTheEndOfAWait(t *testing.T) {
 		w.expect("1 3 |")
 		w.enqueue(2)
 	})
-	t.Run("gets a grant that crossed it", func(t *testing.T) {
+	t.Run("the call receives a grant that crossed its end", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
@@ -30,7 +30,7 @@ func TestTheEndOfAWait(t *testing.T) {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("gets what is free in the same decision", func(t *testing.T) {
+	t.Run("the call receives a lock that becomes free in the same decision", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -42,9 +42,9 @@ func TestTheEndOfAWait(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAWaitAfterItsTurn(t *testing.T) {
+func TestWaitEndsAfterAGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("learns that the lease was ended meanwhile", func(t *testing.T) {
+	t.Run("the call is refused if the lease has been revoked meanwhile", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
@@ -55,7 +55,7 @@ func TestTheEndOfAWaitAfterItsTurn(t *testing.T) {
 			}
 		}
 	})
-	t.Run("passes who is not there any more over, even before it says so", func(t *testing.T) {
+	t.Run("a waiter whose wait has ended is skipped before it leaves", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared))
@@ -71,9 +71,9 @@ func TestTheEndOfAWaitAfterItsTurn(t *testing.T) {
 	})
 }
 
-func TestAClientThatIsGone(t *testing.T) {
+func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	t.Run("leaves the queue", func(t *testing.T) {
+	t.Run("removes the waiter", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		if d := w.must(disconnect(calls[2])); kinds(d) != "dequeued " || d.Events[0].Reason != "client disconnected" {
@@ -81,7 +81,7 @@ func TestAClientThatIsGone(t *testing.T) {
 		}
 		w.expect("1 | 3")
 	})
-	t.Run("gives a grant that crossed back, to the next at once", func(t *testing.T) {
+	t.Run("withdraws a grant that crossed it, and grants the lock to the next waiter", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
@@ -94,7 +94,7 @@ func TestAClientThatIsGone(t *testing.T) {
 			t.Errorf("promoted %+v", d)
 		}
 	})
-	t.Run("and the lock is free if nobody is next", func(t *testing.T) {
+	t.Run("frees the lock if no waiter is next", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
@@ -106,9 +106,9 @@ func TestAClientThatIsGone(t *testing.T) {
 	})
 }
 
-func TestAClientThatIsGoneJustWhenItsTurnComes(t *testing.T) {
+func TestDisconnectAtTheGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("gives back what the same decision grants, and nobody is told", func(t *testing.T) {
+	t.Run("withdraws a grant of the same decision without a notification", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.advance(10 * time.Second)
@@ -117,7 +117,7 @@ func TestAClientThatIsGoneJustWhenItsTurnComes(t *testing.T) {
 		}
 		w.expect("|")
 	})
-	t.Run("may come again with the same lease_id", func(t *testing.T) {
+	t.Run("allows another call with the same lease_id", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
@@ -129,7 +129,7 @@ func TestAClientThatIsGoneJustWhenItsTurnComes(t *testing.T) {
 			t.Errorf("granted %+v", l)
 		}
 	})
-	t.Run("gives a first grant back that it did not wait for", func(t *testing.T) {
+	t.Run("withdraws a grant that it did not wait for", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		call := w.call(acquire(1))
@@ -137,11 +137,11 @@ func TestAClientThatIsGoneJustWhenItsTurnComes(t *testing.T) {
 		w.must(disconnect(call))
 		w.expect("|")
 	})
-	t.Run("takes nothing from a holder who has renewed the lease", func(t *testing.T) {
+	t.Run("does not withdraw a lease that its holder has renewed", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
-		w.must(renew(2)) // so somebody knows of it
+		w.must(renew(2)) // so a client knows of it
 		w.do(disconnect(calls[2]))
 		w.expect("2 |")
 		w.must(renew(2))

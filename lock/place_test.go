@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAPlaceBelongsToTheLeaseID(t *testing.T) {
+func TestPlaceBelongsToTheLeaseID(t *testing.T) {
 	t.Parallel()
-	t.Run("the same lease_id finds its place, and its call takes over", func(t *testing.T) {
+	t.Run("a later call with the lease_id takes over the place", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		again := w.on(2).call(acquire(2))
@@ -26,23 +26,23 @@ func TestAPlaceBelongsToTheLeaseID(t *testing.T) {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("the new call waits for as long as it says", func(t *testing.T) {
+	t.Run("the later call waits for its own time", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 2)
 		w.advance(5 * time.Second)
 		again := w.call(acquire(2, func(a *lock.Acquire) { a.Wait = 30 * time.Second }))
 		w.must(again)
 		if o := w.record.Queue[0]; !o.Until.Equal(t0.Add(35*time.Second)) || !o.JoinedAt.Equal(t0) || o.Place != 2 {
-			t.Errorf("waits as %+v", o)
+			t.Errorf("the waiter is %+v", o)
 		}
 	})
-	t.Run("with another holder, mode or capacity it is refused", func(t *testing.T) {
+	t.Run("a call with another holder, mode or capacity is refused", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
 		w.enqueue(2, permit(3))
 		for _, other := range []func(*lock.Acquire){
-			shared, permit(2), func(a *lock.Acquire) { permit(3)(a); a.Holder = "somebody else" },
+			shared, permit(2), func(a *lock.Acquire) { permit(3)(a); a.Holder = "another holder" },
 		} {
 			w.refused(w.call(acquire(2, other)), lock.ErrLeaseIDInUse)
 		}
@@ -50,9 +50,9 @@ func TestAPlaceBelongsToTheLeaseID(t *testing.T) {
 	})
 }
 
-func TestALeaseIDThatHasAPlaceOrALease(t *testing.T) {
+func TestLeaseIDWithAPlaceOrALease(t *testing.T) {
 	t.Parallel()
-	t.Run("a try with it gives the place up", func(t *testing.T) {
+	t.Run("a non-waiting call gives up the place", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		if d := w.do(acquire(2)); kinds(d) != "dequeued " || d.Err == nil {
@@ -61,7 +61,7 @@ func TestALeaseIDThatHasAPlaceOrALease(t *testing.T) {
 		w.expect("1 | 3")
 		w.refused(claim(calls[2]), lock.ErrHeld)
 	})
-	t.Run("a call that comes just when its turn does gets the lease, and can give it back", func(t *testing.T) {
+	t.Run("a call at the moment of the grant receives the lease, and can withdraw it", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.advance(10 * time.Second)
@@ -74,7 +74,7 @@ func TestALeaseIDThatHasAPlaceOrALease(t *testing.T) {
 		w.must(disconnect(again))
 		w.expect("|")
 	})
-	t.Run("a lease that was fetched is found by any call, and no older one can give it back", func(t *testing.T) {
+	t.Run("a delivered lease is found by any call, and no earlier call can withdraw it", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
@@ -84,12 +84,12 @@ func TestALeaseIDThatHasAPlaceOrALease(t *testing.T) {
 		}
 		w.on(1).do(disconnect(calls[2]))
 		w.expect("2 |")
-		w.on(2).do(disconnect(again)) // it may have been known before
+		w.on(2).do(disconnect(again)) // the first call may have delivered it
 		w.expect("2 |")
 	})
 }
 
-// keptPlace returns a line in which 2 has asked for its place to be kept.
+// keptPlace returns a model in which the place of 2 is kept.
 func keptPlace(t *testing.T) *model {
 	t.Helper()
 	w := newModel(t)
@@ -104,9 +104,9 @@ func keptPlace(t *testing.T) *model {
 	return w
 }
 
-func TestAPlaceThatIsKept(t *testing.T) {
+func TestKeptPlace(t *testing.T) {
 	t.Parallel()
-	t.Run("is found again", func(t *testing.T) {
+	t.Run("is found by the next call", func(t *testing.T) {
 		t.Parallel()
 		w := keptPlace(t)
 		w.must(renew(1))
@@ -118,9 +118,9 @@ func TestAPlaceThatIsKept(t *testing.T) {
 	})
 }
 
-func TestAPlaceThatIsKeptIsPassedOver(t *testing.T) {
+func TestDetachedWaiterIsSkipped(t *testing.T) {
 	t.Parallel()
-	t.Run("is passed over meanwhile, and waits on behind nobody else", func(t *testing.T) {
+	t.Run("and continues at its place when its client returns", func(t *testing.T) {
 		t.Parallel()
 		w := keptPlace(t)
 		w.must(release(1))
@@ -129,7 +129,7 @@ func TestAPlaceThatIsKeptIsPassedOver(t *testing.T) {
 		w.enqueue(2)
 		w.expect("3 | 2 4")
 	})
-	t.Run("is no reason to refuse a newcomer", func(t *testing.T) {
+	t.Run("and does not block a new request", func(t *testing.T) {
 		t.Parallel()
 		w := keptPlace(t)
 		w.must(release(1))
@@ -137,7 +137,7 @@ func TestAPlaceThatIsKeptIsPassedOver(t *testing.T) {
 		w.must(acquire(4))
 		w.expect("4 | (2)")
 	})
-	t.Run("gets the lock at once if it is free", func(t *testing.T) {
+	t.Run("and is granted a free lock at once", func(t *testing.T) {
 		t.Parallel()
 		w := keptPlace(t)
 		w.must(release(1))
@@ -149,9 +149,9 @@ func TestAPlaceThatIsKeptIsPassedOver(t *testing.T) {
 	})
 }
 
-func TestAPlaceIsKeptForAWhile(t *testing.T) {
+func TestPlaceRetention(t *testing.T) {
 	t.Parallel()
-	t.Run("is gone when its time is over, and an event says so", func(t *testing.T) {
+	t.Run("ends with an event", func(t *testing.T) {
 		t.Parallel()
 		w := keptPlace(t)
 		r := renew(1)
@@ -168,7 +168,7 @@ func TestAPlaceIsKeptForAWhile(t *testing.T) {
 		w.enqueue(2)
 		w.expect("1 | 3 2")
 	})
-	t.Run("is kept by a try, too", func(t *testing.T) {
+	t.Run("also applies to a call that does not wait", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 2)
 		if e := w.refused(acquire(3, keep), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || w.events[len(w.events)-1].Kind != lock.Queued {
@@ -178,15 +178,15 @@ func TestAPlaceIsKeptForAWhile(t *testing.T) {
 		w.refused(acquire(3, keep), lock.ErrHeld)
 		w.expect("1 | 2 (3)")
 	})
-	t.Run("is kept, silently, for a call that its replica sends away", func(t *testing.T) {
+	t.Run("applies without an event to a call that its replica ends", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared))
 		call := w.enqueue(2)
 		w.enqueue(3, shared)
-		away := disconnect(call)
-		away.KeepPlace = true
-		if d := w.must(away); kinds(d) != "granted " {
+		leave := disconnect(call)
+		leave.KeepPlace = true
+		if d := w.must(leave); kinds(d) != "granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
 		w.expect("1 3 | (2)")

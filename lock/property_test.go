@@ -15,22 +15,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A machine is a world to which random things happen. What each decision must keep
-// by itself is in deed, what the events must tell in story, and what time must do
-// afterwards in settled; here is what each command must do.
+// A machine applies random commands to a model. decisionCheck checks each decision by itself, eventChecker the
+// events, and checkTime the effects of time; the methods here check the effect of each command.
 type machine struct {
 	*model
 	modes         []lock.Mode
 	used          byte                 // the lease_ids up to this one
-	calledWaiting []lock.Acquire       // the calls that ever waited
-	latest        time.Time            // that anybody looked
-	graces        map[leaseKey]grace   // of revoked leases, unless they were skipped
-	versions      map[string]lock.Lock // what each stood for
+	calledWaiting []lock.Acquire       // the calls that have waited
+	latest        time.Time            // instant of the last check
+	graces        map[leaseKey]grace   // of revoked leases, unless skipped
+	versions      map[string]lock.Lock // the lock of each version
 }
 
-// TestInvariants drives random commands from three replicas, which fall silent
-// and are heard of again, and steps of the clock, also backwards, against what the
-// lock promises.
+// TestInvariants runs random commands on three replicas, which die and recover, and moves the clock, also backwards.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string][]lock.Mode{
@@ -60,12 +57,12 @@ func seconds(t *rapid.T, label string, least, greatest int) time.Duration {
 	return time.Duration(rapid.IntRange(least, greatest).Draw(t, label)) * time.Second
 }
 
-// metadata is what a renewal proclaims, or nil for nothing.
+// metadata draws the metadata of a renewal, or nil.
 func metadata(t *rapid.T) json.RawMessage {
 	return rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"at":"a"}`), json.RawMessage(`{"at":"b"}`)}).Draw(t, "metadata")
 }
 
-// do is what the world does, by any replica that lives unless r names one.
+// do applies the command on the replica r, or on a random one that is alive if r is zero.
 func (m *machine) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision {
 	if r == 0 {
 		alive := slices.DeleteFunc([]lock.Replica{1, 2, 3}, m.isSilent)
@@ -82,15 +79,14 @@ func (m *machine) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision
 	return d
 }
 
-// A grace is that of a revoked lease: until when it blocks leases of other modes, and
-// those of its own unless they are shared.
+// A grace is the grace of a revoked lease, which blocks conflicting leases.
 type grace struct {
 	mode  lock.Mode
 	until time.Time
 }
 
-// checkGraces checks that d grants nothing that conflicts with the grace of a revoked lease.
-// A grace that was over once stays over, although the clock is set back.
+// checkGraces checks that d grants no lease that conflicts with the grace of a revoked lease. A grace that has ended
+// stays over even if the clock is set back.
 func (m *machine) checkGraces(d lock.Decision) error {
 	maps.DeleteFunc(m.graces, func(_ leaseKey, g grace) bool { return !d.Now.Before(g.until) })
 	for _, e := range d.Events {
@@ -139,23 +135,23 @@ func (m *machine) acquire(t *rapid.T) {
 		a.Attachment, a.Replica = m.calls, m.self
 		m.calledWaiting = append(m.calledWaiting, a)
 		if place == nil || !place.Attached(d.Now, m.self) || place.Attachment != a.Attachment || a.Wait == 0 {
-			t.Fatalf("waits without a place: %+v", place)
+			t.Fatalf("queued without a place: %+v", place)
 		}
 	case errors.Is(d.Err, lock.ErrHeld):
 		if len(m.record.Leases) == 0 || (place != nil) != a.KeepPlace {
-			t.Fatalf("refused although nobody has the lock, or with a place that nobody asked for: %+v", place)
+			t.Fatalf("refused although the lock is free, or with a place that was not kept: %+v", place)
 		}
 	case d.Err == nil:
 		if over || lease == nil || lease.Unclaimed() || lease.Token != d.Grant.Token || place != nil {
-			t.Fatalf("granted what is over, or is not there: %+v", d.Grant)
+			t.Fatalf("granted a lease that has ended or is not in the record: %+v", d.Grant)
 		}
 		if d.Replay && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
-			t.Fatalf("replayed what was not there: %+v", d.Grant)
+			t.Fatalf("replayed a lease that did not exist: %+v", d.Grant)
 		}
 	}
 }
 
-// lookUp returns the lease and the place of the lease_id, and whether it has ended.
+// lookUp returns the lease and the waiter of the lease_id, and whether the lease has ended.
 func (m *machine) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over bool) {
 	for i := range m.record.Leases {
 		if m.record.Leases[i].ID == id && !m.record.Leases[i].Revoked() {
@@ -179,16 +175,16 @@ func (m *machine) renew(t *rapid.T) {
 		return
 	}
 	if over || before == nil && place == nil {
-		t.Fatalf("renewed a lease that was over, or never was")
+		t.Fatalf("renewed a lease that had ended or never existed")
 	}
 	if known := before != nil && !before.Unclaimed(); known && (d.Grant.ExpiresAt.Before(before.ExpiresAt) || d.Grant.Token != before.Token) {
 		t.Fatalf("renewed %+v to %+v", before, d.Grant)
 	}
 	if d.Grant.Unclaimed() || d.Grant.Attachment != 0 {
-		t.Fatalf("renewed, and nobody knows of it: %+v", d.Grant)
+		t.Fatalf("renewed, and still unclaimed: %+v", d.Grant)
 	}
 	if r.Metadata != nil && string(d.Grant.Metadata) != string(r.Metadata) {
-		t.Fatalf("proclaimed %s, and the lease says %s", r.Metadata, d.Grant.Metadata)
+		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, d.Grant.Metadata)
 	}
 	if hold := d.Grant.ExpiresAt.Sub(d.Grant.AcquiredAt); d.Grant.MaxHold > 0 && hold > d.Grant.MaxHold {
 		t.Fatalf("held for %v of at most %v", hold, d.Grant.MaxHold)
@@ -198,11 +194,11 @@ func (m *machine) renew(t *rapid.T) {
 func (m *machine) release(t *rapid.T) {
 	r := lock.Release{Name: name, LeaseID: m.leaseID(t)}
 	if len(m.record.Leases) > 0 && rapid.Bool().Draw(t, "held") {
-		r.LeaseID = rapid.SampledFrom(m.record.Leases).Draw(t, "whose").ID
+		r.LeaseID = rapid.SampledFrom(m.record.Leases).Draw(t, "holder").ID
 	}
 	m.do(t, r, 0)
 	if l, w, _ := m.lookUp(r.LeaseID); l != nil || w != nil {
-		t.Fatalf("released, and there is still %+v or %+v", l, w)
+		t.Fatalf("released, and the lock still has %+v or %+v", l, w)
 	}
 }
 
@@ -212,11 +208,11 @@ func (m *machine) revoke(t *rapid.T) {
 	if slot := rapid.IntRange(-1, 3).Draw(t, "slot"); slot >= 0 {
 		r.Slot = &slot
 	}
-	r.SkipGrace = rapid.Bool().Draw(t, "at once")
-	meant := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
+	r.SkipGrace = rapid.Bool().Draw(t, "skip grace")
+	selected := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
 	before := slices.Clone(m.record.Leases)
 	for _, l := range before {
-		if r.SkipGrace && meant(l) {
+		if r.SkipGrace && selected(l) {
 			delete(m.graces, leaseKey{l.Slot, l.Token})
 		}
 	}
@@ -225,12 +221,12 @@ func (m *machine) revoke(t *rapid.T) {
 		return
 	}
 	for _, l := range m.record.Leases {
-		if meant(l) && (!l.Revoked() || r.SkipGrace) {
-			t.Fatalf("revoked, and there is still %+v", l)
+		if selected(l) && (!l.Revoked() || r.SkipGrace) {
+			t.Fatalf("revoked, and the lock still has %+v", l)
 		}
 	}
 	for _, l := range before {
-		if !meant(l) || l.Revoked() || l.Unclaimed() || r.SkipGrace || !d.Now.Before(l.EndsAt()) {
+		if !selected(l) || l.Revoked() || l.Unclaimed() || r.SkipGrace || !d.Now.Before(l.EndsAt()) {
 			continue
 		}
 		end := l.ExpiresAt
@@ -247,7 +243,7 @@ func (m *machine) clock(t *rapid.T) {
 	m.advance(time.Duration(rapid.IntRange(-8, 16).Draw(t, "step")) * 500 * time.Millisecond)
 }
 
-// replica has one fall silent, or be heard of again; one at least always is.
+// replica silences or revives a random replica. At least one stays alive.
 func (m *machine) replica(t *rapid.T) {
 	r := lock.Replica(rapid.Int64Range(1, 3).Draw(t, "replica"))
 	switch {

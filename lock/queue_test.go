@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// heldWithQueue returns a world in which 1 holds the lock and 2, 3, … up to last wait.
+// heldWithQueue returns a model in which 1 holds the lock and 2, 3, … up to last wait.
 func heldWithQueue(t *testing.T, last byte) (*model, map[byte]lock.Acquire) {
 	t.Helper()
 	w := newModel(t)
@@ -29,9 +29,9 @@ func kinds(d lock.Decision) string {
 	return s
 }
 
-func TestAQueueServesFirstInFirstOut(t *testing.T) {
+func TestQueueIsFIFO(t *testing.T) {
 	t.Parallel()
-	t.Run("who waits is queued, with an event that tells the place", func(t *testing.T) {
+	t.Run("a waiting request is queued, with an event that has its place", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -41,7 +41,7 @@ func TestAQueueServesFirstInFirstOut(t *testing.T) {
 		}
 		w.expect("1 | 2")
 	})
-	t.Run("a release promotes the next in the same decision, who is told", func(t *testing.T) {
+	t.Run("a release promotes the next waiter in the same decision and notifies it", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		d := w.must(release(1))
@@ -53,7 +53,7 @@ func TestAQueueServesFirstInFirstOut(t *testing.T) {
 			t.Errorf("promoted %+v", d.Promoted)
 		}
 	})
-	t.Run("so do a revocation, an expiry and the end of a grace", func(t *testing.T) {
+	t.Run("a revocation and an expiry also promote", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 4)
 		w.must(revoke(1, nil))
@@ -68,7 +68,7 @@ func TestAQueueServesFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestAGrantOutOfTheQueue(t *testing.T) {
+func TestGrantFromTheQueue(t *testing.T) {
 	t.Parallel()
 	t.Run("the TTL starts at the grant, not at the call", func(t *testing.T) {
 		t.Parallel()
@@ -79,7 +79,7 @@ func TestAGrantOutOfTheQueue(t *testing.T) {
 			t.Errorf("granted %+v", l)
 		}
 	})
-	t.Run("nobody waits for a lock that is free", func(t *testing.T) {
+	t.Run("a free lock is granted without waiting", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		if d := w.must(w.call(acquire(1))); d.Queued || d.Grant.Token != 1 || kinds(d) != "granted " {
@@ -88,9 +88,9 @@ func TestAGrantOutOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestNobodyOvertakes(t *testing.T) {
+func TestNoOvertaking(t *testing.T) {
 	t.Parallel()
-	t.Run("a try finds the lock held, and how many are ahead", func(t *testing.T) {
+	t.Run("a non-waiting request is refused with the number of waiters", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 4)
 		w.advance(4 * time.Second)
@@ -99,7 +99,7 @@ func TestNobodyOvertakes(t *testing.T) {
 		}
 		w.expect("1 | 2 3 4")
 	})
-	t.Run("a try that comes at the end of a lease finds it the waiter's", func(t *testing.T) {
+	t.Run("a non-waiting request at the end of a lease does not jump the queue", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 2)
 		w.advance(10 * time.Second)
@@ -109,7 +109,7 @@ func TestNobodyOvertakes(t *testing.T) {
 		}
 		w.expect("2 |")
 	})
-	t.Run("a try that would fit beside the leases stays behind who waits", func(t *testing.T) {
+	t.Run("a compatible non-waiting request does not pass a waiter", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared))
@@ -122,14 +122,14 @@ func TestNobodyOvertakes(t *testing.T) {
 
 func TestLeavingTheQueue(t *testing.T) {
 	t.Parallel()
-	t.Run("a release with a waiter's lease_id leaves the queue", func(t *testing.T) {
+	t.Run("a release with a waiter's lease_id removes the waiter", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		if d := w.must(release(2)); kinds(d) != "dequeued " || d.Events[0].Place != 2 {
 			t.Errorf("decided %+v", d)
 		}
 		if d := w.must(release(2)); d.Changed {
-			t.Errorf("released again it decided %+v", d)
+			t.Errorf("the repeated release decided %+v", d)
 		}
 		w.refused(lock.Renew{Name: name, LeaseID: id(2)}, lock.ErrLeaseLost)
 		w.expect("1 | 3")
@@ -137,7 +137,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		w.must(release(1))
 		w.expect("3 |")
 	})
-	t.Run("and makes way for those behind", func(t *testing.T) {
+	t.Run("a release of a waiter unblocks those behind", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared))
@@ -151,16 +151,16 @@ func TestLeavingTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhoHasLeftTheQueue(t *testing.T) {
+func TestAfterLeavingTheQueue(t *testing.T) {
 	t.Parallel()
-	t.Run("who left may come again, at the end", func(t *testing.T) {
+	t.Run("a client may join again at the end", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 3)
 		w.must(release(2))
 		w.enqueue(2)
 		w.expect("1 | 3 2")
 	})
-	t.Run("a release of what the same decision grants leaves nobody to tell", func(t *testing.T) {
+	t.Run("a lease granted and released in the same decision is not notified", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		w.advance(10 * time.Second)
@@ -172,7 +172,7 @@ func TestWhoHasLeftTheQueue(t *testing.T) {
 	})
 }
 
-func TestAsManyWaitAsMay(t *testing.T) {
+func TestMaxWaiters(t *testing.T) {
 	t.Parallel()
 	few := func(w *model, n byte, change ...func(*lock.Acquire)) lock.Acquire {
 		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, change...)))
@@ -187,16 +187,16 @@ func TestAsManyWaitAsMay(t *testing.T) {
 	}
 	w.refused(within(lock.Bounds{MaxWaiters: 2}, acquire(4, keep)), lock.ErrTooManyWaiters)
 	if !cmp.Equal(before, w.record) {
-		t.Error("a refused waiter left a trace")
+		t.Error("a refused waiter changed the record")
 	}
-	w.must(few(w, 3)) // who has a place finds it
+	w.must(few(w, 3)) // its place counts only once
 	w.refused(within(lock.Bounds{MaxWaiters: 2}, acquire(4)), lock.ErrHeld)
 	w.must(release(1))
 	w.must(few(w, 4))
 	w.expect("2 | 3 4")
 }
 
-func TestPlacesOfADeadReplicaCountForKeepPlaceOnly(t *testing.T) {
+func TestPlacesOfADeadReplicaCountForTheRetentionOnly(t *testing.T) {
 	t.Parallel()
 	few := func(w *model, n byte) lock.Acquire {
 		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, func(a *lock.Acquire) { a.Wait = lock.MaxWait })))
@@ -215,7 +215,7 @@ func TestPlacesOfADeadReplicaCountForKeepPlaceOnly(t *testing.T) {
 	if e := w.refused(few(w, 6), lock.ErrTooManyWaiters); e.Ahead != 2 {
 		t.Errorf("refused with %+v", e)
 	}
-	w.must(few(w, 2)) // the place is kept: its client finds it at another replica
+	w.must(few(w, 2)) // its client resumes at another replica
 	w.expect("1 | 2 (3) 4 5")
 	w.refused(few(w, 6), lock.ErrTooManyWaiters)
 	w.must(release(1))

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// unclaimedGrant returns a world in which replica 1 has released the lock, which is
-// unclaimedGrant to 2 at replica 2, before 3 at replica 1.
+// unclaimedGrant returns a model in which replica 1 has granted the lock to 2, which waits on replica 2, ahead of 3
+// on replica 1. The grant is unclaimed.
 func unclaimedGrant(t *testing.T) (*model, lock.Acquire) {
 	t.Helper()
 	w := newModel(t)
@@ -21,9 +21,9 @@ func unclaimedGrant(t *testing.T) (*model, lock.Acquire) {
 	return w, call
 }
 
-func TestAGrantToAnotherReplicasWaiter(t *testing.T) {
+func TestRemoteGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("waits to be fetched, and its TTL begins then", func(t *testing.T) {
+	t.Run("is unclaimed, and its TTL starts with the claim", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		if l := w.record.Leases[0]; !l.ClaimDeadline.Equal(w.now.Add(lock.ClaimTimeout)) || !l.EndsAt().Equal(l.ClaimDeadline) || !l.ExpiresAt.Equal(l.ClaimDeadline) {
@@ -35,21 +35,21 @@ func TestAGrantToAnotherReplicasWaiter(t *testing.T) {
 			t.Errorf("granted %+v", l)
 		}
 		if len(d.Events) != 0 {
-			t.Errorf("fetching it made the events %v", kinds(d))
+			t.Errorf("claiming it emitted the events %v", kinds(d))
 		}
 		w.expect("2 | 3")
 		if d := w.must(claim(call)); d.Changed {
-			t.Error("fetched it twice")
+			t.Error("claimed it twice")
 		}
 	})
-	t.Run("is in the way of all others", func(t *testing.T) {
+	t.Run("blocks all others", func(t *testing.T) {
 		t.Parallel()
 		w, _ := unclaimedGrant(t)
 		if e := w.refused(acquire(9), lock.ErrHeld); e.RetryAfter != lock.ClaimTimeout || e.Ahead != 1 {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("is fetched by a call that comes again, to any replica", func(t *testing.T) {
+	t.Run("is claimed by a repeated call on any replica", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		again := w.on(1).call(acquire(2))
@@ -64,9 +64,9 @@ func TestAGrantToAnotherReplicasWaiter(t *testing.T) {
 	})
 }
 
-func TestAGrantToAnotherReplicasWaiterEnds(t *testing.T) {
+func TestRemoteGrantEnds(t *testing.T) {
 	t.Parallel()
-	t.Run("is given back by a client that is gone, place and all", func(t *testing.T) {
+	t.Run("is withdrawn with its place when the client disconnects", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		if d := w.on(2).must(disconnect(call)); kinds(d) != "withdrawn granted " {
@@ -74,7 +74,7 @@ func TestAGrantToAnotherReplicasWaiterEnds(t *testing.T) {
 		}
 		w.expect("3? | 3")
 	})
-	t.Run("is renewed by a holder who knows of it, and begins then", func(t *testing.T) {
+	t.Run("is claimed by a renewal", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		w.advance(time.Second)
@@ -85,7 +85,7 @@ func TestAGrantToAnotherReplicasWaiterEnds(t *testing.T) {
 		w.on(2).do(disconnect(call))
 		w.on(1).expect("2 | 3")
 	})
-	t.Run("is released and revoked like any other", func(t *testing.T) {
+	t.Run("can be released and revoked", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		w.must(release(2))
@@ -98,7 +98,7 @@ func TestAGrantToAnotherReplicasWaiterEnds(t *testing.T) {
 	})
 }
 
-// deadReplica returns the world that offered does, after replica 2 has died.
+// deadReplica returns unclaimedGrant after replica 2 has died.
 func deadReplica(t *testing.T) (*model, lock.Acquire) {
 	t.Helper()
 	w, call := unclaimedGrant(t)
@@ -106,9 +106,9 @@ func deadReplica(t *testing.T) (*model, lock.Acquire) {
 	return w, call
 }
 
-func TestAGrantThatNobodyFetches(t *testing.T) {
+func TestUnclaimedGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("is withdrawn, and the next is served at once", func(t *testing.T) {
+	t.Run("is withdrawn, and the next waiter is granted the lock at once", func(t *testing.T) {
 		t.Parallel()
 		w, _ := deadReplica(t)
 		w.advance(lock.ClaimTimeout - 1)
@@ -122,7 +122,7 @@ func TestAGrantThatNobodyFetches(t *testing.T) {
 		}
 		w.expect("3 | (2)")
 	})
-	t.Run("is not offered again while nothing is heard of the replica", func(t *testing.T) {
+	t.Run("is not granted again while the replica is dead", func(t *testing.T) {
 		t.Parallel()
 		w, _ := deadReplica(t)
 		w.advance(lock.ClaimTimeout)
@@ -138,9 +138,9 @@ func TestAGrantThatNobodyFetches(t *testing.T) {
 	})
 }
 
-func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
+func TestPlaceAfterAWithdrawnGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("loses its place only when that is not kept any longer", func(t *testing.T) {
+	t.Run("is kept until the end of its retention", func(t *testing.T) {
 		t.Parallel()
 		w, call := deadReplica(t)
 		w.advance(lock.ClaimTimeout)
@@ -157,7 +157,7 @@ func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
 		w.on(2).must(claim(call))
 		w.expect("2 | 4")
 	})
-	t.Run("is offered again to a replica that lives, at its place", func(t *testing.T) {
+	t.Run("is granted again if its replica is alive", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		w.advance(lock.ClaimTimeout)
@@ -167,7 +167,7 @@ func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
 		w.expect("2? | 2 3")
 		w.on(2).must(claim(call))
 	})
-	t.Run("leaves a shared phase that others are in", func(t *testing.T) {
+	t.Run("does not affect other shared leases", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -185,9 +185,9 @@ func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatIsGone(t *testing.T) {
+func TestDeadReplica(t *testing.T) {
 	t.Parallel()
-	t.Run("has its waiters passed over by the others, and knows of its own", func(t *testing.T) {
+	t.Run("has its waiters skipped by others, but not by itself", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -199,7 +199,7 @@ func TestAReplicaThatIsGone(t *testing.T) {
 		w.advance(1)
 		w.expect("1 | (2) 3")
 		w.on(2).expect("1 | 2 3")
-		w.must(release(1)) // it was cut off from nothing but the table of the replicas
+		w.must(release(1)) // it had only lost its heartbeat
 		w.expect("2 | 3")
 		if d := w.must(claim(call)); d.Grant.ID != id(2) {
 			t.Errorf("decided %+v", d)
@@ -207,9 +207,9 @@ func TestAReplicaThatIsGone(t *testing.T) {
 	})
 }
 
-func TestAReplicaIsTakenToBeGone(t *testing.T) {
+func TestReplicaTTL(t *testing.T) {
 	t.Parallel()
-	t.Run("is noticed when it is taken to be gone, by who waits behind", func(t *testing.T) {
+	t.Run("its end is due for a replica with a waiter behind", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared, func(a *lock.Acquire) { a.TTL = time.Minute }))
@@ -217,7 +217,7 @@ func TestAReplicaIsTakenToBeGone(t *testing.T) {
 		w.silence(2)
 		w.advance(time.Second)
 		if d := w.on(1).must(sweep); !d.Due.Equal(t0.Add(20 * time.Second)) {
-			t.Errorf("nobody waits behind, and it is due at %v", d.Due)
+			t.Errorf("no waiter is behind, and it is due at %v", d.Due)
 		}
 		call := w.call(acquire(3, shared))
 		d := w.must(call)
@@ -230,7 +230,7 @@ func TestAReplicaIsTakenToBeGone(t *testing.T) {
 		}
 		w.expect("1 3 | (2)")
 	})
-	t.Run("keeps its places until the waits are over, and then for as long as any", func(t *testing.T) {
+	t.Run("its end keeps the places until the waits and their retention are over", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, func(a *lock.Acquire) { a.TTL = time.Hour }))

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// testGrace is that of the leases in these tests.
+// testGrace is the grace of the leases in these tests.
 const testGrace = 5 * time.Second
 
 func withGrace(a *lock.Acquire) { a.Grace = testGrace }
@@ -18,20 +18,20 @@ func revokeSkippingGrace(token lock.Token) lock.Revoke {
 	return r
 }
 
-func TestARevocationLetsTheGraceRunOut(t *testing.T) {
+func TestRevocationKeepsTheGrace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		before time.Duration // after the grant, of a lease of 10 s
+		before time.Duration // time since the grant of a 10 s lease
 		cmd    lock.Revoke
-		left   time.Duration // after the revocation; zero: the lock is free at once
+		left   time.Duration // of the grace after the revocation; zero: the lock is free at once
 	}{
-		{"of a held lease, from the revocation on", 3 * time.Second, revoke(1, nil), testGrace},
+		{"of a held lease", 3 * time.Second, revoke(1, nil), testGrace},
 		{"at the last instant of the TTL", 10*time.Second - 1, revoke(1, nil), testGrace},
 		{"at the end of the TTL", 10 * time.Second, revoke(1, nil), testGrace},
-		{"in the grace, what is left of it", 12 * time.Second, revoke(1, nil), 3 * time.Second},
-		{"unless the revocation skips it", 3 * time.Second, revokeSkippingGrace(1), 0},
-		{"unless the revocation skips what is left of it", 12 * time.Second, revokeSkippingGrace(1), 0},
+		{"during the grace", 12 * time.Second, revoke(1, nil), 3 * time.Second},
+		{"of a held lease, skipping the grace", 3 * time.Second, revokeSkippingGrace(1), 0},
+		{"during the grace, skipping the rest", 12 * time.Second, revokeSkippingGrace(1), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +41,7 @@ func TestARevocationLetsTheGraceRunOut(t *testing.T) {
 			d := w.must(c.cmd)
 			l := w.record.Lock(w.now)
 			if kinds(d) != "revoked " || l.NextChangeAt().IsZero() != (c.left == 0) {
-				t.Errorf("decided %v and turns at %v", kinds(d), l.NextChangeAt())
+				t.Errorf("decided %v and changes next at %v", kinds(d), l.NextChangeAt())
 			}
 			if c.left > 0 {
 				if l.State != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked || l.Leases[0].Remaining != 0 || !d.Due.Equal(w.now.Add(c.left)) {
@@ -63,10 +63,10 @@ func TestARevocationLetsTheGraceRunOut(t *testing.T) {
 	}
 }
 
-func TestTheHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
+func TestHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, cmd := range map[string]lock.Command{
-		"a renewal": renew(1), "a release": release(1), "the acquire again": acquire(1, withGrace),
+		"a renewal": renew(1), "a release": release(1), "the acquire repeated": acquire(1, withGrace),
 		"an acquire that waits": lock.Acquire{Name: name, LeaseID: id(1), Holder: "worker", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Second, Attachment: 9, Replica: 1},
 		"a claim":               lock.Claim{Name: name, LeaseID: id(1)},
 	} {
@@ -88,23 +88,23 @@ func TestTheHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheTokenOfARevokedLeaseHasEnded(t *testing.T) {
+func TestTokenOfARevokedLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1, withGrace))
 	w.must(revoke(1, nil))
 	verify := lock.Verify{Name: name, Token: 1}
 	if v := verify.Check(w.record, w.now); v.Status != lock.Ended || v.Remaining != 0 {
-		t.Errorf("the verdict is %+v", v)
+		t.Errorf("the verification is %+v", v)
 	}
 	if newest, err := (lock.FencedWrite{Lock: name, Token: 1}).Newest(w.record, w.now); newest != 1 || err != nil {
-		t.Errorf("a fenced write must have token %d, %v", newest, err)
+		t.Errorf("a fenced write needs token %d, %v", newest, err)
 	}
 }
 
-func TestASecondRevocation(t *testing.T) {
+func TestRepeatedRevocation(t *testing.T) {
 	t.Parallel()
-	t.Run("changes nothing and succeeds", func(t *testing.T) {
+	t.Run("succeeds and changes nothing", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, withGrace))
@@ -116,7 +116,7 @@ func TestASecondRevocation(t *testing.T) {
 		w.advance(testGrace)
 		w.must(revoke(1, nil))
 	})
-	t.Run("skips the rest of the grace if it says so, with an event of its own", func(t *testing.T) {
+	t.Run("can skip the rest of the grace, with its own event", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, withGrace))
@@ -136,7 +136,7 @@ func TestASecondRevocation(t *testing.T) {
 		}
 		w.refused(again, lock.ErrTokenMismatch)
 	})
-	t.Run("that skips the grace succeeds again", func(t *testing.T) {
+	t.Run("that skips the grace can be repeated", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, withGrace))
@@ -147,12 +147,12 @@ func TestASecondRevocation(t *testing.T) {
 	})
 }
 
-func TestWaitersAreServedAfterTheGraceOfARevokedLease(t *testing.T) {
+func TestWaitersAreGrantedTheLockAfterTheGraceOfARevokedLease(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1, withGrace))
 	w.enqueue(2)
-	there := w.on(2).enqueue(3)
+	remote := w.on(2).enqueue(3)
 	d := w.on(1).must(revoke(1, nil))
 	w.expect("1! | 2 3")
 	if len(d.Promoted) != 0 || !d.Due.Equal(w.now.Add(testGrace)) {
@@ -170,10 +170,10 @@ func TestWaitersAreServedAfterTheGraceOfARevokedLease(t *testing.T) {
 	if d := w.must(sweep); d.Changed {
 		t.Errorf("a second sweep decided %+v", d)
 	}
-	w.must(disconnect(there))
+	w.must(disconnect(remote))
 }
 
-func TestAGrantThatNoClientWasToldOfHasNoGraceWhenItIsRevoked(t *testing.T) {
+func TestUnclaimedGrantHasNoGraceWhenRevoked(t *testing.T) {
 	t.Parallel()
 	w, call := unclaimedGrant(t) // its grace is two seconds
 	if d := w.must(revoke(2, nil)); kinds(d) != "revoked granted " {
@@ -183,9 +183,9 @@ func TestAGrantThatNoClientWasToldOfHasNoGraceWhenItIsRevoked(t *testing.T) {
 	w.on(2).refused(claim(call), lock.ErrLeaseLost)
 }
 
-func TestARevokedReaderBlocksWritersOnly(t *testing.T) {
+func TestRevokedReaderBlocksWritersOnly(t *testing.T) {
 	t.Parallel()
-	t.Run("while others of its phase read on", func(t *testing.T) {
+	t.Run("while other readers hold the lock", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared, withGrace))
@@ -197,7 +197,7 @@ func TestARevokedReaderBlocksWritersOnly(t *testing.T) {
 		}
 		w.must(renew(2))
 		if v := (lock.Verify{Name: name, Token: 1}).Check(w.record, w.now); v.Status != lock.Current {
-			t.Errorf("the verdict is %+v", v)
+			t.Errorf("the verification is %+v", v)
 		}
 		w.enqueue(4)
 		w.must(release(2))
@@ -207,7 +207,7 @@ func TestARevokedReaderBlocksWritersOnly(t *testing.T) {
 		w.must(sweep)
 		w.expect("4 |")
 	})
-	t.Run("and the next reader begins another phase if the whole one was revoked", func(t *testing.T) {
+	t.Run("and the next reader has a new token if all readers were revoked", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, shared, withGrace))
@@ -217,7 +217,7 @@ func TestARevokedReaderBlocksWritersOnly(t *testing.T) {
 		if l := w.must(acquire(3, shared)).Grant; l.Token != 2 || l.Slot != 3 {
 			t.Errorf("granted %+v", l)
 		}
-		w.must(revoke(1, nil)) // sent again, it takes nothing from the next reader
+		w.must(revoke(1, nil)) // repeated, it does not affect the next reader
 		w.must(renew(3))
 		w.advance(testGrace)
 		w.must(sweep)
@@ -226,7 +226,7 @@ func TestARevokedReaderBlocksWritersOnly(t *testing.T) {
 	})
 }
 
-func TestARevokedPermitKeepsItsSlot(t *testing.T) {
+func TestRevokedPermitKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1, permit(2), withGrace))
@@ -236,7 +236,7 @@ func TestARevokedPermitKeepsItsSlot(t *testing.T) {
 	w.expect("1! 2 | 3")
 	write := lock.FencedWrite{Lock: name, Token: 1, Slot: 1}
 	if _, err := write.Newest(w.record, w.now); err == nil {
-		t.Error("a write under the revoked permit passed")
+		t.Error("a write with the revoked permit was accepted")
 	}
 	w.must(release(2))
 	w.expect("1! 3 |")

@@ -7,15 +7,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// disconnectKeepingPlace is the call of a when it was answered without a decision: its client was
-// told to come back.
+// disconnectKeepingPlace ends the call of a that was answered without a decision, so that its client retries.
 func disconnectKeepingPlace(a lock.Acquire) lock.Leave {
 	l := disconnect(a)
 	l.KeepPlace = true
 	return l
 }
 
-func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
+func TestLostCallKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	t.Run("while it waits", func(t *testing.T) {
 		t.Parallel()
@@ -23,7 +22,7 @@ func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
 		w.must(disconnectKeepingPlace(calls[2]))
 		w.expect("1 | (2) 3")
 	})
-	t.Run("though it was granted the lock, which goes to the next", func(t *testing.T) {
+	t.Run("after a grant, which goes to the next waiter", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 4)
 		w.must(release(1))
@@ -36,13 +35,13 @@ func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
 		w.must(release(3))
 		w.expect("2 | 4")
 	})
-	t.Run("though it was granted the lock by another replica", func(t *testing.T) {
+	t.Run("after a grant by another replica", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		w.must(disconnectKeepingPlace(call))
 		w.expect("3 | (2)")
 	})
-	t.Run("with the capacity that it asked for", func(t *testing.T) {
+	t.Run("with its capacity", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1))
@@ -57,9 +56,9 @@ func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
 	})
 }
 
-func TestACallThatWasLostAndItsPlace(t *testing.T) {
+func TestPlaceOfALostCall(t *testing.T) {
 	t.Parallel()
-	t.Run("has none if it was granted the lock without waiting", func(t *testing.T) {
+	t.Run("does not exist if it was granted the lock without waiting", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		call := w.call(acquire(1))
@@ -69,7 +68,7 @@ func TestACallThatWasLostAndItsPlace(t *testing.T) {
 		}
 		w.expect("|")
 	})
-	t.Run("is kept for as long as places are", func(t *testing.T) {
+	t.Run("is kept for PlaceRetention", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))

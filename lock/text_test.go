@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// badTexts returns text that is not fit to be shown to people, by what is wrong with it.
+// badTexts returns invalid texts by their defect.
 func badTexts() map[string]string {
 	texts := map[string]string{
 		"empty": "", "a space": " ", "spaces of many kinds": "\u0020\u00a0\u2003\u3000", "a tab": "\t", "a newline inside": "a\nb", "NUL": "a\x00",
@@ -17,7 +17,7 @@ func badTexts() map[string]string {
 		"a braille blank": "\u2800", "a Hangul filler": "\u3164", "a Hangul choseong filler": "\u115f", "a Hangul jungseong filler": "\u1160",
 		"a halfwidth Hangul filler": "\uffa0", "a soft hyphen": "\u00ad", "a zero width space": "\u200b", "a byte order mark": "\ufeff",
 		"a joiner": "\u200d", "a variation selector": "\ufe0f", "a grapheme joiner": "\u034f", "a tag": "\U000e0041", "a null notehead": "\U0001d159",
-		"several that show nothing": " \u200d\u3164\u2800\ufe0f ",
+		"several invisible characters": " \u200d\u3164\u2800\ufe0f ",
 	}
 	for _, control := range "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" {
 		texts["a bidirectional control at the beginning "+string(control)] = string(control) + "root"
@@ -26,7 +26,7 @@ func badTexts() map[string]string {
 	return texts
 }
 
-// goodTexts returns text that is fit to be shown.
+// goodTexts returns valid texts.
 func goodTexts() []string {
 	return []string{
 		"a", "worker-1", "ci@host#4711", "Deploy of the web site", " padded ", "הגיבוי הלילי", "النسخ الاحتياطي", "می\u200cخواهم", "日本語", "가", "é", "e\u0301",
@@ -34,7 +34,7 @@ func goodTexts() []string {
 	}
 }
 
-func TestTextForPeopleCanBeSeen(t *testing.T) {
+func TestTextForPeopleIsVisible(t *testing.T) {
 	t.Parallel()
 	bounds := widestBounds(t)
 	for name, text := range badTexts() {
@@ -51,8 +51,8 @@ func TestTextForPeopleCanBeSeen(t *testing.T) {
 	}
 }
 
-// TestASearchFindsWhatOlderReleasesStored: a holder that is refused today may still have a lease.
-func TestASearchFindsWhatOlderReleasesStored(t *testing.T) {
+// TestSearchAllowsOlderHolders: a holder that is refused today may still have a lease.
+func TestSearchAllowsOlderHolders(t *testing.T) {
 	t.Parallel()
 	for _, b := range []bound{
 		{"any holder", errOf(lock.LockQuery{}.Resolve()), ""},

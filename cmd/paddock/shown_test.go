@@ -154,7 +154,7 @@ func TestRevokeTakesOneLeaseAwayAndPrintsTheLock(t *testing.T) {
 	d := sitDown(t)
 	grant := d.holds(lock.Acquire{Name: "jobs:nightly", Holder: "me"})
 	token := fmt.Sprintf("--token=%d", grant.Token)
-	d.refuses(exitFailed, []string{"token_mismatch", "Look at the lock again"}, "revoke", "jobs:nightly", "--token=999", "--reason=x")
+	d.refuses(exitFailed, []string{"token_mismatch", "Read the lock again"}, "revoke", "jobs:nightly", "--token=999", "--reason=x")
 	d.refuses(exitFailed, []string{"token_mismatch"}, "revoke", "jobs:nightly", token, "--reason=x", "--acquired-at=2001-01-01T00:00:00Z")
 	stdout, _ := d.runs(exitOK, "revoke", "jobs:nightly", token, "--reason=db-3 is being replaced", "--slot=0")
 	if got := squeezed(stdout); !strings.Contains(got, "STATE  free\n") || !strings.Contains(got, "NEWEST TOKEN  1\n") {

@@ -11,13 +11,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A waiterSummary is what a test looks at of a lock.Waiting.
+// A waiterSummary is the part of a lock.WaiterInfo that a test compares.
 type waiterSummary struct {
 	Place    int64
 	Attached bool
-	Reason   lock.Blocker
-	Behind   int
-	For      int // how many leases
+	Blocker  lock.Blocker
+	Ahead    int
+	Leases   int
 }
 
 func summarize(q lock.QueueInfo) []waiterSummary {
@@ -28,7 +28,7 @@ func summarize(q lock.QueueInfo) []waiterSummary {
 	return all
 }
 
-func TestTheQueueTellsWhatEachWaitsFor(t *testing.T) {
+func TestQueueInfo(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1, shared))
@@ -60,9 +60,9 @@ func TestTheQueueTellsWhatEachWaitsFor(t *testing.T) {
 	}
 }
 
-func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
+func TestQueueInfoOmitsFormerWaiters(t *testing.T) {
 	t.Parallel()
-	t.Run("since the lock was granted to them", func(t *testing.T) {
+	t.Run("with an unclaimed grant", func(t *testing.T) {
 		t.Parallel()
 		w, _ := unclaimedGrant(t)
 		want := []waiterSummary{{3, true, lock.BlockedByHolders, 0, 1}}
@@ -70,14 +70,14 @@ func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("since their place is not kept any longer", func(t *testing.T) {
+	t.Run("with a lapsed place", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 2)
 		if q := w.record.QueueInfo(w.now.Add(20*time.Second+lock.PlaceRetention), 1); len(q.Waiters) != 0 {
 			t.Errorf("the queue is %+v", q)
 		}
 	})
-	t.Run("and leases that are over are in nobody's way", func(t *testing.T) {
+	t.Run("and expired leases", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		w.must(acquire(1, permit(2)))
@@ -90,12 +90,12 @@ func TestTheQueueLeavesOutWhoWaitsNoLonger(t *testing.T) {
 	})
 }
 
-func TestAVersionStandsForTheLock(t *testing.T) {
+func TestVersionIdentifiesTheLock(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
-	here := w.call(acquire(2))
-	there := w.on(2).call(acquire(3))
-	version, told := w.record.Lock(w.now).Version(), map[string]bool{}
+	local := w.call(acquire(2))
+	remote := w.on(2).call(acquire(3))
+	version, seen := w.record.Lock(w.now).Version(), map[string]bool{}
 	for _, step := range []struct {
 		what    string
 		self    lock.Replica
@@ -104,57 +104,57 @@ func TestAVersionStandsForTheLock(t *testing.T) {
 	}{
 		{"a grant", 1, acquire(1), true},
 		{"a renewal", 1, renew(1), false},
-		{"a refused try", 1, acquire(9), false},
-		{"a waiter", 1, here, true},
-		{"the same waiter again", 1, here, false},
-		{"a waiter at another replica", 2, there, true},
-		{"a hand-off", 1, release(1), true},
-		{"a hand-off to another replica", 1, release(2), true},
-		{"the fetching of the grant", 2, claim(there), false},
+		{"a refused request", 1, acquire(9), false},
+		{"a waiter", 1, local, true},
+		{"the same waiter repeated", 1, local, false},
+		{"a waiter at another replica", 2, remote, true},
+		{"a promotion", 1, release(1), true},
+		{"a promotion at another replica", 1, release(2), true},
+		{"a claim", 2, claim(remote), false},
 		{"a release", 2, release(3), true},
 		{"a sweep", 2, sweep, false},
 	} {
-		told[version] = true
+		seen[version] = true
 		w.on(step.self).do(step.cmd)
 		v := w.record.Lock(w.now).Version()
-		if (v != version) != step.changes || step.changes && told[v] {
-			t.Errorf("%s leads from version %q to %q", step.what, version, v)
+		if (v != version) != step.changes || step.changes && seen[v] {
+			t.Errorf("%s changes the version from %q to %q", step.what, version, v)
 		}
 		version = v
 	}
 }
 
-func TestAVersionChangesWithTimeAloneAtItsTurns(t *testing.T) {
+func TestVersionChangesWithTimeAtNextChangeAt(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	if at := w.record.Lock(w.now).NextChangeAt(); !at.IsZero() {
-		t.Errorf("a free lock turns at %v", at)
+		t.Errorf("a free lock changes at %v", at)
 	}
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, permit(3), func(a *lock.Acquire) { a.TTL, a.Grace = time.Duration(n)*time.Second, 1500*time.Millisecond }))
 	}
-	var turns []time.Duration
+	var changes []time.Duration
 	for l := w.record.Lock(w.now); !l.NextChangeAt().IsZero(); {
 		at := l.NextChangeAt()
-		turns = append(turns, at.Sub(t0))
+		changes = append(changes, at.Sub(t0))
 		if v := w.record.Lock(at.Add(-1)).Version(); v != l.Version() {
-			t.Errorf("version %q turned to %q before its time", l.Version(), v)
+			t.Errorf("version %q changed to %q before its time", l.Version(), v)
 		}
 		next := w.record.Lock(at)
 		if held := len(next.Leases); held != len(l.Leases) && next.Version() == l.Version() {
-			t.Errorf("version %q stands for %d leases and for %d", l.Version(), len(l.Leases), held)
+			t.Errorf("version %q identifies %d leases and %d", l.Version(), len(l.Leases), held)
 		}
 		l = next
 	}
 	want := []time.Duration{
 		time.Second, 2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 3500 * time.Millisecond, 4500 * time.Millisecond,
 	}
-	if diff := cmp.Diff(want, turns); diff != "" {
+	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestSlotsAreVerified(t *testing.T) {
+func TestVerifySlot(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	for n := byte(1); n <= 3; n++ {
@@ -169,23 +169,23 @@ func TestSlotsAreVerified(t *testing.T) {
 	}{
 		{"a permit that is not the newest", 1, nil, lock.Current},
 		{"a permit in its slot", 1, slot(1), lock.Current},
-		{"a permit in another's slot", 1, slot(3), lock.Stale},
+		{"a permit in another slot", 1, slot(3), lock.Stale},
 		{"the newest permit", 3, slot(3), lock.Current},
-		{"the newest permit in a slot that is free", 3, slot(2), lock.Ended},
-		{"a permit that is over", 2, slot(2), lock.Stale},
+		{"the newest permit in a free slot", 3, slot(2), lock.Ended},
+		{"a permit that has ended", 2, slot(2), lock.Stale},
 		{"a token never granted", 4, slot(1), lock.Unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			v := lock.Verify{Name: name, Token: c.token, Slot: c.slot}.Check(w.record, w.now)
 			if v.Status != c.want || v.Newest != 3 || (v.Remaining > 0) != (c.want == lock.Current) {
-				t.Errorf("verdict %+v", v)
+				t.Errorf("verification %+v", v)
 			}
 		})
 	}
 }
 
-func TestAFencedWriteBySlot(t *testing.T) {
+func TestFencedWriteBySlot(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	for n := byte(1); n <= 3; n++ {
@@ -199,13 +199,13 @@ func TestAFencedWriteBySlot(t *testing.T) {
 		after time.Duration
 		want  error
 	}{
-		{"lands with the permit that sits there", 1, 1, 0, nil},
-		{"does not land with another's", 1, 3, 0, lock.ErrStaleToken},
-		{"nor with a newer one than sits there", 3, 1, 0, lock.ErrUnknownToken},
-		{"nor into a slot that is free", 2, 2, 0, lock.ErrStaleToken},
-		{"nor once the permit is over, whether swept or not", 1, 1, 10 * time.Second, lock.ErrStaleToken},
-		{"of no slot needs the newest token", 1, 0, 0, lock.ErrStaleToken},
-		{"of no slot lands with the newest token", 3, 0, 0, nil},
+		{"is accepted with the permit of the slot", 1, 1, 0, nil},
+		{"is stale with an older permit of another slot", 1, 3, 0, lock.ErrStaleToken},
+		{"is unknown with a newer permit of another slot", 3, 1, 0, lock.ErrUnknownToken},
+		{"is stale for a free slot", 2, 2, 0, lock.ErrStaleToken},
+		{"is stale after the permit has expired, swept or not", 1, 1, 10 * time.Second, lock.ErrStaleToken},
+		{"without a slot is stale unless it has the newest token", 1, 0, 0, lock.ErrStaleToken},
+		{"without a slot is accepted with the newest token", 3, 0, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

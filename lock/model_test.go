@@ -11,35 +11,35 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// t0 is when the stories of these tests begin.
+// t0 is when the tests begin.
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const name = "jobs:nightly"
 
 func id(n byte) lock.LeaseID { return lock.LeaseID{15: n} }
 
-// A tester is what a test and a property have in common.
+// A tester is a test or a property.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// A model is one lock, its clock, its memory and its replicas, without a store.
+// A model is one lock with its clock, replicas and history, without a store.
 type model struct {
 	t       tester
 	record  lock.Record
 	now     time.Time
-	self    lock.Replica               // who decides
-	silent  map[lock.Replica]time.Time // those that nothing was heard of since
-	calls   lock.Attachment            // how many have waited
+	self    lock.Replica               // the deciding replica
+	silent  map[lock.Replica]time.Time // dead replicas, since when
+	calls   lock.Attachment            // number of waiting calls
 	token   lock.Token
 	ended   map[lock.LeaseRef]lock.Event
 	events  []lock.Event
 	checker *eventChecker
 
-	pausedUntil time.Time // nothing is granted until then
-	skipSlow    bool      // leaves the slow checks out, for long stories
+	pausedUntil time.Time // grants are paused until then
+	skipSlow    bool      // skip slow checks, for long runs
 }
 
 func newModel(t tester) *model {
@@ -49,7 +49,7 @@ func newModel(t tester) *model {
 	}
 }
 
-// do applies the command as a store would, and checks what each decision must keep.
+// do applies the command as a store would, and checks the decision.
 func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	x := decisionCheck{cmd: cmd, self: w.self, clock: w.now, before: w.view(), paused: w.now.Before(w.pausedUntil), skipSlow: w.skipSlow}
@@ -72,7 +72,7 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 	return x.Decision
 }
 
-// view is the lock as a store reads it: with what is known of the replicas.
+// view returns the record as a store reads it: with the AliveUntil of the replicas.
 func (w *model) view() lock.Record {
 	s := w.record
 	s.Leases, s.Queue = slices.Clone(s.Leases), slices.Clone(s.Queue)
@@ -90,7 +90,7 @@ func (w *model) view() lock.Record {
 	return s
 }
 
-// must is do for a command that is not to be refused.
+// must is do for a command that must succeed.
 func (w *model) must(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	d := w.do(cmd)
@@ -100,7 +100,7 @@ func (w *model) must(cmd lock.Command) lock.Decision {
 	return d
 }
 
-// refused is do for a command that is to be refused with the code.
+// refused is do for a command that must be refused with the code.
 func (w *model) refused(cmd lock.Command, code lock.Code) *lock.Error {
 	w.t.Helper()
 	d := w.do(cmd)
@@ -116,29 +116,29 @@ func (w *model) refused(cmd lock.Command, code lock.Code) *lock.Error {
 
 func (w *model) advance(d time.Duration) { w.now = w.now.Add(d) }
 
-// on has the replica decide from now on.
+// on sets the deciding replica.
 func (w *model) on(r lock.Replica) *model {
 	w.self = r
 	return w
 }
 
-// silence has nothing be heard of the replica from now on.
+// silence stops the heartbeats of the replica.
 func (w *model) silence(r lock.Replica) { w.silent[r] = w.now }
 
-// unsilence has the replica be heard of again.
+// unsilence resumes the heartbeats of the replica.
 func (w *model) unsilence(r lock.Replica) { delete(w.silent, r) }
 
-// enqueue has a new call of the lease_id n wait at the replica that decides.
+// enqueue adds a new waiting call with lease ID n at the deciding replica.
 func (w *model) enqueue(n byte, change ...func(*lock.Acquire)) lock.Acquire {
 	w.t.Helper()
 	a := w.call(acquire(n, change...))
 	if d := w.must(a); !d.Queued {
-		w.t.Fatalf("lease_id %d does not wait: %+v", n, d.Grant)
+		w.t.Fatalf("lease_id %d is not queued: %+v", n, d.Grant)
 	}
 	return a
 }
 
-// call makes a a call that waits at the replica that decides.
+// call returns a as a new waiting call at the deciding replica.
 func (w *model) call(a lock.Acquire) lock.Acquire {
 	w.calls++
 	a.Wait = cmp.Or(a.Wait, 20*time.Second)
@@ -146,16 +146,15 @@ func (w *model) call(a lock.Acquire) lock.Acquire {
 	return a
 }
 
-// hasEnded is whether the lease has ended, for all that is known.
+// hasEnded reports whether the lease is known to have ended.
 func (w *model) hasEnded(id lock.LeaseID) bool {
 	e, known := w.ended[lock.RefOf(name, id)]
 	return known && e.Kind != lock.Dequeued
 }
 
-// expect checks who has the lock and who waits, by the last byte of their
-// lease_ids, such as "1 2? | 2 3 (4)": a lease that nobody has fetched has a
-// question mark, a revoked lease in its grace has an exclamation mark, a waiter that
-// is passed over is in brackets.
+// expect checks the leases and the queue, by the last byte of their lease IDs, such as "1! 2? | 2 3 (4)": an
+// unclaimed lease has a question mark, a revoked lease in its grace an exclamation mark, and a detached waiter is in
+// brackets.
 func (w *model) expect(want string) {
 	w.t.Helper()
 	var held, queue []string
@@ -177,7 +176,7 @@ func (w *model) expect(want string) {
 		queue = append(queue, fmt.Sprintf(form, o.Lease.ID[15]))
 	}
 	if got := strings.TrimSpace(strings.Join(held, " ") + " | " + strings.Join(queue, " ")); got != want {
-		w.t.Fatalf("the lock looks like %q, want %q", got, want)
+		w.t.Fatalf("the lock is %q, want %q", got, want)
 	}
 }
 
@@ -189,7 +188,7 @@ func acquire(n byte, change ...func(*lock.Acquire)) lock.Acquire {
 	return within(lock.Bounds{}, a)
 }
 
-// within resolves a, which must be allowed.
+// within resolves a, which must be valid.
 func within(b lock.Bounds, a lock.Acquire) lock.Acquire {
 	b, err := b.Resolve()
 	if err != nil {
@@ -216,12 +215,12 @@ func claim(a lock.Acquire) lock.Claim {
 	return lock.Claim{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment}
 }
 
-// endWait is the call of a at the end of its wait.
+// endWait returns the Leave of the call at the end of its wait.
 func endWait(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 }
 
-// disconnect is the call of a when its client is gone.
+// disconnect returns the Leave of the call when its client is gone.
 func disconnect(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
 }

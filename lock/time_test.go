@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// previewSweep is a sweep of s by the replica that decides, which nobody remembers.
+// previewSweep returns the decision of a sweep of s, without applying it.
 func (m *machine) previewSweep(s lock.Record, now time.Time) lock.Decision {
 	token := m.token
 	return sweep.Apply(lock.View{Now: now, Self: m.self, Locks: []lock.Record{s}, Ended: m.ended, Tokens: func() lock.Token {
@@ -21,20 +21,19 @@ func (m *machine) previewSweep(s lock.Record, now time.Time) lock.Decision {
 	}})
 }
 
-// checkTime checks what time alone does after the decision d. While the lock's time
-// is ahead of a clock that was set back, replicas live by the clock and all else by
-// the lock's time, and only a sweep at once is known to find nothing.
+// checkTime checks what time alone does after the decision d. After the clock was set back, replicas age by the clock
+// and everything else by the lock's time; then it only checks that an immediate sweep changes nothing.
 func (m *machine) checkTime(d lock.Decision) error {
 	s := d.Locks[0]
 	if m.previewSweep(s, m.now).Changed {
-		return errors.New("a sweep at once finds something to do")
+		return errors.New("an immediate sweep changes the lock")
 	}
 	if m.now.Before(d.Now) {
 		return nil
 	}
 	for _, w := range s.QueueInfo(d.Now, m.self).Waiters {
 		if w.BlockedBy == lock.BlockedByHolders && (len(w.Leases) == 0 || w.Ahead > 0) {
-			return fmt.Errorf("nothing is in the way of %+v", w)
+			return fmt.Errorf("no lease blocks %+v", w)
 		}
 	}
 	if d.Due.IsZero() {
@@ -49,9 +48,8 @@ func (m *machine) checkTime(d lock.Decision) error {
 	return m.checkDrains(s, d.Due)
 }
 
-// checkQuiet checks that nothing happens to s between two instants, but what
-// does not concern the replica that decides: others may be taken to be gone while
-// none of its own waits behind them.
+// checkQuiet checks that time changes nothing between two instants that concerns the deciding replica. Waiters of
+// other replicas may become detached while no waiter of its own is behind them.
 func (m *machine) checkQuiet(s lock.Record, from, to time.Time) error {
 	d := m.previewSweep(s, to)
 	passedOver := false
@@ -59,11 +57,11 @@ func (m *machine) checkQuiet(s lock.Record, from, to time.Time) error {
 		passedOver = passedOver || attached(*w, from, m.now, m.self) && !attached(*w, to, to, m.self)
 	}
 	if d.Changed && !passedOver {
-		return fmt.Errorf("a sweep makes %v", kinds(d))
+		return fmt.Errorf("a sweep emits %v", kinds(d))
 	}
 	for _, e := range d.Events {
 		if e.Kind != lock.Granted {
-			return fmt.Errorf("a sweep makes %v", kinds(d))
+			return fmt.Errorf("a sweep emits %v", kinds(d))
 		}
 	}
 	if i := slices.IndexFunc(d.Promoted, func(w lock.Waiter) bool { return w.Replica == m.self }); i >= 0 {
@@ -72,8 +70,7 @@ func (m *machine) checkQuiet(s lock.Record, from, to time.Time) error {
 	return nil
 }
 
-// checkDrains checks that sweeps at the instants at which they are due do something,
-// or are due later, and in the end leave nobody there.
+// checkDrains checks that each sweep at its due time is due again later, and that the lock is free in the end.
 func (m *machine) checkDrains(s lock.Record, due time.Time) error {
 	most := 10 * (len(s.Leases) + len(s.Queue))
 	for range most {
@@ -86,12 +83,11 @@ func (m *machine) checkDrains(s lock.Record, due time.Time) error {
 		}
 		s, due = d.Locks[0], d.Due
 	}
-	return fmt.Errorf("after %d sweeps there is still %+v", most, s)
+	return fmt.Errorf("after %d sweeps the record is still %+v", most, s)
 }
 
-// check holds after each step: a lease that has ended is gone, or revoked and in its grace, permits and
-// those who wait for one agree on how many there are, and a version stands for one
-// lock.
+// check runs after each step. A lease that has ended is not in the record, unless it is revoked and in its grace; all
+// held and requested permits have the same capacity; and a version identifies one lock.
 func (m *machine) check(t *rapid.T) {
 	capacities := map[int]bool{}
 	if m.record.Capacity != 0 {
@@ -99,12 +95,12 @@ func (m *machine) check(t *rapid.T) {
 	}
 	for _, l := range m.record.Leases {
 		if m.hasEnded(l.ID) != l.Revoked() {
-			t.Fatalf("an ended lease is there again: %+v", l)
+			t.Fatalf("an ended lease is in the record: %+v", l)
 		}
 	}
 	for _, w := range m.record.Queue {
 		if m.hasEnded(w.Lease.ID) {
-			t.Fatalf("an ended lease is waited for: %+v", w)
+			t.Fatalf("an ended lease is in the queue: %+v", w)
 		}
 		if w.Lease.Mode == lock.Permit {
 			capacities[w.Capacity] = true
@@ -120,7 +116,7 @@ func (m *machine) check(t *rapid.T) {
 	m.checkVersion(t, m.record.Lock(m.now))
 }
 
-// checkVersion checks that the lock's version stood for no other lock.
+// checkVersion checks that no other lock had the same version.
 func (m *machine) checkVersion(t *rapid.T, l lock.Lock) {
 	version := l.Version()
 	l.AsOf = time.Time{}
@@ -130,7 +126,7 @@ func (m *machine) checkVersion(t *rapid.T, l lock.Lock) {
 	}
 	was, known := m.versions[version]
 	if known && !reflect.DeepEqual(was, l) {
-		t.Fatalf("version %q stands for two locks: %+v and %+v", version, was, l)
+		t.Fatalf("version %q identifies two locks: %+v and %+v", version, was, l)
 	}
 	m.versions[version] = l
 }

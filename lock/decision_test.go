@@ -10,20 +10,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A decisionCheck is a command that was decided, and what it was decided on.
+// A decisionCheck is a decision with its inputs.
 type decisionCheck struct {
 	cmd    lock.Command
 	self   lock.Replica
-	clock  time.Time   // the database's, which the lock's time may be ahead of
-	before lock.Record // what was to be decided on
-	given  lock.Record // the same, as Apply was given it
-	drawn  int         // tokens
-	paused bool        // nothing is granted
+	clock  time.Time   // the database's clock; the lock's time may be ahead of it
+	before lock.Record // the input
+	given  lock.Record // the copy of the input that Apply received
+	drawn  int         // number of tokens drawn
+	paused bool        // grants are paused
 	lock.Decision
-	skipSlow bool // to be checked without comparing whole locks
+	skipSlow bool // skip comparisons of whole records
 }
 
-// check holds the decision against all that any decision must keep.
+// check checks the rules that every decision must keep.
 func (x decisionCheck) check() error {
 	rules := []func() error{
 		x.checkExclusion, x.checkPlaces, x.checkHeadBlocked, x.checkNoOvertaking, x.checkEventNumbers, x.checkPromoted,
@@ -40,7 +40,7 @@ func (x decisionCheck) check() error {
 	return nil
 }
 
-// withSpareCapacity returns s with slices into which somebody could append in place, and with waiters of its own.
+// withSpareCapacity returns a copy of s whose slices have room to append in place, with its own waiters.
 func withSpareCapacity(s lock.Record) lock.Record {
 	s.Leases, s.Queue = slices.Grow(slices.Clone(s.Leases), 2), slices.Grow(slices.Clone(s.Queue), 2)
 	for i, w := range s.Queue {
@@ -54,7 +54,7 @@ func (x decisionCheck) checkInputUnchanged() error {
 	leases, queue := x.given.Leases, x.given.Queue
 	spare := reflect.ValueOf(leases[:len(leases)+1][len(leases)]).IsZero() && reflect.ValueOf(queue[:len(queue)+1][len(queue)]).IsZero()
 	if !equalRecords(x.before, x.given) || !spare {
-		return errors.New("changed the state that it was given")
+		return errors.New("modified its input")
 	}
 	return nil
 }
@@ -68,37 +68,36 @@ func equalRecords(a, b lock.Record) bool {
 
 func (x decisionCheck) checkChanged() error {
 	if !x.Changed && (len(x.Events) > 0 || !equalRecords(x.before, x.Locks[0])) {
-		return errors.New("changed the lock and says that it did not")
+		return errors.New("changed the lock, and Changed is false")
 	}
 	return nil
 }
 
-// checkNeeds: what is promised is promised for a lock for which nobody
-// waits, and of which no more than one lease can be over.
+// checkNeeds: Needs is a limit for a lock without waiters and with at most one lease.
 func (x decisionCheck) checkNeeds() error {
 	tokens, events := x.cmd.Needs()
 	if alone := len(x.before.Queue) == 0 && len(x.before.Leases) <= 1; alone && (x.drawn > tokens || len(x.Events) > events) {
-		return fmt.Errorf("drew %d tokens and made %d events, but said at most %d and %d", x.drawn, len(x.Events), tokens, events)
+		return fmt.Errorf("drew %d tokens and emitted %d events, more than its needs, %d and %d", x.drawn, len(x.Events), tokens, events)
 	}
 	return nil
 }
 
-// checkExclusion: the leases that there are may be there together.
+// checkExclusion: the leases are compatible.
 func (x decisionCheck) checkExclusion() error {
 	s := x.Locks[0]
 	for i, l := range s.Leases {
 		if !compatible(s.Leases[:i], s.Capacity, l.Mode, s.Capacity) {
-			return fmt.Errorf("leases that exclude each other: %+v", s.Leases)
+			return fmt.Errorf("conflicting leases: %+v", s.Leases)
 		}
 		for _, o := range s.Leases[:i] {
-			// A reader that comes after a whole phase was revoked begins another one.
-			phase := l.Mode == lock.Shared && !o.Revoked() && !l.Revoked()
-			if o.ID == l.ID || o.Slot == l.Slot || phase && o.Token != l.Token || l.Mode != lock.Shared && o.Token == l.Token {
-				return fmt.Errorf("leases have a lease_id, a slot or a token that they may not: %+v", s.Leases)
+			// A reader after all readers were revoked has a new token.
+			sameToken := l.Mode == lock.Shared && !o.Revoked() && !l.Revoked()
+			if o.ID == l.ID || o.Slot == l.Slot || sameToken && o.Token != l.Token || l.Mode != lock.Shared && o.Token == l.Token {
+				return fmt.Errorf("invalid lease IDs, slots or tokens: %+v", s.Leases)
 			}
 		}
 		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxHolders || l.Mode == lock.Permit && l.Slot > s.Capacity {
-			return fmt.Errorf("a lease sits in slot %d: %+v", l.Slot, l)
+			return fmt.Errorf("a lease has slot %d: %+v", l.Slot, l)
 		}
 		if l.Token > s.Token {
 			return fmt.Errorf("token %d is above the newest, %d", l.Token, s.Token)
@@ -110,8 +109,8 @@ func (x decisionCheck) checkExclusion() error {
 	return nil
 }
 
-// compatible is whether a lease of the mode may be beside the leases held: the
-// table of the modes, written a second time.
+// compatible reports whether a lease of the mode can be granted beside the leases held. It implements the rules of
+// the modes a second time.
 func compatible(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
 	for _, l := range held {
 		if l.Mode != mode || mode == lock.Exclusive {
@@ -127,34 +126,34 @@ func compatible(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool
 	return len(held) < lock.MaxHolders
 }
 
-// checkPlaces: places are in order; a lease_id has one place at most, and
-// beside it a lease only if nobody has fetched that.
+// checkPlaces: the places are in order; a lease ID has at most one place, and a lease beside it only if the lease is
+// unclaimed.
 func (x decisionCheck) checkPlaces() error {
 	s := x.Locks[0]
-	seats := map[lock.LeaseID]bool{}
+	places := map[lock.LeaseID]bool{}
 	for i, w := range s.Queue {
-		if seats[w.Lease.ID] || i > 0 && w.Place <= s.Queue[i-1].Place {
-			return fmt.Errorf("the queue is in disorder: %+v", s.Queue)
+		if places[w.Lease.ID] || i > 0 && w.Place <= s.Queue[i-1].Place {
+			return fmt.Errorf("the queue is not in order: %+v", s.Queue)
 		}
-		seats[w.Lease.ID] = true
+		places[w.Lease.ID] = true
 	}
 	for _, l := range s.Leases {
-		if l.Unclaimed() != seats[l.ID] {
-			return fmt.Errorf("a lease that was fetched has a place, or one that was not has none: %+v", l)
+		if l.Unclaimed() != places[l.ID] {
+			return fmt.Errorf("a claimed lease has a place, or an unclaimed lease has none: %+v", l)
 		}
 	}
 	return nil
 }
 
-// attachedWaiters returns those of s who are there, and have not been granted the lock.
+// attachedWaiters returns the attached waiters of s without a lease.
 func (x decisionCheck) attachedWaiters(s lock.Record) []*lock.Waiter {
 	return slices.DeleteFunc(slices.Clone(s.Queue), func(w *lock.Waiter) bool {
 		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Lease.ID })
 	})
 }
 
-// attached is whether somebody is there at an instant of the lock's time, while
-// the database's clock, by which replicas live, shows another.
+// attached reports whether a call waits at now on the lock's time, where clock is the database's clock, which decides
+// whether the replica is alive.
 func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	if w.Replica != self && !clock.Before(w.AliveUntil) {
 		return false
@@ -163,34 +162,34 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	return w.Attached(now, self)
 }
 
-// checkHeadBlocked: the first who waits cannot be served. While the database may have
-// lost leases nobody is.
+// checkHeadBlocked: the first attached waiter cannot be granted the lock. While grants are paused, no lease is
+// granted.
 func (x decisionCheck) checkHeadBlocked() error {
 	s := x.Locks[0]
 	if x.paused {
 		if i := slices.IndexFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted }); i >= 0 {
-			return fmt.Errorf("granted while nothing is: %+v", x.Events[i])
+			return fmt.Errorf("granted while grants are paused: %+v", x.Events[i])
 		}
 		return nil
 	}
 	if w := x.attachedWaiters(s); len(w) > 0 && compatible(s.Leases, s.Capacity, w[0].Lease.Mode, w[0].Capacity) {
-		return fmt.Errorf("the first waiter could have the lock: %+v", w[0])
+		return fmt.Errorf("the first waiter could be granted the lock: %+v", w[0])
 	}
 	return nil
 }
 
-// checkNoOvertaking: who has been there since before the decision and waits on was
-// overtaken by no grant, neither to a later place nor to a newcomer.
+// checkNoOvertaking: no waiter that was attached before the decision, and still waits, was passed by a grant to a
+// later place or a new request.
 func (x decisionCheck) checkNoOvertaking() error {
 	before := x.before
-	before.Leases = nil // also who had been granted the lock and lost it again
-	there := map[lock.Attachment]bool{}
+	before.Leases = nil // include waiters whose grant was withdrawn
+	wasAttached := map[lock.Attachment]bool{}
 	for _, w := range x.attachedWaiters(before) {
-		there[w.Attachment] = true
+		wasAttached[w.Attachment] = true
 	}
 	for _, w := range x.attachedWaiters(x.Locks[0]) {
 		for _, e := range x.Events {
-			if e.Kind == lock.Granted && there[w.Attachment] && (e.Place == 0 || e.Place > w.Place) {
+			if e.Kind == lock.Granted && wasAttached[w.Attachment] && (e.Place == 0 || e.Place > w.Place) {
 				return fmt.Errorf("place %d was overtaken by the grant of place %d", w.Place, e.Place)
 			}
 		}
@@ -202,7 +201,7 @@ func (x decisionCheck) checkEventNumbers() error {
 	r := x.before.Revision
 	for _, e := range x.Events {
 		if r++; e.Revision != r || !e.At.Equal(x.Now) {
-			return fmt.Errorf("revision %d is that of %+v", r, e)
+			return fmt.Errorf("revision %d has the event %+v", r, e)
 		}
 	}
 	if x.Locks[0].Revision != r {
@@ -211,7 +210,7 @@ func (x decisionCheck) checkEventNumbers() error {
 	return nil
 }
 
-// checkPromoted: each has its lease, to fetch if another replica serves it.
+// checkPromoted: each promoted waiter has a lease, unclaimed if another replica serves it.
 func (x decisionCheck) checkPromoted() error {
 	for _, w := range x.Promoted {
 		if !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
@@ -223,7 +222,7 @@ func (x decisionCheck) checkPromoted() error {
 	return nil
 }
 
-// checkDue: there is a next instant exactly if there is somebody, and it is to come.
+// checkDue: Due is in the future, or zero if and only if the lock is free and has no queue.
 func (x decisionCheck) checkDue() error {
 	if idle := len(x.Locks[0].Leases)+len(x.Locks[0].Queue) == 0; x.Due.IsZero() != idle || !idle && !x.Due.After(x.Now) {
 		return fmt.Errorf("due at %v, decided at %v", x.Due, x.Now)

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// pausedModel returns a world in which nothing is granted for a minute.
+// pausedModel returns a model with a held lock, in which grants are paused for a minute.
 func pausedModel(t *testing.T) *model {
 	t.Helper()
 	w := newModel(t)
@@ -16,9 +16,9 @@ func pausedModel(t *testing.T) *model {
 	return w
 }
 
-func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
+func TestPausedGrants(t *testing.T) {
 	t.Parallel()
-	t.Run("a free lock is refused as unavailable, until when it says", func(t *testing.T) {
+	t.Run("a free lock is unavailable until RetryAfter", func(t *testing.T) {
 		t.Parallel()
 		w := pausedModel(t)
 		w.must(release(1))
@@ -29,7 +29,7 @@ func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
 		w.advance(50 * time.Second)
 		w.must(acquire(2))
 	})
-	t.Run("a lease that there is goes on, and says who has the lock", func(t *testing.T) {
+	t.Run("an existing lease stays valid and blocks others", func(t *testing.T) {
 		t.Parallel()
 		w := pausedModel(t)
 		w.must(renew(1))
@@ -41,7 +41,7 @@ func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
 		}
 		w.must(release(1))
 	})
-	t.Run("a reader does not join those that there are", func(t *testing.T) {
+	t.Run("a reader is not granted beside other readers", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		reads := func(a *lock.Acquire) { a.Mode = lock.Shared }
@@ -49,7 +49,7 @@ func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
 		w.pausedUntil = w.now.Add(time.Minute)
 		w.refused(acquire(2, reads), lock.ErrHeld)
 	})
-	t.Run("who waits is served when it is over, and a sweep is due then", func(t *testing.T) {
+	t.Run("a waiter is granted the lock at the end of the pause, and a sweep is due then", func(t *testing.T) {
 		t.Parallel()
 		w := pausedModel(t)
 		w.must(release(1))
@@ -57,7 +57,7 @@ func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
 		w.pausedUntil = w.now.Add(lock.MaxWait / 2)
 		d := w.must(a)
 		if !d.Queued || !d.Due.Equal(w.pausedUntil) {
-			t.Fatalf("decided %+v, want to wait until %v", d, w.pausedUntil)
+			t.Fatalf("decided %+v, want it queued until %v", d, w.pausedUntil)
 		}
 		w.advance(lock.MaxWait / 2)
 		if d := w.must(lock.Sweep{Name: name}); len(d.Promoted) != 1 {
@@ -65,7 +65,7 @@ func TestNothingIsGrantedWhileLeasesMayBeUnknown(t *testing.T) {
 		}
 		w.expect("2 |")
 	})
-	t.Run("a wait that is over before is told why", func(t *testing.T) {
+	t.Run("a wait that ends during the pause is refused as unavailable", func(t *testing.T) {
 		t.Parallel()
 		w := pausedModel(t)
 		w.must(release(1))

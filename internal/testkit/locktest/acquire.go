@@ -11,16 +11,16 @@ import (
 
 func acquireCases() cases {
 	return cases{
-		"a grant tells what was asked for":                  acquireReturnsLease,
-		"a grant's Until is not later than the lease's end": acquireUntil,
-		"a TTL that is not given is the usual one":          acquireDefaults,
-		"a lease_id that is not given is drawn":             acquireGeneratesID,
-		"the token grows from grant to grant":               acquireTokensGrow,
-		"a lock that is held is refused to others":          acquireRefused,
-		"a holder's text is no identity":                    acquireSameHolder,
-		"locks do not hinder each other":                    acquireOtherLocks,
-		"MaxHold cuts the first end":                        acquireMaxHold,
-		"the longest of everything is granted":              acquireLargestValues,
+		"a grant returns the requested lease":           acquireReturnsLease,
+		"a grant's Until is not after the expiry":       acquireUntil,
+		"omitted options have their defaults":           acquireDefaults,
+		"an omitted lease_id is generated":              acquireGeneratesID,
+		"tokens grow from grant to grant":               acquireTokensGrow,
+		"a held lock is refused to other clients":       acquireRefused,
+		"the holder's text does not identify the owner": acquireSameHolder,
+		"locks are independent of each other":           acquireOtherLocks,
+		"MaxHold limits the first expiry":               acquireMaxHold,
+		"the largest allowed values are accepted":       acquireLargestValues,
 	}
 }
 

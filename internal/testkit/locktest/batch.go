@@ -10,23 +10,23 @@ import (
 
 func batchCases() cases {
 	return cases{
-		"a batch of nothing has no results":                    batchNone,
+		"an empty batch has no results":                        batchNone,
 		"each item has its own result":                         batchEach,
-		"items on one lock are done in their order":            batchOrder,
+		"items on one lock run in order":                       batchOrder,
 		"the same acquire twice is one lease":                  batchReplay,
-		"a lease that has ended in it is not granted again":    batchEnded,
-		"an acquire without lease_id is given one":             batchAnonymous,
-		"readers and permits are granted together":             batchCompatible,
-		"a renewal brings other metadata":                      batchMetadata,
-		"a release hands the lock to who waits":                batchWake,
-		"an acquire never overtakes a waiter":                  batchTry,
-		"what may be no item is refused alone":                 batchInvalidItems,
-		"an item beyond its bounds is refused alone":           batchBounds,
-		"there are as many items as may be":                    batchLargest,
-		"of more items than may be none is done":               batchTooMany,
-		"a context that is over has no item done":              batchCancelled,
-		"of batches that meet on 20 locks one has each":        batchRace,
-		"batches in whatever order keep the rules of the lock": batchCross,
+		"a lease that ended in the batch is not granted again": batchEnded,
+		"an acquire without lease_id gets one":                 batchAnonymous,
+		"compatible leases are granted in one batch":           batchCompatible,
+		"a renewal replaces the metadata":                      batchMetadata,
+		"a release promotes the next waiter":                   batchWake,
+		"an acquire never passes a waiter":                     batchTry,
+		"an invalid item is refused by itself":                 batchInvalidItems,
+		"an item out of bounds is refused by itself":           batchBounds,
+		"a batch may have MaxBatch items":                      batchLargest,
+		"a batch of more than MaxBatch items is refused":       batchTooMany,
+		"a cancelled context runs no item":                     batchCancelled,
+		"of batches racing for 20 locks one is granted each":   batchRace,
+		"batches in random order keep the rules of the lock":   batchCross,
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 
 func contextCases() cases {
 	return cases{
-		"a context that is over has nothing granted": contextAcquire,
-		"a context that is over has nothing changed": contextChanges,
-		"a context that is over has nothing read":    contextReads,
+		"a cancelled context is granted nothing": contextAcquire,
+		"a cancelled context changes nothing":    contextChanges,
+		"a cancelled context reads nothing":      contextReads,
 	}
 }
 

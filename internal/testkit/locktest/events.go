@@ -9,14 +9,14 @@ import (
 
 func eventCases() cases {
 	return cases{
-		"a lock's events tell its history, in order":            eventsHistory,
-		"an event tells who, with which token, and why":         eventsFacts,
-		"renewals, replays and refusals are none":               eventsNone,
-		"pages have no gaps and no duplicates":                  eventsPages,
-		"an empty page leads to what comes later":               eventsLater,
-		"a prefix selects the events of several locks":          eventsPrefix,
-		"a cursor that is none is refused":                      eventsCursor,
-		"a lock never used has no events, and a cursor even so": eventsUnused,
+		"a lock's events are its history in order":          eventsHistory,
+		"an event has holder, token and reason":             eventsFacts,
+		"renewals, replays and refusals emit no events":     eventsNone,
+		"pages have no gaps and no duplicates":              eventsPages,
+		"the cursor of an empty page leads to later events": eventsLater,
+		"a prefix selects the events of several locks":      eventsPrefix,
+		"an invalid cursor is refused":                      eventsCursor,
+		"an unused lock has no events, but a cursor":        eventsUnused,
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 
 func expiryCases() cases {
 	return cases{
-		"an expired lease cannot be released":                     expiryRelease,
-		"an expired lease cannot be renewed, though nobody waits": expiryRenew,
-		"an expired lease is lost also grants later":              expiryLate,
-		"the next grant after an expiry has a greater token":      expiryToken,
-		"a lock is not given away before the lease's end":         expiryEarly,
-		"an expired lock says so whoever looks":                   expiryLook,
+		"an expired lease cannot be released":                      expiryRelease,
+		"an expired lease cannot be renewed, even without waiters": expiryRenew,
+		"an expired lease is still lost some grants later":         expiryLate,
+		"the next grant after an expiry has a greater token":       expiryToken,
+		"a lock is not granted before the lease has ended":         expiryEarly,
+		"an expired lock is shown as free":                         expiryLook,
 	}
 }
 

@@ -8,17 +8,17 @@ import (
 
 func fenceCases() cases {
 	return cases{
-		"a holder writes as often as it likes":            fenceTwice,
-		"what was written is read":                        fenceRead,
-		"any JSON is a value":                             fenceValues,
-		"a key never written is not found":                fenceNotFound,
-		"a stale token is refused after the next write":   fenceStale,
-		"a stale token is refused before the next write":  fenceUnwritten,
-		"a token greater than any granted is refused":     fenceUnknown,
-		"the token of another lock is refused":            fenceElsewhere,
-		"a resource stays with the greatest token it saw": fenceSeen,
-		"the newest token writes also after its lease":    fenceEnded,
-		"a refused write changes nothing":                 fenceRefused,
+		"a holder can write repeatedly":                        fenceTwice,
+		"a write is read back":                                 fenceRead,
+		"any JSON is a valid value":                            fenceValues,
+		"an unwritten key is not found":                        fenceNotFound,
+		"a stale token is refused after the next write":        fenceStale,
+		"a stale token is refused before the next write":       fenceUnwritten,
+		"a token that was never granted is refused":            fenceUnknown,
+		"the token of another lock is refused":                 fenceElsewhere,
+		"a resource keeps the greatest token it has seen":      fenceSeen,
+		"the newest token can write after its lease has ended": fenceEnded,
+		"a refused write changes nothing":                      fenceRefused,
 	}
 }
 

@@ -14,15 +14,15 @@ import (
 
 func followCases() cases {
 	return cases{
-		"who follows a lock is told of its next event":          followNext,
-		"who follows a prefix is told of its locks alone":       followPrefix,
-		"what has happened is told at once":                     followAtOnce,
-		"a wait for events that is over gives an empty page":    followOver,
-		"now is after all that has happened":                    followNow,
-		"the id of an event is a cursor":                        followID,
-		"who follows misses nothing while many write":           followMany,
-		"joining, leaving and being served are told with place": followPlace,
-		"following ends with its context":                       followContext,
+		"following a lock returns its next event":                 followNext,
+		"following a prefix returns the events of its locks only": followPrefix,
+		"existing events are returned at once":                    followAtOnce,
+		"a wait for events that times out returns an empty page":  followOver,
+		"the cursor now is after all existing events":             followNow,
+		"the id of an event is a cursor":                          followID,
+		"a follower misses no event under concurrent writes":      followMany,
+		"the events of a waiter have its place":                   followPlace,
+		"following ends with its context":                         followContext,
 	}
 }
 

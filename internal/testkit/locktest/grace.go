@@ -8,15 +8,15 @@ import (
 
 func graceCases() cases {
 	return cases{
-		"in the grace others are refused":           graceRefuses,
-		"in the grace the holder renews":            graceRenews,
-		"in the grace the holder releases":          graceReleases,
-		"in the grace an acquire is still replayed": graceReplays,
-		"in the grace the lock shows who may go on": graceShows,
-		"in the grace an operator may revoke":       graceRevokes,
-		"in the grace the token is still current":   graceVerifies,
-		"after the grace the lease is lost":         graceEnds,
-		"the next holder has to wait for the grace": graceWaits,
+		"other clients are refused during the grace":     graceRefuses,
+		"the holder can renew during the grace":          graceRenews,
+		"the holder can release during the grace":        graceReleases,
+		"an acquire is replayed during the grace":        graceReplays,
+		"the lock shows its holder during the grace":     graceShows,
+		"an operator can revoke during the grace":        graceRevokes,
+		"the token is current during the grace":          graceVerifies,
+		"after the grace the lease is lost":              graceEnds,
+		"the next holder waits for the end of the grace": graceWaits,
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 func listCases() cases {
 	return cases{
-		"a prefix selects names, in the order of their bytes":   listPrefix,
-		"a state selects locks as they are now":                 listState,
-		"a holder selects what it has, and nothing that it had": listHolder,
-		"pages have no gaps, no duplicates and an end":          listPages,
-		"a listed lock is as it is when looked at":              listSame,
-		"a cursor that is none is refused":                      listCursor,
-		"a prefix that nothing has gives an empty page":         listNothing,
+		"a prefix selects names in byte order":         listPrefix,
+		"a state selects locks by their current state": listState,
+		"a holder selects the locks that it holds now": listHolder,
+		"pages have no gaps, no duplicates and an end": listPages,
+		"a listed lock equals the lock read alone":     listSame,
+		"an invalid cursor is refused":                 listCursor,
+		"a prefix without locks gives an empty page":   listNothing,
 	}
 }
 

@@ -10,19 +10,19 @@ import (
 
 func permitCases() cases {
 	return cases{
-		"there are as many permits as the capacity says":      permitCapacity,
-		"permits have slots and tokens of their own":          permitApart,
-		"a slot that is free is used again":                   permitSlots,
-		"another capacity is refused while permits are out":   permitMismatch,
-		"another capacity is refused while a permit waits":    permitMismatchWaiting,
-		"permits and other modes exclude each other":          permitExclude,
-		"who waits has the permit that comes back":            permitWait,
-		"one that wants the lock alone is not passed":         permitBehindExclusive,
-		"an acquire of a permit is replayed":                  permitReplay,
-		"one of several permits renews, releases and is lost": permitEach,
-		"a revocation ousts the permit that has the token":    permitRevoke,
-		"permits are found by holder and state":               permitList,
-		"a resource a slot takes the permit's own token":      permitFence,
+		"the capacity limits the permits":                                 permitCapacity,
+		"each permit has its own slot and token":                          permitApart,
+		"a free slot is reused":                                           permitSlots,
+		"another capacity is refused while a permit is held":              permitMismatch,
+		"another capacity is refused while a permit waits":                permitMismatchWaiting,
+		"permits and other modes exclude each other":                      permitExclude,
+		"a waiter is granted a released permit":                           permitWait,
+		"no permit passes an exclusive waiter":                            permitBehindExclusive,
+		"an acquire of a permit is replayed":                              permitReplay,
+		"each of several permits is renewed, released and lost by itself": permitEach,
+		"a revocation ends the permit with the token":                     permitRevoke,
+		"permits are listed by holder and state":                          permitList,
+		"a resource for each slot accepts the permit's token":             permitFence,
 	}
 }
 

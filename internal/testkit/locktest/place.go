@@ -11,16 +11,16 @@ import (
 
 func placeCases() cases {
 	return cases{
-		"a place that was asked to be kept is there again": placeKept,
-		"others pass a place at which nobody waits":        placePassed,
-		"a try may have a place kept as well":              placeOfTry,
-		"a place that was not kept is at the end":          placeLost,
-		"a later call has the place of an earlier":         placeTakenOver,
-		"a call whose context ends leaves the queue":       placeLeft,
-		"who leaves makes way for those behind":            placeWay,
-		"a release gives a place up":                       placeReleased,
-		"the lease_id of a waiter is nobody else's":        placeInUse,
-		"a context that is over joins no queue":            placeNever,
+		"a kept place is found again":                                placeKept,
+		"other waiters pass a detached waiter":                       placePassed,
+		"a call that does not wait can keep a place":                 placeOfTry,
+		"a place that was not kept is lost":                          placeLost,
+		"a later call takes over the place of an earlier one":        placeTakenOver,
+		"a cancelled call leaves the queue":                          placeLeft,
+		"a waiter that leaves unblocks those behind":                 placeWay,
+		"a release gives up a place":                                 placeReleased,
+		"the lease_id of a waiter cannot be used by another request": placeInUse,
+		"a cancelled context joins no queue":                         placeNever,
 	}
 }
 

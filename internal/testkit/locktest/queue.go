@@ -10,19 +10,19 @@ import (
 
 func queueCases() cases {
 	return cases{
-		"a release hands the lock to who waits":               queueRelease,
-		"30 waiters are served in the order of joining":       queueOrder,
-		"a try never overtakes a waiter":                      queueTry,
-		"a refusal tells how many are ahead":                  queueAhead,
-		"a wait that is over is refused":                      queueTimeout,
-		"a wait of what is free is none":                      queueFree,
-		"a wait with the lease_id of one's lease is none":     queueReplay,
-		"a waiter has the lock when the lease expires":        queueExpiry,
-		"a waiter has the lock when the grace is over":        queueGrace,
-		"a waiter has the lock when the lease is revoked":     queueRevoke,
-		"a lease that was waited for begins with its grant":   queueBegins,
-		"a lease that was waited for can be asked for again":  queueAgain,
-		"waiters of different locks do not hinder each other": queueOthers,
+		"a release promotes the next waiter":                      queueRelease,
+		"30 waiters are granted the lock in the order of joining": queueOrder,
+		"a non-waiting acquire never passes a waiter":             queueTry,
+		"a refusal has the number of waiters ahead":               queueAhead,
+		"a wait that times out is refused":                        queueTimeout,
+		"a free lock is granted without waiting":                  queueFree,
+		"a waiting acquire of a held lease is replayed at once":   queueReplay,
+		"a waiter is granted the lock when the lease expires":     queueExpiry,
+		"a waiter is granted the lock when the grace ends":        queueGrace,
+		"a waiter is granted the lock when the lease is revoked":  queueRevoke,
+		"a lease from the queue starts at the grant":              queueBegins,
+		"a lease from the queue can be replayed":                  queueAgain,
+		"waiters of different locks are independent":              queueOthers,
 	}
 }
 

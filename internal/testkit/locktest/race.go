@@ -16,12 +16,12 @@ import (
 
 func raceCases() cases {
 	return cases{
-		"of 50 contenders exactly one has the lock":      raceContenders,
-		"of 20 sendings of one acquire one is the grant": raceReplays,
-		"of 20 sendings of one release all succeed":      raceReleases,
-		"of 20 writes at version 0 exactly one lands":    raceVersions,
-		"20 writes under one token all count":            raceWrites,
-		"nobody is inside together with anybody else":    raceExclusion,
+		"of 50 contenders exactly one is granted the lock":   raceContenders,
+		"of 20 copies of one acquire one is the first grant": raceReplays,
+		"20 copies of one release all succeed":               raceReleases,
+		"of 20 writes at version 0 exactly one succeeds":     raceVersions,
+		"20 writes with one token all succeed":               raceWrites,
+		"at most one holder is in the critical section":      raceExclusion,
 	}
 }
 

@@ -4,13 +4,13 @@ import "github.com/paddock-lock/paddock/lock"
 
 func releaseCases() cases {
 	return cases{
-		"a released lock is free at once":              releaseFrees,
-		"a release sent again succeeds":                releaseAgain,
-		"a release sent again grants later succeeds":   releaseLate,
-		"a release sent again leaves the next holder":  releaseNext,
-		"a lease_id never granted is lost":             releaseUnknown,
-		"a lease of another lock is lost":              releaseElsewhere,
-		"a revoked lease is lost, and the reason told": releaseRevoked,
+		"a released lock is free at once":                    releaseFrees,
+		"a repeated release succeeds":                        releaseAgain,
+		"a release repeated after later grants succeeds":     releaseLate,
+		"a repeated release does not affect the next holder": releaseNext,
+		"an unknown lease_id is lost":                        releaseUnknown,
+		"a lease of another lock is lost":                    releaseElsewhere,
+		"a revoked lease is lost with the reason":            releaseRevoked,
 	}
 }
 

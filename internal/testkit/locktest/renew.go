@@ -8,17 +8,17 @@ import (
 
 func renewCases() cases {
 	return cases{
-		"a renewal moves the end and keeps the token":  renewMoves,
-		"a renewal never brings the end nearer":        renewNearer,
-		"a renewal does not accumulate":                renewAccumulates,
-		"a renewal's TTL stays for those after it":     renewStays,
-		"MaxHold cuts renewals":                        renewMaxHold,
-		"at its MaxHold a lease cannot be renewed":     renewEnd,
-		"a renewal is no transition":                   renewQuiet,
-		"a lease_id never granted is lost":             renewUnknown,
-		"a lease of another lock is lost":              renewElsewhere,
-		"a released lease is lost, also grants later":  renewReleased,
-		"a lock never used has no lease to be renewed": renewNever,
+		"a renewal extends the lease and keeps the token":   renewMoves,
+		"a renewal never shortens the lease":                renewNearer,
+		"a renewal does not accumulate":                     renewAccumulates,
+		"a renewal's TTL applies to later renewals":         renewStays,
+		"MaxHold limits renewals":                           renewMaxHold,
+		"a lease cannot be renewed beyond its MaxHold":      renewEnd,
+		"a renewal emits no event":                          renewQuiet,
+		"an unknown lease_id is lost":                       renewUnknown,
+		"a lease of another lock is lost":                   renewElsewhere,
+		"a released lease is lost, also after later grants": renewReleased,
+		"an unused lock has no lease to renew":              renewNever,
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 
 func replayCases() cases {
 	return cases{
-		"the same lease_id finds the same lease":                    replaySame,
-		"a replay prolongs nothing":                                 replayProlongs,
-		"a replay with other wishes changes nothing":                replayOtherOptions,
-		"a replay of a renewed lease tells of the new end":          replayRenewed,
-		"another holder under the lease_id is refused":              replayOther,
-		"a released lease_id is never granted again":                replayReleased,
-		"an expired lease_id is never granted again":                replayExpired,
-		"a revoked lease_id is never granted again":                 replayRevoked,
-		"an ended lease_id is lost also while another has the lock": replayWhileHeld,
+		"the same lease_id returns the same lease":                      replaySame,
+		"a replay does not extend the lease":                            replayProlongs,
+		"a replay with other options changes nothing":                   replayOtherOptions,
+		"a replay of a renewed lease returns the new expiry":            replayRenewed,
+		"another holder with the same lease_id is refused":              replayOther,
+		"a released lease_id is never granted again":                    replayReleased,
+		"an expired lease_id is never granted again":                    replayExpired,
+		"a revoked lease_id is never granted again":                     replayRevoked,
+		"an ended lease_id is lost while another client holds the lock": replayWhileHeld,
 	}
 }
 

@@ -11,25 +11,25 @@ const testReason = "host <db-3> is being replaced & cleaned"
 
 func revokeCases() cases {
 	return cases{
-		"a revoked lock is free at once":             revokeFrees,
-		"the ousted holder learns of it and why":     revokeTells,
-		"a revocation sent again succeeds":           revokeAgain,
-		"another token than the holder's is refused": revokeWrong,
-		"a free lock has nothing to revoke":          revokeFree,
-		"a revocation never hits the next holder":    revokeNext,
-		"the token of another lock is refused":       revokeElsewhere,
+		"a revoked lock is free at once":                 revokeFrees,
+		"the former holder is refused with the reason":   revokeTells,
+		"a repeated revocation succeeds":                 revokeAgain,
+		"a token that does not hold the lock is refused": revokeWrong,
+		"a free lock cannot be revoked":                  revokeFree,
+		"a revocation never affects the next holder":     revokeNext,
+		"the token of another lock is refused":           revokeElsewhere,
 
-		"a revoked lease with a grace keeps others out for that":    revokeGrace,
-		"a revocation may skip the grace":                           revokeSkippingGrace,
-		"a second revocation may skip what is left of the grace":    revokeSkippingGraceLater,
-		"a revoked lease is refused at once, in its grace and on":   revokeRefuses,
-		"a revoked lease is shown while its grace lasts":            revokeShows,
-		"a revoked reader keeps writers out, and readers read on":   revokeReader,
-		"the reader after a revoked phase begins another":           revokePhase,
-		"a revoked permit keeps its slot while its grace lasts":     revokePermit,
-		"waiters are served when the grace of a revocation is over": revokeWaiters,
-		"a watch sees the end of the grace of a revocation":         revokeWatched,
-		"a watch sees that the grace of a revocation was skipped":   revokeSkippedWatched,
+		"a revoked lease blocks other clients for its grace":               revokeGrace,
+		"a revocation can skip the grace":                                  revokeSkippingGrace,
+		"a second revocation can skip the rest of the grace":               revokeSkippingGraceLater,
+		"a revoked lease is refused during its grace and after":            revokeRefuses,
+		"a revoked lease is shown during its grace":                        revokeShows,
+		"a revoked reader blocks writers but not readers":                  revokeReader,
+		"a reader after a revocation of all readers has a new token":       revokePhase,
+		"a revoked permit keeps its slot during its grace":                 revokePermit,
+		"a waiter is granted the lock when the grace of a revocation ends": revokeWaiters,
+		"a watch sees the end of the grace of a revocation":                revokeWatched,
+		"a watch sees that the grace of a revocation is skipped":           revokeSkippedWatched,
 	}
 }
 

@@ -9,19 +9,19 @@ import (
 
 func sharedCases() cases {
 	return cases{
-		"readers have the lock together, with one token":     sharedTogether,
-		"each phase of readers has a greater token":          sharedPhases,
-		"readers and writers exclude each other":             sharedExclude,
-		"a reader does not pass a writer that waits":         sharedBehindWriter,
-		"readers that wait one after another are let in":     sharedPrefix,
-		"a reader's acquire is replayed":                     sharedReplay,
-		"one of several readers renews for itself":           sharedRenew,
-		"one of several readers releases for itself":         sharedRelease,
-		"one of several readers expires for itself":          sharedExpire,
-		"a revocation ousts all readers of the phase":        sharedRevoke,
-		"a revocation that names a slot ousts one reader":    sharedRevokeOne,
-		"readers are found by holder, mode and state":        sharedList,
-		"readers write under their token until a writer has": sharedFence,
+		"readers hold the lock together with one token":                         sharedTogether,
+		"a reader after all others have released has a greater token":           sharedPhases,
+		"readers and writers exclude each other":                                sharedExclude,
+		"a reader does not pass a waiting writer":                               sharedBehindWriter,
+		"adjacent waiting readers are granted the lock together":                sharedPrefix,
+		"a reader's acquire is replayed":                                        sharedReplay,
+		"each of several readers renews by itself":                              sharedRenew,
+		"each of several readers releases by itself":                            sharedRelease,
+		"each of several readers expires by itself":                             sharedExpire,
+		"a revocation ends all readers with the token":                          sharedRevoke,
+		"a revocation with a slot ends one reader":                              sharedRevokeOne,
+		"readers are listed by holder and state":                                sharedList,
+		"readers can write with their token until a writer is granted the lock": sharedFence,
 	}
 }
 

@@ -4,11 +4,11 @@ import "github.com/paddock-lock/paddock/lock"
 
 func verifyCases() cases {
 	return cases{
-		"the token of a lease that lives is current":  verifyCurrent,
-		"the newest token is ended after its lease":   verifyEnded,
-		"a token is stale after the next grant":       verifyStale,
-		"a token that was not granted yet is unknown": verifyUnknown,
-		"a verdict changes nothing":                   verifyQuiet,
+		"the token of an active lease is current":   verifyCurrent,
+		"the newest token is ended after its lease": verifyEnded,
+		"a token is stale after the next grant":     verifyStale,
+		"a token that was not granted is unknown":   verifyUnknown,
+		"a verification changes nothing":            verifyQuiet,
 	}
 }
 

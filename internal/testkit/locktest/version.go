@@ -8,12 +8,12 @@ import (
 
 func versionCases() cases {
 	return cases{
-		"a write at the version that there is lands":       versionRight,
-		"a write at another version is refused":            versionWrong,
-		"version 0 writes only what is not there":          versionZero,
-		"a conditional write sent again changes nothing":   versionReplay,
-		"a conditional write is no replay of another":      versionOther,
-		"a stale token is refused whatever the version is": versionStale,
+		"a write at the current version succeeds":       versionRight,
+		"a write at another version is refused":         versionWrong,
+		"version 0 only creates the resource":           versionZero,
+		"a repeated conditional write changes nothing":  versionReplay,
+		"a different conditional write is not a replay": versionOther,
+		"a stale token is refused at any version":       versionStale,
 	}
 }
 

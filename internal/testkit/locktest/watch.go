@@ -10,17 +10,17 @@ import (
 
 func watchCases() cases {
 	return cases{
-		"what is not as it was seen is returned at once":        watchAtOnce,
-		"a watch waits until the lock is granted":               watchGrant,
-		"a watch waits until the lock is released":              watchRelease,
-		"a watch waits until somebody joins or leaves a queue":  watchQueue,
-		"a watch sees time end a lease, though nobody asks":     watchTime,
-		"a watch does not sleep over the end of a lease":        watchEnd,
-		"a renewal is no change":                                watchRenewal,
-		"a watch that is over returns the lock as it is":        watchOver,
-		"20 who watch all see the change":                       watchMany,
-		"a watch ends with its context":                         watchContext,
-		"a watcher that goes on from what it saw misses no end": watchOn,
+		"a lock with another version is returned at once":                watchAtOnce,
+		"a watch waits until the lock is granted":                        watchGrant,
+		"a watch waits until the lock is released":                       watchRelease,
+		"a watch waits until a waiter joins or leaves":                   watchQueue,
+		"a watch sees a lease expire":                                    watchTime,
+		"a watch does not miss the end of a lease":                       watchEnd,
+		"a renewal does not change the version":                          watchRenewal,
+		"a watch that times out returns the current lock":                watchOver,
+		"20 watches all see the change":                                  watchMany,
+		"a watch ends with its context":                                  watchContext,
+		"a watch repeated from the last version reaches the last change": watchOn,
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 
 func queueViewCases() cases {
 	return cases{
-		"a lock never used has an empty queue":           queueViewUnused,
-		"waiters are shown in order, and what they want": queueViewOrder,
-		"the first is shown with the leases in its way":  queueViewLeases,
-		"a place at which nobody waits is shown as such": queueViewKeptPlace,
-		"how many wait is told of the lock as well":      queueViewCount,
-		"a queue shows no secret":                        queueViewHidesSecrets,
+		"an unused lock has an empty queue":                     queueViewUnused,
+		"waiters are shown in order with their request":         queueViewOrder,
+		"the first waiter is shown with the conflicting leases": queueViewLeases,
+		"a detached waiter is shown as detached":                queueViewKeptPlace,
+		"the lock shows the number of waiters":                  queueViewCount,
+		"a queue contains no secret":                            queueViewHidesSecrets,
 	}
 }
 

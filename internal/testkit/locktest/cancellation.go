@@ -11,10 +11,10 @@ import (
 
 func cancellationRaceCases() cases {
 	return cases{
-		"a context that ends around the release leaves the lock free":              cancelAtRelease,
-		"a context that ends around the release lets the next have it":             cancelWithNextWaiter,
-		"a wait that is over around the release is granted or refused, never both": timeoutAtRelease,
-		"contexts that end at random hold nobody up":                               cancelAtRandom,
+		"a call cancelled at the release leaves the lock free":               cancelAtRelease,
+		"a call cancelled at the release leaves the lock to the next waiter": cancelWithNextWaiter,
+		"a wait that ends at the release is granted or refused, never both":  timeoutAtRelease,
+		"calls cancelled at random do not block others":                      cancelAtRandom,
 	}
 }
 

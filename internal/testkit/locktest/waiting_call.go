@@ -13,13 +13,13 @@ import (
 
 // A waitingCall is an Acquire that waits while the test goes on.
 type waitingCall struct {
-	s      *fixture
-	request  lock.Acquire
-	began  time.Time
-	cancel context.CancelFunc
-	done   chan struct{} // closed when it was answered
-	grant  lock.Grant
-	err    error
+	s       *fixture
+	request lock.Acquire
+	began   time.Time
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when it was answered
+	grant   lock.Grant
+	err     error
 }
 
 // startAcquire has an acquire wait, for as long as it takes unless a says for how long.

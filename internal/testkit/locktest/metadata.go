@@ -8,11 +8,11 @@ import (
 
 func metadataCases() cases {
 	return cases{
-		"a renewal puts other metadata on the lease, for all to see": metadataVisible,
-		"one of two that share the lock proclaims for itself":        metadataShared,
-		"metadata proclaimed is a transition, again it is none":      metadataEvent,
-		"who watches the lock is told of other metadata":             metadataWatched,
-		"a lease that has ended proclaims nothing":                   metadataOfEndedLease,
+		"a renewal replaces the metadata shown":                metadataVisible,
+		"each of two readers has its own metadata":             metadataShared,
+		"new metadata emits an event, unchanged metadata none": metadataEvent,
+		"a watch sees new metadata":                            metadataWatched,
+		"an ended lease cannot set metadata":                   metadataOfEndedLease,
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 
 func contentionCases() cases {
 	return cases{
-		"two who contend hand the lock to and fro 512 times": contentionOfTwo,
-		"of 20 who want one of 3 permits never 4 have one":   contentionForPermits,
-		"readers and writers never meet, and nobody starves": contentionOfReadersAndWriters,
-		"20 who contend for one lock are served in order":    contentionOfWriters,
+		"two contenders pass the lock back and forth 512 times":    contentionOfTwo,
+		"of 20 contenders for 3 permits at most 3 hold one":        contentionForPermits,
+		"readers and writers exclude each other, and none starves": contentionOfReadersAndWriters,
+		"20 contenders for one lock are served in order":           contentionOfWriters,
 	}
 }
 

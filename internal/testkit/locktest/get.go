@@ -14,12 +14,12 @@ import (
 
 func getCases() cases {
 	return cases{
-		"a lock never used is free":                   getUnused,
-		"looking at a lock does not make it known":    getCreatesNothing,
-		"a held lock shows its lease":                 getHeld,
-		"what remains and the instants agree":         getInstants,
-		"the revision grows by one a transition":      getRevision,
-		"nothing that anybody may see holds a secret": getHidesSecrets,
+		"an unused lock is free":                         getUnused,
+		"reading a lock does not create it":              getCreatesNothing,
+		"a held lock shows its lease":                    getHeld,
+		"the remaining time agrees with the instants":    getInstants,
+		"each transition increments the revision by one": getRevision,
+		"public views contain no secret":                 getHidesSecrets,
 	}
 }
 

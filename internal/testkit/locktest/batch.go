@@ -30,7 +30,7 @@ func batchCases() cases {
 	}
 }
 
-// batch does the items, and ends the test unless there are as many results.
+// batch runs the items, and ends the test unless each has a result.
 func (s *fixture) batch(items ...lock.Command) []lock.Result {
 	s.Helper()
 	results := s.locks.Batch(s.ctx, items)
@@ -45,7 +45,7 @@ func (s *fixture) batch(items ...lock.Command) []lock.Result {
 	return results
 }
 
-// mustSucceed ends the test unless the item was granted or done, and returns its grant.
+// mustSucceed ends the test unless the item succeeded, and returns its grant.
 func (s *fixture) mustSucceed(r lock.Result) lock.Grant {
 	s.Helper()
 	s.must(r.Err)
@@ -80,7 +80,7 @@ func batchEach(s *fixture) {
 		s.Errorf("%+v was granted as %+v", a, g)
 	}
 	if left := time.Until(g.Until); left <= 0 || left > longTTL {
-		s.Errorf("the grant is good for %v of %v", left, longTTL)
+		s.Errorf("the grant is valid for %v of %v", left, longTTL)
 	}
 	s.mustSucceed(r[3])
 	s.expectLost(r[4].Err, lock.Released)
@@ -123,8 +123,7 @@ func batchReplay(s *fixture) {
 	s.events(s.name, 1)
 }
 
-// batchEnded has a lease end and be asked for again at once: by the call that was granted it,
-// which comes a second time and late.
+// batchEnded ends a lease and repeats its acquire in the same batch, as a duplicate that arrives late.
 func batchEnded(s *fixture) {
 	a := s.complete(lock.Acquire{})
 	g := s.mustAcquire(a)

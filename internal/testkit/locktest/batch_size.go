@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// many returns that many items.
+// many returns n items.
 func many(n int, item func(i int) lock.Command) []lock.Command {
 	items := make([]lock.Command, n)
 	for i := range items {
@@ -80,7 +80,7 @@ func batchRace(s *fixture) {
 	}
 }
 
-// batchCross has batches acquire and release a few locks, in orders of their own.
+// batchCross runs batches that acquire and release a few locks in random orders.
 func batchCross(s *fixture) {
 	const locks, workers, rounds = 3, 6, 5
 	concurrently(workers, func(i int) {
@@ -100,7 +100,7 @@ func batchCross(s *fixture) {
 	for n := range locks {
 		events := s.verifyHistory(fmt.Sprintf("%s:%d", s.name, n), verify.Rules{})
 		if !slices.IsSortedFunc(events, func(a, b lock.Event) int { return cmp.Compare(a.Token, b.Token) }) {
-			s.Errorf("the tokens do not grow: %+v", events)
+			s.Errorf("the tokens do not increase: %+v", events)
 		}
 	}
 }

@@ -24,19 +24,19 @@ func boundsCases() cases {
 	}
 }
 
-// badNames are names that no lock has.
+// badNames returns invalid names.
 func badNames() []string {
 	return []string{
 		"", "-a", ".", "..", ":a", "a/b", "a b", "a%2Fb", "é", "a\x00b", "a\n", "a?b", "a#b", "a\xff", strings.Repeat("x", lock.MaxNameLength+1),
 	}
 }
 
-// expectInvalid ends the test unless err says that the field breaks a bound.
+// expectInvalid ends the test unless err is ErrInvalid for the field.
 func (s *fixture) expectInvalid(what any, err error, field string) {
 	s.Helper()
 	e := s.expectError(err, lock.ErrInvalid)
 	if e.Field != field {
-		s.Errorf("%+v: the field at fault is %q, want %q (%v)", what, e.Field, field, err)
+		s.Errorf("%+v: the invalid field is %q, want %q (%v)", what, e.Field, field, err)
 	}
 }
 

@@ -18,8 +18,7 @@ func cancellationRaceCases() cases {
 	}
 }
 
-// A releaseRace lets something meet a release: now just before it is sent, now just
-// after its answer, now at random about while releases of this service are under way.
+// A releaseRace runs an action around a release: just before it, just after it, or at a random instant during it.
 type releaseRace struct {
 	s     *fixture
 	round int
@@ -42,8 +41,7 @@ func (c *releaseRace) release(g lock.Grant, do func()) {
 	c.took = (3*c.took + time.Since(start)) / 4
 }
 
-// cancelAndRelease waits until the call, whose context has ended or will have, is over,
-// and releases what it has.
+// cancelAndRelease cancels the call, waits for its end, and releases the lock if it was granted.
 func (c *waitingCall) cancelAndRelease() {
 	c.s.Helper()
 	c.cancel()
@@ -52,7 +50,7 @@ func (c *waitingCall) cancelAndRelease() {
 	case c.err == nil:
 		c.s.must(c.s.release(c.grant))
 	case !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome):
-		c.s.Fatalf("%s has left, and was answered %v", c.request.Holder, c.err)
+		c.s.Fatalf("%s was cancelled and got %v", c.request.Holder, c.err)
 	}
 }
 
@@ -63,7 +61,7 @@ func cancelAtRelease(s *fixture) {
 		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
 		c.release(g, w.cancel)
 		w.cancelAndRelease()
-		// A lease that a ghost has would outlive this wait by far.
+		// A lease of the cancelled call would outlive this wait.
 		next := s.startAcquire(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
 		s.must(s.release(next.mustBeGranted()))
 	}
@@ -90,9 +88,9 @@ func timeoutAtRelease(s *fixture) {
 	for range 15 {
 		g := s.mustAcquire(lock.Acquire{})
 		w := s.startAcquire(lock.Acquire{Holder: "waiter", Wait: shortTTL})
-		over := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
-		defer over.Stop()
-		<-over.C
+		ended := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
+		defer ended.Stop()
+		<-ended.C
 		s.must(s.release(g))
 		w.wait()
 		if w.err == nil {
@@ -103,10 +101,10 @@ func timeoutAtRelease(s *fixture) {
 		s.must(s.release(s.mustAcquire(lock.Acquire{})))
 		s.expectQueue()
 	}
-	s.verifyHistory(s.name, verify.Rules{Passed: true}) // one whose time is over while it has not said so
+	s.verifyHistory(s.name, verify.Rules{Passed: true}) // a waiter is skipped between the end of its wait and its Leave
 }
 
-// cancelAtRandom has callers come and go while one goes through with it each time.
+// cancelAtRandom cancels waiting calls at random instants.
 func cancelAtRandom(s *fixture) {
 	concurrently(6, func(i int) {
 		for range 10 {

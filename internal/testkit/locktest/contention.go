@@ -20,7 +20,7 @@ func contentionCases() cases {
 	}
 }
 
-// runWorkers has n workers work at once, until each is through or one has failed.
+// runWorkers runs n workers concurrently, until all have finished or one has failed.
 func (s *fixture) runWorkers(n int, work func(ctx context.Context, i int) error) {
 	s.Helper()
 	ctx, stop := context.WithCancelCause(s.ctx)
@@ -33,7 +33,7 @@ func (s *fixture) runWorkers(n int, work func(ctx context.Context, i int) error)
 	s.must(context.Cause(ctx))
 }
 
-// withLock does what is to be done under a lease that is waited for.
+// withLock waits for the lock, calls do, and releases the lock.
 func (s *fixture) withLock(ctx context.Context, a lock.Acquire, do func(lock.Grant) error) error {
 	g, err := s.acquirePatiently(ctx, s.complete(a))
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *fixture) withLock(ctx context.Context, a lock.Acquire, do func(lock.Gra
 	return errors.Join(do(g), s.release(g))
 }
 
-// contentionOfTwo is where a wake-up is lost, if any is: the one has just released when
-// the other begins to wait. Nobody comes by later and makes up for it.
+// contentionOfTwo provokes lost wake-ups: one contender releases at the moment when the other begins to wait, and no
+// later request repairs it.
 func contentionOfTwo(s *fixture) {
 	const rounds = 256
 	r := criticalSection{name: s.name}
@@ -74,12 +74,12 @@ func contentionForPermits(s *fixture) {
 		for range rounds {
 			if err := s.withLock(ctx, a, func(g lock.Grant) error {
 				if g.Slot < 1 || g.Slot > threePermits {
-					return fmt.Errorf("a permit sits in slot %d", g.Slot)
+					return fmt.Errorf("a permit has slot %d", g.Slot)
 				}
 				defer out.Add(-1)
 				defer slots[g.Slot].Add(-1)
 				if n, in := out.Add(1), slots[g.Slot].Add(1); n > threePermits || in > 1 {
-					return fmt.Errorf("%d have one of %d permits, %d sit in slot %d", n, threePermits, in, g.Slot)
+					return fmt.Errorf("%d hold one of %d permits, %d in slot %d", n, threePermits, in, g.Slot)
 				}
 				runtime.Gosched()
 				return nil
@@ -107,7 +107,7 @@ func contentionOfReadersAndWriters(s *fixture) {
 			if err := s.withLock(ctx, a, func(lock.Grant) error {
 				defer mine.Add(-1)
 				if n, others := mine.Add(1), theirs.Load(); n > most || others > 0 {
-					return fmt.Errorf("%s is there with %d like it and %d others", a.Holder, n, others)
+					return fmt.Errorf("%s holds the lock with %d of its kind and %d others", a.Holder, n, others)
 				}
 				runtime.Gosched()
 				return nil
@@ -137,8 +137,7 @@ func contentionOfWriters(s *fixture) {
 	s.expectFair(s.verifyHistory(s.name, verify.Rules{}), workers)
 }
 
-// expectFair ends the test if anybody saw more grants to others while it waited than two
-// to each of the n who contend.
+// expectFair ends the test if a waiter waited for more grants than two to each of the n contenders.
 func (s *fixture) expectFair(events []lock.Event, n int) {
 	s.Helper()
 	grants, seen := 0, map[int64]int{}

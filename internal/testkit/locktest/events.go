@@ -20,7 +20,7 @@ func eventCases() cases {
 	}
 }
 
-// A reader reads on from where it is.
+// A reader reads consecutive pages of events.
 type reader struct {
 	s *fixture
 	q lock.EventQuery
@@ -41,7 +41,7 @@ func (r *reader) read() []lock.Event {
 	return page.Items
 }
 
-// want reads until there are n events, and then to the end.
+// want reads until there are n events, and ends the test if there are more.
 func (r *reader) want(n int) []lock.Event {
 	r.s.Helper()
 	var all []lock.Event
@@ -101,18 +101,18 @@ func eventsHistory(s *fixture) {
 }
 
 func eventsFacts(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{Holder: "somebody"})
+	g := s.mustAcquire(lock.Acquire{Holder: "the holder"})
 	l := s.mustRevoke(g)
 	events := s.events(s.name, 2)
 	granted, revoked := events[0], events[1]
 	if !isNear(granted.At, g.AcquiredAt) || !isNear(revoked.At, l.ChangedAt) {
-		s.Errorf("the events are of %v and %v, want %v and %v", granted.At, revoked.At, g.AcquiredAt, l.ChangedAt)
+		s.Errorf("the events are at %v and %v, want %v and %v", granted.At, revoked.At, g.AcquiredAt, l.ChangedAt)
 	}
 	if granted.Reason != "" || revoked.Reason != testReason {
 		s.Errorf("the reasons are %q and %q, want none and %q", granted.Reason, revoked.Reason, testReason)
 	}
 	for _, e := range events {
-		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "somebody" || e.Token != g.Token {
+		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "the holder" || e.Token != g.Token {
 			s.Errorf("the event is %+v", e)
 		}
 	}
@@ -178,7 +178,7 @@ func eventsCursor(s *fixture) {
 	for _, cursor := range []string{"x", "not a cursor", "%00", "1 or 1=1"} {
 		_, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Cursor: cursor})
 		if e := s.expectError(err, lock.ErrInvalid); e.Field != "cursor" {
-			s.Errorf("the cursor %q: the field at fault is %q", cursor, e.Field)
+			s.Errorf("the cursor %q: the invalid field is %q", cursor, e.Field)
 		}
 	}
 }

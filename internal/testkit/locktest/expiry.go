@@ -54,17 +54,17 @@ func expiryToken(s *fixture) {
 	}
 }
 
-// expiryEarly has a second holder try for as long as the first may have the lock.
+// expiryEarly retries an acquire while another lease is active.
 func expiryEarly(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{TTL: 5 * shortTTL})
-	s.eventually("the second holder has the lock", func() bool {
+	s.eventually("the second holder is granted the lock", func() bool {
 		second, err := s.acquire(lock.Acquire{Holder: "second"})
 		if err != nil {
 			s.expectError(err, lock.ErrHeld)
 			return false
 		}
 		if second.AcquiredAt.Before(first.ExpiresAt.Add(-time.Millisecond)) {
-			s.Errorf("the lock was given away %v before the lease's end", first.ExpiresAt.Sub(second.AcquiredAt))
+			s.Errorf("the lock was granted %v before the lease's end", first.ExpiresAt.Sub(second.AcquiredAt))
 		}
 		return true
 	})

@@ -22,7 +22,7 @@ func fenceCases() cases {
 	}
 }
 
-// write writes under the scene's lock and key.
+// write writes the fixture's key with a token of its lock.
 func (s *fixture) write(token lock.Token, value string) (lock.FencedValue, error) {
 	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{
 		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value),

@@ -15,19 +15,18 @@ import (
 const (
 	// longTTL is the TTL of leases that must not end during a test.
 	longTTL = 10 * time.Minute
-	// shortTTL is the TTL of leases that must.
+	// shortTTL is the TTL of leases that must end during a test.
 	shortTTL = lock.MinTTL
-	// tolerance is by how much an instant told may differ from the one meant, since
-	// durations travel in whole milliseconds and clocks are adjusted.
+	// tolerance is the accepted error of instants: durations travel in whole milliseconds, and clocks are adjusted.
 	tolerance = 50 * time.Millisecond
 )
 
-// A fixture is one test: the service, and a lock that nobody else uses.
+// A fixture is one test with the service and a lock of its own.
 type fixture struct {
 	*testing.T
 	locks lock.Service
 	ctx   context.Context // ends shortly before the test run is over
-	name  string          // also the prefix of whatever other names the test needs
+	name  string          // of the lock, and prefix of other names in the test
 }
 
 func newFixture(t *testing.T, locks lock.Service) *fixture {
@@ -40,13 +39,12 @@ func newFixture(t *testing.T, locks lock.Service) *fixture {
 	return &fixture{T: t, locks: locks, ctx: ctx, name: "locktest:" + uuid.NewString()}
 }
 
-// acquire acquires what complete makes of a.
+// acquire acquires with the defaults of complete.
 func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
 	return s.locks.Acquire(s.ctx, s.complete(a))
 }
 
-// complete fills in what a leaves out: the scene's lock, the holder "first", a TTL
-// that outlives the test, and a LeaseID.
+// complete fills in the defaults: the fixture's lock, the holder "first", longTTL, and a new LeaseID.
 func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	a.Name, a.Holder, a.TTL = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first"), cmp.Or(a.TTL, longTTL)
 	if a.LeaseID == (lock.LeaseID{}) {
@@ -55,7 +53,7 @@ func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	return a
 }
 
-// mustAcquire acquires and ends the test unless the lock is mustAcquire.
+// mustAcquire acquires, and ends the test unless the lock is granted.
 func (s *fixture) mustAcquire(a lock.Acquire) lock.Grant {
 	s.Helper()
 	g, err := s.acquire(a)
@@ -96,7 +94,7 @@ func (s *fixture) get(name string) lock.Lock {
 	return l
 }
 
-// awaitState waits until the lock is in the phase.
+// awaitState waits until the lock is in the state.
 func (s *fixture) awaitState(name string, p lock.State) lock.Lock {
 	s.Helper()
 	var l lock.Lock
@@ -107,7 +105,7 @@ func (s *fixture) awaitState(name string, p lock.State) lock.Lock {
 	return l
 }
 
-// eventually asks again and again, for as long as the test run lasts.
+// eventually repeats so until it returns true, or the test run ends.
 func (s *fixture) eventually(what string, so func() bool) {
 	s.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -116,7 +114,7 @@ func (s *fixture) eventually(what string, so func() bool) {
 		select {
 		case <-again.C:
 		case <-s.ctx.Done():
-			s.Fatalf("waited in vain until %s", what)
+			s.Fatalf("the test run ended before: %s", what)
 		}
 	}
 }
@@ -128,7 +126,7 @@ func (s *fixture) must(err error) {
 	}
 }
 
-// Facts are what a lock.Error tells, for tests to look at or not.
+// Facts are the fields of a lock.Error. The type is no error, so that a test may ignore it.
 type facts lock.Error
 
 // expectError ends the test unless err is a refusal with that code, and returns its facts.
@@ -144,22 +142,20 @@ func (s *fixture) expectError(err error, code lock.Code) *facts {
 	return (*facts)(e)
 }
 
-// expectLost ends the test unless err says that the lease was lost in that way, zero
-// for one that nobody knows.
+// expectLost ends the test unless err is ErrLeaseLost with that kind of end, zero for an unknown lease.
 func (s *fixture) expectLost(err error, how lock.Kind) *facts {
 	s.Helper()
 	e := s.expectError(err, lock.ErrLeaseLost)
 	if e.Ended != how {
-		s.Fatalf("the lease was lost by %q, want %q: %v", e.Ended, how, err)
+		s.Fatalf("the lease ended by %q, want %q: %v", e.Ended, how, err)
 	}
 	if e.EndedAt.IsZero() != (how == 0) {
-		s.Errorf("the lease ended at %v, want an instant just where it is known how", e.EndedAt)
+		s.Errorf("the lease ended at %v, want an instant if and only if its end is known", e.EndedAt)
 	}
 	return e
 }
 
-// isNear is whether two instants of the database's clock are the same but for the
-// precision with which they travel.
+// isNear reports whether two instants of the database's clock are equal within the precision of the wire.
 func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }

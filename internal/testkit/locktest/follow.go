@@ -26,13 +26,13 @@ func followCases() cases {
 	}
 }
 
-// A follower reads on, and waits for what is to come.
+// A follower waits for the next page of events.
 type follower struct {
 	reader
 	pages chan []lock.Event
 }
 
-// startFollowing has somebody ask for the page after q's cursor, for as long as it is empty.
+// startFollowing waits in the background for a page after q's cursor that is not empty.
 func (s *fixture) startFollowing(q lock.EventQuery) *follower {
 	f := &follower{reader{s, q}, make(chan []lock.Event, 1)}
 	f.q.Wait = lock.MaxWait
@@ -53,7 +53,7 @@ func (s *fixture) startFollowing(q lock.EventQuery) *follower {
 	return f
 }
 
-// page waits until the page is there.
+// page waits for the page and returns it.
 func (f *follower) page() []lock.Event {
 	f.s.Helper()
 	page, ok := <-f.pages
@@ -63,7 +63,7 @@ func (f *follower) page() []lock.Event {
 	return page
 }
 
-// currentCursor returns the cursor after all that has been told of the lock.
+// currentCursor returns the cursor after all visible events.
 func (s *fixture) currentCursor() string {
 	s.Helper()
 	page, err := s.locks.Events(s.ctx, lock.EventQuery{Cursor: lock.CursorNow})
@@ -82,12 +82,12 @@ func followNext(s *fixture) {
 		g := s.mustAcquire(lock.Acquire{})
 		page := f.page()
 		if len(page) != 1 || page[0].Name != s.name || page[0].Token != g.Token || page[0].Kind != lock.Granted {
-			s.Fatalf("after the grant there is told %+v", page)
+			s.Fatalf("after the grant the page is %+v", page)
 		}
 		f = s.startFollowing(f.q)
 		s.must(s.release(g))
 		if page := f.page(); len(page) != 1 || page[0].Token != g.Token || page[0].Kind != lock.Released {
-			s.Fatalf("after the release there is told %+v", page)
+			s.Fatalf("after the release the page is %+v", page)
 		}
 		cursor = f.q.Cursor
 	}
@@ -99,7 +99,7 @@ func followPrefix(s *fixture) {
 	s.mustAcquire(lock.Acquire{Name: s.name + ":c"})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":b:1"})
 	if page := f.page(); len(page) != 1 || page[0].Name != s.name+":b:1" {
-		s.Errorf("there is told %+v", page)
+		s.Errorf("the page is %+v", page)
 	}
 }
 
@@ -122,28 +122,28 @@ func followOver(s *fixture) {
 	r.q.Wait = 3 * shortTTL
 	began := time.Now()
 	if page := r.read(); len(page) != 0 {
-		s.Errorf("nothing happened, and there is told %+v", page)
+		s.Errorf("without an event the page is %+v", page)
 	}
 	if took := time.Since(began); took < 3*shortTTL-tolerance {
-		s.Errorf("a wait of %v was over after %v", 3*shortTTL, took)
+		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
 	g := s.mustAcquire(lock.Acquire{Name: s.name + ":other"})
 	s.must(s.release(g))
 	s.mustRevoke(lock.Grant{Lease: lock.Lease{Token: s.get(s.name).Token}})
 	r.q.Wait = 0
 	if page := r.want(1); page[0].Kind != lock.Revoked {
-		s.Errorf("there is told %+v", page)
+		s.Errorf("the page is %+v", page)
 	}
 }
 
 func followNow(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
-	s.events(s.name, 1) // told, so it is not held back by what is still being written
+	s.events(s.name, 1) // wait until the event is visible
 	r := &reader{s, lock.EventQuery{Name: s.name, Cursor: s.currentCursor()}}
 	r.want(0)
 	s.must(s.release(g))
 	if page := r.want(1); page[0].Kind != lock.Released {
-		s.Errorf("after now there is told %+v", page)
+		s.Errorf("after the cursor now the page is %+v", page)
 	}
 }
 
@@ -155,12 +155,12 @@ func followID(s *fixture) {
 	for i, e := range all {
 		r := &reader{s, lock.EventQuery{Name: s.name, Cursor: strconv.FormatInt(e.ID, 10)}}
 		if rest := r.want(5 - i); len(rest) > 0 && rest[0].ID != all[i+1].ID {
-			s.Errorf("after the event %d there is told %+v", e.ID, rest)
+			s.Errorf("after event %d the page is %+v", e.ID, rest)
 		}
 	}
 }
 
-// followMany has many write under one prefix, and one read all the while.
+// followMany reads a prefix while several workers write.
 func followMany(s *fixture) {
 	const writers, rounds = 6, 15
 	cursor := s.currentCursor()
@@ -186,7 +186,7 @@ func followMany(s *fixture) {
 	of, last := map[string][]lock.Event{}, int64(0)
 	for _, e := range <-all {
 		if e.ID <= last {
-			s.Errorf("event %d is told after event %d", e.ID, last)
+			s.Errorf("event %d comes after event %d", e.ID, last)
 		}
 		of[e.Name], last = append(of[e.Name], e), e.ID
 	}

@@ -89,7 +89,7 @@ func getHidesSecrets(s *fixture) {
 	s.expectNoSecret([]any{page, s.get(s.name), s.events(s.name, 1), s.events(s.name+":b", 2)}, g.ID, replaced.ID)
 }
 
-// expectNoSecret ends the test if what anybody may see shows one of the lease_ids.
+// expectNoSecret ends the test if a public view contains one of the lease_ids.
 func (s *fixture) expectNoSecret(shown []any, ids ...lock.LeaseID) {
 	s.Helper()
 	seen := fmt.Sprintf("%+v", shown)

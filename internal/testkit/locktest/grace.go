@@ -91,7 +91,7 @@ func graceVerifies(s *fixture) {
 	g := s.acquireInGrace()
 	v := s.verify(s.name, g.Token)
 	if v.Status != lock.Current || v.Remaining != 0 {
-		s.Errorf("the verdict is %+v, want current with nothing left", v)
+		s.Errorf("the verification is %+v, want current with nothing left", v)
 	}
 }
 
@@ -105,14 +105,14 @@ func graceEnds(s *fixture) {
 
 func graceWaits(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: 4 * shortTTL})
-	s.eventually("the second holder has the lock", func() bool {
+	s.eventually("the second holder is granted the lock", func() bool {
 		second, err := s.acquire(lock.Acquire{Holder: "second"})
 		if err != nil {
 			s.expectError(err, lock.ErrHeld)
 			return false
 		}
 		if second.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
-			s.Errorf("the lock was given away %v before the grace's end", first.EndsAt().Sub(second.AcquiredAt))
+			s.Errorf("the lock was granted %v before the grace's end", first.EndsAt().Sub(second.AcquiredAt))
 		}
 		return true
 	})

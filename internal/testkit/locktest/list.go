@@ -57,7 +57,7 @@ func listPrefix(s *fixture) {
 		s.Errorf("the list under :a differs (-want +got):\n%s", diff)
 	}
 	if got := s.names(lock.LockQuery{Prefix: s.name + ":a_"}); !slices.Equal(got, []string{":a_b"}) {
-		s.Errorf("the list under :a_ is %v: a prefix is no pattern", got)
+		s.Errorf("the list under :a_ is %v: a prefix is not a pattern", got)
 	}
 }
 
@@ -67,15 +67,15 @@ func listState(s *fixture) {
 	s.acquireAndExpire(lock.Acquire{Name: s.name + ":expired"})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":grace", TTL: shortTTL, Grace: lock.MaxGrace})
 	s.awaitState(s.name+":grace", lock.InGrace)
-	for phase, want := range map[lock.State][]string{
+	for state, want := range map[lock.State][]string{
 		lock.Held:    {":held"},
 		lock.InGrace: {":grace"},
 		lock.Free:    {":expired", ":released"},
 		"":           {":expired", ":grace", ":held", ":released"},
 	} {
 		for _, limit := range []int{0, 1} {
-			if got := s.names(lock.LockQuery{Prefix: s.name, State: phase, Limit: limit}); !slices.Equal(got, want) {
-				s.Errorf("in state %q, %d a page, there are %v, want %v", phase, limit, got, want)
+			if got := s.names(lock.LockQuery{Prefix: s.name, State: state, Limit: limit}); !slices.Equal(got, want) {
+				s.Errorf("in state %q with %d a page the list is %v, want %v", state, limit, got, want)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func listHolder(s *fixture) {
 	q.State = lock.Held
 	s.awaitState(s.name+":3", lock.InGrace)
 	if got := s.names(q); !slices.Equal(got, []string{":1"}) {
-		s.Errorf("the holder has %v that are held, want :1", got)
+		s.Errorf("the holder has the held locks %v, want :1", got)
 	}
 }
 
@@ -120,11 +120,11 @@ func listSame(s *fixture) {
 	}
 	listed, looked := page.Items[0], s.get(s.name)
 	if looked.AsOf.Before(listed.AsOf) {
-		s.Errorf("looked at %v, after the list of %v", looked.AsOf, listed.AsOf)
+		s.Errorf("read at %v, listed at %v", looked.AsOf, listed.AsOf)
 	}
 	listed.AsOf, listed.Leases[0].Remaining = looked.AsOf, looked.Leases[0].Remaining
 	if diff := cmp.Diff(looked, listed); diff != "" {
-		s.Errorf("the lock differs (-looked at +listed):\n%s", diff)
+		s.Errorf("the lock differs (-read +listed):\n%s", diff)
 	}
 }
 
@@ -132,7 +132,7 @@ func listCursor(s *fixture) {
 	for _, cursor := range []string{"x", "not a cursor", "AAAA", "%00", "1 or 1=1"} {
 		_, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Cursor: cursor})
 		if e := s.expectError(err, lock.ErrInvalid); e.Field != "cursor" {
-			s.Errorf("the cursor %q: the field at fault is %q", cursor, e.Field)
+			s.Errorf("the cursor %q: the invalid field is %q", cursor, e.Field)
 		}
 	}
 }

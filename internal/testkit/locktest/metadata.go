@@ -41,7 +41,7 @@ func metadataVisible(s *fixture) {
 	r, err := s.renew(g, 0)
 	s.must(err)
 	if !sameJSON(r.Metadata, json.RawMessage(`{"at":"b"}`)) {
-		s.Errorf("a renewal without metadata has put %s there", r.Metadata)
+		s.Errorf("a renewal without metadata changed it to %s", r.Metadata)
 	}
 }
 
@@ -49,7 +49,7 @@ func metadataShared(s *fixture) {
 	a, b := s.mustAcquireShared("a"), s.mustAcquireShared("b")
 	s.mustSetMetadata(b, `{"page":2}`)
 	for _, h := range s.get(s.name).Leases {
-		if said := h.Metadata != nil; said != (h.Slot == b.Slot) {
+		if set := h.Metadata != nil; set != (h.Slot == b.Slot) {
 			s.Errorf("slot %d shows %s", h.Slot, h.Metadata)
 		}
 	}
@@ -65,10 +65,10 @@ func metadataEvent(s *fixture) {
 	events := s.events(s.name, 3)
 	s.expectNoGaps(events)
 	if e := events[1]; e.Kind != lock.MetadataUpdated || e.Token != g.Token || e.Holder != g.Holder || e.Slot != g.Slot || e.Mode != g.Mode {
-		s.Errorf("the proclamation is told as %+v", e)
+		s.Errorf("the update has the event %+v", e)
 	}
 	if events[2].Kind != lock.Released {
-		s.Errorf("after it there was %v", events[2].Kind)
+		s.Errorf("the next event is %v", events[2].Kind)
 	}
 }
 

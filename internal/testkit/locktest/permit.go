@@ -33,7 +33,7 @@ func (s *fixture) acquirePermit(holder string) (lock.Grant, error) {
 	return s.acquire(lock.Acquire{Holder: holder, Mode: lock.Permit, Capacity: threePermits})
 }
 
-// mustAcquirePermits is granted n of three mustAcquirePermits, held by "1" and so on.
+// mustAcquirePermits acquires n of three permits with the holders "1", "2" and so on.
 func (s *fixture) mustAcquirePermits(n int) []lock.Grant {
 	s.Helper()
 	var grants []lock.Grant
@@ -62,7 +62,7 @@ func permitCapacity(s *fixture) {
 		s.must(s.release(one))
 	}
 	if l := s.expectHolders(); l.Capacity != 0 || l.State != lock.Free {
-		s.Errorf("with all permits back the lock is %+v", l)
+		s.Errorf("after all releases the lock is %+v", l)
 	}
 	s.verifyHistory(s.name, verify.Rules{Capacity: threePermits})
 }
@@ -83,7 +83,7 @@ func permitSlots(s *fixture) {
 	next, err := s.acquirePermit("next")
 	s.must(err)
 	if next.Slot != g[1].Slot || next.Token <= g[2].Token {
-		s.Errorf("after %+v came back the next is %+v", g[1], next)
+		s.Errorf("after the release of %+v the next is %+v", g[1], next)
 	}
 	s.verifyHistory(s.name, verify.Rules{Capacity: threePermits})
 }
@@ -137,7 +137,7 @@ func permitWait(s *fixture) {
 	for i, w := range waiting {
 		s.must(s.release(g[2-i]))
 		if next := w.mustBeGranted(); next.Slot != g[2-i].Slot {
-			s.Errorf("slot %d came back and slot %d was given", g[2-i].Slot, next.Slot)
+			s.Errorf("slot %d was released and slot %d was granted", g[2-i].Slot, next.Slot)
 		}
 	}
 	s.expectHolders("waiter 0", "waiter 1", "waiter 2")
@@ -146,14 +146,14 @@ func permitWait(s *fixture) {
 
 func permitBehindExclusive(s *fixture) {
 	g := s.mustAcquirePermits(2)
-	writer := s.enqueue(lock.Acquire{Holder: "alone"})
-	_, err := s.acquirePermit("a try")
+	writer := s.enqueue(lock.Acquire{Holder: "exclusive"})
+	_, err := s.acquirePermit("not waiting")
 	s.expectError(err, lock.ErrHeld)
 	behind := s.enqueue(lock.Acquire{Holder: "behind", Mode: lock.Permit, Capacity: threePermits})
 	s.must(s.release(g[0]))
 	s.expectHolders("2")
 	s.must(s.release(g[1]))
-	s.expectHolders("alone")
+	s.expectHolders("exclusive")
 	s.must(s.release(writer.mustBeGranted()))
 	behind.mustBeGranted()
 	s.verifyHistory(s.name, verify.Rules{Capacity: threePermits})
@@ -212,7 +212,7 @@ func permitList(s *fixture) {
 		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
 		if len(page.Items) != want || want == 1 && (len(page.Items[0].Leases) != 2 || page.Items[0].Capacity != threePermits) {
-			s.Errorf("of %s there are %+v", holder, page.Items)
+			s.Errorf("the locks of %s are %+v", holder, page.Items)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func permitFence(s *fixture) {
 		v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: one.Token, Slot: &one.Slot})
 		s.must(err)
 		if v.Status != lock.Current {
-			s.Errorf("the verdict on %+v is %+v", one, v)
+			s.Errorf("the verification of %+v is %+v", one, v)
 		}
 	}
 	s.expectStale(write(0, g[1].Slot), g[0].Token, g[1].Token)

@@ -24,8 +24,7 @@ func placeCases() cases {
 	}
 }
 
-// retryWithinRetention runs test with locks of its own until it has no error, for as long as it
-// took longer than places are kept.
+// retryWithinRetention runs the test, and repeats it with other locks if it failed after more than PlaceRetention.
 func (s *fixture) retryWithinRetention(test func(*fixture) error) {
 	s.Helper()
 	for i := 0; ; i++ {
@@ -42,12 +41,12 @@ func (s *fixture) retryWithinRetention(test func(*fixture) error) {
 	}
 }
 
-// waitKeepingPlace waits at a place for a moment, and has it be kept.
+// waitKeepingPlace waits for a moment and keeps the place.
 func (s *fixture) waitKeepingPlace(a lock.Acquire) error {
 	a.Wait, a.KeepPlace = shortTTL, true
 	_, err := s.acquire(a)
 	if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
-		return fmt.Errorf("the refusal is %+v, want it to say for how long the place is kept", e)
+		return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
 	}
 	return nil
 }
@@ -97,11 +96,11 @@ func placeOfTry(s *fixture) {
 		for range 2 {
 			_, err := s.acquire(second)
 			if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 {
-				return fmt.Errorf("the refusal is %+v, want it to say for how long the place is kept", e)
+				return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
 			}
 		}
 		if q := s.queue(s.name).Waiters; len(q) != 1 || q[0].Attached || q[0].Place != 2 {
-			return fmt.Errorf("the queue is %+v, want a place at which nobody waits", q)
+			return fmt.Errorf("the queue is %+v, want a detached waiter", q)
 		}
 		s.must(s.release(first))
 		s.must(s.release(s.mustAcquire(second)))
@@ -121,7 +120,7 @@ func placeLost(s *fixture) {
 	s.expectQueue("third", "second")
 }
 
-// placeTakenOver has the earlier call's wait end, which must not touch the place.
+// placeTakenOver checks that the end of the earlier call's wait does not affect the place.
 func placeTakenOver(s *fixture) {
 	s.retryWithinRetention(func(s *fixture) error {
 		first := s.mustAcquire(lock.Acquire{})
@@ -155,7 +154,7 @@ func placeLeft(s *fixture) {
 	s.must(s.release(w[0].mustBeGranted()))
 	s.must(s.release(w[2].mustBeGranted()))
 	if left := s.verifyHistory(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 || left.Reason == "" {
-		s.Errorf("the leaving is told as %+v", left)
+		s.Errorf("leaving has the event %+v", left)
 	}
 }
 
@@ -175,7 +174,7 @@ func placeWay(s *fixture) {
 
 func placeReleased(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{})
-	second := s.enqueue(lock.Acquire{Holder: "second", Wait: lock.MaxWait}) // and does not come back
+	second := s.enqueue(lock.Acquire{Holder: "second", Wait: lock.MaxWait}) // without a retry
 	third := s.enqueue(lock.Acquire{Holder: "third"})
 	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.request.LeaseID}))
 	s.expectQueue("third")
@@ -185,7 +184,7 @@ func placeReleased(s *fixture) {
 	second.cancel()
 	second.wait()
 	if second.err == nil {
-		s.Errorf("the call at a place that was given up has %+v", second.grant)
+		s.Errorf("the call whose place was given up was granted %+v", second.grant)
 	}
 	s.must(s.release(g))
 	s.mustAcquire(lock.Acquire{Holder: "fourth"})

@@ -61,22 +61,22 @@ func queueOrder(s *fixture) {
 func queueTry(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	for _, w := range s.enqueueN(5) {
-		_, err := s.acquire(lock.Acquire{Holder: "a try"})
+		_, err := s.acquire(lock.Acquire{Holder: "not waiting"})
 		s.expectError(err, lock.ErrHeld)
 		s.must(s.release(g))
-		_, err = s.acquire(lock.Acquire{Holder: "a try"})
+		_, err = s.acquire(lock.Acquire{Holder: "not waiting"})
 		s.expectError(err, lock.ErrHeld)
 		g = w.mustBeGranted()
 	}
 	s.must(s.release(g))
-	s.mustAcquire(lock.Acquire{Holder: "a try"})
+	s.mustAcquire(lock.Acquire{Holder: "not waiting"})
 	s.verifyHistory(s.name, verify.Rules{})
 }
 
 func queueAhead(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{})
 	for ahead := range 3 {
-		_, err := s.acquire(lock.Acquire{Holder: "a try"})
+		_, err := s.acquire(lock.Acquire{Holder: "not waiting"})
 		e := s.expectError(err, lock.ErrHeld)
 		if e.Ahead != ahead || e.Holder != "first" || e.Newest != first.Token || e.KeptFor != 0 {
 			s.Errorf("with %d ahead the refusal is %+v", ahead, e)
@@ -95,13 +95,13 @@ func queueTimeout(s *fixture) {
 		s.Errorf("the refusal is %+v", e)
 	}
 	if took := time.Since(before); took < 3*shortTTL-tolerance {
-		s.Errorf("a wait of %v was over after %v", 3*shortTTL, took)
+		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
 	s.expectQueue("second")
 	events := s.events(s.name, 4)
 	if queued, left := events[2], events[3]; queued.Kind != lock.Queued || left.Kind != lock.Dequeued ||
 		queued.Place != 3 || left.Place != 3 || left.Reason == "" || left.Holder != "third" {
-		s.Errorf("joining and leaving are told as %+v and %+v", queued, left)
+		s.Errorf("joining and leaving have the events %+v and %+v", queued, left)
 	}
 }
 
@@ -123,7 +123,7 @@ func queueExpiry(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{TTL: 3 * shortTTL})
 	g := s.startAcquire(lock.Acquire{}).mustBeGranted()
 	if g.AcquiredAt.Before(first.ExpiresAt.Add(-time.Millisecond)) {
-		s.Errorf("the waiter had the lock %v before the lease's end", first.ExpiresAt.Sub(g.AcquiredAt))
+		s.Errorf("the waiter was granted the lock %v before the lease's end", first.ExpiresAt.Sub(g.AcquiredAt))
 	}
 	_, err := s.renew(first, longTTL)
 	s.expectLost(err, lock.Expired)
@@ -133,7 +133,7 @@ func queueGrace(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: 3 * shortTTL})
 	g := s.startAcquire(lock.Acquire{}).mustBeGranted()
 	if g.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
-		s.Errorf("the waiter had the lock %v before the grace's end", first.EndsAt().Sub(g.AcquiredAt))
+		s.Errorf("the waiter was granted the lock %v before the grace's end", first.EndsAt().Sub(g.AcquiredAt))
 	}
 }
 

@@ -23,14 +23,14 @@ func queueViewUnused(s *fixture) {
 		s.Errorf("the queue is %+v", q)
 	}
 	if got := s.names(lock.LockQuery{Prefix: s.name}); len(got) != 0 {
-		s.Errorf("looking at a queue made %v known", got)
+		s.Errorf("reading a queue created %v", got)
 	}
 }
 
 func queueViewOrder(s *fixture) {
 	s.mustAcquire(lock.Acquire{})
 	want := []lock.WaiterInfo{
-		{Holder: "alone", Mode: lock.Exclusive, BlockedBy: lock.BlockedByHolders},
+		{Holder: "exclusive", Mode: lock.Exclusive, BlockedBy: lock.BlockedByHolders},
 		{Holder: "reader & <b>", Mode: lock.Shared, BlockedBy: lock.BlockedByQueue},
 		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, BlockedBy: lock.BlockedByQueue},
 	}
@@ -44,13 +44,13 @@ func queueViewOrder(s *fixture) {
 	for i, got := range q.Waiters {
 		if w := want[i]; got.Position != i+1 || got.Place != int64(i+2) || got.Ahead != i || !got.Attached || got.KeptFor != 0 ||
 			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.BlockedBy != w.BlockedBy {
-			s.Errorf("in position %d there is shown %+v", i+1, got)
+			s.Errorf("position %d is shown as %+v", i+1, got)
 		}
 		if joined := events[i+1]; !isNear(got.JoinedAt, joined.At) || joined.Place != got.Place || joined.Holder != got.Holder {
-			s.Errorf("%+v was told to have joined by %+v", got, joined)
+			s.Errorf("%+v has the event %+v", got, joined)
 		}
 		if waited := q.AsOf.Sub(got.JoinedAt); (got.Waited - waited).Abs() > 2*time.Millisecond {
-			s.Errorf("between %v and %v there waited for %v %+v", got.JoinedAt, q.AsOf, got.Waited, got)
+			s.Errorf("between %v and %v the waiter waited for %v: %+v", got.JoinedAt, q.AsOf, got.Waited, got)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func queueViewOrder(s *fixture) {
 func queueViewLeases(s *fixture) {
 	g := s.mustAcquirePermits(threePermits)
 	s.enqueue(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
-	s.enqueue(lock.Acquire{Holder: "alone"})
+	s.enqueue(lock.Acquire{Holder: "exclusive"})
 	q := s.queue(s.name).Waiters
 	if len(q) != 2 || len(q[0].Leases) != threePermits || len(q[1].Leases) != 0 {
 		s.Fatalf("the queue is %+v", q)
@@ -83,10 +83,10 @@ func queueViewKeptPlace(s *fixture) {
 			return fmt.Errorf("the queue is %+v", q)
 		}
 		if kept := q[0]; kept.Attached || kept.BlockedBy != lock.BlockedByDisconnect || kept.KeptFor <= 0 || kept.KeptFor > lock.PlaceRetention || kept.Place != 2 {
-			return fmt.Errorf("the place at which nobody waits is shown as %+v", kept)
+			return fmt.Errorf("the detached waiter is shown as %+v", kept)
 		}
 		if third := q[1]; third.Position != 2 || third.Ahead != 0 || third.BlockedBy != lock.BlockedByHolders || !third.Attached {
-			return fmt.Errorf("who waits behind a place at which nobody does is shown as %+v", third)
+			return fmt.Errorf("the waiter behind a detached one is shown as %+v", third)
 		}
 		return nil
 	})
@@ -101,14 +101,14 @@ func queueViewCount(s *fixture) {
 		s.Errorf("the list is %+v", page.Items)
 	}
 	if l := s.get(s.name); l.Waiters != 3 || l.Revision != 4 {
-		s.Errorf("with three that wait the lock is %+v", l)
+		s.Errorf("with three waiters the lock is %+v", l)
 	}
 	w[1].cancelAndWait()
 	s.awaitQueue("waiter 1", "waiter 3")
 	s.must(s.release(first))
 	w[0].mustBeGranted()
 	if l := s.get(s.name); l.Waiters != 1 {
-		s.Errorf("with one that waits the lock is %+v", l)
+		s.Errorf("with one waiter the lock is %+v", l)
 	}
 }
 

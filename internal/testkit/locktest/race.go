@@ -25,8 +25,7 @@ func raceCases() cases {
 	}
 }
 
-// concurrently runs do n times at once and returns when all are done. do must not
-// end the test.
+// concurrently runs do n times at once and returns when all have finished. do must not end the test.
 func concurrently(n int, do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -48,7 +47,7 @@ func raceContenders(s *fixture) {
 	})
 	holder, refused := s.get(s.name).Leases, 0
 	if len(holder) != 1 {
-		s.Fatalf("there are the leases %+v", holder)
+		s.Fatalf("the leases are %+v", holder)
 	}
 	for i, err := range errs {
 		if err == nil {
@@ -84,7 +83,7 @@ func raceReplays(s *fixture) {
 		}
 	}
 	if first != 1 {
-		s.Errorf("%d answers say that they are the first", first)
+		s.Errorf("%d answers are the first grant", first)
 	}
 	s.events(s.name, 1)
 }
@@ -110,7 +109,7 @@ func raceVersions(s *fixture) {
 		}
 	}
 	if landed != 1 {
-		s.Errorf("%d writes landed, want 1", landed)
+		s.Errorf("%d writes succeeded, want 1", landed)
 	}
 }
 
@@ -126,63 +125,63 @@ func raceWrites(s *fixture) {
 	f, err := s.locks.ReadFenced(s.ctx, s.name)
 	s.must(err)
 	if f.Version != 20 || len(values) != 20 || string(values[20]) != string(f.Value) {
-		s.Errorf("20 writes gave %d versions, and at last %+v", len(values), f)
+		s.Errorf("20 writes gave %d versions, and the last is %+v", len(values), f)
 	}
 }
 
-// A criticalSection is what a lock guards: whoever is inside counts, in a way that loses
-// counts unless it is alone.
+// A criticalSection is guarded by a lock. Each holder increments count with a race that loses counts unless the lock
+// excludes others.
 type criticalSection struct {
 	name          string
 	inside, count atomic.Int64
 	token         atomic.Int64
 }
 
-func (r *criticalSection) enter(t lock.Token) error {
-	if n := r.inside.Add(1); n != 1 {
-		return fmt.Errorf("%d are inside %s", n, r.name)
+func (c *criticalSection) enter(t lock.Token) error {
+	if n := c.inside.Add(1); n != 1 {
+		return fmt.Errorf("%d holders are inside %s", n, c.name)
 	}
-	before := r.count.Load()
+	before := c.count.Load()
 	runtime.Gosched()
-	r.count.Store(before + 1)
-	if last := lock.Token(r.token.Swap(int64(t))); last >= t {
-		return fmt.Errorf("token %d came into %s after %d", t, r.name, last)
+	c.count.Store(before + 1)
+	if last := lock.Token(c.token.Swap(int64(t))); last >= t {
+		return fmt.Errorf("token %d entered %s after %d", t, c.name, last)
 	}
-	r.inside.Add(-1)
+	c.inside.Add(-1)
 	return nil
 }
 
 func raceExclusion(s *fixture) {
 	const workers, visits = 12, 8
-	rooms := make([]criticalSection, 3)
-	for i := range rooms {
-		rooms[i].name = fmt.Sprintf("%s:%d", s.name, i)
+	sections := make([]criticalSection, 3)
+	for i := range sections {
+		sections[i].name = fmt.Sprintf("%s:%d", s.name, i)
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	defer stop(nil)
 	concurrently(workers, func(i int) {
 		for v := range visits {
-			if err := s.enterWhenGranted(ctx, &rooms[(i+v)%len(rooms)]); err != nil {
+			if err := s.enterWhenGranted(ctx, &sections[(i+v)%len(sections)]); err != nil {
 				stop(err)
 			}
 		}
 	})
 	s.must(context.Cause(ctx))
-	for i := range rooms {
-		if got := rooms[i].count.Load(); got != workers*visits/int64(len(rooms)) {
-			s.Errorf("%d visits of %s were counted, want %d", got, rooms[i].name, workers*visits/len(rooms))
+	for i := range sections {
+		if got := sections[i].count.Load(); got != workers*visits/int64(len(sections)) {
+			s.Errorf("%d visits of %s were counted, want %d", got, sections[i].name, workers*visits/len(sections))
 		}
-		s.expectNoGaps(s.events(rooms[i].name, 2*workers*visits/len(rooms)))
+		s.expectNoGaps(s.events(sections[i].name, 2*workers*visits/len(sections)))
 	}
 }
 
-// enterWhenGranted goes into the room as soon as its lock is granted.
-func (s *fixture) enterWhenGranted(ctx context.Context, r *criticalSection) error {
+// enterWhenGranted acquires the lock by polling and enters the critical section.
+func (s *fixture) enterWhenGranted(ctx context.Context, c *criticalSection) error {
 	for ctx.Err() == nil {
-		g, err := s.acquire(lock.Acquire{Name: r.name})
+		g, err := s.acquire(lock.Acquire{Name: c.name})
 		switch {
 		case err == nil:
-			return errors.Join(r.enter(g.Token), s.release(g))
+			return errors.Join(c.enter(g.Token), s.release(g))
 		case !errors.Is(err, lock.ErrHeld):
 			return err
 		}

@@ -46,7 +46,7 @@ func releaseNext(s *fixture) {
 	next := s.mustAcquire(lock.Acquire{Holder: "second"})
 	s.must(s.release(g))
 	if l := s.get(s.name); l.State != lock.Held || l.Leases[0].Token != next.Token {
-		s.Errorf("the old release touched the new lease: %+v", l)
+		s.Errorf("the old release affected the new lease: %+v", l)
 	}
 }
 
@@ -54,7 +54,7 @@ func releaseUnknown(s *fixture) {
 	s.mustAcquire(lock.Acquire{})
 	s.expectLost(s.release(lock.Grant{Lease: lock.Lease{Name: s.name, ID: newID()}}), 0)
 	if l := s.get(s.name); l.State != lock.Held {
-		s.Errorf("a stranger's release made the lock %s", l.State)
+		s.Errorf("the release of an unknown lease made the lock %s", l.State)
 	}
 }
 

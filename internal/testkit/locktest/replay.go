@@ -75,7 +75,7 @@ func replayRenewed(s *fixture) {
 	s.must(err)
 	again := s.mustAcquire(a)
 	if !isNear(again.ExpiresAt, renewed.ExpiresAt) || again.TTL != 2*longTTL {
-		s.Errorf("the replay tells of the end %v and the TTL %v, want %v and %v",
+		s.Errorf("the replay returns the expiry %v and the TTL %v, want %v and %v",
 			again.ExpiresAt, again.TTL, renewed.ExpiresAt, 2*longTTL)
 	}
 }

@@ -90,7 +90,7 @@ func revokeWrong(s *fixture) {
 func revokeFree(s *fixture) {
 	_, err := s.revoke(1)
 	if e := s.expectError(err, lock.ErrTokenMismatch); e.Newest != 0 {
-		s.Errorf("a lock never used has the newest token %d", e.Newest)
+		s.Errorf("an unused lock has the newest token %d", e.Newest)
 	}
 	g := s.acquireAndRelease(lock.Acquire{})
 	_, err = s.revoke(g.Token)
@@ -124,7 +124,7 @@ func revokeElsewhere(s *fixture) {
 // longGrace is a grace that outlives the test.
 const longGrace = lock.MaxGrace
 
-// acquireAndRevoke acquires what complete makes of a and revokes it.
+// acquireAndRevoke acquires with the defaults of complete, and revokes the lease.
 func (s *fixture) acquireAndRevoke(a lock.Acquire) lock.Grant {
 	s.Helper()
 	g := s.mustAcquire(a)
@@ -144,7 +144,7 @@ func revokeGrace(s *fixture) {
 	const grace = 5 * shortTTL
 	g := s.acquireAndRevoke(lock.Acquire{Grace: grace})
 	at := s.events(s.name, 2)[1].At
-	s.eventually("the second holder has the lock", func() bool {
+	s.eventually("the second holder is granted the lock", func() bool {
 		second, err := s.acquire(lock.Acquire{Holder: "second"})
 		if err != nil {
 			if e := s.expectError(err, lock.ErrHeld); e.Holder != "first" || e.Newest != g.Token || e.RetryAfter > grace {
@@ -153,7 +153,7 @@ func revokeGrace(s *fixture) {
 			return false
 		}
 		if early := at.Add(grace).Sub(second.AcquiredAt); early > time.Millisecond {
-			s.Errorf("the lock was given away %v before the grace's end", early)
+			s.Errorf("the lock was granted %v before the grace's end", early)
 		}
 		if second.Token <= g.Token {
 			s.Errorf("token %d was granted after %d", second.Token, g.Token)
@@ -181,25 +181,25 @@ func revokeSkippingGraceLater(s *fixture) {
 	s.mustSkipGrace(g)
 	events := s.events(s.name, 3)
 	if e := events[2]; e.Kind != lock.Revoked || e.Token != g.Token || e.Reason != testReason {
-		s.Errorf("that the grace was skipped is told as %+v", e)
+		s.Errorf("skipping the grace has the event %+v", e)
 	}
 	_, err := s.renew(g, 0)
 	if e := s.expectLost(err, lock.Revoked); !isNear(e.EndedAt, events[1].At) {
-		s.Errorf("the lease is said to have ended at %v, not at %v", e.EndedAt, events[1].At)
+		s.Errorf("the error says the lease ended at %v, not at %v", e.EndedAt, events[1].At)
 	}
 	s.mustAcquire(lock.Acquire{Holder: "second"})
 }
 
 func revokeRefuses(s *fixture) {
 	for _, grace := range []time.Duration{longGrace, shortTTL} {
-		asked := s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, grace), Grace: grace})
-		g := s.mustAcquire(asked)
+		request := s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, grace), Grace: grace})
+		g := s.mustAcquire(request)
 		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason})
 		s.must(err)
 		for range 2 {
 			_, renewed := s.renew(g, longTTL)
-			_, again := s.acquire(asked)
-			waiting := asked
+			_, again := s.acquire(request)
+			waiting := request
 			waiting.Wait = lock.MaxWait
 			_, waited := s.acquire(waiting)
 			for _, err := range []error{renewed, again, waited, s.release(g)} {
@@ -208,7 +208,7 @@ func revokeRefuses(s *fixture) {
 				}
 			}
 			if v := s.verify(g.Name, g.Token); v.Status != lock.Ended || v.Remaining != 0 {
-				s.Errorf("the verdict is %+v", v)
+				s.Errorf("the verification is %+v", v)
 			}
 			if grace == shortTTL {
 				s.awaitState(g.Name, lock.Free)
@@ -294,7 +294,7 @@ func revokeWaiters(s *fixture) {
 	}
 	g := second.mustBeGranted()
 	if early := s.events(s.name, 5)[3].At.Add(grace).Sub(g.AcquiredAt); early > time.Millisecond {
-		s.Errorf("the waiter had the lock %v before the grace's end", early)
+		s.Errorf("the waiter was granted the lock %v before the grace's end", early)
 	}
 	s.expectHolders("second")
 	s.expectQueue("third")

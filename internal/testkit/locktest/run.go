@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Cases are tests, each under the sentence that it proves.
+// cases are tests, by the sentence that each proves.
 type cases map[string]func(*fixture)
 
 // Run runs the suite in subtests of t, in parallel. Each subtest calls open once,
@@ -14,33 +14,33 @@ type cases map[string]func(*fixture)
 func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 	t.Helper()
 	for topic, tests := range map[string]cases{
-		"acquire":  acquireCases(),
-		"replay":   replayCases(),
-		"renew":    renewCases(),
-		"proclaim": metadataCases(),
-		"release":  releaseCases(),
-		"expiry":   expiryCases(),
-		"grace":    graceCases(),
-		"revoke":   revokeCases(),
-		"look":     getCases(),
-		"list":     listCases(),
-		"events":   eventCases(),
-		"verify":   verifyCases(),
-		"fence":    fenceCases(),
-		"version":  versionCases(),
-		"bounds":   boundsCases(),
-		"context":  contextCases(),
-		"batch":    batchCases(),
-		"race":     raceCases(),
-		"queue":    queueCases(),
-		"place":    placeCases(),
-		"crossing": cancellationRaceCases(),
-		"shared":   sharedCases(),
-		"permit":   permitCases(),
-		"crowd":    contentionCases(),
-		"watch":    watchCases(),
-		"follow":   followCases(),
-		"view":     queueViewCases(),
+		"acquire":      acquireCases(),
+		"replay":       replayCases(),
+		"renew":        renewCases(),
+		"metadata":     metadataCases(),
+		"release":      releaseCases(),
+		"expiry":       expiryCases(),
+		"grace":        graceCases(),
+		"revoke":       revokeCases(),
+		"get":          getCases(),
+		"list":         listCases(),
+		"events":       eventCases(),
+		"verify":       verifyCases(),
+		"fence":        fenceCases(),
+		"version":      versionCases(),
+		"bounds":       boundsCases(),
+		"context":      contextCases(),
+		"batch":        batchCases(),
+		"race":         raceCases(),
+		"queue":        queueCases(),
+		"place":        placeCases(),
+		"cancellation": cancellationRaceCases(),
+		"shared":       sharedCases(),
+		"permit":       permitCases(),
+		"contention":   contentionCases(),
+		"watch":        watchCases(),
+		"follow":       followCases(),
+		"queue view":   queueViewCases(),
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()

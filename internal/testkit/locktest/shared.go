@@ -25,7 +25,7 @@ func sharedCases() cases {
 	}
 }
 
-// mustAcquireShared is granted the lock together with others.
+// mustAcquireShared acquires a shared lease.
 func (s *fixture) mustAcquireShared(holder string) lock.Grant {
 	s.Helper()
 	g := s.mustAcquire(lock.Acquire{Holder: holder, Mode: lock.Shared})
@@ -41,13 +41,13 @@ func sharedTogether(s *fixture) {
 	for i := range 5 {
 		g := s.mustAcquireShared(fmt.Sprint(i))
 		if i > 0 && g.Token != token {
-			s.Errorf("readers of one phase have the tokens %d and %d", token, g.Token)
+			s.Errorf("overlapping readers have the tokens %d and %d", token, g.Token)
 		}
 		slots[g.Slot], token = true, g.Token
 	}
 	l := s.expectHolders("0", "1", "2", "3", "4")
 	if len(slots) != 5 || l.State != lock.Held || l.Token != token || l.Revision != 5 || l.Capacity != 0 {
-		s.Errorf("in the slots %v there are 5 readers, and the lock is %+v", slots, l)
+		s.Errorf("5 readers have the slots %v, and the lock is %+v", slots, l)
 	}
 	for _, h := range l.Leases {
 		if h.Mode != lock.Shared || h.Token != token || !slots[h.Slot] {
@@ -65,10 +65,10 @@ func sharedPhases(s *fixture) {
 	s.must(s.release(second))
 	s.must(s.release(third))
 	if third.Token != first.Token {
-		s.Errorf("within one phase the tokens are %d and %d", first.Token, third.Token)
+		s.Errorf("overlapping readers have the tokens %d and %d", first.Token, third.Token)
 	}
 	if next := s.mustAcquireShared("4"); next.Token <= third.Token {
-		s.Errorf("the next phase has token %d after %d", next.Token, third.Token)
+		s.Errorf("the next reader has token %d after %d", next.Token, third.Token)
 	}
 	s.verifyHistory(s.name, verify.Rules{})
 }
@@ -91,7 +91,7 @@ func sharedExclude(s *fixture) {
 func sharedBehindWriter(s *fixture) {
 	first := s.mustAcquireShared("first")
 	writer := s.enqueue(lock.Acquire{Holder: "writer"})
-	_, err := s.acquire(lock.Acquire{Holder: "a try", Mode: lock.Shared})
+	_, err := s.acquire(lock.Acquire{Holder: "not waiting", Mode: lock.Shared})
 	if e := s.expectError(err, lock.ErrHeld); e.Ahead != 1 {
 		s.Errorf("the refusal is %+v, want one ahead", e)
 	}
@@ -175,7 +175,7 @@ func sharedRelease(s *fixture) {
 func sharedExpire(s *fixture) {
 	short := s.mustAcquire(lock.Acquire{Holder: "short", Mode: lock.Shared, TTL: shortTTL})
 	long := s.mustAcquireShared("long")
-	s.eventually("the lease is over", func() bool { return len(s.get(s.name).Leases) == 1 })
+	s.eventually("the lease has ended", func() bool { return len(s.get(s.name).Leases) == 1 })
 	_, err := s.renew(short, longTTL)
 	s.expectLost(err, lock.Expired)
 	if l := s.expectHolders("long"); l.State != lock.Held || l.Leases[0].Slot != long.Slot {
@@ -230,11 +230,11 @@ func sharedList(s *fixture) {
 		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
 		if len(page.Items) != 1 || len(page.Items[0].Leases) != 3 || page.Items[0].State != lock.Held {
-			s.Errorf("of %s there are %+v, want the lock with its three readers", holder, page.Items)
+			s.Errorf("the locks of %s are %+v, want the lock with its three readers", holder, page.Items)
 		}
 	}
 	if got := s.names(lock.LockQuery{Prefix: s.name, State: lock.InGrace}); len(got) != 0 {
-		s.Errorf("in their grace there are %v, though two leases have not ended", got)
+		s.Errorf("the locks in grace are %v, want none: two leases are active", got)
 	}
 }
 
@@ -246,7 +246,7 @@ func sharedFence(s *fixture) {
 	v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: second.Token, Slot: &second.Slot})
 	s.must(err)
 	if v.Status != lock.Ended {
-		s.Errorf("the verdict on a slot that is free again is %+v", v)
+		s.Errorf("the verification of a free slot is %+v", v)
 	}
 	s.expectStatus(first.Token, lock.Current, first.Token)
 	s.must(s.release(first))

@@ -17,16 +17,16 @@ func (s *fixture) verify(name string, token lock.Token) lock.Verification {
 	v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: token})
 	s.must(err)
 	if v.Name != name || v.Token != token || v.CheckedAt.IsZero() {
-		s.Fatalf("the verdict on token %d of %s is %+v", token, name, v)
+		s.Fatalf("the verification of token %d of %s is %+v", token, name, v)
 	}
 	return v
 }
 
-func (s *fixture) expectStatus(token lock.Token, standing lock.TokenStatus, newest lock.Token) {
+func (s *fixture) expectStatus(token lock.Token, want lock.TokenStatus, newest lock.Token) {
 	s.Helper()
 	v := s.verify(s.name, token)
-	if v.Status != standing || v.Newest != newest || (v.Remaining > 0) != (standing == lock.Current) {
-		s.Errorf("the verdict on token %d is %+v, want %s with the newest %d", token, v, standing, newest)
+	if v.Status != want || v.Newest != newest || (v.Remaining > 0) != (want == lock.Current) {
+		s.Errorf("the verification of token %d is %+v, want %s with the newest %d", token, v, want, newest)
 	}
 }
 

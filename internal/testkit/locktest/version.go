@@ -55,7 +55,7 @@ func versionZero(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	_, err := s.writeAt(1, g.Token, `1`)
 	if e := s.expectError(err, lock.ErrVersionMismatch); e.Version != 0 {
-		s.Errorf("the refusal names version %d of what is not there", e.Version)
+		s.Errorf("the refusal names version %d of a missing resource", e.Version)
 	}
 	_, err = s.writeAt(0, g.Token, `1`)
 	s.must(err)

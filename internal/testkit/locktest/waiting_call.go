@@ -11,19 +11,18 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A waitingCall is an Acquire that waits while the test goes on.
+// A waitingCall is an Acquire that waits in the background.
 type waitingCall struct {
 	s       *fixture
 	request lock.Acquire
 	began   time.Time
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when it was answered
+	done    chan struct{} // closed when the call has ended
 	grant   lock.Grant
 	err     error
 }
 
-// startAcquire has an acquire wait, for as long as it takes unless a says for how long.
-// It is over when the test is.
+// startAcquire starts an acquire in the background. It waits for a.Wait, or until the test ends if that is zero.
 func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
 	a = s.complete(a)
 	ctx, hangUp := context.WithCancel(s.ctx)
@@ -43,14 +42,14 @@ func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
 	return c
 }
 
-// acquirePatiently waits until it is granted the lock, as a caller who lost an answer or
-// whose replica stops does: it comes back to its place.
+// acquirePatiently waits until it is granted the lock. It retries after a timeout, a lost answer or the stop of a
+// replica, and resumes at its place.
 func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	a.Wait, a.KeepPlace = lock.MaxWait, true
 	for {
 		g, err := s.locks.Acquire(ctx, a)
-		again := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome)
-		if !again {
+		retry := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome)
+		if !retry {
 			return g, err
 		}
 		select {
@@ -61,15 +60,14 @@ func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Gr
 	}
 }
 
-// enqueue has an acquire wait, and returns once it is in the queue. Its holder must
-// be nobody else's.
+// enqueue starts an acquire, and returns once it is in the queue. No other waiter may have the same holder.
 func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
 	s.Helper()
 	c := s.startAcquire(a)
 	s.eventually(c.request.Holder+" waits", func() bool {
 		select {
 		case <-c.done:
-			s.Fatalf("%s was to wait, and was answered %+v, %v", c.request.Holder, c.grant, c.err)
+			s.Fatalf("%s should wait, and got %+v, %v", c.request.Holder, c.grant, c.err)
 		default:
 		}
 		return slices.ContainsFunc(s.queue(c.request.Name).Waiters, func(w lock.WaiterInfo) bool {
@@ -79,7 +77,7 @@ func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
 	return c
 }
 
-// enqueueN has n of them join one after another, named by their number.
+// enqueueN adds n waiters one after another, with the holders "waiter 1", "waiter 2" and so on.
 func (s *fixture) enqueueN(n int) []*waitingCall {
 	s.Helper()
 	var calls []*waitingCall
@@ -89,13 +87,13 @@ func (s *fixture) enqueueN(n int) []*waitingCall {
 	return calls
 }
 
-// wait waits until the call is.
+// wait waits until the call has ended.
 func (c *waitingCall) wait() {
 	c.s.Helper()
 	select {
 	case <-c.done:
 	case <-c.s.ctx.Done():
-		c.s.Fatalf("%s was never answered", c.request.Holder)
+		c.s.Fatalf("%s got no answer", c.request.Holder)
 	}
 }
 
@@ -104,23 +102,22 @@ func (c *waitingCall) mustBeGranted() lock.Grant {
 	c.s.Helper()
 	c.wait()
 	if c.err != nil {
-		c.s.Fatalf("%s was to have the lock: %v", c.request.Holder, c.err)
+		c.s.Fatalf("%s was not granted the lock: %v", c.request.Holder, c.err)
 	}
 	return c.grant
 }
 
-// cancelAndWait has the call's context end, and waits until it is over. It must not have
-// been granted the lock.
+// cancelAndWait cancels the call and waits for its end. It must not have been granted the lock.
 func (c *waitingCall) cancelAndWait() {
 	c.s.Helper()
 	c.cancel()
 	c.wait()
 	if !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome) {
-		c.s.Fatalf("%s has left, and was answered %+v, %v", c.request.Holder, c.grant, c.err)
+		c.s.Fatalf("%s was cancelled and got %+v, %v", c.request.Holder, c.grant, c.err)
 	}
 }
 
-// queue returns who waits for the lock of that name.
+// queue returns the queue of the lock.
 func (s *fixture) queue(name string) lock.QueueInfo {
 	s.Helper()
 	q, err := s.locks.Queue(s.ctx, name)
@@ -131,7 +128,7 @@ func (s *fixture) queue(name string) lock.QueueInfo {
 	return q
 }
 
-// waiters returns the holders who wait, in the order of the queue.
+// waiters returns the holders of the waiters in order.
 func (s *fixture) waiters() []string {
 	s.Helper()
 	names := []string{}
@@ -141,22 +138,21 @@ func (s *fixture) waiters() []string {
 	return names
 }
 
-// expectQueue ends the test unless just these wait.
+// expectQueue ends the test unless exactly these wait.
 func (s *fixture) expectQueue(holders ...string) {
 	s.Helper()
 	if got := s.waiters(); !slices.Equal(got, holders) {
-		s.Fatalf("there wait %q, want %q", got, holders)
+		s.Fatalf("the waiters are %q, want %q", got, holders)
 	}
 }
 
-// awaitQueue waits until just these wait: one who has left is known to have as soon as
-// the service has noticed.
+// awaitQueue waits until exactly these wait. A service may notice late that a waiter has left.
 func (s *fixture) awaitQueue(holders ...string) {
 	s.Helper()
-	s.eventually(fmt.Sprintf("there wait %q", holders), func() bool { return slices.Equal(s.waiters(), holders) })
+	s.eventually(fmt.Sprintf("the waiters are %q", holders), func() bool { return slices.Equal(s.waiters(), holders) })
 }
 
-// expectHolders ends the test unless just these have the lock.
+// expectHolders ends the test unless exactly these hold the lock.
 func (s *fixture) expectHolders(holders ...string) lock.Lock {
 	s.Helper()
 	l := s.get(s.name)
@@ -166,13 +162,12 @@ func (s *fixture) expectHolders(holders ...string) lock.Lock {
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, holders) {
-		s.Fatalf("the lock is had by %q, want %q", got, holders)
+		s.Fatalf("the holders are %q, want %q", got, holders)
 	}
 	return l
 }
 
-// verifyHistory reads the lock's events until nobody waits, and ends the test unless they
-// prove its rules.
+// verifyHistory reads the lock's events until the history is complete, and ends the test unless it keeps the rules.
 func (s *fixture) verifyHistory(name string, r verify.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event

@@ -24,13 +24,13 @@ func watchCases() cases {
 	}
 }
 
-// watchResult is a watch under way.
+// A watchResult is the result of a watch.
 type watchResult struct {
 	lock lock.Lock
 	err  error
 }
 
-// startWatch startWatch the lock from what is known of it, for as long as may be.
+// startWatch watches the lock in the background until its version differs from the one seen.
 func (s *fixture) startWatch(seen lock.Lock) <-chan watchResult {
 	done := make(chan watchResult, 1)
 	go func() {
@@ -45,7 +45,7 @@ func (s *fixture) startWatch(seen lock.Lock) <-chan watchResult {
 	return done
 }
 
-// awaitWatch waits until the watch is over, and returns what it saw.
+// awaitWatch waits for the watch and returns its lock.
 func (s *fixture) awaitWatch(done <-chan watchResult) lock.Lock {
 	s.Helper()
 	select {
@@ -63,7 +63,7 @@ func watchAtOnce(s *fixture) {
 		l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
 		s.must(err)
 		if l.Name != s.name || l.State != lock.Free || l.Revision != 0 || l.AsOf.IsZero() {
-			s.Errorf("a lock never used is seen as %+v", l)
+			s.Errorf("an unused lock is seen as %+v", l)
 		}
 	}
 	before := s.get(s.name)
@@ -102,12 +102,12 @@ func watchQueue(s *fixture) {
 	w := s.startWatch(s.get(s.name))
 	waiter := s.enqueue(lock.Acquire{Holder: "waiter"})
 	if l := s.awaitWatch(w); l.State != lock.Held || l.Waiters != 1 || l.Revision != 2 {
-		s.Errorf("a waiter that joins is seen as %+v", l)
+		s.Errorf("a joining waiter is seen as %+v", l)
 	}
 	w = s.startWatch(s.get(s.name))
 	waiter.cancelAndWait()
 	if l := s.awaitWatch(w); l.State != lock.Held || l.Waiters != 0 || l.Revision != 3 {
-		s.Errorf("a waiter that leaves is seen as %+v", l)
+		s.Errorf("a leaving waiter is seen as %+v", l)
 	}
 }
 
@@ -127,8 +127,8 @@ func watchTime(s *fixture) {
 	}
 }
 
-// watchEnd has the grace outlive the wait, so that nothing but time happens. It
-// needs to see the lock before the lease's end, and takes a longer TTL until it does.
+// watchEnd uses a grace that outlives the wait, so that only time changes the lock. It must read the lock before the
+// lease expires, and retries with a longer TTL until it does.
 func watchEnd(s *fixture) {
 	ttl := 3 * shortTTL
 	g := s.mustAcquire(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
@@ -168,7 +168,7 @@ func watchOver(s *fixture) {
 	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: 3 * shortTTL})
 	s.must(err)
 	if took := time.Since(began); took < 3*shortTTL-tolerance {
-		s.Errorf("a wait of %v was over after %v", 3*shortTTL, took)
+		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
 	if l.Version() != before.Version() || len(l.Leases) != 1 || l.Leases[0].Token != g.Token {
 		s.Errorf("the lock is %+v, before it was %+v", l, before)
@@ -206,8 +206,7 @@ func watchContext(s *fixture) {
 	s.expectError(err, lock.ErrUnavailable)
 }
 
-// watchOn follows the lock through changes that it may see together, and comes to
-// the last.
+// watchOn repeats the watch until it reaches the last change. One watch may skip several changes.
 func watchOn(s *fixture) {
 	const rounds = 20
 	last := make(chan watchResult, 1)
@@ -227,6 +226,6 @@ func watchOn(s *fixture) {
 		s.acquireAndRelease(lock.Acquire{})
 	}
 	if l := s.awaitWatch(last); l.State != lock.Free || l.Revision != 2*rounds {
-		s.Errorf("at last the lock is seen as %+v", l)
+		s.Errorf("in the end the lock is seen as %+v", l)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// AtRandom returns a service that sends each call to any one of services, as a
-// balancer before several replicas does.
+// AtRandom returns a service that sends each call to a random one of services, like a load balancer.
 func AtRandom(services ...lock.Service) lock.Service { return balancer(services) }
 
 type balancer []lock.Service
@@ -65,8 +64,7 @@ func (b balancer) ReadFenced(ctx context.Context, key string) (lock.FencedValue,
 	return b.any().ReadFenced(ctx, key)
 }
 
-// Batched returns the service with each call that may be an item of a batch made as a
-// batch of one: whatever holds for calls must hold for items.
+// Batched returns a service that sends each call as a batch of one item, if it can be an item.
 func Batched(s lock.Service) lock.Service { return batched{s} }
 
 type batched struct{ lock.Service }

@@ -24,7 +24,7 @@ const testTimeout = time.Minute
 // remoteGuards are guards of different locks that reach the service through a proxy.
 type remoteGuards struct {
 	*testing.T
-	proxy  *tcpproxy.Line
+	proxy  *tcpproxy.Proxy
 	direct *client.Client // bypasses the proxy
 	leases []*guard.Lease
 }
@@ -55,7 +55,7 @@ func newRemoteGuards(t *testing.T, size int, o guard.Options) *remoteGuards {
 
 // releaseAll releases all leases, so that no goroutine outlives the test.
 func (c *remoteGuards) releaseAll() {
-	c.proxy.Mend()
+	c.proxy.Restore()
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
@@ -74,7 +74,7 @@ func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
 	t.Parallel()
 	c := newRemoteGuards(t, 100, guard.Options{TTL: 6 * time.Second, Margin: 2 * time.Second})
 	defer c.releaseAll()
-	c.proxy.Break()
+	c.proxy.Stall()
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
@@ -109,9 +109,9 @@ func TestAConnectionThatRecoversInTimeLosesNoLease(t *testing.T) {
 	t.Parallel()
 	c := newRemoteGuards(t, 20, guard.Options{TTL: 8 * time.Second})
 	defer c.releaseAll()
-	c.proxy.Break()
+	c.proxy.Stall()
 	c.waitFor(guard.AtRisk)
-	c.proxy.Mend()
+	c.proxy.Restore()
 	c.waitFor(guard.Held)
 }
 

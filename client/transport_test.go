@@ -88,7 +88,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	if err := readLock(); err != nil {
 		t.Fatal(err)
 	}
-	proxy.Strand()
+	proxy.StallExisting()
 	for tries := 1; readLock() != nil; tries++ {
 		if tries > 30 {
 			t.Fatalf("after %d attempts of one second the connection has not been replaced", tries)

@@ -7,42 +7,37 @@ import (
 	"time"
 )
 
-// Acquire takes the lock Name if it can be had beside the leases that there are
-// and nobody waits ahead; else it waits in the queue for up to Wait, and is
-// refused with ErrHeld after that. Sent again with the same LeaseID it is the same
-// acquire: it returns the lease that the first gave, with what remains of it now,
-// or waits on at its old place. There is no re-entrancy: another LeaseID is
-// another holder, whatever Holder says.
+// Acquire acquires the lock Name. If it conflicts with a lease or an earlier waiter, it waits in the queue for up to
+// Wait, and is refused with ErrHeld after that.
+//
+// An Acquire with the same LeaseID is the same request: it returns the lease that the first one was granted, with its
+// remaining time, or continues to wait at the same place. Another LeaseID is another request, even for the same
+// Holder: locks are not re-entrant.
 type Acquire struct {
 	Name     string
-	LeaseID  LeaseID       // zero: the service draws one, and a lost answer cannot be asked for again
-	Holder   string        // free text for people
-	Mode     Mode          // zero: Exclusive
-	Capacity int           // how many permits there are; of Permit only
-	TTL      time.Duration // from the grant; zero: the bounds' default
-	Grace    time.Duration
-	MaxHold  time.Duration   // zero: no bound
-	Metadata json.RawMessage // a JSON object, or nil
+	LeaseID  LeaseID         // zero: the service generates one, and the request cannot be retried
+	Holder   string          // free text for people: 1 to MaxHolderLength characters
+	Mode     Mode            // zero: Exclusive
+	Capacity int             // number of permits, 1 to MaxHolders; Permit only
+	TTL      time.Duration   // from the grant, within the Bounds; zero: their default
+	Grace    time.Duration   // within the Bounds
+	MaxHold  time.Duration   // from MinTTL to MaxHold; zero: unlimited
+	Metadata json.RawMessage // a JSON object of up to MaxMetadataSize bytes, or nil
 
-	// Wait is for how long to wait; zero to try only.
+	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
 	Wait time.Duration
-	// KeepPlace has the place be kept for KeepPlace when the wait is over, so that the
-	// next call with the LeaseID finds it.
+	// KeepPlace keeps the place in the queue for PlaceRetention after the wait has ended, so that the next call with
+	// the LeaseID resumes there. It requires a LeaseID.
 	KeepPlace bool
 
-	// For those who store locks: the call that waits, who serves it, whether as many wait
-	// in all as may, and whether the LeaseID was drawn for this call, so that there has
-	// never been a lease with it.
+	// The waiting call and the replica that serves it, zero in a request. Services set them before Apply.
 	Attachment Attachment
 	Replica    Replica
-	Full       bool
-	Drawn      bool
 
-	maxWaiters int // at the lock, from the Bounds
+	maxWaiters int // of the lock, from the Bounds
 }
 
-// Resolve returns a with its defaults filled in, or an ErrInvalid error that
-// names the field that breaks a bound.
+// Resolve returns a with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 	a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
 	a.Mode = cmp.Or(a.Mode, Exclusive)
@@ -51,7 +46,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 		CheckName(a.Name),
 		checkText("holder", a.Holder, 1, MaxHolderLength),
 		checkMode(a.Mode, a.Capacity),
-		a.checkKeep(),
+		a.checkKeepPlace(),
 		checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL),
 		checkDuration("grace_ms", a.Grace, 0, b.MaxGrace),
 		checkDuration("wait_ms", a.Wait, 0, MaxWait),
@@ -63,94 +58,87 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 func checkMode(m Mode, capacity int) error {
 	switch {
 	case m.String() == "unknown":
-		return Invalid("mode", "is not one that exists; use exclusive, shared or permit")
+		return Invalid("mode", "is invalid; use exclusive, shared or permit")
 	case m != Permit && capacity != 0:
-		return Invalid("capacity", "goes with the mode permit only; leave it out")
+		return Invalid("capacity", "is only valid with mode permit; leave it out")
 	case m == Permit && (capacity < 1 || capacity > MaxHolders):
-		return Invalid("capacity", "is %d; give 1 to %d, how many permits there are", capacity, MaxHolders)
+		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", capacity, MaxHolders)
 	}
 	return nil
 }
 
-func (a Acquire) checkKeep() error {
+func (a Acquire) checkKeepPlace() error {
 	if a.KeepPlace && a.LeaseID == (LeaseID{}) {
-		return Invalid("keep_place", "needs a lease_id of your own, by which the next call finds the place")
+		return Invalid("keep_place", "requires a lease_id, by which the next call finds the place")
 	}
 	return nil
 }
 
-func checkMaxHold(d, least time.Duration) error {
+func checkMaxHold(d, minTTL time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	return checkDuration("max_hold_ms", d, least, MaxHold)
+	return checkDuration("max_hold_ms", d, minTTL, MaxHold)
 }
 
 // Names returns the lock's name.
 func (a Acquire) Names() []string { return []string{a.Name} }
 
 // Refs returns the lease of a.
-func (a Acquire) Refs() []LeaseRef {
-	if a.Drawn {
-		return nil
-	}
-	return []LeaseRef{RefOf(a.Name, a.LeaseID)}
-}
+func (a Acquire) Refs() []LeaseRef { return []LeaseRef{RefOf(a.Name, a.LeaseID)} }
 
-// Draws allows for a token, the grant, and the end of a lease before it.
-func (a Acquire) Draws() (tokens, events int) { return 1, 2 }
+// Needs returns one token and two events: for the grant, and for the end of a lease before it.
+func (a Acquire) Needs() (tokens, events int) { return 1, 2 }
 
-// Apply grants the lease, or finds the one that an earlier call with the same
-// LeaseID got, or its place. A lease that has ended is never granted again under
-// its LeaseID.
+// Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
+// lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {
-	t := begin(v)
-	if l, ok := t.lease(a.LeaseID); ok {
-		if !a.wants(l) || a.Capacity != 0 && a.Capacity != t.state.Capacity {
-			return t.decided(inUse())
+	d := newDecider(v)
+	if l, ok := d.lease(a.LeaseID); ok {
+		if !a.matches(l) || a.Capacity != 0 && a.Capacity != d.record.Capacity {
+			return d.finish(errInUse())
 		}
-		first := t.untold(l)
-		return t.granted(t.claim(l, a.Attachment), !first)
+		first := d.isUndelivered(l)
+		return d.finishWithLease(d.claim(l, a.Attachment), !first)
 	}
-	if w, ok := t.waiter(a.LeaseID); ok {
-		if !a.wants(w.Lease) || a.Capacity != w.Capacity {
-			return t.decided(inUse())
+	if w, ok := d.waiter(a.LeaseID); ok {
+		if !a.matches(w.Lease) || a.Capacity != w.Capacity {
+			return d.finish(errInUse())
 		}
-		return t.waitOn(a, w)
+		return d.resumeWait(a, w)
 	}
-	if _, over := t.ending(a.LeaseID); over {
-		return t.decided(t.lost(a.LeaseID))
+	if _, ended := d.endOf(a.LeaseID); ended {
+		return d.finish(d.errLost(a.LeaseID))
 	}
-	if c := t.state.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
-		return t.decided(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
-			"The lock has %d permits, not %d, while any is out or waited for. Ask with that capacity, or wait until all are back.",
-			c, a.Capacity)})
+	if c := d.record.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
+		return d.finish(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
+			"The lock has capacity %d, not %d, while any permit is held or waited for. "+
+				"Use that capacity, or wait until all permits are released.", c, a.Capacity)})
 	}
-	if t.mayEnter(a) {
-		return t.granted(t.grant(a.want(), a.Capacity, 0), false)
+	if d.canGrant(a) {
+		return d.finishWithLease(d.grant(a.newLease(), a.Capacity, 0), false)
 	}
-	return t.join(a)
+	return d.enqueue(a)
 }
 
-// want returns the lease that a asks for.
-func (a Acquire) want() Lease {
+// newLease returns the requested lease.
+func (a Acquire) newLease() Lease {
 	return Lease{
 		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment,
 	}
 }
 
-// wants is whether l is what a asks for.
-func (a Acquire) wants(l Lease) bool { return l.Holder == a.Holder && l.Mode == a.Mode }
+// matches reports whether l has the holder and mode of a.
+func (a Acquire) matches(l Lease) bool { return l.Holder == a.Holder && l.Mode == a.Mode }
 
-func inUse() error {
+func errInUse() error {
 	return &Error{Code: ErrLeaseIDInUse,
-		Detail: "The lease_id is that of a lease, or of a waiter, with another holder, mode or capacity. " +
-			"Choose a new random UUID for each acquire."}
+		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode or capacity. " +
+			"Use a new random UUID for each acquire."}
 }
 
-// capacityInUse returns the capacity of the permits that are out, or waited for;
-// zero if there are none.
+// capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none.
 func (s Record) capacityInUse() int {
 	if s.Capacity != 0 {
 		return s.Capacity
@@ -163,8 +151,7 @@ func (s Record) capacityInUse() int {
 	return 0
 }
 
-// mayEnter is whether the lock can be had at once: after those who wait were
-// served as far as may be, nobody who is there still waits.
-func (t *turn) mayEnter(a Acquire) bool {
-	return !t.closed() && !t.isWaitedFor() && t.state.fits(a.Mode, a.Capacity)
+// canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
+func (d *decider) canGrant(a Acquire) bool {
+	return !d.paused() && !d.hasAttachedWaiter() && d.record.isCompatible(a.Mode, a.Capacity)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// inGrace returns a world whose lease 1 has ended and has half a second of grace left.
-func inGrace(t *testing.T) *world {
+// inGrace returns a model whose lease 1 has expired and has half a second of grace left.
+func inGrace(t *testing.T) *model {
 	t.Helper()
-	w := newWorld(t)
+	w := newModel(t)
 	a := acquire(1)
 	a.Grace = time.Second
 	w.must(a)
-	w.pass(10500 * time.Millisecond)
+	w.advance(10500 * time.Millisecond)
 	return w
 }
 
@@ -24,19 +24,19 @@ func TestAcquire(t *testing.T) {
 	t.Parallel()
 	t.Run("a free lock is granted with a token and a TTL from now", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		l := w.must(acquire(1)).Grant
 		if l.Token != 1 || !l.AcquiredAt.Equal(t0) || !l.ExpiresAt.Equal(t0.Add(10*time.Second)) {
 			t.Errorf("granted %+v", l)
 		}
 	})
-	t.Run("a held lock is refused, naming the holder and the time until it is over", func(t *testing.T) {
+	t.Run("a held lock is refused with its holder and the time until the lease ends", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		a := acquire(1)
 		a.Holder, a.Grace = "the first", 2*time.Second
 		w.must(a)
-		w.pass(4 * time.Second)
+		w.advance(4 * time.Second)
 		if e := w.refused(acquire(2), lock.ErrHeld); e.Holder != "the first" || e.RetryAfter != 8*time.Second {
 			t.Errorf("refused with %+v", e)
 		}
@@ -45,11 +45,11 @@ func TestAcquire(t *testing.T) {
 
 func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 	t.Parallel()
-	t.Run("the same lease_id is the same lease, with what remains now", func(t *testing.T) {
+	t.Run("the same lease_id returns the same lease with its remaining time", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		first := w.must(acquire(1)).Grant
-		w.pass(4 * time.Second)
+		w.advance(4 * time.Second)
 		d := w.must(acquire(1))
 		if !d.Replay || d.Changed || !cmp.Equal(d.Grant, first) {
 			t.Errorf("replayed %+v, want %+v", d.Grant, first)
@@ -57,66 +57,66 @@ func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 	})
 	t.Run("the same lease_id with another holder is refused", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		a := acquire(1)
-		a.Holder = "somebody else"
+		a.Holder = "another holder"
 		w.refused(a, lock.ErrLeaseIDInUse)
 	})
 }
 
-func TestAnEndedLeaseIsNeverGrantedAgain(t *testing.T) {
+func TestEndedLeaseIsNeverGrantedAgain(t *testing.T) {
 	t.Parallel()
-	t.Run("an ended lease is never granted again under its lease_id", func(t *testing.T) {
+	t.Run("after a release", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		w.must(release(1))
 		if e := w.refused(acquire(1), lock.ErrLeaseLost); e.Ended != lock.Released {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("nor when the acquire itself finds that it is over", func(t *testing.T) {
+	t.Run("when the acquire itself records the expiry", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.pass(10 * time.Second)
+		w.advance(10 * time.Second)
 		if e := w.refused(acquire(1), lock.ErrLeaseLost); e.Ended != lock.Expired {
 			t.Errorf("refused with %+v", e)
 		}
-		if len(w.state.Leases) != 0 {
-			t.Error("the expiry was not written down")
+		if len(w.record.Leases) != 0 {
+			t.Error("the expiry was not recorded")
 		}
 	})
 }
 
-func TestAcquireAfterTheEnd(t *testing.T) {
+func TestAcquireAfterExpiry(t *testing.T) {
 	t.Parallel()
-	t.Run("at the very instant of its end the lease is over, and the next token is greater", func(t *testing.T) {
+	t.Run("the lease ends exactly at its expiry, and the next token is greater", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.pass(10*time.Second - time.Nanosecond)
+		w.advance(10*time.Second - time.Nanosecond)
 		w.refused(acquire(2), lock.ErrHeld)
-		w.pass(time.Nanosecond)
+		w.advance(time.Nanosecond)
 		d := w.must(acquire(2))
 		if d.Grant.Token != 2 || len(d.Events) != 2 || d.Events[0].Kind != lock.Expired || d.Events[1].Kind != lock.Granted {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("in the grace nobody else may have it", func(t *testing.T) {
+	t.Run("no other client is granted the lock during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
-		if p := w.state.Lock(w.now).State; p != lock.InGrace {
-			t.Errorf("phase %q", p)
+		if p := w.record.Lock(w.now).State; p != lock.InGrace {
+			t.Errorf("state %q", p)
 		}
 		w.refused(acquire(2), lock.ErrHeld)
-		w.pass(500 * time.Millisecond)
+		w.advance(500 * time.Millisecond)
 		w.must(acquire(2))
 	})
-	t.Run("a TTL beyond the greatest hold is cut", func(t *testing.T) {
+	t.Run("a TTL beyond the max hold is cut", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		a := acquire(1)
 		a.MaxHold = 3 * time.Second
 		if l := w.must(a).Grant; !l.ExpiresAt.Equal(t0.Add(3 * time.Second)) {
@@ -127,19 +127,19 @@ func TestAcquireAfterTheEnd(t *testing.T) {
 
 func TestRenew(t *testing.T) {
 	t.Parallel()
-	t.Run("moves the end to a TTL from now and keeps the token", func(t *testing.T) {
+	t.Run("moves the expiry to a TTL from now and keeps the token", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.pass(4 * time.Second)
+		w.advance(4 * time.Second)
 		d := w.must(renew(1))
 		if !d.Grant.ExpiresAt.Equal(t0.Add(14*time.Second)) || d.Grant.Token != 1 || len(d.Events) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("never moves it back", func(t *testing.T) {
+	t.Run("never moves the expiry back", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		r := renew(1)
 		r.TTL = time.Second
@@ -149,24 +149,24 @@ func TestRenew(t *testing.T) {
 	})
 	t.Run("does not accumulate", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		for range 5 {
 			w.must(renew(1))
 		}
-		if !w.state.Leases[0].ExpiresAt.Equal(t0.Add(10 * time.Second)) {
-			t.Errorf("expires at %v", w.state.Leases[0].ExpiresAt)
+		if !w.record.Leases[0].ExpiresAt.Equal(t0.Add(10 * time.Second)) {
+			t.Errorf("expires at %v", w.record.Leases[0].ExpiresAt)
 		}
 	})
 }
 
 func TestRenewNeverRevives(t *testing.T) {
 	t.Parallel()
-	t.Run("never revives, even if nobody took the lock", func(t *testing.T) {
+	t.Run("an expired lease cannot be renewed even if the lock is free", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.pass(10 * time.Second)
+		w.advance(10 * time.Second)
 		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Expired || e.Token != 1 {
 			t.Errorf("refused with %+v", e)
 		}
@@ -176,29 +176,29 @@ func TestRenewNeverRevives(t *testing.T) {
 
 func TestRenewAtItsBounds(t *testing.T) {
 	t.Parallel()
-	t.Run("works in the grace", func(t *testing.T) {
+	t.Run("works during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
 		if l := w.must(renew(1)).Grant; !l.ExpiresAt.Equal(w.now.Add(10 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
 	})
-	t.Run("never goes beyond the greatest hold", func(t *testing.T) {
+	t.Run("never goes beyond the max hold", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		a := acquire(1)
 		a.MaxHold, a.Grace = 12*time.Second, time.Minute
 		w.must(a)
-		w.pass(9 * time.Second)
+		w.advance(9 * time.Second)
 		if l := w.must(renew(1)).Grant; !l.ExpiresAt.Equal(t0.Add(12 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
-		w.pass(3 * time.Second)
+		w.advance(3 * time.Second)
 		w.refused(renew(1), lock.ErrLeaseLost)
 	})
-	t.Run("is refused for a lease that nobody knows", func(t *testing.T) {
+	t.Run("is refused for an unknown lease", func(t *testing.T) {
 		t.Parallel()
-		if e := newWorld(t).refused(renew(9), lock.ErrLeaseLost); e.Ended != 0 {
+		if e := newModel(t).refused(renew(9), lock.ErrLeaseLost); e.Ended != 0 {
 			t.Errorf("refused with %+v", e)
 		}
 	})

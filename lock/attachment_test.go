@@ -6,66 +6,66 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// aCall draws a call that waits, or did, at a replica that lives.
-func (m *model) aCall(t *rapid.T) (a lock.Acquire, ok bool) {
-	if len(m.waited) == 0 {
+// pickCall draws a call that has waited, and reports whether its replica is alive.
+func (m *machine) pickCall(t *rapid.T) (a lock.Acquire, ok bool) {
+	if len(m.calledWaiting) == 0 {
 		return a, false
 	}
-	a = rapid.SampledFrom(m.waited).Draw(t, "call")
+	a = rapid.SampledFrom(m.calledWaiting).Draw(t, "call")
 	return a, !m.isSilent(a.Replica)
 }
 
-// sits is whether the call has a place, or a lease that nobody else asked for.
-func (m *model) sits(a lock.Acquire) bool {
+// ownsPlaceOrLease reports whether the place or the lease belongs to the call.
+func (m *machine) ownsPlaceOrLease(a lock.Acquire) bool {
 	l, w, _ := m.lookUp(a.LeaseID)
 	return l != nil && l.Attachment == a.Attachment || w != nil && w.Attachment == a.Attachment
 }
 
-// onlySweeps checks that a call which was left behind does what a sweep does.
-func onlySweeps(t *rapid.T, swept, d lock.Decision) {
-	if !same(swept.Locks[0], d.Locks[0]) || d.Err == nil {
-		t.Fatalf("a call that was left behind made %+v, %v; a sweep %+v", d.Locks[0], d.Err, swept.Locks[0])
+// checkOnlySweeps checks that a replaced call has no other effect than a sweep.
+func checkOnlySweeps(t *rapid.T, swept, d lock.Decision) {
+	if !equalRecords(swept.Locks[0], d.Locks[0]) || d.Err == nil {
+		t.Fatalf("a replaced call made %+v, %v; a sweep %+v", d.Locks[0], d.Err, swept.Locks[0])
 	}
 }
 
-func (m *model) claim(t *rapid.T) {
-	a, ok := m.aCall(t)
+func (m *machine) claim(t *rapid.T) {
+	a, ok := m.pickCall(t)
 	if !ok {
 		return
 	}
 	m.on(a.Replica)
-	sat, swept := m.sits(a), m.peek(m.seen(), m.now)
+	owned, swept := m.ownsPlaceOrLease(a), m.previewSweep(m.view(), m.now)
 	d := m.do(t, claim(a), a.Replica)
 	switch l, w, _ := m.lookUp(a.LeaseID); {
-	case !sat:
-		onlySweeps(t, swept, d)
+	case !owned:
+		checkOnlySweeps(t, swept, d)
 	case d.Err == nil && !d.Queued && (l == nil || l.Unclaimed() || w != nil || d.Grant.Token != l.Token):
-		t.Fatalf("fetched %+v, there is %+v", d.Grant, l)
+		t.Fatalf("claimed %+v, the lock has %+v", d.Grant, l)
 	}
 }
 
-func (m *model) leave(t *rapid.T) { m.leaves(t, false) }
+func (m *machine) leave(t *rapid.T) { m.leaveQueue(t, false) }
 
-func (m *model) hangUp(t *rapid.T) { m.leaves(t, true) }
+func (m *machine) disconnect(t *rapid.T) { m.leaveQueue(t, true) }
 
-func (m *model) leaves(t *rapid.T, gone bool) {
-	a, ok := m.aCall(t)
+func (m *machine) leaveQueue(t *rapid.T, disconnected bool) {
+	a, ok := m.pickCall(t)
 	if !ok {
 		return
 	}
 	m.on(a.Replica)
-	sat, swept := m.sits(a), m.peek(m.seen(), m.now)
-	cmd := timeout(a)
-	cmd.Disconnected = gone
+	owned, swept := m.ownsPlaceOrLease(a), m.previewSweep(m.view(), m.now)
+	cmd := endWait(a)
+	cmd.Disconnected = disconnected
 	d := m.do(t, cmd, a.Replica)
 	switch l, w, _ := m.lookUp(a.LeaseID); {
-	case !sat:
-		onlySweeps(t, swept, d)
-	case m.sits(a) && (gone || d.Err != nil):
-		t.Fatalf("left, and there is still %+v or %+v", l, w)
-	case d.Err == nil && !gone && (l == nil || l.Unclaimed() || l.Token != d.Grant.Token || w != nil):
-		t.Fatalf("left with %+v, there is %+v", d.Grant, l)
+	case !owned:
+		checkOnlySweeps(t, swept, d)
+	case m.ownsPlaceOrLease(a) && (disconnected || d.Err != nil):
+		t.Fatalf("left, and the lock still has %+v or %+v", l, w)
+	case d.Err == nil && !disconnected && (l == nil || l.Unclaimed() || l.Token != d.Grant.Token || w != nil):
+		t.Fatalf("left with %+v, the lock has %+v", d.Grant, l)
 	case w != nil && !a.KeepPlace:
-		t.Fatalf("left, and has a place that nobody asked for: %+v", w)
+		t.Fatalf("left, and has a place that was not kept: %+v", w)
 	}
 }

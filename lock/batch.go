@@ -2,49 +2,48 @@ package lock
 
 import "context"
 
-// MaxBatch is how many items a batch may have.
+// MaxBatch is the maximum number of items of a batch.
 const MaxBatch = 1000
 
-// A Result is what came of an item of a batch: what the call alone would have
-// returned. The Grant is that of an Acquire or a Renew, zero beside an Err.
+// A Result is the outcome of one item of a batch, the same as that of a separate call. Grant is set for an Acquire or
+// a Renew that succeeded, and zero otherwise.
 type Result struct {
 	Grant Grant
 	Err   error
 }
 
-// ValidateBatchItem returns an ErrInvalid error unless the command may be an item of a
-// batch: an Acquire that only tries, a Renew or a Release. Their own bounds are
-// for Resolve to check.
+// ValidateBatchItem returns an ErrInvalid error unless the command may be an item of a batch: an Acquire that does
+// not wait, a Renew or a Release. It does not check their fields; Resolve does.
 func ValidateBatchItem(item Command) error {
 	switch c := item.(type) {
 	case Acquire:
-		return c.checkTries()
+		return c.checkNoWait()
 	case Renew, Release:
 		return nil
 	}
-	return &Error{Code: ErrInvalid, Detail: "A batch has acquires, renewals and releases only. Send anything else in a call of its own."}
+	return &Error{Code: ErrInvalid,
+		Detail: "A batch may contain only acquires, renewals and releases. Send other commands separately."}
 }
 
-func (a Acquire) checkTries() error {
+func (a Acquire) checkNoWait() error {
 	switch {
 	case a.Wait != 0:
-		return Invalid("wait_ms", "does not go in a batch, which waits for nobody; wait in a call of its own")
+		return Invalid("wait_ms", "is not allowed in a batch; to wait, send the acquire separately")
 	case a.KeepPlace:
-		return Invalid("keep_place", "does not go in a batch, which waits for nobody; wait in a call of its own")
+		return Invalid("keep_place", "is not allowed in a batch; to keep a place, send the acquire separately")
 	}
 	return nil
 }
 
-// CheckBatch returns an ErrInvalid error if a batch may not have that many items.
+// CheckBatch returns an ErrInvalid error if items is more than MaxBatch.
 func CheckBatch(items int) error {
 	if items > MaxBatch {
-		return Invalid("items", "are more than the %d that a batch may have; send them in several", MaxBatch)
+		return Invalid("items", "exceed the maximum of %d; split them into several batches", MaxBatch)
 	}
 	return nil
 }
 
-// FailAll returns the results of a batch of that many items none of which was
-// begun, for the same reason.
+// FailAll returns the results of a batch whose items all failed with err.
 func FailAll(items int, err error) []Result {
 	results := make([]Result, items)
 	for i := range results {
@@ -53,20 +52,20 @@ func FailAll(items int, err error) []Result {
 	return results
 }
 
-// BatchSequentially does the items of a batch as calls to s, one after another: what a Service
-// does that has no better way.
+// BatchSequentially runs the items as separate calls to s, one after another. It implements Service.Batch for a
+// Service without a faster way.
 func BatchSequentially(ctx context.Context, s Service, items []Command) []Result {
 	if err := CheckBatch(len(items)); err != nil {
 		return FailAll(len(items), err)
 	}
 	results := make([]Result, len(items))
 	for i, item := range items {
-		results[i] = alone(ctx, s, item)
+		results[i] = runItem(ctx, s, item)
 	}
 	return results
 }
 
-func alone(ctx context.Context, s Service, item Command) (r Result) {
+func runItem(ctx context.Context, s Service, item Command) (r Result) {
 	if r.Err = ValidateBatchItem(item); r.Err != nil {
 		return r
 	}

@@ -7,17 +7,17 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestWhatMayBeAnItemOfABatch(t *testing.T) {
+func TestValidateBatchItem(t *testing.T) {
 	t.Parallel()
 	for _, b := range []bound{
 		{"an acquire", lock.ValidateBatchItem(lock.Acquire{}), ""},
 		{"a renewal", lock.ValidateBatchItem(lock.Renew{}), ""},
 		{"a release", lock.ValidateBatchItem(lock.Release{}), ""},
 		{"an acquire that waits", lock.ValidateBatchItem(lock.Acquire{Wait: time.Millisecond}), "wait_ms"},
-		{"an acquire that waits less than nothing", lock.ValidateBatchItem(lock.Acquire{Wait: -1}), "wait_ms"},
+		{"an acquire with a negative wait", lock.ValidateBatchItem(lock.Acquire{Wait: -1}), "wait_ms"},
 		{"an acquire that keeps its place", lock.ValidateBatchItem(lock.Acquire{KeepPlace: true}), "keep_place"},
-		{"as many items as may be", lock.CheckBatch(lock.MaxBatch), ""},
-		{"one more", lock.CheckBatch(lock.MaxBatch + 1), "items"},
+		{"the maximum number of items", lock.CheckBatch(lock.MaxBatch), ""},
+		{"one item more", lock.CheckBatch(lock.MaxBatch + 1), "items"},
 	} {
 		t.Run(b.name, b.check)
 	}
@@ -25,7 +25,7 @@ func TestWhatMayBeAnItemOfABatch(t *testing.T) {
 		"nothing": nil, "a revocation": lock.Revoke{}, "a sweep": lock.Sweep{}, "a claim": lock.Claim{}, "a leaving": lock.Leave{}, "a pointer": &lock.Renew{},
 	} {
 		if err := lock.ValidateBatchItem(item); err == nil {
-			t.Errorf("%s may be an item", name)
+			t.Errorf("%s is accepted as an item", name)
 		}
 	}
 }

@@ -2,34 +2,64 @@ package lock
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"time"
-	"unicode/utf8"
 )
 
-// The widest bounds there are. A deployment may narrow those of the TTL and the
-// grace, see Bounds.
+// The widest bounds of durations. Those of the TTL and the grace can be narrowed with Bounds.
 const (
 	MinTTL   = 100 * time.Millisecond
 	MaxTTL   = 24 * time.Hour
 	MaxGrace = time.Minute
 	MaxHold  = 366 * 24 * time.Hour
-	// DefaultTTL is the TTL of an acquire that asks for none.
+	// DefaultTTL is the TTL of an Acquire that gives none.
 	DefaultTTL = 30 * time.Second
+	// MaxWait is the longest wait of one call. Load balancers cut connections at a minute.
+	MaxWait = 50 * time.Second
 )
 
-// Bounds are what a deployment allows. The zero value allows the widest.
+// Timeouts of waiting.
+const (
+	// PlaceRetention is how long the place of a detached waiter is kept after its wait.
+	PlaceRetention = 10 * time.Second
+	// ReplicaTTL is how long a replica counts as alive after its last heartbeat.
+	ReplicaTTL = 2 * time.Second
+	// ClaimTimeout is how long a grant to a waiter of another replica stays unclaimed before it is withdrawn. The TTL
+	// starts when it is claimed.
+	ClaimTimeout = 2 * time.Second
+)
+
+// Bounds of a lock.
+const (
+	// MaxHolders is the maximum number of leases of a lock.
+	MaxHolders = 1000
+	// DefaultMaxWaiters is the maximum number of waiters of a lock, unless the Bounds say otherwise. The place of a
+	// detached waiter counts for PlaceRetention.
+	DefaultMaxWaiters = 1000
+)
+
+// Bounds of text and metadata.
+const (
+	// MaxNameLength is the maximum length of a lock's name and of a fenced key, in bytes.
+	MaxNameLength = 200
+	// MaxHolderLength is the maximum length of a holder, in characters.
+	MaxHolderLength = 200
+	// MaxReasonLength is the maximum length of the reason of a revocation, in characters.
+	MaxReasonLength = 500
+	// MaxMetadataSize is the maximum size of a lease's metadata, in bytes of JSON.
+	MaxMetadataSize = 4096
+)
+
+// Bounds are the limits of a deployment. The zero value allows the widest.
 type Bounds struct {
-	MinTTL     time.Duration // zero: ShortestTTL
-	MaxTTL     time.Duration // zero: LongestTTL
-	DefaultTTL time.Duration // zero: UsualTTL, or the nearest that is allowed
-	MaxGrace   time.Duration // zero: LongestGrace; negative: none allowed
-	MaxWaiters int           // for one lock; zero: UsualMaxWaiters, which says what counts
+	MinTTL     time.Duration // zero: the constant MinTTL
+	MaxTTL     time.Duration // zero: the constant MaxTTL
+	DefaultTTL time.Duration // zero: the constant DefaultTTL, or the nearest allowed value
+	MaxGrace   time.Duration // zero: the constant MaxGrace; negative: no grace allowed
+	MaxWaiters int           // of one lock; zero: DefaultMaxWaiters
 }
 
-// Resolve returns b with its zero fields filled in, or an error that says which
-// fields do not go together.
+// Resolve returns b with its zero fields filled in, or an error that names the fields that contradict.
 func (b Bounds) Resolve() (Bounds, error) {
 	b.MinTTL = cmp.Or(b.MinTTL, MinTTL)
 	b.MaxTTL = cmp.Or(b.MaxTTL, MaxTTL)
@@ -38,47 +68,16 @@ func (b Bounds) Resolve() (Bounds, error) {
 	b.MaxWaiters = cmp.Or(b.MaxWaiters, DefaultMaxWaiters)
 	switch {
 	case b.MinTTL < MinTTL:
-		return b, fmt.Errorf("the least TTL, %v, is below %v", b.MinTTL, MinTTL)
+		return b, fmt.Errorf("the minimum TTL, %v, is below %v", b.MinTTL, MinTTL)
 	case b.MaxTTL > MaxTTL:
-		return b, fmt.Errorf("the greatest TTL, %v, is above %v", b.MaxTTL, MaxTTL)
+		return b, fmt.Errorf("the maximum TTL, %v, is above %v", b.MaxTTL, MaxTTL)
 	case b.MaxGrace > MaxGrace:
-		return b, fmt.Errorf("the greatest grace, %v, is above %v", b.MaxGrace, MaxGrace)
+		return b, fmt.Errorf("the maximum grace, %v, is above %v", b.MaxGrace, MaxGrace)
 	case b.MaxWaiters < 0:
-		return b, fmt.Errorf("the greatest number of waiters for a lock, %d, is below zero", b.MaxWaiters)
+		return b, fmt.Errorf("the maximum number of waiters of a lock, %d, is negative", b.MaxWaiters)
 	case b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL:
-		return b, fmt.Errorf("the default TTL, %v, is not between the least, %v, and the greatest, %v", b.DefaultTTL, b.MinTTL, b.MaxTTL)
+		return b, fmt.Errorf("the default TTL, %v, is not between the minimum, %v, and the maximum, %v",
+			b.DefaultTTL, b.MinTTL, b.MaxTTL)
 	}
 	return b, nil
-}
-
-func checkDuration(field string, d, least, greatest time.Duration) error {
-	if d < least || d > greatest {
-		return Invalid(field, "is %d; give %d to %d (milliseconds)",
-			d.Milliseconds(), least.Milliseconds(), greatest.Milliseconds())
-	}
-	return nil
-}
-
-func checkMetadata(m json.RawMessage) error {
-	if m == nil {
-		return nil
-	}
-	if len(m) > MaxMetadataSize {
-		return Invalid("metadata", "has %d bytes; at most %d are allowed", len(m), MaxMetadataSize)
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(m, &object); err != nil || object == nil || !utf8.Valid(m) {
-		return Invalid("metadata", "must be a JSON object in UTF-8")
-	}
-	return checkNumbers("metadata", m)
-}
-
-// checkNumbers returns an ErrInvalid error if a number anywhere in value, which is valid JSON, is beyond the range of
-// a float64. JavaScript and others would read it as infinity.
-func checkNumbers(field string, value json.RawMessage) error {
-	var decoded any
-	if err := json.Unmarshal(value, &decoded); err != nil {
-		return Invalid(field, "has a number that is beyond the range of a 64-bit float; send a smaller one, or a string")
-	}
-	return nil
 }

@@ -2,44 +2,66 @@ package lock
 
 import "time"
 
-// A Command is something that may happen to locks.
+// A Command is a request to read or change locks.
 type Command interface {
-	// Names returns the locks that the command must see, without duplicates.
+	// Names returns the locks that the command needs, without duplicates.
 	Names() []string
-	// Refs returns the leases whose endings the command must see.
+	// Refs returns the leases whose end events the command needs.
 	Refs() []LeaseRef
-	// Draws returns how many tokens and events the decision takes at a lock for
-	// which nobody waits. What it promotes, or ends beside that, comes on top.
-	Draws() (tokens, events int)
-	// Apply decides. It changes nothing that it is given.
+	// Needs returns how many tokens and events the decision takes at most at a lock without waiters and with at most
+	// one ended lease. Promoting waiters and ending further leases takes more.
+	Needs() (tokens, events int)
+	// Apply decides. It does not modify the View.
 	Apply(View) Decision
 }
 
-// A View is what a command sees when its turn comes.
+// A View is the input of a decision.
 type View struct {
-	Now   time.Time          // the database's clock, read while nobody else could decide on these locks
-	Self  Replica            // who decides; it serves those that wait with it
-	Locks []Record           // those of Names, in that order
-	Ended map[LeaseRef]Event // how the leases of Refs ended, those that did
-	// GrantsPausedUntil: before that nothing may be granted, since there may be leases that
-	// nobody here knows of. Renewals, releases and what was granted before go on.
+	Now   time.Time          // the database's clock, read after other decisions on the locks were excluded
+	Self  Replica            // the replica that decides; it knows which of its own waiters are attached
+	Locks []Record           // those of Names, in the same order
+	Ended map[LeaseRef]Event // the end events of the leases of Refs that have ended
+	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
+	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
-	Tokens            func() Token // draws the next token, greater than all before
+	// WaiterLimitReached refuses an Acquire that would join a queue with ErrTooManyWaiters: the service-wide limit on
+	// waiting calls is reached. The limit of a single lock is in the Bounds.
+	WaiterLimitReached bool
+	Tokens             func() Token // returns the next token, greater than all before
 }
 
-// A Decision is what a command made of what it saw.
+// A Decision is the result of a Command.
 type Decision struct {
-	Now     time.Time // the instant of the decision: the View's, but never before the lock's last transition
-	Locks   []Record  // those of the View, as they are from now on
+	Now     time.Time // the time of the decision: the View's, but never before the lock's last transition
+	Locks   []Record  // the new state of the View's locks
 	Changed bool      // whether Locks differ from those of the View
-	Events  []Event   // what happened, in order
-	Err     error     // the refusal. Locks may have changed all the same: a lease found to be over is ended
+	Events  []Event   // the transitions, in order
+	Err     error     // the refusal, or nil. Locks may have changed even so: an expired lease is ended
 
-	Grant    Lease    // what Acquire, Claim, Renew and Leave gave
-	Replay   bool     // Acquire: whether Grant is of an earlier call
-	Queued   bool     // Acquire and Claim: whether the call waits from now on, or still does
-	Promoted []Waiter // who got the lock out of the queue: to be told, with the lease of that ID in Locks
-	// Due is when time alone will have changed the locks, should nobody else; a
-	// Sweep then finds something to do, or the next such instant. Zero: never.
+	Grant    Lease    // the lease, for Acquire, Claim, Renew and Leave
+	Replay   bool     // Acquire: whether Grant was already granted by an earlier call
+	Queued   bool     // Acquire and Claim: whether the call is waiting
+	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
+	// Due is when time alone changes the locks: a Sweep at this instant ends or promotes something, or returns a
+	// later Due. Zero means never.
 	Due time.Time
 }
+
+// A Sweep records what time alone has changed about the lock Name: it ends expired leases, withdraws unclaimed
+// grants, removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes
+// it prompt.
+type Sweep struct {
+	Name string
+}
+
+// Names returns the lock's name.
+func (s Sweep) Names() []string { return []string{s.Name} }
+
+// Refs returns nil.
+func (s Sweep) Refs() []LeaseRef { return nil }
+
+// Needs returns one event, for the end of a lease.
+func (s Sweep) Needs() (tokens, events int) { return 0, 1 }
+
+// Apply records what time has changed.
+func (s Sweep) Apply(v View) Decision { return newDecider(v).finish(nil) }

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAContextCarriesTheInnermostToken(t *testing.T) {
+func TestContextCarriesTheInnermostToken(t *testing.T) {
 	t.Parallel()
 	if got, ok := lock.TokenFrom(t.Context()); ok || got != 0 {
 		t.Errorf("a context without a token carries %d", got)

@@ -1,13 +1,16 @@
-// Package lock is the domain of Paddock: what a lock is and how it changes
-// hands. It imports the standard library only and does no input or output.
+// Package lock is the domain of Paddock: what a lock is and how it changes hands. It imports only the standard
+// library and does no input or output.
 //
-// # Words
+// # Terms
 //
-// A lock is known by its name. A lease is one grant of a lock to a holder, with
-// an end. The lease_id is the secret that proves that the lease is mine; the
-// fencing token is the number that grows with each grant and goes along with
-// every guarded write. A lock whose lease is past its end, and past its grace,
-// is free for every decision, whether anybody has written that down or not.
+// A lock is identified by its name. A lease is one grant of a lock to a holder until an instant. The lease_id is the
+// secret UUID that proves ownership of the lease. The fencing token is a number that grows with each grant and
+// accompanies every guarded write. A waiter is a request in the queue of a lock; its place is its position there. A
+// replica is one process of the service. All instants are those of the database's clock.
+//
+// # States
+//
+// A lock is free, held, or in grace:
 //
 //	          Acquire                      time
 //	free ──────────────────▶ held ──────────────────▶ grace
@@ -17,54 +20,54 @@
 //	 │   Release, or the end of the grace                 │
 //	 └────────────────────────────────────────────────────┘
 //
-// Revoke ends a lease, whether it is held or in its grace: its holder is refused from
-// then on. The lock stays in grace until the lease's grace, which begins at the
-// revocation at the latest, is over; at once if the revocation says so.
+// In grace the lease has expired: its holder may still renew it, and no other client can acquire the lock. Past the
+// grace the lock is free for every decision, whether or not the expiry has been recorded yet.
+//
+// Revoke ends a lease that is held or in grace. From then on the holder is refused. The lock stays in grace until the
+// grace of the lease is over, counted from the revocation or from the expiry, whichever came first. A revocation may
+// skip the grace.
 //
 // # Modes
 //
-// An exclusive lease is alone. Shared leases are together with shared ones, and
-// carry one token for as long as any of them is there: a reader must not be fenced
-// by the next reader. Permits are together up to the capacity of the lock; each
-// has its own token and sits in a slot of its own.
+// An exclusive lease conflicts with all other leases. Shared leases are compatible with each other and carry the same
+// token for as long as any of them exists, so that no reader is fenced by the next one. Permits are compatible up to
+// the capacity of the lock; each has its own token and its own slot.
 //
 // # Waiting
 //
-// Who cannot have the lock at once may wait for it. The queue is first come, first
-// served: the one at its head gets the lock as soon as it fits beside the leases
-// that there are, with as many behind it as fit too, and whoever does not fit is
-// in the way of all behind. A try never overtakes.
+// A request that cannot be granted may wait in a FIFO queue. The head is granted as soon as it is compatible with the
+// current leases, together with compatible waiters behind it; the first incompatible waiter blocks the rest. A
+// non-waiting request never jumps the queue.
 //
 // A place belongs to a lease_id, not to a connection:
 //
 //	             Acquire                    grant
 //	(no place) ────────────▶ attached ──────────────────▶ lease
 //	    ▲                     │ ▲   ▲                       │
-//	    │  wait over, client  │ │   └───────────────────────┘
-//	    ├─────────gone────────┘ │       nobody fetched it
-//	    │                       │ Acquire again, from any replica
-//	    │  kept no longer       ▼
-//	    └─────────────────── detached ◀── wait over and Keep, replica gone
+//	    │  wait ended, or     │ │   └───────────────────────┘
+//	    ├──client gone────────┘ │     grant not claimed
+//	    │                       │ Acquire again, on any replica
+//	    │  retention over       ▼
+//	    └─────────────────── detached ◀── wait ended with KeepPlace, or replica gone
 //
-// A detached waiter is passed over, so no TTL runs for a ghost. A replica that
-// grants to a waiter of another cannot know whether that lives: such a grant is
-// withdrawn unless it is claimed soon, see [ClaimWithin].
+// A detached waiter is skipped, so that no TTL runs for an absent client. A replica that grants to a waiter of
+// another replica cannot know whether that replica is alive: the grant is withdrawn unless it is claimed within
+// [ClaimTimeout].
 //
 // # Deciding
 //
-// The rules are pure. A [Command] names the locks that it must see; Apply takes
-// them in a [View], together with the instant and what else the decision may
-// rest on, and returns a [Decision]: the locks as they are now, what happened,
-// and the answer. Whoever stores locks makes sure that nobody else decides on
-// the same names meanwhile and that the instant was read after that was so.
-// Apply changes nothing that it was given.
+// The rules are pure functions. A [Command] names the locks that it needs; Apply receives them in a [View], with the
+// current time and the other inputs of the decision, and returns a [Decision]: the new locks, the events, and the
+// answer. Apply does not modify its input. The caller must keep other decisions off the same names until the result
+// is stored, and must read the time after it has excluded them.
 //
-// [Service] is the same thing from the outside: the store implements it on
-// PostgreSQL, the client over HTTP, and callers need not know which they hold.
+// [Service] is the interface of a lock service. The store implements it on PostgreSQL and the client over HTTP.
 //
-// # Not promised
+// # Not guaranteed
 //
-// A lease alone does not stop a paused process from writing. The token does,
-// where the write lands: see [CheckFence]. A TTL is a lower bound for others and
-// never an exact moment.
+//   - A lease alone does not stop a paused process from writing. The token does, if the resource checks it: see
+//     [CheckFence].
+//   - A TTL is a lower bound: a lease is never granted to another client earlier, but it may be later.
+//   - The package has no sessions: each lease is renewed by itself.
+//   - A lock is not re-entrant: the lease_id identifies the owner, not the holder's text.
 package lock

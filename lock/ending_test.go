@@ -9,34 +9,34 @@ import (
 
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	t.Run("frees the lock, and again changes nothing", func(t *testing.T) {
+	t.Run("frees the lock, and a repeated release changes nothing", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		w.must(release(1))
-		if d := w.must(release(1)); d.Changed || w.state.Lock(w.now).State != lock.Free {
+		if d := w.must(release(1)); d.Changed || w.record.Lock(w.now).State != lock.Free {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("again after others held the lock still succeeds, and takes nothing from them", func(t *testing.T) {
+	t.Run("succeeds when repeated under the next holder, and does not affect it", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		w.must(release(1))
 		w.must(acquire(2))
 		w.must(release(1))
 		w.must(renew(2))
 	})
-	t.Run("of a lease that expired says so", func(t *testing.T) {
+	t.Run("of an expired lease is refused as expired", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.pass(time.Hour)
+		w.advance(time.Hour)
 		if e := w.refused(release(1), lock.ErrLeaseLost); e.Ended != lock.Expired || !e.EndedAt.Equal(w.now) {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("works in the grace", func(t *testing.T) {
+	t.Run("works during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
 		w.must(release(1))
@@ -45,9 +45,9 @@ func TestRelease(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	t.Parallel()
-	t.Run("ends the lease, and its holder learns why", func(t *testing.T) {
+	t.Run("ends the lease and tells its holder the reason", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		w.must(revoke(1, nil))
 		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Revoked || e.Reason != "maintenance" {
@@ -57,9 +57,9 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("next token %d", d.Grant.Token)
 		}
 	})
-	t.Run("again succeeds while nobody was granted the lock since", func(t *testing.T) {
+	t.Run("succeeds when repeated before the next grant", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
 		w.must(revoke(1, nil))
 		if d := w.must(revoke(1, nil)); d.Changed {
@@ -68,9 +68,9 @@ func TestRevoke(t *testing.T) {
 		w.must(acquire(2))
 		w.refused(revoke(1, nil), lock.ErrTokenMismatch)
 	})
-	t.Run("of a token that does not hold the lock is refused", func(t *testing.T) {
+	t.Run("is refused for a token that does not hold the lock", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.refused(revoke(7, nil), lock.ErrTokenMismatch)
 		w.must(acquire(1))
 		if e := w.refused(revoke(7, nil), lock.ErrTokenMismatch); e.Token != 7 || e.Newest != 1 {
@@ -81,14 +81,14 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-func TestExpireEndsWhatIsOverAndNothingElse(t *testing.T) {
+func TestSweepEndsExpiredLeasesOnly(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1))
 	if d := w.must(lock.Sweep{Name: name}); d.Changed {
-		t.Error("ended a lease that was not over")
+		t.Error("ended a lease that had not expired")
 	}
-	w.pass(10 * time.Second)
+	w.advance(10 * time.Second)
 	if d := w.must(lock.Sweep{Name: name}); len(d.Events) != 1 || d.Events[0].Kind != lock.Expired {
 		t.Errorf("decided %+v", d)
 	}
@@ -97,11 +97,11 @@ func TestExpireEndsWhatIsOverAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestALocksTimeDoesNotRunBackwards(t *testing.T) {
+func TestLockTimeDoesNotRunBackwards(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1))
-	w.pass(-time.Hour)
+	w.advance(-time.Hour)
 	d := w.must(release(1))
 	if !d.Now.Equal(t0) || !d.Events[0].At.Equal(t0) {
 		t.Errorf("decided at %v, before the grant at %v", d.Now, t0)

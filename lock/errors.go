@@ -5,53 +5,49 @@ import (
 	"time"
 )
 
-// A Code says what went wrong in one word. Codes are stable: callers branch on
-// them, with errors.Is on either side of the wire.
+// A Code identifies a kind of error. Codes are stable; test for them with errors.Is, both in the server and in
+// clients.
 type Code string
 
 // The codes of the domain.
 const (
-	// ErrInvalid: the request breaks a bound; Field says where.
+	// ErrInvalid: the request is invalid; Field names the field.
 	ErrInvalid Code = "invalid_request"
-	// ErrHeld: somebody else has the lock. Holder and RetryAfter say who, and
-	// when the lease ends unless it is renewed.
+	// ErrHeld: the lock cannot be granted now. Holder holds it; RetryAfter is when a lease ends unless it is renewed.
 	ErrHeld Code = "lock_held"
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
-	// ErrLeaseIDInUse: the lease_id belongs to another holder's or mode's lease.
+	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode or capacity.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
-	// ErrCapacityMismatch: permits of another capacity are out, or waited for.
-	// Capacity says which.
+	// ErrCapacityMismatch: permits with another capacity are held or waited for. Capacity is that capacity.
 	ErrCapacityMismatch Code = "capacity_mismatch"
-	// ErrTooManyWaiters: as many wait, or watch, as may; try again later.
+	// ErrTooManyWaiters: a limit on waiting or watching calls is reached; retry later.
 	ErrTooManyWaiters Code = "too_many_waiters"
-	// ErrTokenMismatch: the token named is not the one that holds the lock.
+	// ErrTokenMismatch: the given token does not hold the lock.
 	ErrTokenMismatch Code = "token_mismatch"
 	// ErrStaleToken: a greater token has been granted or seen.
 	ErrStaleToken Code = "stale_token"
 	// ErrUnknownToken: the token was never granted for this lock.
 	ErrUnknownToken Code = "unknown_token"
-	// ErrVersionMismatch: the fenced resource is at another version.
+	// ErrVersionMismatch: the fenced resource has another version.
 	ErrVersionMismatch Code = "version_mismatch"
-	// ErrNotFound: nothing was ever written under this key.
+	// ErrNotFound: no fenced resource was ever written under this key.
 	ErrNotFound Code = "not_found"
-	// ErrKeyMissing: the service asks for an API key, and none was shown.
+	// ErrKeyMissing: the request has no API key, and the service requires one.
 	ErrKeyMissing Code = "key_missing"
-	// ErrKeyInvalid: the API key shown is none that the service knows; it may have
-	// been revoked.
+	// ErrKeyInvalid: the API key is unknown or revoked.
 	ErrKeyInvalid Code = "key_invalid"
-	// ErrKeyExpired: the API key was good until a while ago.
+	// ErrKeyExpired: the API key has expired.
 	ErrKeyExpired Code = "key_expired"
-	// ErrRoleMissing: the API key's role does not allow this.
+	// ErrRoleMissing: the role of the API key does not allow the call.
 	ErrRoleMissing Code = "role_missing"
-	// ErrNameNotAllowed: the API key is for names under other prefixes.
+	// ErrNameNotAllowed: the API key does not allow this name.
 	ErrNameNotAllowed Code = "name_not_allowed"
-	// ErrRateLimited: more calls than allowed; RetryAfter says when to go on.
+	// ErrRateLimited: the rate limit is exceeded; retry after RetryAfter.
 	ErrRateLimited Code = "rate_limited"
-	// ErrUnavailable: not now, and nothing was changed; try again.
+	// ErrUnavailable: the service cannot do it now, and nothing was changed; retry.
 	ErrUnavailable Code = "unavailable"
-	// ErrUnknownOutcome: the answer was lost on the way; it may or may not have
-	// been done. The same call again finds out.
+	// ErrUnknownOutcome: the answer was lost, so the call may or may not have taken effect; retry to find out.
 	ErrUnknownOutcome Code = "unknown_outcome"
 	// ErrInternal: a fault of the service.
 	ErrInternal Code = "internal"
@@ -62,39 +58,40 @@ func Codes() []Code {
 	return []Code{
 		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrCapacityMismatch, ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
-		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable, ErrUnknownOutcome, ErrInternal,
+		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,
+		ErrUnknownOutcome, ErrInternal,
 	}
 }
 
-// Error returns the code itself, so that a Code is an error to compare with.
+// Error returns the code itself: a Code is an error to compare with.
 func (c Code) Error() string { return string(c) }
 
-// An Error is a refusal with the facts that its Code promises; the other fields
-// are zero. errors.Is finds both its Code and its Cause.
+// An Error is a refusal. The fields that its Code does not mention are zero. errors.Is matches its Code and its
+// Cause.
 type Error struct {
 	Code   Code
-	Detail string // for people: what happened and what to do next
-	Field  string // the request's field at fault, if one is
+	Detail string // for people: what is wrong and what to do next
+	Field  string // the invalid field of the request
 
-	Holder     string        // who has the lock
-	RetryAfter time.Duration // when to try again, at the earliest
-	Ahead      int           // how many wait for the lock and would be served first
-	KeptFor    time.Duration // for how long the place in the queue is kept; zero if it is not
-	Capacity   int           // of the permits that are out or waited for
-	Token      Token         // the token that was shown, or that the lost lease had
+	Holder     string        // the lock's holder
+	RetryAfter time.Duration // the earliest time for a retry
+	Ahead      int           // how many attached waiters the lock has
+	KeptFor    time.Duration // how long the place in the queue is kept; zero if it is not
+	Capacity   int           // of the permits that are held or waited for
+	Token      Token         // the given token, or that of the lost lease
 	Newest     Token         // the greatest token granted or seen
-	Version    int64         // the version that the fenced resource has
-	Ended      Kind          // how the lost lease ended; zero when that is not known
-	EndedAt    time.Time     // when it did
-	Reason     string        // why, if an operator revoked it
+	Version    int64         // the current version of the fenced resource
+	Ended      Kind          // how the lost lease ended; zero if unknown
+	EndedAt    time.Time     // when it ended
+	Reason     string        // the operator's reason for a revocation
 
-	Cause error // for operators, never for callers
+	Cause error // for operators; never sent to clients
 }
 
-// Error returns the code and the detail. The cause is left out on purpose.
+// Error returns the code and the detail, without the cause.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Detail }
 
-// Unwrap returns the code, and the cause if there is one.
+// Unwrap returns the code and, if there is one, the cause.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Code}
@@ -102,8 +99,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Cause}
 }
 
-// Invalid returns an ErrInvalid error: what is wrong with the field, said so that
-// the sentence goes on from the field's name, without a full stop.
+// Invalid returns an ErrInvalid error for the field. The format continues a sentence that begins with the field's
+// name, without a full stop: "is empty; give 1 to 200 characters".
 func Invalid(field, format string, args ...any) error {
 	return &Error{Code: ErrInvalid, Field: field, Detail: field + " " + fmt.Sprintf(format, args...) + "."}
 }

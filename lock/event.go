@@ -10,17 +10,17 @@ const (
 	Granted Kind = iota + 1
 	Released
 	Expired
-	// Revoked: an operator has ended the lease. The same lease has a second event of this
-	// kind, without a Ref, if an operator then skips the rest of its grace.
+	// Revoked: an operator ended the lease. A second event of this kind for the same lease, without a Ref, means that
+	// an operator skipped the rest of its grace.
 	Revoked
-	// Queued: a call has begun to wait; Place is where.
+	// Queued: a call joined the queue at Place.
 	Queued
-	// Dequeued: a waiter has left the queue without a grant; Reason says why.
+	// Dequeued: a waiter was removed from the queue without a grant; Reason says why.
 	Dequeued
-	// Withdrawn: a grant to a call that waited was taken back before anybody was
-	// told of it; Reason says why. Its lease_id may be granted again.
+	// Withdrawn: a grant was taken back before a client knew of it; Reason says why. Its lease_id may be granted
+	// again.
 	Withdrawn
-	// MetadataUpdated: a renewal has put other metadata on the lease.
+	// MetadataUpdated: a renewal replaced the metadata of the lease.
 	MetadataUpdated
 )
 
@@ -29,7 +29,7 @@ var kindNames = [...]string{
 	Queued: "queued", Dequeued: "dequeued", Withdrawn: "withdrawn", MetadataUpdated: "metadata_updated",
 }
 
-// String returns the kind's name on the wire, "unknown" for what is none.
+// String returns the kind's name on the wire, "unknown" for an invalid kind.
 func (k Kind) String() string {
 	if k < Granted || int(k) >= len(kindNames) {
 		return "unknown"
@@ -47,21 +47,21 @@ func KindOf(name string) Kind {
 	return 0
 }
 
-// An Event is one transition of one lock. Renewals are none,
-// unless they bring other metadata. The events of a
-// lock, in the order of their ids, have revisions without gaps for as long as
-// the lock is not pruned. An Event holds no secret.
+// An Event is one transition of one lock. A renewal is a transition only if it replaces the metadata. In the order of
+// their IDs, the events of a lock have consecutive revisions until the lock is pruned. An Event contains no secret.
 type Event struct {
-	ID       int64 // given by the store, growing in the order of what happened to a lock
+	ID       int64 // assigned by the store; the events of one lock have increasing IDs
 	At       time.Time
 	Name     string
 	Slot     int
-	Revision int64 // of the lock, after this
+	Revision int64 // of the lock, after the event
 	Kind     Kind
 	Mode     Mode
 	Holder   string
-	Token    Token    // zero on Queued and Left
-	Place    int64    // in the queue: the one taken, left, granted from, or on Withdrawn had again; else zero
-	Reason   string   // of Revoked, Left and Withdrawn
-	Ref      LeaseRef // of the lease that ended, on Released, Expired and the first Revoked; on Left, of a place given up by Release
+	Token    Token  // zero for Queued and Dequeued
+	Place    int64  // in the queue: taken, given up, granted from, or, for Withdrawn, restored; zero for none
+	Reason   string // of Revoked, Dequeued and Withdrawn
+	// Ref is the lease that ended, for Released, Expired and the first Revoked, or whose place a Release gave up, for
+	// Dequeued.
+	Ref LeaseRef
 }

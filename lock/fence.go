@@ -9,13 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// CheckFence decides whether a write that carries the token shown may land on a
-// resource that has seen tokens up to seen, while the newest token granted for
-// the lock is newest. Equal is fine: a holder writes as often as it likes.
+// CheckFence checks whether a write with the token shown is allowed on a resource that has seen tokens up to seen,
+// where newest is the newest token granted for the lock. A holder may write any number of times with its token.
 //
-// It refuses with ErrStaleToken a token lower than either, so that a paused
-// holder is kept out even before its successor's first write, and with
-// ErrUnknownToken one that was never granted for this lock.
+// It refuses a token lower than seen or newest with ErrStaleToken, so that a paused holder is rejected even before
+// the next holder's first write. It refuses a token greater than newest with ErrUnknownToken.
 //
 // The rule is that of Chubby's sequencers (Burrows, OSDI 2006) and of Kleppmann's
 // "How to do distributed locking" (2016).
@@ -23,26 +21,27 @@ func CheckFence(shown, seen, newest Token) error {
 	switch greatest := max(seen, newest); {
 	case shown < greatest:
 		return &Error{Code: ErrStaleToken, Token: shown, Newest: greatest,
-			Detail: fmt.Sprintf("Token %d is stale: %d has been granted or seen. Your lease is gone; stop the work.", shown, greatest)}
+			Detail: fmt.Sprintf("Token %d is stale: token %d has been granted or seen. The lease is lost; stop the work.",
+				shown, greatest)}
 	case shown > newest:
 		return &Error{Code: ErrUnknownToken, Token: shown, Newest: newest,
-			Detail: fmt.Sprintf("Token %d was never granted for this lock. Send the fencing_token that acquire returned, and name its lock.", shown)}
+			Detail: fmt.Sprintf("Token %d was never granted for this lock. "+
+				"Send the fencing_token that acquire returned for it.", shown)}
 	}
 	return nil
 }
 
-// A FencedWrite writes Value under Key if Token still guards Lock.
+// A FencedWrite writes Value under Key if CheckFence allows the Token of the lock Lock.
 type FencedWrite struct {
 	Key       string
 	Lock      string
 	Token     Token
-	Slot      int // that a permit sits in; zero: the lock's newest token counts
+	Slot      int // of a permit; zero: the token must be the newest of the lock
 	Value     json.RawMessage
-	IfVersion *int64 // nil: whatever the version; zero: only if there is nothing yet
+	IfVersion *int64 // the required version; nil: any; zero: the resource must not exist
 }
 
-// Resolve returns w with its value in compact form, or an ErrInvalid error that
-// names the field that breaks a bound.
+// Resolve returns w with its value in compact form, or an ErrInvalid error that names the invalid field.
 func (w FencedWrite) Resolve() (FencedWrite, error) {
 	if err := cmp.Or(checkName("key", w.Key), checkName("lock", w.Lock), checkToken(w.Token)); err != nil {
 		return w, err
@@ -58,10 +57,9 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 	return w, cmp.Or(checkNumbers("value", w.Value), checkSlot(&w.Slot))
 }
 
-// Newest returns the token that the write must have: the newest granted for the
-// lock, or, of a write that names a slot, the one that sits there. Permits have
-// tokens of their own, so a resource that they guard is one a slot, and nothing is
-// known of a slot once its permit is over: then it refuses with ErrStaleToken.
+// Newest returns the token that the write must have: the newest granted for the lock or, with a Slot, that of the
+// permit in the slot. Permits have different tokens, so they must guard one resource for each slot. Newest refuses
+// with ErrStaleToken if the slot has no permit.
 func (w FencedWrite) Newest(s Record, now time.Time) (Token, error) {
 	if w.Slot == 0 {
 		return s.Token, nil
@@ -72,22 +70,21 @@ func (w FencedWrite) Newest(s Record, now time.Time) (Token, error) {
 		}
 	}
 	return 0, &Error{Code: ErrStaleToken, Token: w.Token, Newest: s.Token,
-		Detail: fmt.Sprintf("No lease sits in slot %d. Your permit is over; stop the work.", w.Slot)}
+		Detail: fmt.Sprintf("Slot %d has no lease. The permit has ended; stop the work.", w.Slot)}
 }
 
-// A FencedValue is the example resource: a value that only the newest token may change.
+// A FencedValue is the example resource: a value that only the holder of the newest token can change.
 type FencedValue struct {
 	Key       string
 	Lock      string
-	Token     Token // the greatest it has seen
-	Version   int64 // how many writes it took; zero if there was none
+	Token     Token // the greatest seen
+	Version   int64 // number of writes; zero if it does not exist
 	Value     json.RawMessage
 	WrittenAt time.Time
 }
 
-// Apply returns f after the write at now, given the newest token granted for
-// the write's lock. The same write sent again, with the same IfVersion, succeeds
-// and changes nothing.
+// Apply returns f after the write at now, where newest is the result of Newest. It returns the errors of CheckFence,
+// or ErrVersionMismatch. A repeated write with the same IfVersion succeeds and changes nothing.
 func (w FencedWrite) Apply(f FencedValue, newest Token, now time.Time) (FencedValue, error) {
 	if err := CheckFence(w.Token, f.Token, newest); err != nil {
 		return f, err
@@ -97,11 +94,15 @@ func (w FencedWrite) Apply(f FencedValue, newest Token, now time.Time) (FencedVa
 			return f, nil
 		}
 		return f, &Error{Code: ErrVersionMismatch, Version: f.Version,
-			Detail: fmt.Sprintf("The resource is at version %d, not %d. Read it again and decide anew.", f.Version, *w.IfVersion)}
+			Detail: fmt.Sprintf("The resource is at version %d, not %d. Read it again before you retry.",
+				f.Version, *w.IfVersion)}
 	}
-	return FencedValue{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: f.Version + 1, Value: w.Value, WrittenAt: now}, nil
+	return FencedValue{
+		Key: w.Key, Lock: w.Lock, Token: w.Token, Version: f.Version + 1, Value: w.Value, WrittenAt: now,
+	}, nil
 }
 
+// repeats reports whether w was the last write of f.
 func (w FencedWrite) repeats(f FencedValue) bool {
 	return f.Version == *w.IfVersion+1 && f.Token == w.Token && f.Lock == w.Lock && bytes.Equal(f.Value, w.Value)
 }

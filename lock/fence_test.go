@@ -22,13 +22,13 @@ func TestCheckFence(t *testing.T) {
 		shown, seen, newest lock.Token
 		want                error
 	}{
-		{"the newest lands", 8, 7, 8, nil},
-		{"as often as it likes", 8, 8, 8, nil},
-		{"a lower one than was seen does not", 7, 8, 8, lock.ErrStaleToken},
-		{"nor a lower one than was granted, before its successor's first write", 7, 7, 8, lock.ErrStaleToken},
-		{"nor one that was never granted", 9, 7, 8, lock.ErrUnknownToken},
-		{"nor one of a lock never used", 1, 0, 0, lock.ErrUnknownToken},
-		{"nor one when the resource has seen a greater one of another lock", 8, 20, 8, lock.ErrStaleToken},
+		{"the newest token is accepted", 8, 7, 8, nil},
+		{"the newest token is accepted again", 8, 8, 8, nil},
+		{"a token lower than the one seen is stale", 7, 8, 8, lock.ErrStaleToken},
+		{"a token lower than the newest is stale before the next holder's first write", 7, 7, 8, lock.ErrStaleToken},
+		{"a token that was never granted is unknown", 9, 7, 8, lock.ErrUnknownToken},
+		{"any token of an unused lock is unknown", 1, 0, 0, lock.ErrUnknownToken},
+		{"a token is stale if the resource has seen a greater token of another lock", 8, 20, 8, lock.ErrStaleToken},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,11 +51,11 @@ func TestFencedWriteVersions(t *testing.T) {
 		want    int64
 		err     error
 	}{
-		{"whatever the version", `2`, nil, 4, nil},
-		{"at the version that it is", `2`, at(3), 4, nil},
+		{"without a version", `2`, nil, 4, nil},
+		{"at the current version", `2`, at(3), 4, nil},
 		{"at an older version", `2`, at(2), 3, lock.ErrVersionMismatch},
-		{"at version zero, meaning that there is nothing", `2`, at(0), 3, lock.ErrVersionMismatch},
-		{"the same write again", `{"a":1}`, at(2), 3, nil},
+		{"at version zero, which requires that the resource does not exist", `2`, at(0), 3, lock.ErrVersionMismatch},
+		{"the same write repeated", `{"a":1}`, at(2), 3, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestFencedWriteVersions(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestVerifyToken(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1))
 	w.must(release(1))
 	w.must(acquire(2))
@@ -84,20 +84,20 @@ func TestVerdict(t *testing.T) {
 		{"the holder's token", 2, 0, lock.Current},
 		{"an older token", 1, 0, lock.Stale},
 		{"a token never granted", 3, 0, lock.Unknown},
-		{"the newest token after its lease", 2, time.Hour, lock.Ended},
+		{"the newest token after its lease has ended", 2, time.Hour, lock.Ended},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := lock.Verify{Name: name, Token: c.token}.Check(w.state, w.now.Add(c.after))
+			v := lock.Verify{Name: name, Token: c.token}.Check(w.record, w.now.Add(c.after))
 			if v.Status != c.want || v.Newest != 2 || (v.Remaining > 0) != (c.want == lock.Current) {
-				t.Errorf("verdict %+v", v)
+				t.Errorf("verification %+v", v)
 			}
 		})
 	}
 }
 
-// TestCodesAreComplete reads the source, so that a new code cannot be left out.
+// TestCodesAreComplete reads the source, so that a new code cannot be forgotten.
 func TestCodesAreComplete(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
@@ -110,7 +110,7 @@ func TestCodesAreComplete(t *testing.T) {
 			declared++
 			code := lock.Code(strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`))
 			if !slices.Contains(lock.Codes(), code) {
-				t.Errorf("Codes leaves out %q", code)
+				t.Errorf("Codes omits %q", code)
 			}
 		}
 		return true
@@ -120,7 +120,7 @@ func TestCodesAreComplete(t *testing.T) {
 	}
 }
 
-func TestALeaseIDDoesNotShowItself(t *testing.T) {
+func TestLeaseIDIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	secret := lock.LeaseID{0xde, 0xad, 0xbe, 0xef}
 	grant := lock.Grant{Lease: lock.Lease{ID: secret}}

@@ -28,35 +28,34 @@ func FuzzCheckName(f *testing.F) {
 	})
 }
 
-// FuzzApply reads a story from bytes, a command each four, and plays it: what
-// every decision must keep is checked by the world.
+// FuzzApply decodes a sequence of commands, four bytes each, and runs them. The model checks every decision.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte{0, 1, 10, 0, 1, 1, 0, 0, 2, 1, 0, 0})
 	f.Add([]byte{0, 1, 5, 0, 7, 0, 200, 0, 1, 1, 0, 0, 2, 2, 9, 0})
 	f.Add([]byte{0, 1, 50, 1, 0, 2, 50, 1, 0, 3, 50, 0, 0, 4, 50, 1, 2, 1, 0, 0, 2, 2, 0, 0})
 	f.Add([]byte{0, 1, 50, 2, 0, 2, 50, 2, 0, 3, 50, 2, 3, 1, 0, 2, 8, 2, 0, 0, 7, 0, 30, 0, 4, 1, 0, 0})
-	f.Fuzz(func(t *testing.T, story []byte) {
-		w := newWorld(t)
+	f.Fuzz(func(t *testing.T, script []byte) {
+		w := newModel(t)
 		var calls []lock.Acquire
-		for story = story[:min(len(story), 400)]; len(story) >= 4; story = story[4:] {
-			n, with := time.Duration(story[2])*100*time.Millisecond, story[3]
+		for script = script[:min(len(script), 400)]; len(script) >= 4; script = script[4:] {
+			n, with := time.Duration(script[2])*100*time.Millisecond, script[3]
 			w.on(lock.Replica(with%3) + 1)
-			calls = w.read(story[0], id(story[1]%16+1), n, with, calls)
+			calls = w.runCommand(script[0], id(script[1]%16+1), n, with, calls)
 		}
 	})
 }
 
-// read does what the bytes say, and returns the calls that have waited.
-func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
+// runCommand runs the decoded command, and returns the calls that have waited.
+func (w *model) runCommand(verb byte, lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
 	call := lock.Acquire{Replica: w.self}
 	if len(calls) > 0 {
 		call = calls[int(with)%len(calls)]
 	}
 	switch verb % 9 {
 	case 0:
-		return w.readAcquire(lease, n, with, calls)
+		return w.runAcquire(lease, n, with, calls)
 	case 1:
-		w.do(lock.Renew{Name: name, LeaseID: lease, TTL: n, Metadata: proclaimed(with)})
+		w.do(lock.Renew{Name: name, LeaseID: lease, TTL: n, Metadata: newMetadata(with)})
 	case 2:
 		w.do(lock.Release{Name: name, LeaseID: lease})
 	case 3:
@@ -66,26 +65,26 @@ func (w *world) read(verb byte, lease lock.LeaseID, n time.Duration, with byte, 
 	case 5:
 		w.on(call.Replica).do(claim(call))
 	case 6:
-		leave := timeout(call)
+		leave := endWait(call)
 		leave.KeepPlace, leave.Disconnected = with&64 != 0, with&128 != 0
 		w.on(call.Replica).do(leave)
 	case 7:
-		w.pass(n)
+		w.advance(n)
 	case 8:
-		w.toggle(w.self)
+		w.toggleReplica(w.self)
 	}
 	return calls
 }
 
-// proclaimed is what a renewal puts on its lease, nil half of the time.
-func proclaimed(with byte) json.RawMessage {
+// newMetadata returns the metadata of a renewal, nil half of the time.
+func newMetadata(with byte) json.RawMessage {
 	if with&1 == 0 {
 		return nil
 	}
 	return json.RawMessage(fmt.Sprintf(`{"n":%d}`, with))
 }
 
-func (w *world) readAcquire(lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
+func (w *model) runAcquire(lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
 	a := lock.Acquire{
 		Name: name, LeaseID: lease, Holder: "h", Mode: lock.Mode(with%4) + 1, TTL: n, Grace: n / 7, MaxHold: n * 3, KeepPlace: with&64 != 0,
 	}
@@ -108,11 +107,11 @@ func (w *world) readAcquire(lease lock.LeaseID, n time.Duration, with byte, call
 	return calls
 }
 
-// toggle has the replica fall silent, or be heard of again.
-func (w *world) toggle(r lock.Replica) {
+// toggleReplica silences the replica, or revives it.
+func (w *model) toggleReplica(r lock.Replica) {
 	if _, silent := w.silent[r]; silent {
-		w.comesBack(r)
+		w.unsilence(r)
 	} else {
-		w.dies(r)
+		w.silence(r)
 	}
 }

@@ -7,35 +7,26 @@ import (
 	"time"
 )
 
-// A Token is a fencing token. Of two grants of one name that conflict, the later
-// has the greater token. Tokens are positive and at most 2⁵³−1, so that
-// JavaScript counts them exactly. Gaps are normal.
-type Token int64
-
-// MaxToken is the greatest token there can be.
-const MaxToken Token = 1<<53 - 1
-
-// A LeaseID is the secret UUID that proves a lease to be mine. The zero LeaseID
-// means that none was chosen. It does not show itself when printed.
+// A LeaseID is the secret UUID that proves ownership of a lease. The zero LeaseID means none. Printing it shows a
+// placeholder.
 type LeaseID [16]byte
 
-// String returns a placeholder: a lease_id must not get into a log by accident.
+// String returns a placeholder, so that no lease_id gets into a log by accident.
 func (LeaseID) String() string { return "(lease_id)" }
 
-// GoString returns what String does, for %#v.
+// GoString returns the same placeholder, for %#v.
 func (LeaseID) GoString() string { return "(lease_id)" }
 
-// A LeaseRef stands for a lease where its secret must not be: 63 bits of a
-// SHA-256 over name and lease_id. It cannot be turned back.
+// A LeaseRef identifies a lease without revealing its lease_id: 63 bits of the SHA-256 of name and lease_id.
 type LeaseRef int64
 
-// RefOf returns the reference of the lease id of the lock name.
+// RefOf returns the reference of a lease of the lock name.
 func RefOf(name string, id LeaseID) LeaseRef {
 	sum := sha256.Sum256(append([]byte(name), id[:]...))
 	return LeaseRef(binary.BigEndian.Uint64(sum[:]) >> 1)
 }
 
-// A Mode says who may hold a lock together. The zero Mode is not one.
+// A Mode says which leases of a lock are compatible. The zero Mode is invalid.
 type Mode int16
 
 // The modes. Leases of different modes conflict.
@@ -44,13 +35,13 @@ const (
 	Exclusive Mode = iota + 1
 	// Shared leases do not conflict with each other: readers.
 	Shared
-	// Permit leases do not conflict up to a capacity: a semaphore.
+	// Permit leases do not conflict with each other up to a capacity: a semaphore.
 	Permit
 )
 
 var modeNames = [...]string{Exclusive: "exclusive", Shared: "shared", Permit: "permit"}
 
-// String returns the mode's name on the wire, "unknown" for what is none.
+// String returns the mode's name on the wire, "unknown" for an invalid mode.
 func (m Mode) String() string {
 	if m < Exclusive || int(m) >= len(modeNames) {
 		return "unknown"
@@ -76,44 +67,42 @@ type Lease struct {
 	Mode       Mode
 	Holder     string
 	Token      Token
-	TTL        time.Duration // asked for; each renewal gives it anew
-	Grace      time.Duration // after ExpiresAt: still mine to renew, nobody else's
-	MaxHold    time.Duration // since AcquiredAt, no renewal goes beyond; zero for no bound
+	TTL        time.Duration // as requested; a renewal extends the lease by it
+	Grace      time.Duration // after ExpiresAt: the holder may still renew, and no other client is granted the lock
+	MaxHold    time.Duration // since AcquiredAt; limits renewals. Zero: unlimited
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	Metadata   json.RawMessage // a JSON object, or nil
 
-	// Place is the place in the queue that the lease came from; zero if from none.
+	// Place is the place in the queue that the lease was granted from; zero for none.
 	Place int64
-	// Attachment is the call that waited for the lease; zero if none did, or if
-	// another has asked for it since.
+	// Attachment is the call that the lease was granted to; zero for a call that did not wait, and once another call
+	// has requested the lease.
 	Attachment Attachment
-	// ClaimDeadline is when the grant is withdrawn, unless the replica that serves the
-	// call has fetched it. Zero once somebody has, and for grants that are told at once.
+	// ClaimDeadline is when an unclaimed grant is withdrawn. It is zero once the grant is claimed, and for a grant to
+	// a call of the replica that decided.
 	ClaimDeadline time.Time
 }
 
-// wanted returns what the lease was to be when it was asked for.
-func (l Lease) wanted() Lease {
+// request returns the lease as it was requested.
+func (l Lease) request() Lease {
 	return Lease{
-		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace, MaxHold: l.MaxHold, Metadata: l.Metadata,
+		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
+		MaxHold: l.MaxHold, Metadata: l.Metadata,
 	}
 }
 
-// Unclaimed is whether the grant has not been fetched by the replica that is to
-// tell of it: nobody knows of the lease yet.
+// Unclaimed reports whether the replica of the waiting call has not claimed the grant yet. No client knows of it.
 func (l Lease) Unclaimed() bool { return !l.ClaimDeadline.IsZero() }
 
-// revokedTTL is the TTL of a revoked lease in its grace. No other lease has it: the
-// least TTL is ShortestTTL.
+// revokedTTL is the TTL of a revoked lease. Other leases have at least MinTTL.
 const revokedTTL = 0
 
-// Revoked reports whether an operator has revoked the lease. It has ended, and its
-// holder cannot renew or release it, but it blocks conflicting grants until OverAt.
+// Revoked reports whether an operator has revoked the lease. Its holder cannot renew or release it, but it blocks
+// conflicting grants until EndsAt.
 func (l Lease) Revoked() bool { return l.TTL == revokedTTL }
 
-// revokedAt returns l as a revoked lease. Its grace begins at now, or began earlier if
-// the lease had expired before.
+// revokedAt returns l as a revoked lease. Its grace starts at now, or at its expiry if that was earlier.
 func (l Lease) revokedAt(now time.Time) Lease {
 	if now.Before(l.ExpiresAt) {
 		l.ExpiresAt = now
@@ -122,7 +111,8 @@ func (l Lease) revokedAt(now time.Time) Lease {
 	return l
 }
 
-// EndsAt returns the instant from which the lock may be somebody else's.
+// EndsAt returns when the lease stops blocking others: at the end of its grace, or when an unclaimed grant is
+// withdrawn.
 func (l Lease) EndsAt() time.Time {
 	if l.Unclaimed() {
 		return l.ClaimDeadline
@@ -130,9 +120,9 @@ func (l Lease) EndsAt() time.Time {
 	return l.ExpiresAt.Add(l.Grace)
 }
 
-// endFrom returns the end that a grant or a renewal at now gives: a TTL away,
-// never before the end that there is, never beyond the greatest hold.
-func (l Lease) endFrom(now time.Time) time.Time {
+// expiryFrom returns the expiry after a grant or renewal at now: a TTL from now, but not before the current expiry,
+// and not after the max hold.
+func (l Lease) expiryFrom(now time.Time) time.Time {
 	end := now.Add(l.TTL)
 	if end.Before(l.ExpiresAt) {
 		end = l.ExpiresAt
@@ -143,14 +133,12 @@ func (l Lease) endFrom(now time.Time) time.Time {
 	return end
 }
 
-// A Grant is a lease as its holder is told of it.
+// A Grant is a lease as returned to its holder.
 type Grant struct {
 	Lease
-	// Until is the instant on this process's own clock by which the holder must
-	// have stopped or renewed. It is never later than the lease's end: the time
-	// that the answer was on its way is already taken off.
+	// Until is the instant on this process's own clock by which the holder must have stopped or renewed. It is never
+	// after the end of the lease: the time that the answer took is already subtracted.
 	Until time.Time
-	// Replayed is whether the lease had been granted by an earlier call with the
-	// same lease_id.
+	// Replayed reports whether an earlier call with the same lease_id was granted the lease.
 	Replayed bool
 }

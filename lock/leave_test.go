@@ -7,143 +7,143 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestTheEndOfAWait(t *testing.T) {
+func TestWaitEnds(t *testing.T) {
 	t.Parallel()
-	t.Run("leaves the queue, and makes way for those behind", func(t *testing.T) {
+	t.Run("the waiter leaves the queue and unblocks those behind", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		call := w.waits(2)
-		w.waits(3, shared)
-		d := w.do(timeout(call))
-		if kinds(d) != "left granted " || d.Events[0].Reason != "the wait was over" {
+		call := w.enqueue(2)
+		w.enqueue(3, shared)
+		d := w.do(endWait(call))
+		if kinds(d) != "dequeued granted " || d.Events[0].Reason != "wait ended" {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("1 3 |")
-		w.waits(2)
+		w.expect("1 3 |")
+		w.enqueue(2)
 	})
-	t.Run("gets a grant that crossed it", func(t *testing.T) {
+	t.Run("the call receives a grant that crossed its end", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
+		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
-		if d := w.must(timeout(calls[2])); d.Grant.ID != id(2) || d.Changed || d.Replay {
+		if d := w.must(endWait(calls[2])); d.Grant.ID != id(2) || d.Changed || d.Replay {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("gets what is free in the same decision", func(t *testing.T) {
+	t.Run("the call receives a lock that becomes free in the same decision", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		call := w.waits(2, func(a *lock.Acquire) { a.Wait = 10 * time.Second })
-		w.pass(10 * time.Second)
-		if d := w.must(timeout(call)); d.Grant.ID != id(2) || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
+		call := w.enqueue(2, func(a *lock.Acquire) { a.Wait = 10 * time.Second })
+		w.advance(10 * time.Second)
+		if d := w.must(endWait(call)); d.Grant.ID != id(2) || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 	})
 }
 
-func TestTheEndOfAWaitAfterItsTurn(t *testing.T) {
+func TestWaitEndsAfterAGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("learns that the lease was ended meanwhile", func(t *testing.T) {
+	t.Run("the call is refused if the lease has been revoked meanwhile", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
+		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
 		w.must(revoke(2, nil))
-		for _, cmd := range []lock.Command{timeout(calls[2]), claim(calls[2])} {
+		for _, cmd := range []lock.Command{endWait(calls[2]), claim(calls[2])} {
 			if e := w.refused(cmd, lock.ErrLeaseLost); e.Ended != lock.Revoked || e.Reason != "maintenance" {
 				t.Errorf("refused with %+v", e)
 			}
 		}
 	})
-	t.Run("passes who is not there any more over, even before it says so", func(t *testing.T) {
+	t.Run("a waiter whose wait has ended is skipped before it leaves", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		call := w.waits(2, func(a *lock.Acquire) { a.Wait = time.Second })
-		w.waits(3, shared)
-		w.pass(time.Second)
+		call := w.enqueue(2, func(a *lock.Acquire) { a.Wait = time.Second })
+		w.enqueue(3, shared)
+		w.advance(time.Second)
 		if d := w.must(sweep); kinds(d) != "granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
-		w.looks("1 3 | (2)")
-		w.refused(timeout(call), lock.ErrHeld)
-		w.looks("1 3 |")
+		w.expect("1 3 | (2)")
+		w.refused(endWait(call), lock.ErrHeld)
+		w.expect("1 3 |")
 	})
 }
 
-func TestAClientThatIsGone(t *testing.T) {
+func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	t.Run("leaves the queue", func(t *testing.T) {
+	t.Run("removes the waiter", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
-		if d := w.must(hangup(calls[2])); kinds(d) != "left " || d.Events[0].Reason != "the client was gone" {
+		w, calls := heldWithQueue(t, 3)
+		if d := w.must(disconnect(calls[2])); kinds(d) != "dequeued " || d.Events[0].Reason != "client disconnected" {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("1 | 3")
+		w.expect("1 | 3")
 	})
-	t.Run("gives a grant that crossed back, to the next at once", func(t *testing.T) {
+	t.Run("withdraws a grant that crossed it, and grants the lock to the next waiter", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
+		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
-		d := w.must(hangup(calls[2]))
-		w.looks("3 |")
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "the client was gone" || e.Ref != 0 {
+		d := w.must(disconnect(calls[2]))
+		w.expect("3 |")
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "client disconnected" || e.Ref != 0 {
 			t.Errorf("decided %+v", d)
 		}
 		if len(d.Promoted) != 1 || d.Events[1].Token != 3 {
 			t.Errorf("promoted %+v", d)
 		}
 	})
-	t.Run("and the lock is free if nobody is next", func(t *testing.T) {
+	t.Run("frees the lock if no waiter is next", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
+		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
-		w.must(hangup(calls[2]))
-		w.looks("|")
-		if w.state.LastEnd != lock.Withdrawn || w.state.Lock(w.now).State != lock.Free {
-			t.Errorf("the lock is %+v", w.state)
+		w.must(disconnect(calls[2]))
+		w.expect("|")
+		if w.record.LastEnd != lock.Withdrawn || w.record.Lock(w.now).State != lock.Free {
+			t.Errorf("the lock is %+v", w.record)
 		}
 	})
 }
 
-func TestAClientThatIsGoneJustWhenItsTurnComes(t *testing.T) {
+func TestDisconnectAtTheGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("gives back what the same decision grants, and nobody is told", func(t *testing.T) {
+	t.Run("withdraws a grant of the same decision without a notification", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
-		w.pass(10 * time.Second)
-		if d := w.must(hangup(calls[2])); kinds(d) != "expired granted withdrawn " || len(d.Promoted) != 0 {
+		w, calls := heldWithQueue(t, 2)
+		w.advance(10 * time.Second)
+		if d := w.must(disconnect(calls[2])); kinds(d) != "expired granted withdrawn " || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("|")
+		w.expect("|")
 	})
-	t.Run("may come again with the same lease_id", func(t *testing.T) {
+	t.Run("allows another call with the same lease_id", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
+		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
-		w.must(hangup(calls[2]))
-		w.waits(2)
+		w.must(disconnect(calls[2]))
+		w.enqueue(2)
 		w.must(release(3))
-		w.looks("2 |")
-		if l := w.state.Leases[0]; l.Token != 4 {
+		w.expect("2 |")
+		if l := w.record.Leases[0]; l.Token != 4 {
 			t.Errorf("granted %+v", l)
 		}
 	})
-	t.Run("gives a first grant back that it did not wait for", func(t *testing.T) {
+	t.Run("withdraws a grant that it did not wait for", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		call := w.call(acquire(1))
 		w.must(call)
-		w.must(hangup(call))
-		w.looks("|")
+		w.must(disconnect(call))
+		w.expect("|")
 	})
-	t.Run("takes nothing from a holder who has renewed the lease", func(t *testing.T) {
+	t.Run("does not withdraw a lease that its holder has renewed", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
+		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
-		w.must(renew(2)) // so somebody knows of it
-		w.do(hangup(calls[2]))
-		w.looks("2 |")
+		w.must(renew(2)) // so a client knows of it
+		w.do(disconnect(calls[2]))
+		w.expect("2 |")
 		w.must(renew(2))
 	})
 }

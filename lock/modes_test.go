@@ -10,11 +10,11 @@ import (
 
 func TestSharedLeases(t *testing.T) {
 	t.Parallel()
-	t.Run("join each other under one token, and the next phase has a greater one", func(t *testing.T) {
+	t.Run("share one token while any of them exists, and later ones have a greater token", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		w.pass(time.Second)
+		w.advance(time.Second)
 		second := w.must(acquire(2, shared)).Grant
 		w.must(release(1))
 		third := w.must(acquire(3, shared)).Grant
@@ -24,47 +24,47 @@ func TestSharedLeases(t *testing.T) {
 		w.must(release(2))
 		w.must(release(3))
 		if l := w.must(acquire(4, shared)).Grant; l.Token != 2 {
-			t.Errorf("the next phase has token %d", l.Token)
+			t.Errorf("the next reader has token %d", l.Token)
 		}
 	})
-	t.Run("keep a writer out, and wait behind one", func(t *testing.T) {
+	t.Run("block a writer, and wait behind one", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
 		w.must(acquire(2, shared))
-		w.waits(3)
-		w.waits(4, shared)
-		w.waits(5, shared)
-		w.waits(6)
-		w.looks("1 2 | 3 4 5 6")
+		w.enqueue(3)
+		w.enqueue(4, shared)
+		w.enqueue(5, shared)
+		w.enqueue(6)
+		w.expect("1 2 | 3 4 5 6")
 		w.must(release(1))
-		w.looks("2 | 3 4 5 6")
+		w.expect("2 | 3 4 5 6")
 		w.must(release(2))
-		w.looks("3 | 4 5 6")
+		w.expect("3 | 4 5 6")
 		if d := w.must(release(3)); len(d.Promoted) != 2 || d.Events[1].Token != d.Events[2].Token || d.Events[1].Token != 3 {
 			t.Errorf("decided %+v", d.Events)
 		}
-		w.looks("4 5 | 6")
+		w.expect("4 5 | 6")
 	})
 }
 
-func TestSharedLeasesAreSeveral(t *testing.T) {
+func TestSeveralSharedLeases(t *testing.T) {
 	t.Parallel()
-	t.Run("end one by one, each at its time", func(t *testing.T) {
+	t.Run("expire one by one", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		w.pass(4 * time.Second)
+		w.advance(4 * time.Second)
 		w.must(acquire(2, shared))
-		w.waits(3)
-		w.pass(6 * time.Second)
+		w.enqueue(3)
+		w.advance(6 * time.Second)
 		d := w.must(sweep)
-		w.looks("2 | 3")
+		w.expect("2 | 3")
 		if kinds(d) != "expired " || !d.Due.Equal(w.now.Add(4*time.Second)) {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("are a thousand at most", func(t *testing.T) {
+	t.Run("are limited to MaxHolders", func(t *testing.T) {
 		t.Parallel()
 		full := lock.Record{Name: name, Token: 1}
 		for slot := 1; slot < lock.MaxHolders; slot++ {
@@ -76,37 +76,37 @@ func TestSharedLeasesAreSeveral(t *testing.T) {
 			t.Errorf("decided %+v, %v", d.Grant, d.Err)
 		}
 		if d = acquire(2, shared).Apply(lock.View{Now: t0, Locks: d.Locks}); !errors.Is(d.Err, lock.ErrHeld) {
-			t.Errorf("one more: %+v, %v", d.Grant, d.Err)
+			t.Errorf("one lease more: %+v, %v", d.Grant, d.Err)
 		}
 	})
 }
 
 func TestPermits(t *testing.T) {
 	t.Parallel()
-	t.Run("are as many as the capacity, each with a token and a slot of its own", func(t *testing.T) {
+	t.Run("are limited to the capacity, each with its own token and slot", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		for n := byte(1); n <= 3; n++ {
 			if l := w.must(acquire(n, permit(3))).Grant; l.Token != lock.Token(n) || l.Slot != int(n) {
 				t.Errorf("granted %+v", l)
 			}
 		}
 		w.refused(acquire(4, permit(3)), lock.ErrHeld)
-		w.waits(4, permit(3))
-		w.looks("1 2 3 | 4")
+		w.enqueue(4, permit(3))
+		w.expect("1 2 3 | 4")
 	})
-	t.Run("are worth another try when the first of them ends", func(t *testing.T) {
+	t.Run("are refused with the time until the first of them ends", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(2)))
 		w.must(acquire(2, permit(2), func(a *lock.Acquire) { a.TTL = 3 * time.Second }))
 		if e := w.refused(acquire(3, permit(2)), lock.ErrHeld); e.RetryAfter != 3*time.Second || e.Newest != 2 {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("use the smallest slot that is free", func(t *testing.T) {
+	t.Run("use the smallest free slot", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		for n := byte(1); n <= 4; n++ {
 			w.must(acquire(n, permit(4)))
 		}
@@ -114,16 +114,16 @@ func TestPermits(t *testing.T) {
 		w.must(release(1))
 		first, second := w.must(acquire(5, permit(4))).Grant, w.must(acquire(6, permit(4))).Grant
 		if first.Slot != 1 || second.Slot != 3 {
-			t.Errorf("they sit in slots %d and %d, want 1 and 3", first.Slot, second.Slot)
+			t.Errorf("the slots are %d and %d, want 1 and 3", first.Slot, second.Slot)
 		}
 	})
 }
 
-func TestTheCapacity(t *testing.T) {
+func TestCapacity(t *testing.T) {
 	t.Parallel()
-	t.Run("of another capacity are refused while any is out", func(t *testing.T) {
+	t.Run("another capacity is refused while a permit is held", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(3)))
 		if e := w.refused(acquire(2, permit(2)), lock.ErrCapacityMismatch); e.Capacity != 3 {
 			t.Errorf("refused with %+v", e)
@@ -131,27 +131,27 @@ func TestTheCapacity(t *testing.T) {
 		w.must(release(1))
 		w.must(acquire(2, permit(2)))
 	})
-	t.Run("or waited for", func(t *testing.T) {
+	t.Run("another capacity is refused while a permit is waited for", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.waits(2, permit(3))
+		w.enqueue(2, permit(3))
 		w.refused(w.call(acquire(3, permit(2))), lock.ErrCapacityMismatch)
 		w.must(release(2))
-		w.waits(3, permit(2))
+		w.enqueue(3, permit(2))
 	})
-	t.Run("wait behind who waits for another mode", func(t *testing.T) {
+	t.Run("permits wait behind a waiter of another mode", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(3)))
-		w.waits(2, shared)
+		w.enqueue(2, shared)
 		w.refused(acquire(3, permit(3)), lock.ErrHeld)
-		w.waits(3, permit(3))
-		w.waits(4, permit(3))
+		w.enqueue(3, permit(3))
+		w.enqueue(4, permit(3))
 		w.must(release(1))
-		w.looks("2 | 3 4")
+		w.expect("2 | 3 4")
 		w.must(release(2))
-		w.looks("3 4 |")
+		w.expect("3 4 |")
 	})
 }
 
@@ -161,22 +161,22 @@ func revoke(token lock.Token, slot *int) lock.Revoke {
 
 func slot(n int) *int { return &n }
 
-// readers returns a world in which 1, 2 and 3 share the lock and 4 waits for it alone.
-func readers(t *testing.T) *world {
+// threeReaders returns a model in which 1, 2 and 3 share the lock and 4 waits for an exclusive lease.
+func threeReaders(t *testing.T) *model {
 	t.Helper()
-	w := newWorld(t)
+	w := newModel(t)
 	for n := byte(1); n <= 3; n++ {
 		w.must(acquire(n, shared))
 	}
-	w.waits(4)
+	w.enqueue(4)
 	return w
 }
 
-func TestRevokeAmongSeveral(t *testing.T) {
+func TestRevokeSharedLeases(t *testing.T) {
 	t.Parallel()
-	t.Run("ends a shared phase as a whole, and promotes who waits for it", func(t *testing.T) {
+	t.Run("ends all shared leases with the token, and promotes the waiter", func(t *testing.T) {
 		t.Parallel()
-		w := readers(t)
+		w := threeReaders(t)
 		if d := w.must(revoke(1, nil)); kinds(d) != "revoked revoked revoked granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
@@ -185,52 +185,52 @@ func TestRevokeAmongSeveral(t *testing.T) {
 				t.Errorf("refused with %+v", e)
 			}
 		}
-		w.looks("4 |")
+		w.expect("4 |")
 	})
-	t.Run("ends the one reader whose slot it names", func(t *testing.T) {
+	t.Run("ends only the lease in the given slot", func(t *testing.T) {
 		t.Parallel()
-		w := readers(t)
+		w := threeReaders(t)
 		w.must(revoke(1, slot(2)))
-		w.looks("1 3 | 4")
+		w.expect("1 3 | 4")
 		w.refused(renew(2), lock.ErrLeaseLost)
 		w.refused(revoke(1, slot(2)), lock.ErrTokenMismatch)
 	})
 }
 
-func TestRevokeAPermitOrALateReader(t *testing.T) {
+func TestRevokePermitOrLaterReader(t *testing.T) {
 	t.Parallel()
-	t.Run("ends a permit by its token alone", func(t *testing.T) {
+	t.Run("ends a permit by its token", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, permit(2)))
 		w.must(acquire(2, permit(2)))
-		w.waits(3, permit(2))
+		w.enqueue(3, permit(2))
 		w.refused(revoke(1, slot(2)), lock.ErrTokenMismatch)
 		w.must(revoke(1, nil))
-		w.looks("2 3 |")
+		w.expect("2 3 |")
 	})
-	t.Run("spares the reader who took the slot since, under the same token", func(t *testing.T) {
+	t.Run("does not end a later reader in the same slot with the same token", func(t *testing.T) {
 		t.Parallel()
-		w := readers(t)
-		meant := revoke(1, slot(2))
-		meant.AcquiredAt = w.state.Leases[1].AcquiredAt
+		w := threeReaders(t)
+		selected := revoke(1, slot(2))
+		selected.AcquiredAt = w.record.Leases[1].AcquiredAt
 		w.must(release(2))
-		w.must(release(4)) // who was in a reader's way
-		w.pass(time.Second)
+		w.must(release(4)) // which blocks readers
+		w.advance(time.Second)
 		w.must(acquire(5, shared))
-		w.refused(meant, lock.ErrTokenMismatch)
-		w.looks("1 3 5 |")
-		meant.AcquiredAt = w.now
-		w.must(meant)
-		w.looks("1 3 |")
+		w.refused(selected, lock.ErrTokenMismatch)
+		w.expect("1 3 5 |")
+		selected.AcquiredAt = w.now
+		w.must(selected)
+		w.expect("1 3 |")
 	})
-	t.Run("ends a reader who joined in the same decision, whom nobody tells", func(t *testing.T) {
+	t.Run("ends a reader granted in the same decision without a notification", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared, func(a *lock.Acquire) { a.TTL = time.Hour }))
-		w.waits(2, func(a *lock.Acquire) { a.Wait = time.Second })
-		w.waits(3, shared)
-		w.pass(2 * time.Second)
+		w.enqueue(2, func(a *lock.Acquire) { a.Wait = time.Second })
+		w.enqueue(3, shared)
+		w.advance(2 * time.Second)
 		if d := w.must(revoke(1, nil)); kinds(d) != "granted revoked revoked " || len(d.Promoted) != 0 {
 			t.Errorf("decided %v, promoted %+v", kinds(d), d.Promoted)
 		}

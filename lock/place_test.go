@@ -7,188 +7,188 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestAPlaceBelongsToTheLeaseID(t *testing.T) {
+func TestPlaceBelongsToTheLeaseID(t *testing.T) {
 	t.Parallel()
-	t.Run("the same lease_id finds its place, and its call takes over", func(t *testing.T) {
+	t.Run("a later call with the lease_id takes over the place", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
+		w, calls := heldWithQueue(t, 3)
 		again := w.on(2).call(acquire(2))
 		if d := w.must(again); !d.Queued || len(d.Events) != 0 {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("1 | 2 3")
+		w.expect("1 | 2 3")
 		w.on(1).refused(claim(calls[2]), lock.ErrHeld)
-		w.refused(timeout(calls[2]), lock.ErrHeld)
-		w.do(hangup(calls[2]))
-		w.looks("1 | 2 3")
+		w.refused(endWait(calls[2]), lock.ErrHeld)
+		w.do(disconnect(calls[2]))
+		w.expect("1 | 2 3")
 		w.must(release(1))
 		if d := w.on(2).must(claim(again)); d.Grant.ID != id(2) || d.Grant.Token != 2 {
 			t.Errorf("decided %+v", d)
 		}
 	})
-	t.Run("the new call waits for as long as it says", func(t *testing.T) {
+	t.Run("the later call waits for its own time", func(t *testing.T) {
 		t.Parallel()
-		w, _ := line(t, 2)
-		w.pass(5 * time.Second)
+		w, _ := heldWithQueue(t, 2)
+		w.advance(5 * time.Second)
 		again := w.call(acquire(2, func(a *lock.Acquire) { a.Wait = 30 * time.Second }))
 		w.must(again)
-		if o := w.state.Queue[0]; !o.Until.Equal(t0.Add(35*time.Second)) || !o.JoinedAt.Equal(t0) || o.Place != 2 {
-			t.Errorf("waits as %+v", o)
+		if o := w.record.Queue[0]; !o.Until.Equal(t0.Add(35*time.Second)) || !o.JoinedAt.Equal(t0) || o.Place != 2 {
+			t.Errorf("the waiter is %+v", o)
 		}
 	})
-	t.Run("with another holder, mode or capacity it is refused", func(t *testing.T) {
+	t.Run("a call with another holder, mode or capacity is refused", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.waits(2, permit(3))
+		w.enqueue(2, permit(3))
 		for _, other := range []func(*lock.Acquire){
-			shared, permit(2), func(a *lock.Acquire) { permit(3)(a); a.Holder = "somebody else" },
+			shared, permit(2), func(a *lock.Acquire) { permit(3)(a); a.Holder = "another holder" },
 		} {
 			w.refused(w.call(acquire(2, other)), lock.ErrLeaseIDInUse)
 		}
-		w.looks("1 | 2")
+		w.expect("1 | 2")
 	})
 }
 
-func TestALeaseIDThatHasAPlaceOrALease(t *testing.T) {
+func TestLeaseIDWithAPlaceOrALease(t *testing.T) {
 	t.Parallel()
-	t.Run("a try with it gives the place up", func(t *testing.T) {
+	t.Run("a non-waiting call gives up the place", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
-		if d := w.do(acquire(2)); kinds(d) != "left " || d.Err == nil {
+		w, calls := heldWithQueue(t, 3)
+		if d := w.do(acquire(2)); kinds(d) != "dequeued " || d.Err == nil {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("1 | 3")
+		w.expect("1 | 3")
 		w.refused(claim(calls[2]), lock.ErrHeld)
 	})
-	t.Run("a call that comes just when its turn does gets the lease, and can give it back", func(t *testing.T) {
+	t.Run("a call at the moment of the grant receives the lease, and can withdraw it", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
-		w.pass(10 * time.Second)
+		w, calls := heldWithQueue(t, 2)
+		w.advance(10 * time.Second)
 		again := w.call(acquire(2))
 		if d := w.must(again); d.Replay || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
-		w.do(hangup(calls[2]))
-		w.looks("2 |")
-		w.must(hangup(again))
-		w.looks("|")
+		w.do(disconnect(calls[2]))
+		w.expect("2 |")
+		w.must(disconnect(again))
+		w.expect("|")
 	})
-	t.Run("a lease that was fetched is found by any call, and no older one can give it back", func(t *testing.T) {
+	t.Run("a delivered lease is found by any call, and no earlier call can withdraw it", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 2)
+		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
 		again := w.on(2).call(acquire(2))
 		if d := w.must(again); !d.Replay || d.Grant.Token != 2 {
 			t.Errorf("decided %+v", d)
 		}
-		w.on(1).do(hangup(calls[2]))
-		w.looks("2 |")
-		w.on(2).do(hangup(again)) // it may have been known before
-		w.looks("2 |")
+		w.on(1).do(disconnect(calls[2]))
+		w.expect("2 |")
+		w.on(2).do(disconnect(again)) // the first call may have delivered it
+		w.expect("2 |")
 	})
 }
 
-// left returns a line in which 2 has asked for its place to be kept.
-func left(t *testing.T) *world {
+// keptPlace returns a model in which the place of 2 is kept.
+func keptPlace(t *testing.T) *model {
 	t.Helper()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1))
-	call := w.waits(2, keep)
-	w.waits(3)
-	w.pass(time.Second)
-	if e := w.refused(timeout(call), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || e.Ahead != 1 {
+	call := w.enqueue(2, keep)
+	w.enqueue(3)
+	w.advance(time.Second)
+	if e := w.refused(endWait(call), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || e.Ahead != 1 {
 		t.Errorf("refused with %+v", e)
 	}
-	w.looks("1 | (2) 3")
+	w.expect("1 | (2) 3")
 	return w
 }
 
-func TestAPlaceThatIsKept(t *testing.T) {
+func TestKeptPlace(t *testing.T) {
 	t.Parallel()
-	t.Run("is found again", func(t *testing.T) {
+	t.Run("is found by the next call", func(t *testing.T) {
 		t.Parallel()
-		w := left(t)
+		w := keptPlace(t)
 		w.must(renew(1))
-		w.pass(lock.PlaceRetention - 1)
-		w.waits(2)
-		w.looks("1 | 2 3")
+		w.advance(lock.PlaceRetention - 1)
+		w.enqueue(2)
+		w.expect("1 | 2 3")
 		w.must(release(1))
-		w.looks("2 | 3")
+		w.expect("2 | 3")
 	})
 }
 
-func TestAPlaceThatIsKeptIsPassedOver(t *testing.T) {
+func TestDetachedWaiterIsSkipped(t *testing.T) {
 	t.Parallel()
-	t.Run("is passed over meanwhile, and waits on behind nobody else", func(t *testing.T) {
+	t.Run("and continues at its place when its client returns", func(t *testing.T) {
 		t.Parallel()
-		w := left(t)
+		w := keptPlace(t)
 		w.must(release(1))
-		w.looks("3 | (2)")
-		w.waits(4)
-		w.waits(2)
-		w.looks("3 | 2 4")
+		w.expect("3 | (2)")
+		w.enqueue(4)
+		w.enqueue(2)
+		w.expect("3 | 2 4")
 	})
-	t.Run("is no reason to refuse a newcomer", func(t *testing.T) {
+	t.Run("and does not block a new request", func(t *testing.T) {
 		t.Parallel()
-		w := left(t)
+		w := keptPlace(t)
 		w.must(release(1))
 		w.must(release(3))
 		w.must(acquire(4))
-		w.looks("4 | (2)")
+		w.expect("4 | (2)")
 	})
-	t.Run("gets the lock at once if it is free", func(t *testing.T) {
+	t.Run("and is granted a free lock at once", func(t *testing.T) {
 		t.Parallel()
-		w := left(t)
+		w := keptPlace(t)
 		w.must(release(1))
 		w.must(release(3))
 		if d := w.must(acquire(2)); d.Replay || d.Queued || kinds(d) != "granted " || d.Events[0].Place != 2 || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("2 |")
+		w.expect("2 |")
 	})
 }
 
-func TestAPlaceIsKeptForAWhile(t *testing.T) {
+func TestPlaceRetention(t *testing.T) {
 	t.Parallel()
-	t.Run("is gone when its time is over, and an event says so", func(t *testing.T) {
+	t.Run("ends with an event", func(t *testing.T) {
 		t.Parallel()
-		w := left(t)
+		w := keptPlace(t)
 		r := renew(1)
 		r.TTL = time.Hour
 		w.must(r)
-		w.pass(lock.PlaceRetention - 1)
+		w.advance(lock.PlaceRetention - 1)
 		if d := w.must(sweep); d.Changed || !d.Due.Equal(w.now.Add(1)) {
 			t.Errorf("decided %+v", d)
 		}
-		w.pass(1)
-		if d := w.must(sweep); kinds(d) != "left " || d.Events[0].Reason != "nobody came back to the place" {
+		w.advance(1)
+		if d := w.must(sweep); kinds(d) != "dequeued " || d.Events[0].Reason != "place not used again in time" {
 			t.Errorf("decided %+v", d)
 		}
-		w.waits(2)
-		w.looks("1 | 3 2")
+		w.enqueue(2)
+		w.expect("1 | 3 2")
 	})
-	t.Run("is kept by a try, too", func(t *testing.T) {
+	t.Run("also applies to a call that does not wait", func(t *testing.T) {
 		t.Parallel()
-		w, _ := line(t, 2)
+		w, _ := heldWithQueue(t, 2)
 		if e := w.refused(acquire(3, keep), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || w.events[len(w.events)-1].Kind != lock.Queued {
 			t.Errorf("refused with %+v", e)
 		}
-		w.looks("1 | 2 (3)")
+		w.expect("1 | 2 (3)")
 		w.refused(acquire(3, keep), lock.ErrHeld)
-		w.looks("1 | 2 (3)")
+		w.expect("1 | 2 (3)")
 	})
-	t.Run("is kept, silently, for a call that its replica sends away", func(t *testing.T) {
+	t.Run("applies without an event to a call that its replica ends", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared))
-		call := w.waits(2)
-		w.waits(3, shared)
-		away := hangup(call)
-		away.KeepPlace = true
-		if d := w.must(away); kinds(d) != "granted " {
+		call := w.enqueue(2)
+		w.enqueue(3, shared)
+		leave := disconnect(call)
+		leave.KeepPlace = true
+		if d := w.must(leave); kinds(d) != "granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
-		w.looks("1 3 | (2)")
+		w.expect("1 3 | (2)")
 	})
 }

@@ -15,22 +15,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A model is a world to which random things happen. What each decision must keep
-// by itself is in deed, what the events must tell in story, and what time must do
-// afterwards in settled; here is what each command must do.
-type model struct {
-	*world
-	modes    []lock.Mode
-	used     byte                 // the lease_ids up to this one
-	waited   []lock.Acquire       // the calls that ever waited
-	latest   time.Time            // that anybody looked
-	graces   map[hold]grace       // of revoked leases, unless they were skipped
-	versions map[string]lock.Lock // what each stood for
+// A machine applies random commands to a model. decisionCheck checks each decision by itself, eventChecker the
+// events, and checkTime the effects of time; the methods here check the effect of each command.
+type machine struct {
+	*model
+	modes         []lock.Mode
+	used          byte                 // the lease_ids up to this one
+	calledWaiting []lock.Acquire       // the calls that have waited
+	latest        time.Time            // instant of the last check
+	graces        map[leaseKey]grace   // of revoked leases, unless skipped
+	versions      map[string]lock.Lock // the lock of each version
 }
 
-// TestInvariants drives random commands from three replicas, which fall silent
-// and are heard of again, and steps of the clock, also backwards, against what the
-// lock promises.
+// TestInvariants runs random commands on three replicas, which die and recover, and moves the clock, also backwards.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string][]lock.Mode{
@@ -42,12 +39,12 @@ func TestInvariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
-				m := &model{world: newWorld(rt), modes: modes, versions: map[string]lock.Lock{}, graces: map[hold]grace{}}
+				m := &machine{model: newModel(rt), modes: modes, versions: map[string]lock.Lock{}, graces: map[leaseKey]grace{}}
 				for range 2 {
 					rt.Repeat(map[string]func(*rapid.T){
 						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
 						"release": m.release, "give up": m.release, "revoke": m.revoke,
-						"claim": m.claim, "leave": m.leave, "hang up": m.hangUp, "sweep": m.sweep,
+						"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
 						"clock": m.clock, "replica": m.replica, "": m.check,
 					})
 				}
@@ -60,13 +57,13 @@ func seconds(t *rapid.T, label string, least, greatest int) time.Duration {
 	return time.Duration(rapid.IntRange(least, greatest).Draw(t, label)) * time.Second
 }
 
-// metadata is what a renewal proclaims, or nil for nothing.
+// metadata draws the metadata of a renewal, or nil.
 func metadata(t *rapid.T) json.RawMessage {
 	return rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"at":"a"}`), json.RawMessage(`{"at":"b"}`)}).Draw(t, "metadata")
 }
 
-// do is what the world does, by any replica that lives unless r names one.
-func (m *model) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision {
+// do applies the command on the replica r, or on a random one that is alive if r is zero.
+func (m *machine) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision {
 	if r == 0 {
 		alive := slices.DeleteFunc([]lock.Replica{1, 2, 3}, m.isSilent)
 		r = rapid.SampledFrom(alive).Draw(t, "replica")
@@ -75,24 +72,23 @@ func (m *model) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision {
 	if a, ok := cmd.(lock.Acquire); ok && a.Wait > 0 {
 		cmd = m.call(a)
 	}
-	d := m.world.do(cmd)
-	if err := cmp.Or(m.settled(d), m.waitsOut(d)); err != nil {
+	d := m.model.do(cmd)
+	if err := cmp.Or(m.checkTime(d), m.checkGraces(d)); err != nil {
 		t.Fatalf("after %T%+v: %v", cmd, cmd, err)
 	}
 	return d
 }
 
-// A grace is that of a revoked lease: until when it blocks leases of other modes, and
-// those of its own unless they are shared.
+// A grace is the grace of a revoked lease, which blocks conflicting leases.
 type grace struct {
 	mode  lock.Mode
 	until time.Time
 }
 
-// waitsOut checks that d grants nothing that conflicts with the grace of a revoked lease.
-// A grace that was over once stays over, although the clock is set back.
-func (m *model) waitsOut(d lock.Decision) error {
-	maps.DeleteFunc(m.graces, func(_ hold, g grace) bool { return !d.Now.Before(g.until) })
+// checkGraces checks that d grants no lease that conflicts with the grace of a revoked lease. A grace that has ended
+// stays over even if the clock is set back.
+func (m *machine) checkGraces(d lock.Decision) error {
+	maps.DeleteFunc(m.graces, func(_ leaseKey, g grace) bool { return !d.Now.Before(g.until) })
 	for _, e := range d.Events {
 		if e.Kind != lock.Granted {
 			continue
@@ -107,16 +103,16 @@ func (m *model) waitsOut(d lock.Decision) error {
 	return nil
 }
 
-func (m *model) isSilent(r lock.Replica) bool {
+func (m *machine) isSilent(r lock.Replica) bool {
 	_, silent := m.silent[r]
 	return silent
 }
 
-func (m *model) leaseID(t *rapid.T) lock.LeaseID {
+func (m *machine) leaseID(t *rapid.T) lock.LeaseID {
 	return id(rapid.ByteRange(1, max(m.used, 1)).Draw(t, "lease"))
 }
 
-func (m *model) acquire(t *rapid.T) {
+func (m *machine) acquire(t *rapid.T) {
 	a := lock.Acquire{
 		Name: name, LeaseID: m.leaseID(t), Mode: rapid.SampledFrom(m.modes).Draw(t, "mode"),
 		Holder: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "holder"),
@@ -137,41 +133,41 @@ func (m *model) acquire(t *rapid.T) {
 	switch {
 	case d.Queued:
 		a.Attachment, a.Replica = m.calls, m.self
-		m.waited = append(m.waited, a)
+		m.calledWaiting = append(m.calledWaiting, a)
 		if place == nil || !place.Attached(d.Now, m.self) || place.Attachment != a.Attachment || a.Wait == 0 {
-			t.Fatalf("waits without a place: %+v", place)
+			t.Fatalf("queued without a place: %+v", place)
 		}
 	case errors.Is(d.Err, lock.ErrHeld):
-		if len(m.state.Leases) == 0 || (place != nil) != a.KeepPlace {
-			t.Fatalf("refused although nobody has the lock, or with a place that nobody asked for: %+v", place)
+		if len(m.record.Leases) == 0 || (place != nil) != a.KeepPlace {
+			t.Fatalf("refused although the lock is free, or with a place that was not kept: %+v", place)
 		}
 	case d.Err == nil:
 		if over || lease == nil || lease.Unclaimed() || lease.Token != d.Grant.Token || place != nil {
-			t.Fatalf("granted what is over, or is not there: %+v", d.Grant)
+			t.Fatalf("granted a lease that has ended or is not in the record: %+v", d.Grant)
 		}
 		if d.Replay && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
-			t.Fatalf("replayed what was not there: %+v", d.Grant)
+			t.Fatalf("replayed a lease that did not exist: %+v", d.Grant)
 		}
 	}
 }
 
-// lookUp returns the lease and the place of the lease_id, and whether it has ended.
-func (m *model) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over bool) {
-	for i := range m.state.Leases {
-		if m.state.Leases[i].ID == id && !m.state.Leases[i].Revoked() {
-			l = &m.state.Leases[i]
+// lookUp returns the lease and the waiter of the lease_id, and whether the lease has ended.
+func (m *machine) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over bool) {
+	for i := range m.record.Leases {
+		if m.record.Leases[i].ID == id && !m.record.Leases[i].Revoked() {
+			l = &m.record.Leases[i]
 		}
 	}
-	for i := range m.state.Queue {
-		if m.state.Queue[i].Lease.ID == id {
-			w = m.state.Queue[i]
+	for i := range m.record.Queue {
+		if m.record.Queue[i].Lease.ID == id {
+			w = m.record.Queue[i]
 		}
 	}
-	over = m.over(id)
+	over = m.hasEnded(id)
 	return l, w, over
 }
 
-func (m *model) renew(t *rapid.T) {
+func (m *machine) renew(t *rapid.T) {
 	r := lock.Renew{Name: name, LeaseID: m.leaseID(t), TTL: seconds(t, "ttl", 0, 20), Metadata: metadata(t)}
 	before, place, over := m.lookUp(r.LeaseID)
 	d := m.do(t, r, 0)
@@ -179,81 +175,81 @@ func (m *model) renew(t *rapid.T) {
 		return
 	}
 	if over || before == nil && place == nil {
-		t.Fatalf("renewed a lease that was over, or never was")
+		t.Fatalf("renewed a lease that had ended or never existed")
 	}
 	if known := before != nil && !before.Unclaimed(); known && (d.Grant.ExpiresAt.Before(before.ExpiresAt) || d.Grant.Token != before.Token) {
 		t.Fatalf("renewed %+v to %+v", before, d.Grant)
 	}
 	if d.Grant.Unclaimed() || d.Grant.Attachment != 0 {
-		t.Fatalf("renewed, and nobody knows of it: %+v", d.Grant)
+		t.Fatalf("renewed, and still unclaimed: %+v", d.Grant)
 	}
 	if r.Metadata != nil && string(d.Grant.Metadata) != string(r.Metadata) {
-		t.Fatalf("proclaimed %s, and the lease says %s", r.Metadata, d.Grant.Metadata)
+		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, d.Grant.Metadata)
 	}
 	if hold := d.Grant.ExpiresAt.Sub(d.Grant.AcquiredAt); d.Grant.MaxHold > 0 && hold > d.Grant.MaxHold {
 		t.Fatalf("held for %v of at most %v", hold, d.Grant.MaxHold)
 	}
 }
 
-func (m *model) release(t *rapid.T) {
+func (m *machine) release(t *rapid.T) {
 	r := lock.Release{Name: name, LeaseID: m.leaseID(t)}
-	if len(m.state.Leases) > 0 && rapid.Bool().Draw(t, "held") {
-		r.LeaseID = rapid.SampledFrom(m.state.Leases).Draw(t, "whose").ID
+	if len(m.record.Leases) > 0 && rapid.Bool().Draw(t, "held") {
+		r.LeaseID = rapid.SampledFrom(m.record.Leases).Draw(t, "holder").ID
 	}
 	m.do(t, r, 0)
 	if l, w, _ := m.lookUp(r.LeaseID); l != nil || w != nil {
-		t.Fatalf("released, and there is still %+v or %+v", l, w)
+		t.Fatalf("released, and the lock still has %+v or %+v", l, w)
 	}
 }
 
-func (m *model) revoke(t *rapid.T) {
+func (m *machine) revoke(t *rapid.T) {
 	newest := int64(m.token)
 	r := lock.Revoke{Name: name, Token: lock.Token(rapid.Int64Range(max(newest-2, 1), newest+1).Draw(t, "token")), Reason: "r"}
 	if slot := rapid.IntRange(-1, 3).Draw(t, "slot"); slot >= 0 {
 		r.Slot = &slot
 	}
-	r.SkipGrace = rapid.Bool().Draw(t, "at once")
-	meant := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
-	before := slices.Clone(m.state.Leases)
+	r.SkipGrace = rapid.Bool().Draw(t, "skip grace")
+	selected := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
+	before := slices.Clone(m.record.Leases)
 	for _, l := range before {
-		if r.SkipGrace && meant(l) {
-			delete(m.graces, hold{l.Slot, l.Token})
+		if r.SkipGrace && selected(l) {
+			delete(m.graces, leaseKey{l.Slot, l.Token})
 		}
 	}
 	d := m.do(t, r, 0)
 	if d.Err != nil {
 		return
 	}
-	for _, l := range m.state.Leases {
-		if meant(l) && (!l.Revoked() || r.SkipGrace) {
-			t.Fatalf("revoked, and there is still %+v", l)
+	for _, l := range m.record.Leases {
+		if selected(l) && (!l.Revoked() || r.SkipGrace) {
+			t.Fatalf("revoked, and the lock still has %+v", l)
 		}
 	}
 	for _, l := range before {
-		if !meant(l) || l.Revoked() || l.Unclaimed() || r.SkipGrace || !d.Now.Before(l.EndsAt()) {
+		if !selected(l) || l.Revoked() || l.Unclaimed() || r.SkipGrace || !d.Now.Before(l.EndsAt()) {
 			continue
 		}
 		end := l.ExpiresAt
 		if d.Now.Before(end) {
 			end = d.Now
 		}
-		m.graces[hold{l.Slot, l.Token}] = grace{l.Mode, end.Add(l.Grace)}
+		m.graces[leaseKey{l.Slot, l.Token}] = grace{l.Mode, end.Add(l.Grace)}
 	}
 }
 
-func (m *model) sweep(t *rapid.T) { m.do(t, sweep, 0) }
+func (m *machine) sweep(t *rapid.T) { m.do(t, sweep, 0) }
 
-func (m *model) clock(t *rapid.T) {
-	m.pass(time.Duration(rapid.IntRange(-8, 16).Draw(t, "step")) * 500 * time.Millisecond)
+func (m *machine) clock(t *rapid.T) {
+	m.advance(time.Duration(rapid.IntRange(-8, 16).Draw(t, "step")) * 500 * time.Millisecond)
 }
 
-// replica has one fall silent, or be heard of again; one at least always is.
-func (m *model) replica(t *rapid.T) {
+// replica silences or revives a random replica. At least one stays alive.
+func (m *machine) replica(t *rapid.T) {
 	r := lock.Replica(rapid.Int64Range(1, 3).Draw(t, "replica"))
 	switch {
 	case m.isSilent(r):
-		m.comesBack(r)
+		m.unsilence(r)
 	case len(m.silent) < 2:
-		m.dies(r)
+		m.silence(r)
 	}
 }

@@ -7,28 +7,27 @@ import (
 
 // Bounds of a page.
 const (
-	// DefaultLimit is the length of a page when none is asked for.
+	// DefaultLimit is the maximum length of a page when the query gives none.
 	DefaultLimit = 100
-	// MaxLimit is the greatest length of a page.
+	// MaxLimit is the maximum length of a page.
 	MaxLimit = 1000
 )
 
-// A LockQuery selects locks. Zero fields select all.
+// A LockQuery selects locks. A zero field selects all.
 type LockQuery struct {
 	Prefix string
 	State  State
-	Holder string // exactly this one
-	Limit  int    // zero: UsualLimit
-	Cursor string // a Page's Next
+	Holder string // of an active lease, exactly
+	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
+	Cursor string // the Next of the page before; empty: the first page
 }
 
-// Resolve returns q with its defaults filled in, or an ErrInvalid error that
-// names the field that breaks a bound.
+// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q LockQuery) Resolve() (LockQuery, error) {
 	switch q.State {
 	case "", Free, Held, InGrace:
 	default:
-		return q, Invalid("state", "is none that a lock can be in; use free, held or grace")
+		return q, Invalid("state", "is invalid; use free, held or grace")
 	}
 	var err error
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
@@ -37,28 +36,27 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	return q, cmp.Or(checkPrefix(q.Prefix), checkCharacters("holder", q.Holder, 0, MaxHolderLength))
 }
 
-// An EventQuery selects events. Zero fields select all.
+// An EventQuery selects events. A zero field selects all.
 type EventQuery struct {
 	Name   string
-	Prefix string
-	Limit  int    // zero: UsualLimit
-	Cursor string // the ID of an event, or a Page's Next: the page begins after it; or CursorNow
-	// Wait is for how long to wait while there is nothing to tell.
+	Prefix string // not together with Name
+	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
+	Cursor string // an event's ID or a page's Next: the page begins after it; or CursorNow; empty: the oldest events
+	// Wait is how long to wait, up to MaxWait, while the page is empty.
 	Wait time.Duration
 }
 
-// CursorNow is the cursor of an EventQuery after all that has happened.
+// CursorNow is the cursor of an EventQuery for future events only.
 const CursorNow = "now"
 
-// Resolve returns q with its defaults filled in, or an ErrInvalid error that
-// names the field that breaks a bound.
+// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q EventQuery) Resolve() (EventQuery, error) {
 	if q.Name != "" {
 		if err := checkName("lock", q.Name); err != nil {
 			return q, err
 		}
 		if q.Prefix != "" {
-			return q, Invalid("prefix", "cannot go with lock; give one of them")
+			return q, Invalid("prefix", "cannot be combined with lock; give one of them")
 		}
 	}
 	var err error
@@ -68,14 +66,14 @@ func (q EventQuery) Resolve() (EventQuery, error) {
 	return q, cmp.Or(checkPrefix(q.Prefix), checkDuration("wait_ms", q.Wait, 0, MaxWait))
 }
 
-// A Watch asks for a lock once it is not what was seen any more.
+// A Watch returns a lock once its version differs from the one seen.
 type Watch struct {
 	Name string
-	Seen string        // a Lock's Version; empty: the lock as it is
-	Wait time.Duration // for how long to wait for that
+	Seen string        // a Lock's Version; empty: return the lock at once
+	Wait time.Duration // how long to wait, up to MaxWait
 }
 
-// Resolve returns w, or an ErrInvalid error that names the field that breaks a bound.
+// Resolve returns w, or an ErrInvalid error that names the invalid field.
 func (w Watch) Resolve() (Watch, error) {
 	return w, cmp.Or(CheckName(w.Name), checkDuration("wait_ms", w.Wait, 0, MaxWait))
 }
@@ -90,20 +88,12 @@ func resolveLimit(n int) (int, error) {
 	return n, nil
 }
 
-func checkPrefix(prefix string) error {
-	if prefix == "" {
-		return nil
-	}
-	return checkName("prefix", prefix)
-}
-
-// A Page is one stretch of a list.
+// A Page is one page of a list.
 type Page[T any] struct {
-	Items []T // may be shared with other pages: nobody may change them
-	// Next is the cursor of what follows. It is empty at the end of a list of
-	// locks; of events there is always one, since more may come.
+	Items []T // read-only: pages may share them
+	// Next is the cursor of the next page. It is empty at the end of a list of locks, and never empty for events.
 	Next string
-	// Gap reports whether events are missing between the cursor and Items, since they are no longer kept; or whether
-	// the cursor is that of an event which a fail-over or a restore has lost.
+	// Gap reports whether events between the cursor and Items have been pruned, or whether the cursor is that of an
+	// event that a fail-over or a restore has lost.
 	Gap bool
 }

@@ -1,23 +1,22 @@
 package lock
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "slices"
 
-// Why a waiter left the queue, or a grant was withdrawn: the reasons of events.
+// ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone
+// ended the lease.
+const ReasonUnclaimed = "grant not claimed in time"
+
+// The other reasons of Dequeued and Withdrawn events.
 const (
-	waitOver   = "the wait was over"
-	clientGone = "the client was gone"
-	callLost   = "the call was lost"
-	givenUp    = "the place was given up"
-	notKept    = "nobody came back to the place"
-	notClaimed = "nobody fetched the grant"
+	reasonWaitEnded     = "wait ended"
+	reasonDisconnected  = "client disconnected"
+	reasonCallLost      = "call ended without an answer"
+	reasonPlaceReleased = "place released"
+	reasonPlaceLapsed   = "place not used again in time"
 )
 
-// fits is whether a lease of the mode can be had beside those that there are.
-func (s Record) fits(m Mode, capacity int) bool {
+// isCompatible reports whether a lease of the mode can be granted beside the current leases.
+func (s Record) isCompatible(m Mode, capacity int) bool {
 	if len(s.Leases) == 0 {
 		return true
 	}
@@ -30,16 +29,14 @@ func (s Record) fits(m Mode, capacity int) bool {
 	return len(s.Leases) < MaxHolders
 }
 
-// promote grants the lock to the longest prefix of the queue that fits, of those
-// who are there; drops places that are not kept any longer; and passes over those
-// at which nobody waits. It is a pass in the order of the queue, so nobody is
-// overtaken: the first who does not fit is in the way of all behind, and so
+// promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
+// detached waiters. It goes through the queue in order, and the first incompatible waiter blocks all behind it:
 // neither readers nor writers starve.
-func (t *turn) promote() {
-	queue, blocked := t.state.Queue, false
-	var left []*Waiter // nil while the queue is as it was
+func (d *decider) promote() {
+	queue, blocked := d.record.Queue, false
+	var left []*Waiter // nil while the queue is unchanged
 	for i, before := range queue {
-		w, stays := t.serve(before, &blocked)
+		w, stays := d.promoteWaiter(before, &blocked)
 		if left == nil && stays && w == before {
 			continue
 		}
@@ -51,152 +48,121 @@ func (t *turn) promote() {
 		}
 	}
 	if left != nil {
-		t.state.Queue = left
+		d.record.Queue = left
 	}
 }
 
-// serve sees to a waiter, unless those before it are in the way, and returns it as
-// it is then, and whether it stays in the queue.
-func (t *turn) serve(w *Waiter, blocked *bool) (*Waiter, bool) {
+// promoteWaiter grants the lock to the waiter if it can, and sets blocked if the waiter must wait. It returns the
+// waiter as changed, and whether it stays in the queue.
+func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
-	case t.lapsed(w):
-		t.left(*w, notKept)
+	case d.hasLapsed(w):
+		d.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
-	case *blocked, !t.attached(w):
+	case *blocked, !d.attached(w):
 		return w, true
-	case t.closed(), !t.state.fits(w.Lease.Mode, w.Capacity):
+	case d.paused(), !d.record.isCompatible(w.Lease.Mode, w.Capacity):
 		*blocked = true
 		return w, true
 	}
-	return t.give(*w)
+	return d.grantWaiter(*w)
 }
 
-// give grants the lock to the waiter. One of another replica stays in the queue
-// until it has fetched the grant, should that replica be gone.
-func (t *turn) give(w Waiter) (*Waiter, bool) {
-	w.GrantedUnclaimed = w.Replica != t.view.Self
+// grantWaiter grants the lock to the waiter. A waiter of another replica stays in the queue until that replica has
+// claimed the grant, in case the replica is gone.
+func (d *decider) grantWaiter(w Waiter) (*Waiter, bool) {
+	w.GrantedUnclaimed = w.Replica != d.view.Self
 	want := w.Lease
 	want.Attachment = w.Attachment
 	if w.GrantedUnclaimed {
-		want.ClaimDeadline = t.now.Add(ClaimTimeout)
+		want.ClaimDeadline = d.now.Add(ClaimTimeout)
 	}
-	t.grant(want, w.Capacity, w.Place)
-	t.promoted = append(t.promoted, w)
+	d.grant(want, w.Capacity, w.Place)
+	d.promoted = append(d.promoted, w)
 	return &w, w.GrantedUnclaimed
 }
 
-// attached is whether somebody is there to get the lock.
-func (t *turn) attached(w *Waiter) bool { return w.attachedAt(t.now, t.view.Now, t.view.Self) }
+// attached reports whether a call waits at the place.
+func (d *decider) attached(w *Waiter) bool { return w.attachedAt(d.now, d.view.Now, d.view.Self) }
 
-// lapsed reports whether no call waits at the place and it is not kept any longer. It is asked of all waiters for each
-// decision, so the comparison that settles it for almost all of them comes first.
-func (t *turn) lapsed(w *Waiter) bool { return !t.now.Before(w.KeptUntil) && !t.attached(w) }
+// hasLapsed reports whether no call waits at the place and its retention is over. Every decision asks it of every
+// waiter, so the cheap comparison that is false for almost all of them comes first.
+func (d *decider) hasLapsed(w *Waiter) bool { return !d.now.Before(w.KeptUntil) && !d.attached(w) }
 
-// waiting returns how many are there to get the lock.
-func (t *turn) waiting() int {
+// attachedWaiters returns how many attached waiters have no grant yet.
+func (d *decider) attachedWaiters() int {
 	n := 0
-	for _, w := range t.state.Queue {
-		if !w.GrantedUnclaimed && t.attached(w) {
+	for _, w := range d.record.Queue {
+		if !w.GrantedUnclaimed && d.attached(w) {
 			n++
 		}
 	}
 	return n
 }
 
-// isWaitedFor reports whether any waiter is there to get the lock.
-func (t *turn) isWaitedFor() bool {
-	return slices.ContainsFunc(t.state.Queue, func(w *Waiter) bool { return !w.GrantedUnclaimed && t.attached(w) })
+// hasAttachedWaiter reports whether an attached waiter has no grant yet.
+func (d *decider) hasAttachedWaiter() bool {
+	return slices.ContainsFunc(d.record.Queue, func(w *Waiter) bool { return !w.GrantedUnclaimed && d.attached(w) })
 }
 
-// claim has the call have the lease, whose TTL and greatest hold begin now if
-// nobody had fetched it. One that had been is no call's from then on if another
-// asks for it: somebody may have been told of it, so that nobody's leaving takes
-// it back.
-func (t *turn) claim(l Lease, by Attachment) Lease {
-	switch {
-	case l.Unclaimed():
-		l.ClaimDeadline, l.AcquiredAt, l.ExpiresAt = time.Time{}, t.now, time.Time{}
-		l.ExpiresAt = l.endFrom(t.now)
-		l.Attachment = by
-		t.forget(l.ID)
-	case l.Attachment == by:
-		return l
-	case t.untold(l):
-		l.Attachment = by
-	default:
-		l.Attachment = 0
+// isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while
+// its call waits, and for PlaceRetention after that: the place of a dead replica is kept longer, but must not keep
+// new waiters out.
+func (d *decider) isQueueFull(limit int) (n int, full bool) {
+	if len(d.record.Queue) < limit {
+		return len(d.record.Queue), false
 	}
-	t.replace(l)
-	return l
+	for _, w := range d.record.Queue {
+		if d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention)) {
+			n++
+		}
+	}
+	return n, n >= limit
 }
 
-// untold is whether nobody can know of the lease yet.
-func (t *turn) untold(l Lease) bool {
-	return l.Unclaimed() || slices.ContainsFunc(t.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
-}
-
-// waiter returns the place of the lease id.
-func (t *turn) waiter(id LeaseID) (Waiter, bool) {
-	i := slices.IndexFunc(t.state.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
+// waiter returns the waiter with the lease ID.
+func (d *decider) waiter(id LeaseID) (Waiter, bool) {
+	i := slices.IndexFunc(d.record.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
 	if i < 0 {
 		return Waiter{}, false
 	}
-	return *t.state.Queue[i], true
+	return *d.record.Queue[i], true
 }
 
-// forget removes the place of the lease id, if there is one. It is no transition.
-func (t *turn) forget(id LeaseID) {
-	if _, ok := t.waiter(id); ok {
-		t.state.Queue = slices.DeleteFunc(slices.Clone(t.state.Queue), func(w *Waiter) bool { return w.Lease.ID == id })
-		t.changed = true
+// replaceWaiter replaces the waiter at the place of w. It emits no event.
+func (d *decider) replaceWaiter(w Waiter) {
+	queue := slices.Clone(d.record.Queue)
+	queue[slices.IndexFunc(queue, func(o *Waiter) bool { return o.Place == w.Place })] = &w
+	d.record.Queue, d.changed = queue, true
+}
+
+// removeWaiter removes the waiter with the lease ID, if there is one. It emits no event.
+func (d *decider) removeWaiter(id LeaseID) {
+	if _, ok := d.waiter(id); ok {
+		isIt := func(w *Waiter) bool { return w.Lease.ID == id }
+		d.record.Queue = slices.DeleteFunc(slices.Clone(d.record.Queue), isIt)
+		d.changed = true
 	}
 }
 
-// left notes that the waiter has left the queue.
-func (t *turn) left(w Waiter, reason string) {
+// dequeue removes w from the queue and promotes the waiters that it blocked.
+func (d *decider) dequeue(w Waiter, reason string) {
+	d.removeWaiter(w.Lease.ID)
+	d.emitDequeued(w, reason)
+	d.promote()
+}
+
+func (d *decider) emitDequeued(w Waiter, reason string) {
 	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
-	if reason == givenUp {
-		e.Ref = RefOf(t.state.Name, w.Lease.ID) // so that it can be given up again
+	if reason == reasonPlaceReleased {
+		e.Ref = RefOf(d.record.Name, w.Lease.ID) // so that a repeated Release succeeds
 	}
-	t.record(e, w.Lease)
+	d.emit(e, w.Lease)
 }
 
-// held returns the refusal of who wants the lock and may not have it now.
-func (t *turn) held() *Error {
-	if t.closed() && len(t.state.Leases) == 0 {
-		return t.refusedClosed()
-	}
-	e := &Error{Code: ErrHeld, Ahead: t.waiting()}
-	if len(t.state.Leases) == 0 {
-		e.Detail = "Nobody may have the lock just now. Try again."
-		return e
-	}
-	first, held := t.state.holding()
-	if !held {
-		first = t.state.Leases[0]
-	}
-	over := first.EndsAt()
-	for _, l := range t.state.Leases {
-		if l.EndsAt().Before(over) {
-			over = l.EndsAt()
-		}
-	}
-	e.Holder, e.Newest, e.RetryAfter = first.Holder, t.state.Token, over.Sub(t.now)
-	if !held {
-		e.Detail = fmt.Sprintf("The lease of %q was revoked, and its grace lasts %d ms more. "+
-			"Try again then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
-		return e
-	}
-	who := fmt.Sprintf("%q holds the lock", first.Holder)
-	if n := len(t.state.Leases) - 1; n > 0 {
-		who = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
-	}
-	if e.Ahead > 0 {
-		who += fmt.Sprintf(", %d waiting", e.Ahead)
-	}
-	e.Detail = fmt.Sprintf("%s. Try again later, or wait with wait_ms: a lease ends in %d ms unless it is renewed.",
-		who, e.RetryAfter.Milliseconds())
-	return e
+// isUndelivered reports whether no client can know of the lease yet.
+func (d *decider) isUndelivered(l Lease) bool {
+	return l.Unclaimed() || slices.ContainsFunc(d.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
 }

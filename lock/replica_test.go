@@ -7,240 +7,240 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// offered returns a world in which replica 1 has released the lock, which is
-// offered to 2 at replica 2, before 3 at replica 1.
-func offered(t *testing.T) (*world, lock.Acquire) {
+// unclaimedGrant returns a model in which replica 1 has granted the lock to 2, which waits on replica 2, ahead of 3
+// on replica 1. The grant is unclaimed.
+func unclaimedGrant(t *testing.T) (*model, lock.Acquire) {
 	t.Helper()
-	w := newWorld(t)
+	w := newModel(t)
 	w.must(acquire(1))
-	call := w.on(2).waits(2, func(a *lock.Acquire) { a.Grace = 2 * time.Second })
-	w.on(1).waits(3)
-	w.pass(time.Second)
+	call := w.on(2).enqueue(2, func(a *lock.Acquire) { a.Grace = 2 * time.Second })
+	w.on(1).enqueue(3)
+	w.advance(time.Second)
 	w.must(release(1))
-	w.looks("2? | 2 3")
+	w.expect("2? | 2 3")
 	return w, call
 }
 
-func TestAGrantToAnotherReplicasWaiter(t *testing.T) {
+func TestRemoteGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("waits to be fetched, and its TTL begins then", func(t *testing.T) {
+	t.Run("is unclaimed, and its TTL starts with the claim", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
-		if l := w.state.Leases[0]; !l.ClaimDeadline.Equal(w.now.Add(lock.ClaimTimeout)) || !l.EndsAt().Equal(l.ClaimDeadline) || !l.ExpiresAt.Equal(l.ClaimDeadline) {
+		w, call := unclaimedGrant(t)
+		if l := w.record.Leases[0]; !l.ClaimDeadline.Equal(w.now.Add(lock.ClaimTimeout)) || !l.EndsAt().Equal(l.ClaimDeadline) || !l.ExpiresAt.Equal(l.ClaimDeadline) {
 			t.Errorf("granted %+v", l)
 		}
-		w.pass(lock.ClaimTimeout - time.Millisecond)
+		w.advance(lock.ClaimTimeout - time.Millisecond)
 		d := w.on(2).must(claim(call))
 		if l := d.Grant; l.Token != 2 || l.Unclaimed() || !l.AcquiredAt.Equal(w.now) || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) {
 			t.Errorf("granted %+v", l)
 		}
 		if len(d.Events) != 0 {
-			t.Errorf("fetching it made the events %v", kinds(d))
+			t.Errorf("claiming it emitted the events %v", kinds(d))
 		}
-		w.looks("2 | 3")
+		w.expect("2 | 3")
 		if d := w.must(claim(call)); d.Changed {
-			t.Error("fetched it twice")
+			t.Error("claimed it twice")
 		}
 	})
-	t.Run("is in the way of all others", func(t *testing.T) {
+	t.Run("blocks all others", func(t *testing.T) {
 		t.Parallel()
-		w, _ := offered(t)
+		w, _ := unclaimedGrant(t)
 		if e := w.refused(acquire(9), lock.ErrHeld); e.RetryAfter != lock.ClaimTimeout || e.Ahead != 1 {
 			t.Errorf("refused with %+v", e)
 		}
 	})
-	t.Run("is fetched by a call that comes again, to any replica", func(t *testing.T) {
+	t.Run("is claimed by a repeated call on any replica", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
+		w, call := unclaimedGrant(t)
 		again := w.on(1).call(acquire(2))
 		if d := w.must(again); d.Replay || d.Queued || d.Grant.Unclaimed() {
 			t.Errorf("decided %+v", d)
 		}
 		w.on(2).refused(claim(call), lock.ErrHeld)
-		w.do(hangup(call))
-		w.on(1).looks("2 | 3")
-		w.must(hangup(again))
-		w.looks("3 |")
+		w.do(disconnect(call))
+		w.on(1).expect("2 | 3")
+		w.must(disconnect(again))
+		w.expect("3 |")
 	})
 }
 
-func TestAGrantToAnotherReplicasWaiterEnds(t *testing.T) {
+func TestRemoteGrantEnds(t *testing.T) {
 	t.Parallel()
-	t.Run("is given back by a client that is gone, place and all", func(t *testing.T) {
+	t.Run("is withdrawn with its place when the client disconnects", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
-		if d := w.on(2).must(hangup(call)); kinds(d) != "withdrawn granted " {
+		w, call := unclaimedGrant(t)
+		if d := w.on(2).must(disconnect(call)); kinds(d) != "withdrawn granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
-		w.looks("3? | 3")
+		w.expect("3? | 3")
 	})
-	t.Run("is renewed by a holder who knows of it, and begins then", func(t *testing.T) {
+	t.Run("is claimed by a renewal", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
-		w.pass(time.Second)
+		w, call := unclaimedGrant(t)
+		w.advance(time.Second)
 		if l := w.must(renew(2)).Grant; l.Unclaimed() || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) || !l.AcquiredAt.Equal(w.now) {
 			t.Errorf("renewed %+v", l)
 		}
-		w.looks("2 | 3")
-		w.on(2).do(hangup(call))
-		w.on(1).looks("2 | 3")
+		w.expect("2 | 3")
+		w.on(2).do(disconnect(call))
+		w.on(1).expect("2 | 3")
 	})
-	t.Run("is released and revoked like any other", func(t *testing.T) {
+	t.Run("can be released and revoked", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
+		w, call := unclaimedGrant(t)
 		w.must(release(2))
-		w.looks("3 |")
+		w.expect("3 |")
 		w.on(2).refused(claim(call), lock.ErrLeaseLost)
-		w, call = offered(t)
+		w, call = unclaimedGrant(t)
 		w.must(revoke(2, nil))
-		w.looks("3 |")
-		w.on(2).refused(timeout(call), lock.ErrLeaseLost)
+		w.expect("3 |")
+		w.on(2).refused(endWait(call), lock.ErrLeaseLost)
 	})
 }
 
-// dead returns the world that offered does, after replica 2 has died.
-func dead(t *testing.T) (*world, lock.Acquire) {
+// deadReplica returns unclaimedGrant after replica 2 has died.
+func deadReplica(t *testing.T) (*model, lock.Acquire) {
 	t.Helper()
-	w, call := offered(t)
-	w.dies(2)
+	w, call := unclaimedGrant(t)
+	w.silence(2)
 	return w, call
 }
 
-func TestAGrantThatNobodyFetches(t *testing.T) {
+func TestUnclaimedGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("is withdrawn, and the next is served at once", func(t *testing.T) {
+	t.Run("is withdrawn, and the next waiter is granted the lock at once", func(t *testing.T) {
 		t.Parallel()
-		w, _ := dead(t)
-		w.pass(lock.ClaimTimeout - 1)
+		w, _ := deadReplica(t)
+		w.advance(lock.ClaimTimeout - 1)
 		if d := w.must(sweep); d.Changed || !d.Due.Equal(w.now.Add(1)) {
 			t.Errorf("decided %+v", d)
 		}
-		w.pass(1)
+		w.advance(1)
 		d := w.must(sweep)
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Ref != 0 || e.Reason != "nobody fetched the grant" {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Ref != 0 || e.Reason != "grant not claimed in time" {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("3 | (2)")
+		w.expect("3 | (2)")
 	})
-	t.Run("is not offered again while nothing is heard of the replica", func(t *testing.T) {
+	t.Run("is not granted again while the replica is dead", func(t *testing.T) {
 		t.Parallel()
-		w, _ := dead(t)
-		w.pass(lock.ClaimTimeout)
+		w, _ := deadReplica(t)
+		w.advance(lock.ClaimTimeout)
 		w.must(release(3))
-		w.looks("| (2)")
+		w.expect("| (2)")
 		w.must(acquire(4))
-		w.pass(40 * time.Second)
+		w.advance(40 * time.Second)
 		w.must(sweep)
-		w.looks("|")
+		w.expect("|")
 		if d := w.must(sweep); d.Changed || !d.Due.IsZero() {
 			t.Errorf("decided %+v", d)
 		}
 	})
 }
 
-func TestAPlaceWhoseGrantWasWithdrawn(t *testing.T) {
+func TestPlaceAfterAWithdrawnGrant(t *testing.T) {
 	t.Parallel()
-	t.Run("loses its place only when that is not kept any longer", func(t *testing.T) {
+	t.Run("is kept until the end of its retention", func(t *testing.T) {
 		t.Parallel()
-		w, call := dead(t)
-		w.pass(lock.ClaimTimeout)
+		w, call := deadReplica(t)
+		w.advance(lock.ClaimTimeout)
 		w.must(sweep)
-		w.looks("3 | (2)")
-		w.waits(4)
-		w.comesBack(2)
-		w.looks("3 | 2 4")
+		w.expect("3 | (2)")
+		w.enqueue(4)
+		w.unsilence(2)
+		w.expect("3 | 2 4")
 		if d := w.on(2).must(claim(call)); !d.Queued {
 			t.Errorf("decided %+v", d)
 		}
 		w.on(1).must(release(3))
-		w.looks("2? | 2 4")
+		w.expect("2? | 2 4")
 		w.on(2).must(claim(call))
-		w.looks("2 | 4")
+		w.expect("2 | 4")
 	})
-	t.Run("is offered again to a replica that lives, at its place", func(t *testing.T) {
+	t.Run("is granted again if its replica is alive", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
-		w.pass(lock.ClaimTimeout)
+		w, call := unclaimedGrant(t)
+		w.advance(lock.ClaimTimeout)
 		if d := w.must(sweep); kinds(d) != "withdrawn granted " || d.Events[1].Place != 2 || d.Events[1].Token != 3 {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("2? | 2 3")
+		w.expect("2? | 2 3")
 		w.on(2).must(claim(call))
 	})
-	t.Run("leaves a shared phase that others are in", func(t *testing.T) {
+	t.Run("does not affect other shared leases", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		w.on(2).waits(2, shared)
-		w.dies(2)
-		w.on(1).waits(3, shared)
+		w.on(2).enqueue(2, shared)
+		w.silence(2)
+		w.on(1).enqueue(3, shared)
 		w.must(release(1))
-		w.looks("2? 3 | 2")
-		w.pass(lock.ClaimTimeout)
+		w.expect("2? 3 | 2")
+		w.advance(lock.ClaimTimeout)
 		w.must(sweep)
-		w.looks("3 | (2)")
+		w.expect("3 | (2)")
 		if l := w.must(acquire(4, shared)).Grant; l.Token != 2 || l.Slot != 1 {
 			t.Errorf("granted %+v", l)
 		}
 	})
 }
 
-func TestAReplicaThatIsGone(t *testing.T) {
+func TestDeadReplica(t *testing.T) {
 	t.Parallel()
-	t.Run("has its waiters passed over by the others, and knows of its own", func(t *testing.T) {
+	t.Run("has its waiters skipped by others, but not by itself", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		call := w.on(2).waits(2)
-		w.on(1).waits(3)
-		w.dies(2)
-		w.pass(lock.ReplicaTTL - 1)
-		w.looks("1 | 2 3")
-		w.pass(1)
-		w.looks("1 | (2) 3")
-		w.on(2).looks("1 | 2 3")
-		w.must(release(1)) // it was cut off from nothing but the table of the replicas
-		w.looks("2 | 3")
+		call := w.on(2).enqueue(2)
+		w.on(1).enqueue(3)
+		w.silence(2)
+		w.advance(lock.ReplicaTTL - 1)
+		w.expect("1 | 2 3")
+		w.advance(1)
+		w.expect("1 | (2) 3")
+		w.on(2).expect("1 | 2 3")
+		w.must(release(1)) // it had only lost its heartbeat
+		w.expect("2 | 3")
 		if d := w.must(claim(call)); d.Grant.ID != id(2) {
 			t.Errorf("decided %+v", d)
 		}
 	})
 }
 
-func TestAReplicaIsTakenToBeGone(t *testing.T) {
+func TestReplicaTTL(t *testing.T) {
 	t.Parallel()
-	t.Run("is noticed when it is taken to be gone, by who waits behind", func(t *testing.T) {
+	t.Run("its end is due for a replica with a waiter behind", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, shared, func(a *lock.Acquire) { a.TTL = time.Minute }))
-		w.on(2).waits(2)
-		w.dies(2)
-		w.pass(time.Second)
+		w.on(2).enqueue(2)
+		w.silence(2)
+		w.advance(time.Second)
 		if d := w.on(1).must(sweep); !d.Due.Equal(t0.Add(20 * time.Second)) {
-			t.Errorf("nobody waits behind, and it is due at %v", d.Due)
+			t.Errorf("no waiter is behind, and it is due at %v", d.Due)
 		}
 		call := w.call(acquire(3, shared))
 		d := w.must(call)
 		if !d.Due.Equal(t0.Add(lock.ReplicaTTL)) {
 			t.Errorf("due at %v", d.Due)
 		}
-		w.pass(d.Due.Sub(w.now))
+		w.advance(d.Due.Sub(w.now))
 		if d := w.must(sweep); kinds(d) != "granted " {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("1 3 | (2)")
+		w.expect("1 3 | (2)")
 	})
-	t.Run("keeps its places until the waits are over, and then for as long as any", func(t *testing.T) {
+	t.Run("its end keeps the places until the waits and their retention are over", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1, func(a *lock.Acquire) { a.TTL = time.Hour }))
-		w.on(2).waits(2)
-		w.dies(2)
-		w.on(1).pass(20*time.Second + lock.PlaceRetention - 1)
+		w.on(2).enqueue(2)
+		w.silence(2)
+		w.on(1).advance(20*time.Second + lock.PlaceRetention - 1)
 		w.must(sweep)
-		w.looks("1 | (2)")
-		w.pass(1)
+		w.expect("1 | (2)")
+		w.advance(1)
 		w.must(sweep)
-		w.looks("1 |")
+		w.expect("1 |")
 	})
 }

@@ -7,26 +7,24 @@ import (
 	"time"
 )
 
-// Revoke is an operator taking leases away. It names the token that it means to
-// oust, so that it cannot hit a lease granted meanwhile, and the reason, which
-// the ousted holders and the events show. The leases of a shared phase have one
-// token, and go together unless Slot picks one. A slot may have been taken by the
-// next reader since, with the same token: AcquiredAt tells them apart.
+// Revoke ends leases on behalf of an operator. It names the token of the leases, so that it cannot end one that was
+// granted meanwhile, and a reason, which the holders and the events show. Shared leases that overlap have one token
+// and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease with the same token and
+// slot.
 //
-// The lease ends at once. Conflicting grants wait until its grace, counted from the
-// revocation, is over; if it was in its grace already, until that grace is over. SkipGrace
-// skips the grace, also that of a lease that was revoked before. A lease that no client
-// was told of has no grace.
+// The lease ends at once. Conflicting grants wait until its grace, counted from the revocation, is over; if the lease
+// was in grace already, until that grace is over. SkipGrace skips the grace, also that of a lease that was revoked
+// before. A grant that no client knows of has no grace.
 type Revoke struct {
 	Name       string
 	Token      Token
-	Slot       *int      // nil: whichever the token sits in
-	AcquiredAt time.Time // of the one lease that is meant, as the lock shows it; zero: whenever that was
-	Reason     string
-	SkipGrace  bool // do not wait for the grace
+	Slot       *int      // nil: any
+	AcquiredAt time.Time // of the lease, as in its LeaseInfo; zero: any
+	Reason     string    // for people: 1 to MaxReasonLength characters
+	SkipGrace  bool      // end the grace at once
 }
 
-// Resolve returns r, or an ErrInvalid error that names the field that breaks a bound.
+// Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Revoke) Resolve() (Revoke, error) {
 	return r, cmp.Or(
 		CheckName(r.Name),
@@ -36,79 +34,64 @@ func (r Revoke) Resolve() (Revoke, error) {
 	)
 }
 
-func checkToken(t Token) error {
-	if t < 1 || t > MaxToken {
-		return Invalid("fencing_token", "is %d; give 1 to %d", t, MaxToken)
-	}
-	return nil
-}
-
-func checkSlot(slot *int) error {
-	if slot != nil && (*slot < 0 || *slot > MaxHolders) {
-		return Invalid("slot", "is %d; give 0 to %d", *slot, MaxHolders)
-	}
-	return nil
-}
-
 // Names returns the lock's name.
 func (r Revoke) Names() []string { return []string{r.Name} }
 
-// Refs returns nothing: a revocation shows no lease_id.
+// Refs returns nil: a Revoke has no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
 
-// Draws allows for the end of the lease.
-func (r Revoke) Draws() (tokens, events int) { return 0, 1 }
+// Needs returns one event, for the end of the lease.
+func (r Revoke) Needs() (tokens, events int) { return 0, 1 }
 
-// Apply ends the leases that are meant. Sent again it succeeds while a lease that it
-// ended is in its grace, and after that until the next grant, unless another lease has
-// the token.
+// Apply ends the selected leases, or refuses with ErrTokenMismatch. Repeated, it succeeds until the next grant after
+// the grace, unless another lease has the token.
 func (r Revoke) Apply(v View) Decision {
-	t := begin(v)
-	meant := slices.DeleteFunc(slices.Clone(t.state.Leases), func(l Lease) bool { return !r.means(l) })
-	for _, l := range meant {
-		t.revoke(l, r)
+	d := newDecider(v)
+	selected := slices.DeleteFunc(slices.Clone(d.record.Leases), func(l Lease) bool { return !r.matches(l) })
+	for _, l := range selected {
+		d.revoke(l, r)
 	}
-	if len(meant) > 0 {
-		t.promote()
-		return t.decided(nil)
+	if len(selected) > 0 {
+		d.promote()
+		return d.finish(nil)
 	}
-	if t.state.Token == r.Token && t.state.LastEnd == Revoked {
-		return t.decided(nil)
+	if d.record.Token == r.Token && d.record.LastEnd == Revoked {
+		return d.finish(nil)
 	}
-	return t.decided(t.mismatch(r))
+	return d.finish(d.errTokenMismatch(r))
 }
 
-// revoke ends the lease, and its grace if r says so.
-func (t *turn) revoke(l Lease, r Revoke) {
-	left := l.revokedAt(t.now)
+// revoke ends the lease, and its grace if r skips it.
+func (d *decider) revoke(l Lease, r Revoke) {
+	left := l.revokedAt(d.now)
 	switch {
 	case l.Revoked() && r.SkipGrace:
-		t.drop(l)
-		t.record(Event{Kind: Revoked, Reason: r.Reason}, l)
+		d.removeLease(l)
+		d.emit(Event{Kind: Revoked, Reason: r.Reason}, l)
 	case l.Revoked():
-	case r.SkipGrace || t.untold(l) || !t.now.Before(left.EndsAt()):
-		t.end(l, Revoked, r.Reason)
+	case r.SkipGrace || d.isUndelivered(l) || !d.now.Before(left.EndsAt()):
+		d.endLease(l, Revoked, r.Reason)
 	default:
-		t.replace(left)
-		t.noteEnd(left, Revoked)
-		t.record(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(t.state.Name, l.ID)}, left)
+		d.replaceLease(left)
+		d.setLastEnd(left, Revoked)
+		d.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(d.record.Name, l.ID)}, left)
 	}
 }
 
-func (r Revoke) means(l Lease) bool {
+func (r Revoke) matches(l Lease) bool {
 	return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
 }
 
-func (t *turn) mismatch(r Revoke) error {
-	now := "nobody holds the lock now"
-	if first, ok := t.state.holding(); ok {
-		now = fmt.Sprintf("token %d of %q holds the lock now", first.Token, first.Holder)
+func (d *decider) errTokenMismatch(r Revoke) error {
+	now := "no token holds it now"
+	if first, ok := d.record.firstUnrevoked(); ok {
+		now = fmt.Sprintf("token %d of %q holds it now", first.Token, first.Holder)
 	}
 	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
-	if slices.ContainsFunc(t.state.Leases, func(l Lease) bool { return l.Token == r.Token && !l.Revoked() }) {
-		what = fmt.Sprintf("Others hold the lock under token %d, and the lease that is meant has ended", r.Token)
+	if slices.ContainsFunc(d.record.Leases, func(l Lease) bool { return l.Token == r.Token && !l.Revoked() }) {
+		what = fmt.Sprintf("The selected lease has ended; other leases hold the lock with token %d", r.Token)
 	}
-	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: t.state.Token,
-		Detail: what + ". Look at the lock again before revoking."}
+	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,
+		Detail: what + ". Read the lock again before you revoke."}
 }

@@ -2,56 +2,46 @@ package lock
 
 import "context"
 
-// A Service is a lock service: the store is one on PostgreSQL, the client is one
-// over HTTP. Its methods are safe for concurrent use. Errors are *Error, or can
-// be compared with a Code.
+// A Service is a lock service. The store implements it on PostgreSQL, the client over HTTP. Its methods are safe for
+// concurrent use. Each error matches a Code with errors.Is, and most are an *Error.
 //
-// When a context ends first, the error is ErrUnavailable if the call is known
-// not to have been done and ErrUnknownOutcome otherwise; the same call again
-// finds out.
+// If the context ends first, the error is ErrUnavailable if the call has certainly not taken effect, and
+// ErrUnknownOutcome otherwise; repeat the call to find out.
 type Service interface {
-	// Acquire grants the lock, or refuses with ErrHeld once its Wait is over, or
-	// later if nothing can be decided then: bound it by the context, too. When
-	// the context of one that waits is cancelled, it leaves the queue; when its
-	// deadline passes, the place may be kept for the same call again. A grant that
-	// came meanwhile is withdrawn in either case. ErrTooManyWaiters says that no
-	// more may wait; ErrUnavailable that the service is about to stop: the place is
-	// kept, and the same call again finds it.
+	// Acquire acquires the lock, or refuses with ErrHeld when its Wait has ended. That may take longer if the service
+	// cannot decide then, so bound it by the context, too. If the context is cancelled during the wait, the waiter
+	// leaves the queue; if its deadline passes, the place may be kept for a repeated call. In both cases a grant that
+	// crossed the end is withdrawn. The error is ErrTooManyWaiters if a limit on waiters is reached, and
+	// ErrUnavailable if the service is stopping: then the place is kept, and a repeated call finds it.
 	Acquire(context.Context, Acquire) (Grant, error)
-	// Renew moves the end of a lease, or refuses with ErrLeaseLost.
+	// Renew extends a lease, or refuses with ErrLeaseLost.
 	Renew(context.Context, Renew) (Grant, error)
 	// Release ends a lease, or refuses with ErrLeaseLost.
 	Release(context.Context, Release) error
-	// Batch does each item as the call of its own would: an Acquire without Wait, a
-	// Renew or a Release. Anything else is refused with ErrInvalid, and so is every item
-	// of a batch with more than MaxBatch. It returns as many results as there are
-	// items, in their order. Items are not atomic with one another: each has its own
-	// Result, and others are done beside and between them. Those on one lock are done in
-	// the order in which they are given. When the context ends, each item that has
-	// no answer yet has ErrUnavailable or ErrUnknownOutcome, as it would alone.
+	// Batch runs each item like a separate call: an Acquire without Wait and KeepPlace, a Renew or a Release. Other
+	// commands are refused with ErrInvalid, and so are all items of a batch of more than MaxBatch. It returns one
+	// result for each item, in order. The batch is not atomic: each item has its own Result, and other calls run
+	// between them. Items on the same lock run in order. If the context ends, each unanswered item has the error that
+	// a separate call would have.
 	Batch(ctx context.Context, items []Command) []Result
-	// Revoke takes a lease away and returns the lock as it is then, or refuses
-	// with ErrTokenMismatch.
+	// Revoke ends leases and returns the lock after that, or refuses with ErrTokenMismatch.
 	Revoke(context.Context, Revoke) (Lock, error)
 
-	// Lock returns a lock. One that was never used is free.
+	// Lock returns a lock. A lock that was never used is free.
 	Lock(ctx context.Context, name string) (Lock, error)
-	// Watch returns a lock as soon as it is another Version than the one seen, or
-	// as it is when the Wait is over.
+	// Watch returns a lock as soon as its Version differs from the one seen, or when the Wait has ended.
 	Watch(context.Context, Watch) (Lock, error)
-	// Queue returns who waits for a lock, and for what.
+	// Queue returns the waiters of a lock, and what blocks each.
 	Queue(ctx context.Context, name string) (QueueInfo, error)
-	// Locks returns a page of the locks known, in the order of their names.
+	// Locks returns a page of the known locks, in the order of their names.
 	Locks(context.Context, LockQuery) (Page[Lock], error)
-	// Events returns a page of what happened, oldest first. It waits, if it is to,
-	// while there is nothing to tell.
+	// Events returns a page of events, oldest first. It waits for up to the query's Wait while the page is empty.
 	Events(context.Context, EventQuery) (Page[Event], error)
-	// VerifyToken says how a token stands as of an instant.
+	// VerifyToken returns the status of a token.
 	VerifyToken(context.Context, Verify) (Verification, error)
 
-	// WriteFenced writes the resource, or refuses with ErrStaleToken,
-	// ErrUnknownToken or ErrVersionMismatch.
+	// WriteFenced writes the resource, or refuses with ErrStaleToken, ErrUnknownToken or ErrVersionMismatch.
 	WriteFenced(context.Context, FencedWrite) (FencedValue, error)
-	// ReadFenced returns the resource, ErrNotFound if it was never written.
+	// ReadFenced returns the resource, or ErrNotFound if it was never written.
 	ReadFenced(ctx context.Context, key string) (FencedValue, error)
 }

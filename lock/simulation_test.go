@@ -9,27 +9,26 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestNobodysWakeUpIsLost plays what happens between calls, replicas and the
-// clock, from many seeds: everybody who stays is served, in the order of their
-// places, and nobody who could be served waits for longer than there is reason to.
-func TestNobodysWakeUpIsLost(t *testing.T) {
+// TestNoWakeUpIsLost simulates calls and replicas from many seeds. Every waiter that stays is granted the lock, in
+// the order of the places, and within the given time after it could have been granted.
+func TestNoWakeUpIsLost(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name    string
-		arrives float64
-		deaths  bool
-		within  time.Duration
+		name      string
+		delivered float64
+		deaths    bool
+		within    time.Duration
 	}{
-		{"from the poll alone, if every NOTIFY is lost", 0, false, poll},
-		{"if every other NOTIFY is lost", 0.5, false, poll},
-		{"at once, if none is lost", 1, false, notified},
-		{"although replicas fall silent", 0.5, true, lock.ClaimTimeout + lock.ReplicaTTL + poll},
+		{"every NOTIFY is lost, so that only polling helps", 0, false, pollInterval},
+		{"every other NOTIFY is lost", 0.5, false, pollInterval},
+		{"no NOTIFY is lost", 1, false, notifyDelay},
+		{"replicas die", 0.5, true, lock.ClaimTimeout + lock.ReplicaTTL + pollInterval},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
-				f := newFleet(rt, rapid.Uint64().Draw(rt, "seed"), c.arrives)
-				f.ahead.most = c.within
+				f := newFleet(rt, rapid.Uint64().Draw(rt, "seed"), c.delivered)
+				f.latency.most = c.within
 				f.begin(c.deaths)
 				f.run()
 				f.end()
@@ -38,80 +37,79 @@ func TestNobodysWakeUpIsLost(t *testing.T) {
 	}
 }
 
-// begin has clients come, some of whom hang up, and replicas die, of which one at
-// least lives on.
+// begin schedules the calls, some of which disconnect, and the deaths of replicas. At least one replica stays alive.
 func (f *fleet) begin(deaths bool) {
 	modes := [][]func(*lock.Acquire){
 		{func(*lock.Acquire) {}}, {func(*lock.Acquire) {}, shared, shared}, {permit(3)}, {func(*lock.Acquire) {}, shared, permit(2)},
 	}[f.rnd.IntN(4)]
 	for n := range 5 + f.rnd.IntN(20) {
 		a := acquire(byte(n+1), modes[f.rnd.IntN(len(modes))], func(a *lock.Acquire) { a.TTL = time.Second })
-		f.in(f.between(0, time.Second), func() {
-			if v := f.visit(a); f.rnd.IntN(5) == 0 {
-				f.in(f.between(0, 2*time.Second), func() { f.hangUp(v) })
+		f.after(f.between(0, time.Second), func() {
+			if v := f.arrive(a); f.rnd.IntN(5) == 0 {
+				f.after(f.between(0, 2*time.Second), func() { f.hangUp(v) })
 			}
 		})
 	}
 	for _, r := range f.replicas[1:] {
 		if deaths {
-			f.in(f.between(0, 3*time.Second), func() { f.kill(r) })
+			f.after(f.between(0, 3*time.Second), func() { f.kill(r) })
 		}
 	}
 }
 
-// end checks that everybody who stayed was served, in the order of their places;
-// for those whose replica fell silent, not in that order, but served all the same.
+// end checks that every waiter that stayed was granted the lock, in the order of the places. The order does not apply
+// to waiters whose replica died.
 func (f *fleet) end() {
-	steady := map[int64]bool{}
-	for _, v := range f.visits {
-		steady[v.place] = !v.shaken
-		if !v.served && !v.left {
-			f.t.Fatalf("never served: %+v", v)
+	ordered := map[int64]bool{}
+	for _, v := range f.arrivals {
+		ordered[v.place] = !v.replicaLost
+		if !v.served && !v.hungUp {
+			f.t.Fatalf("never granted the lock: %+v", v)
 		}
 	}
 	last := int64(0)
 	for _, e := range f.events {
-		if e.Kind != lock.Granted || !steady[e.Place] || e.Place == 0 {
+		if e.Kind != lock.Granted || !ordered[e.Place] || e.Place == 0 {
 			continue
 		}
 		if e.Place <= last {
-			f.t.Fatalf("place %d was served after place %d", e.Place, last)
+			f.t.Fatalf("place %d was granted the lock after place %d", e.Place, last)
 		}
 		last = e.Place
 	}
-	f.pass(lock.MaxWait + lock.PlaceRetention) // for who crashed when nobody was there to see it
-	if f.on(f.replicas[0]).do(sweep); len(f.state.Leases)+len(f.state.Queue) > 0 {
-		f.t.Fatalf("somebody is left: %+v", f.state)
+	f.advance(lock.MaxWait + lock.PlaceRetention) // for leases whose holder crashed
+	if f.on(f.replicas[0]).do(sweep); len(f.record.Leases)+len(f.record.Queue) > 0 {
+		f.t.Fatalf("the lock is not free in the end: %+v", f.record)
 	}
 }
 
-// A watchman sees to it that the first of those who are really there, whatever
-// the replicas believe, is told of the lock soon once it could have it.
-type watchman struct {
+// A latencyWatch measures how long the first connected waiter has to wait after it could have been granted the lock,
+// whatever the replicas know.
+type latencyWatch struct {
 	most  time.Duration
-	first *visit // who could have the lock; nil if the first is to wait
+	first *waitingCall // could be granted the lock; nil for none
 	since time.Time
 }
 
-// reports fails if it takes too long.
-func (g *watchman) reports(f *fleet) {
+// check fails if the waiter has waited too long.
+func (g *latencyWatch) check(f *fleet) {
 	if g.first != nil && f.now.Sub(g.since) > g.most {
-		f.t.Fatalf("%+v could have had the lock for %v: %+v", g.first, f.now.Sub(g.since), f.state)
+		f.t.Fatalf("%+v could have been granted the lock for %v: %+v", g.first, f.now.Sub(g.since), f.record)
 	}
 }
 
-// looks finds out who could have the lock.
-func (g *watchman) looks(f *fleet) {
-	var told []lock.Lease
-	for _, l := range f.state.ActiveLeases(f.now) {
+// update finds the waiter that could be granted the lock.
+func (g *latencyWatch) update(f *fleet) {
+	var claimed []lock.Lease
+	for _, l := range f.record.ActiveLeases(f.now) {
 		if !l.Unclaimed() {
-			told = append(told, l)
+			claimed = append(claimed, l)
 		}
 	}
-	var first *visit
-	for _, w := range f.state.Queue {
-		if v := f.waiting[w.Attachment]; v != nil && !v.served && !v.left && f.lives(v.Replica) {
-			if together(told, f.state.Capacity, w.Lease.Mode, w.Capacity) {
+	var first *waitingCall
+	for _, w := range f.record.Queue {
+		if v := f.waiting[w.Attachment]; v != nil && !v.served && !v.hungUp && f.isAlive(v.Replica) {
+			if compatible(claimed, f.record.Capacity, w.Lease.Mode, w.Capacity) {
 				first = v
 			}
 			break

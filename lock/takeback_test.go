@@ -7,78 +7,77 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// cutOff is the call of a when it was answered without a decision: its client was
-// told to come back.
-func cutOff(a lock.Acquire) lock.Leave {
-	l := hangup(a)
+// disconnectKeepingPlace ends the call of a that was answered without a decision, so that its client retries.
+func disconnectKeepingPlace(a lock.Acquire) lock.Leave {
+	l := disconnect(a)
 	l.KeepPlace = true
 	return l
 }
 
-func TestACallThatWasLostKeepsItsPlace(t *testing.T) {
+func TestLostCallKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	t.Run("while it waits", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
-		w.must(cutOff(calls[2]))
-		w.looks("1 | (2) 3")
+		w, calls := heldWithQueue(t, 3)
+		w.must(disconnectKeepingPlace(calls[2]))
+		w.expect("1 | (2) 3")
 	})
-	t.Run("though it was granted the lock, which goes to the next", func(t *testing.T) {
+	t.Run("after a grant, which goes to the next waiter", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 4)
+		w, calls := heldWithQueue(t, 4)
 		w.must(release(1))
-		d := w.must(cutOff(calls[2]))
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Place != 2 || e.Reason != "the call was lost" || len(d.Promoted) != 1 {
+		d := w.must(disconnectKeepingPlace(calls[2]))
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Place != 2 || e.Reason != "call ended without an answer" || len(d.Promoted) != 1 {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("3 | (2) 4")
-		w.waits(2)
+		w.expect("3 | (2) 4")
+		w.enqueue(2)
 		w.must(release(3))
-		w.looks("2 | 4")
+		w.expect("2 | 4")
 	})
-	t.Run("though it was granted the lock by another replica", func(t *testing.T) {
+	t.Run("after a grant by another replica", func(t *testing.T) {
 		t.Parallel()
-		w, call := offered(t)
-		w.must(cutOff(call))
-		w.looks("3 | (2)")
+		w, call := unclaimedGrant(t)
+		w.must(disconnectKeepingPlace(call))
+		w.expect("3 | (2)")
 	})
-	t.Run("with the capacity that it asked for", func(t *testing.T) {
+	t.Run("with its capacity", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		w.must(acquire(1))
-		call := w.waits(2, permit(2))
-		w.waits(3, permit(2))
+		call := w.enqueue(2, permit(2))
+		w.enqueue(3, permit(2))
 		w.must(release(1))
-		w.must(cutOff(call))
-		w.looks("3 | (2)")
-		if got := w.state.Queue[0]; got.Capacity != 2 || got.Lease.Mode != lock.Permit || got.Lease.TTL == 0 || got.Lease.Token != 0 || got.Lease.Slot != 0 {
+		w.must(disconnectKeepingPlace(call))
+		w.expect("3 | (2)")
+		if got := w.record.Queue[0]; got.Capacity != 2 || got.Lease.Mode != lock.Permit || got.Lease.TTL == 0 || got.Lease.Token != 0 || got.Lease.Slot != 0 {
 			t.Errorf("the place is %+v", got)
 		}
 	})
 }
 
-func TestACallThatWasLostAndItsPlace(t *testing.T) {
+func TestPlaceOfALostCall(t *testing.T) {
 	t.Parallel()
-	t.Run("has none if it was granted the lock without waiting", func(t *testing.T) {
+	t.Run("does not exist if it was granted the lock without waiting", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newModel(t)
 		call := w.call(acquire(1))
 		w.must(call)
-		if d := w.must(cutOff(call)); d.Events[0].Place != 0 {
+		if d := w.must(disconnectKeepingPlace(call)); d.Events[0].Place != 0 {
 			t.Errorf("decided %+v", d)
 		}
-		w.looks("|")
+		w.expect("|")
 	})
-	t.Run("is kept for as long as places are", func(t *testing.T) {
+	t.Run("is kept for PlaceRetention", func(t *testing.T) {
 		t.Parallel()
-		w, calls := line(t, 3)
+		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
-		w.must(cutOff(calls[2]))
-		w.pass(lock.PlaceRetention - time.Millisecond)
+		w.must(disconnectKeepingPlace(calls[2]))
+		w.advance(lock.PlaceRetention - time.Millisecond)
 		w.must(sweep)
-		w.looks("3 | (2)")
-		w.pass(time.Millisecond)
+		w.expect("3 | (2)")
+		w.advance(time.Millisecond)
 		w.must(sweep)
-		w.looks("|")
+		w.expect("|")
 	})
 }

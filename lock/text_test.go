@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// badTexts returns text that is not fit to be shown to people, by what is wrong with it.
+// badTexts returns invalid texts by their defect.
 func badTexts() map[string]string {
 	texts := map[string]string{
 		"empty": "", "a space": " ", "spaces of many kinds": "\u0020\u00a0\u2003\u3000", "a tab": "\t", "a newline inside": "a\nb", "NUL": "a\x00",
@@ -17,7 +17,7 @@ func badTexts() map[string]string {
 		"a braille blank": "\u2800", "a Hangul filler": "\u3164", "a Hangul choseong filler": "\u115f", "a Hangul jungseong filler": "\u1160",
 		"a halfwidth Hangul filler": "\uffa0", "a soft hyphen": "\u00ad", "a zero width space": "\u200b", "a byte order mark": "\ufeff",
 		"a joiner": "\u200d", "a variation selector": "\ufe0f", "a grapheme joiner": "\u034f", "a tag": "\U000e0041", "a null notehead": "\U0001d159",
-		"several that show nothing": " \u200d\u3164\u2800\ufe0f ",
+		"several invisible characters": " \u200d\u3164\u2800\ufe0f ",
 	}
 	for _, control := range "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" {
 		texts["a bidirectional control at the beginning "+string(control)] = string(control) + "root"
@@ -26,7 +26,7 @@ func badTexts() map[string]string {
 	return texts
 }
 
-// goodTexts returns text that is fit to be shown.
+// goodTexts returns valid texts.
 func goodTexts() []string {
 	return []string{
 		"a", "worker-1", "ci@host#4711", "Deploy of the web site", " padded ", "הגיבוי הלילי", "النسخ الاحتياطي", "می\u200cخواهم", "日本語", "가", "é", "e\u0301",
@@ -34,32 +34,32 @@ func goodTexts() []string {
 	}
 }
 
-func TestTextForPeopleCanBeSeen(t *testing.T) {
+func TestTextForPeopleIsVisible(t *testing.T) {
 	t.Parallel()
-	bounds := widest(t)
+	bounds := widestBounds(t)
 	for name, text := range badTexts() {
-		b := bound{name: name + " as a holder", err: second(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds)), field: "holder"}
+		b := bound{name: name + " as a holder", err: errOf(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds)), field: "holder"}
 		t.Run(b.name, b.check)
-		b = bound{name: name + " as a reason", err: second(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve()), field: "reason"}
+		b = bound{name: name + " as a reason", err: errOf(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve()), field: "reason"}
 		t.Run(b.name, b.check)
 	}
 	for _, text := range goodTexts() {
-		b := bound{name: text + " as a holder", err: second(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds))}
+		b := bound{name: text + " as a holder", err: errOf(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds))}
 		t.Run(b.name, b.check)
-		b = bound{name: text + " as a reason", err: second(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve())}
+		b = bound{name: text + " as a reason", err: errOf(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve())}
 		t.Run(b.name, b.check)
 	}
 }
 
-// TestASearchFindsWhatOlderReleasesStored: a holder that is refused today may still have a lease.
-func TestASearchFindsWhatOlderReleasesStored(t *testing.T) {
+// TestSearchAllowsOlderHolders: a holder that is refused today may still have a lease.
+func TestSearchAllowsOlderHolders(t *testing.T) {
 	t.Parallel()
 	for _, b := range []bound{
-		{"any holder", second(lock.LockQuery{}.Resolve()), ""},
-		{"a bidirectional control", second(lock.LockQuery{Holder: "\u202eroot"}.Resolve()), ""},
-		{"a space", second(lock.LockQuery{Holder: " "}.Resolve()), ""},
-		{"a control character", second(lock.LockQuery{Holder: "a\n"}.Resolve()), "holder"},
-		{"201 characters", second(lock.LockQuery{Holder: strings.Repeat("é", 201)}.Resolve()), "holder"},
+		{"any holder", errOf(lock.LockQuery{}.Resolve()), ""},
+		{"a bidirectional control", errOf(lock.LockQuery{Holder: "\u202eroot"}.Resolve()), ""},
+		{"a space", errOf(lock.LockQuery{Holder: " "}.Resolve()), ""},
+		{"a control character", errOf(lock.LockQuery{Holder: "a\n"}.Resolve()), "holder"},
+		{"201 characters", errOf(lock.LockQuery{Holder: strings.Repeat("é", 201)}.Resolve()), "holder"},
 	} {
 		t.Run(b.name, b.check)
 	}
@@ -67,7 +67,7 @@ func TestASearchFindsWhatOlderReleasesStored(t *testing.T) {
 
 func TestNumbersOfFreeFormJSONAreFinite(t *testing.T) {
 	t.Parallel()
-	bounds := widest(t)
+	bounds := widestBounds(t)
 	for number, finite := range map[string]bool{
 		"0": true, "-1.5e3": true, "1e308": true, "1.7976931348623157e308": true, "-1.7976931348623157e308": true, "1e-99999": true,
 		"123456789012345678901234567890": true, strings.Repeat("9", 308): true, `"1e99999"`: true, `{"1e99999": 1}`: true,
@@ -76,13 +76,13 @@ func TestNumbersOfFreeFormJSONAreFinite(t *testing.T) {
 	} {
 		field := map[bool]string{true: "", false: "metadata"}[finite]
 		metadata := json.RawMessage(`{"a": ` + number + `}`)
-		b := bound{name: number + " on an acquire", err: second(lock.Acquire{Name: "a", Holder: "h", Metadata: metadata}.Resolve(bounds)), field: field}
+		b := bound{name: number + " on an acquire", err: errOf(lock.Acquire{Name: "a", Holder: "h", Metadata: metadata}.Resolve(bounds)), field: field}
 		t.Run(b.name, b.check)
-		b = bound{name: number + " on a renewal", err: second(lock.Renew{Name: "a", LeaseID: id(1), Metadata: metadata}.Resolve(bounds)), field: field}
+		b = bound{name: number + " on a renewal", err: errOf(lock.Renew{Name: "a", LeaseID: id(1), Metadata: metadata}.Resolve(bounds)), field: field}
 		t.Run(b.name, b.check)
 		field = map[bool]string{true: "", false: "value"}[finite]
 		write := lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(number)}
-		b = bound{name: number + " in a fenced write", err: second(write.Resolve()), field: field}
+		b = bound{name: number + " in a fenced write", err: errOf(write.Resolve()), field: field}
 		t.Run(b.name, b.check)
 	}
 }

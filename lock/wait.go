@@ -4,104 +4,107 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
-// join gives a the last place in the queue, if it waits or wants one kept.
-func (t *turn) join(a Acquire) Decision {
+// enqueue appends a to the queue, if it waits or keeps its place. Otherwise it refuses.
+func (d *decider) enqueue(a Acquire) Decision {
 	if a.Wait == 0 && !a.KeepPlace {
-		return t.decided(t.held())
+		return d.finish(d.errHeld())
 	}
-	if a.Full {
-		return t.decided(&Error{Code: ErrTooManyWaiters, RetryAfter: t.held().RetryAfter,
-			Detail: "As many calls wait for locks as may, and this lock cannot be had at once. Try again later."})
+	if d.view.WaiterLimitReached {
+		return d.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: d.errHeld().RetryAfter,
+			Detail: "The limit on waiting calls is reached and this lock is not free. Retry later."})
 	}
-	if n, full := t.full(a.maxWaiters); full {
-		e := t.held()
-		return t.decided(&Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead, Detail: fmt.Sprintf(
-			"%d wait for this lock, and no more may. Try again later.", n)})
+	if n, full := d.isQueueFull(a.maxWaiters); full {
+		e := d.errHeld()
+		return d.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead,
+			Detail: fmt.Sprintf("The queue of this lock is full: %d calls wait. Retry later.", n)})
 	}
-	t.record(Event{Kind: Queued, Place: t.state.Revision + 1}, a.want())
-	w := Waiter{Place: t.state.Revision, Lease: a.want(), Capacity: a.Capacity, JoinedAt: t.now}
+	d.emit(Event{Kind: Queued, Place: d.record.Revision + 1}, a.newLease())
+	w := Waiter{Place: d.record.Revision, Lease: a.newLease(), Capacity: a.Capacity, JoinedAt: d.now}
 	if a.Wait > 0 {
-		w = w.attach(a, t.now)
+		w = w.attach(a, d.now)
 	}
-	queue := make([]*Waiter, len(t.state.Queue)+1)
-	queue[copy(queue, t.state.Queue)] = &w
-	t.state.Queue = queue
-	return t.seated(a, w)
+	queue := make([]*Waiter, len(d.record.Queue)+1)
+	queue[copy(queue, d.record.Queue)] = &w
+	d.record.Queue = queue
+	return d.waitOrEnd(a, w)
 }
 
-// waitOn has a wait on at the place that an earlier call with its LeaseID took.
-func (t *turn) waitOn(a Acquire, w Waiter) Decision {
-	w = w.attach(a, t.now)
-	if l, ok := t.tryFor(w); ok {
-		return t.granted(t.claim(l, a.Attachment), false)
+// resumeWait continues a wait at the place that an earlier call with the same LeaseID took.
+func (d *decider) resumeWait(a Acquire, w Waiter) Decision {
+	w = w.attach(a, d.now)
+	if l, ok := d.promoteNow(w); ok {
+		return d.finishWithLease(d.claim(l, a.Attachment), false)
 	}
-	return t.seat(a, w)
-}
-
-// tryFor returns the lease that w gets if somebody is there for it just now.
-func (t *turn) tryFor(w Waiter) (Lease, bool) {
-	w.Attachment, w.Replica, w.Until = cmp.Or(w.Attachment, justNow), t.view.Self, t.now.Add(1)
-	t.reseat(w)
-	t.promote()
-	return t.lease(w.Lease.ID)
-}
-
-// justNow is the attachment of a call that does not wait, for its own turn.
-const justNow Attachment = -1
-
-// seat has the call of a sit at the place w; one that does not wait leaves it.
-func (t *turn) seat(a Acquire, w Waiter) Decision {
 	if a.Wait > 0 {
-		t.reseat(w.attach(a, t.now))
+		d.replaceWaiter(w.attach(a, d.now))
 	}
-	return t.seated(a, w)
+	return d.waitOrEnd(a, w)
 }
 
-// seated is the outcome for the call of a, which has its place in the queue: it waits
-// there, or leaves it.
-func (t *turn) seated(a Acquire, w Waiter) Decision {
+// waitOrEnd returns the decision for the call of a, whose place is w: it waits, or ends its wait at once.
+func (d *decider) waitOrEnd(a Acquire, w Waiter) Decision {
 	if a.Wait == 0 {
-		return t.decided(t.quit(w, a.KeepPlace))
+		return d.finish(d.endWait(w, a.KeepPlace))
 	}
-	d := t.decided(nil)
-	d.Queued = true
-	return d
+	out := d.finish(nil)
+	out.Queued = true
+	return out
 }
 
-// reseat puts w where the waiter at its place is. It is no transition.
-func (t *turn) reseat(w Waiter) {
-	queue := slices.Clone(t.state.Queue)
-	queue[slices.IndexFunc(queue, func(o *Waiter) bool { return o.Place == w.Place })] = &w
-	t.state.Queue, t.changed = queue, true
+// promoteNow attaches w for this decision only, and returns the lease if it is granted.
+func (d *decider) promoteNow(w Waiter) (Lease, bool) {
+	w.Attachment, w.Replica, w.Until = cmp.Or(w.Attachment, momentary), d.view.Self, d.now.Add(1)
+	d.replaceWaiter(w)
+	d.promote()
+	return d.lease(w.Lease.ID)
 }
 
-// quit ends the wait of w and returns its refusal.
-func (t *turn) quit(w Waiter, keep bool) error {
+// momentary is the attachment of a call that does not wait, during its own decision.
+const momentary Attachment = -1
+
+// endWait ends the wait of w and returns its refusal.
+func (d *decider) endWait(w Waiter, keep bool) error {
 	if keep {
-		t.reseat(w.detach(t.now))
-		t.promote()
+		d.replaceWaiter(w.detach(d.now))
+		d.promote()
 	} else {
-		t.leave(w, waitOver)
+		d.dequeue(w, reasonWaitEnded)
 	}
-	e := t.held()
+	e := d.errHeld()
 	if keep {
 		e.KeptFor = PlaceRetention
-		e.Detail += fmt.Sprintf(" Your place is kept for %d ms: send the same lease_id again.", PlaceRetention.Milliseconds())
+		e.Detail += fmt.Sprintf(" Your place is kept for %d ms; retry with the same lease_id.",
+			PlaceRetention.Milliseconds())
 	}
 	return e
 }
 
-// leave removes w from the queue, which may make way for those behind.
-func (t *turn) leave(w Waiter, reason string) {
-	t.forget(w.Lease.ID)
-	t.left(w, reason)
-	t.promote()
+// claim assigns the lease to the call. The TTL and max hold start now if the grant was still unclaimed. A lease that
+// was claimed before and is requested by another call is detached from both: a client may know of it, so a call that
+// leaves must not withdraw it.
+func (d *decider) claim(l Lease, by Attachment) Lease {
+	switch {
+	case l.Unclaimed():
+		l.ClaimDeadline, l.AcquiredAt, l.ExpiresAt = time.Time{}, d.now, time.Time{}
+		l.ExpiresAt = l.expiryFrom(d.now)
+		l.Attachment = by
+		d.removeWaiter(l.ID)
+	case l.Attachment == by:
+		return l
+	case d.isUndelivered(l):
+		l.Attachment = by
+	default:
+		l.Attachment = 0
+	}
+	d.replaceLease(l)
+	return l
 }
 
-// A Claim is a call that waits asking how it stands, and fetching the grant if
-// there is one. It is what a wake-up leads to, and does no harm without one.
+// A Claim asks whether a waiting call has been granted the lock, and claims the grant. A replica sends it after a
+// wake-up; it has no effect while the call still waits.
 type Claim struct {
 	Name       string
 	LeaseID    LeaseID
@@ -114,44 +117,42 @@ func (c Claim) Names() []string { return []string{c.Name} }
 // Refs returns the lease of c.
 func (c Claim) Refs() []LeaseRef { return []LeaseRef{RefOf(c.Name, c.LeaseID)} }
 
-// Draws allows for the end of a lease found to be over.
-func (c Claim) Draws() (tokens, events int) { return 0, 1 }
+// Needs returns one event, for the end of an expired lease.
+func (c Claim) Needs() (tokens, events int) { return 0, 1 }
 
-// Apply returns the lease as Acquire does, or that the call still waits, or a
-// refusal if it does not any more.
+// Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
-	t := begin(v)
-	if l, ok := t.lease(c.LeaseID); ok && l.Attachment == c.Attachment {
-		return t.granted(t.claim(l, c.Attachment), false)
+	d := newDecider(v)
+	if l, ok := d.lease(c.LeaseID); ok && l.Attachment == c.Attachment {
+		return d.finishWithLease(d.claim(l, c.Attachment), false)
 	}
-	if w, ok := t.waiter(c.LeaseID); ok && w.Attachment == c.Attachment {
-		d := t.decided(nil)
-		d.Queued = true
-		return d
+	if w, ok := d.waiter(c.LeaseID); ok && w.Attachment == c.Attachment {
+		out := d.finish(nil)
+		out.Queued = true
+		return out
 	}
-	return t.decided(t.gone(c.LeaseID))
+	return d.finish(d.errReplaced(c.LeaseID))
 }
 
-// gone returns the refusal of a call that waits no longer, for a reason that it
-// did not see: another call has its place, or has given it up.
-func (t *turn) gone(id LeaseID) error {
-	if _, over := t.ending(id); over {
-		return t.lost(id)
+// errReplaced returns the refusal of a call that waits no longer because another call has taken or released its
+// place.
+func (d *decider) errReplaced(id LeaseID) error {
+	if _, ended := d.endOf(id); ended {
+		return d.errLost(id)
 	}
-	e := t.held()
-	e.Detail = "This call's place was taken over by a later call with the same lease_id, or given up by one. " + e.Detail
+	e := d.errHeld()
+	e.Detail = "A later call with the same lease_id took over or released this call's place. " + e.Detail
 	return e
 }
 
-// A Leave is a call that waits no longer: its wait is over, or its client is gone.
+// A Leave ends the wait of a call: its time is over, or its client is gone.
 type Leave struct {
 	Name       string
 	LeaseID    LeaseID
 	Attachment Attachment
-	KeepPlace  bool // keep the place for a while
-	// Disconnected has a grant that crossed the leaving be taken back, to the place that it
-	// came from if that is to be kept, since there is nobody to tell of it. Else
-	// the grant is what Leave returns.
+	KeepPlace  bool // keep the place for PlaceRetention
+	// Disconnected reports whether the client is gone. A grant that crossed the Leave is then withdrawn, and put back
+	// to its place if KeepPlace is set. Otherwise the Leave returns that grant.
 	Disconnected bool
 }
 
@@ -161,59 +162,60 @@ func (l Leave) Names() []string { return []string{l.Name} }
 // Refs returns the lease of l.
 func (l Leave) Refs() []LeaseRef { return []LeaseRef{RefOf(l.Name, l.LeaseID)} }
 
-// Draws allows for the end of the wait, or of the lease.
-func (l Leave) Draws() (tokens, events int) { return 0, 2 }
+// Needs returns two events, for the end of a lease and of the wait.
+func (l Leave) Needs() (tokens, events int) { return 0, 2 }
 
-// Apply gives the place up, or back the grant. It does nothing to a place or a
-// lease that another call with the same LeaseID has asked for since.
+// Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
+// call with the same LeaseID has taken over.
 func (l Leave) Apply(v View) Decision {
-	t := begin(v)
-	if lease, ok := t.lease(l.LeaseID); ok && lease.Attachment == l.Attachment {
+	d := newDecider(v)
+	if lease, ok := d.lease(l.LeaseID); ok && lease.Attachment == l.Attachment {
 		if !l.Disconnected {
-			return t.granted(t.claim(lease, l.Attachment), false)
+			return d.finishWithLease(d.claim(lease, l.Attachment), false)
 		}
-		t.takeBack(lease, l.KeepPlace)
-		return t.decided(nil)
+		d.takeBack(lease, l.KeepPlace)
+		return d.finish(nil)
 	}
-	w, ok := t.waiter(l.LeaseID)
+	w, ok := d.waiter(l.LeaseID)
 	switch {
 	case !ok || w.Attachment != l.Attachment:
-		return t.decided(t.gone(l.LeaseID))
+		return d.finish(d.errReplaced(l.LeaseID))
 	case l.Disconnected && l.KeepPlace:
-		t.reseat(w.detach(t.now))
-		t.promote()
-		return t.decided(nil)
+		d.replaceWaiter(w.detach(d.now))
+		d.promote()
+		return d.finish(nil)
 	case l.Disconnected:
-		t.leave(w, clientGone)
-		return t.decided(nil)
+		d.dequeue(w, reasonDisconnected)
+		return d.finish(nil)
 	}
-	if lease, ok := t.tryFor(w); ok { // its time was over before its turn to say so
-		return t.granted(t.claim(lease, l.Attachment), false)
+	if lease, ok := d.promoteNow(w); ok { // the wait ended before the Leave was decided, but the lock is free
+		return d.finishWithLease(d.claim(lease, l.Attachment), false)
 	}
-	return t.decided(t.quit(w, l.KeepPlace))
+	return d.finish(d.endWait(w, l.KeepPlace))
 }
 
-// takeBack withdraws a grant that crossed the leaving of its call.
-func (t *turn) takeBack(l Lease, keep bool) {
-	w := Waiter{Place: l.Place, Lease: l.wanted(), JoinedAt: l.AcquiredAt}
+// takeBack withdraws a grant whose call has left.
+func (d *decider) takeBack(l Lease, keep bool) {
+	w := Waiter{Place: l.Place, Lease: l.request(), JoinedAt: l.AcquiredAt}
 	if l.Mode == Permit {
-		w.Capacity = t.state.Capacity
+		w.Capacity = d.record.Capacity
 	}
-	if offered, ok := t.waiter(l.ID); ok {
-		w = offered
-		t.forget(l.ID)
+	if queued, ok := d.waiter(l.ID); ok {
+		w = queued
+		d.removeWaiter(l.ID)
 	}
 	if l.Place == 0 || !keep {
-		t.withdraw(l, clientGone, 0)
+		d.withdraw(l, reasonDisconnected, 0)
 	} else {
-		t.withdraw(l, callLost, l.Place)
-		t.seatAgain(w.detach(t.now))
+		d.withdraw(l, reasonCallLost, l.Place)
+		d.reinsertWaiter(w.detach(d.now))
 	}
-	t.promote()
+	d.promote()
 }
 
-// seatAgain puts w back where its place is. It is no transition.
-func (t *turn) seatAgain(w Waiter) {
-	i, _ := slices.BinarySearchFunc(t.state.Queue, w.Place, func(o *Waiter, place int64) int { return cmp.Compare(o.Place, place) })
-	t.state.Queue = slices.Insert(slices.Clone(t.state.Queue), i, &w)
+// reinsertWaiter puts w back at its place. It emits no event.
+func (d *decider) reinsertWaiter(w Waiter) {
+	byPlace := func(o *Waiter, place int64) int { return cmp.Compare(o.Place, place) }
+	i, _ := slices.BinarySearchFunc(d.record.Queue, w.Place, byPlace)
+	d.record.Queue = slices.Insert(slices.Clone(d.record.Queue), i, &w)
 }

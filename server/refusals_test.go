@@ -192,7 +192,7 @@ func TestQueriesAreReadStrictly(t *testing.T) {
 		{name: "an empty holder", path: "/v1/locks?holder=", pointer: "holder", detail: "is empty"},
 		{name: "a lock that cannot be", path: "/v1/events?lock=a%2Fb", pointer: "lock", detail: "at byte 1"},
 		{name: "a prefix that cannot be", path: "/v1/locks?prefix=:a", pointer: "prefix", detail: "must begin"},
-		{name: "a lock and a prefix", path: "/v1/events?lock=a&prefix=b", pointer: "prefix", detail: "cannot go with lock"},
+		{name: "a lock and a prefix", path: "/v1/events?lock=a&prefix=b", pointer: "prefix", detail: "cannot be combined with lock"},
 		{name: "a look that waits too long", path: "/v1/locks/a?wait_ms=50001", pointer: "wait_ms", detail: "is 50001; give 0 to 50000"},
 		{name: "a query that cannot be read", path: "/v1/locks?prefix=%zz", detail: "Percent-encode"},
 		{name: "a semicolon", path: "/v1/locks?prefix=a;limit=1", detail: "Percent-encode"},

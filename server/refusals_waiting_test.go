@@ -10,8 +10,8 @@ func TestWhatIsAskedOfAQueueIsReadStrictly(t *testing.T) {
 		{name: "a keep_place that is a number", body: `{"holder": "a", "keep_place": 1}`, pointer: "/keep_place", detail: "must be true or false"},
 		{name: "a keep_place that is a string", body: `{"holder": "a", "keep_place": "true"}`, pointer: "/keep_place", detail: "must be true or false"},
 		{name: "a null keep_place", body: `{"holder": "a", "keep_place": null}`, pointer: "/keep_place", detail: "leave it out"},
-		{name: "a keep_place without a lease_id", body: `{"holder": "a", "keep_place": true}`, pointer: "/keep_place", detail: "needs a lease_id of your own"},
-		{name: "a capacity without permits", body: `{"holder": "a", "capacity": 3}`, pointer: "/capacity", detail: "goes with the mode permit only"},
+		{name: "a keep_place without a lease_id", body: `{"holder": "a", "keep_place": true}`, pointer: "/keep_place", detail: "requires a lease_id"},
+		{name: "a capacity without permits", body: `{"holder": "a", "capacity": 3}`, pointer: "/capacity", detail: "is only valid with mode permit"},
 		{name: "a capacity of zero without permits", body: `{"holder": "a", "capacity": 0}`, pointer: "/capacity", detail: "is 0; give 1 to 1000"},
 		{name: "a permit without a capacity", body: `{"holder": "a", "mode": "permit"}`, pointer: "/capacity", detail: "give 1 to 1000"},
 		{name: "a negative wait_ms", body: `{"holder": "a", "wait_ms": -1}`, pointer: "/wait_ms", detail: "is -1; give 0 to 50000"},
@@ -53,6 +53,6 @@ func TestQueriesOfWhatWaitsAreReadStrictly(t *testing.T) {
 		{name: "the queue of a name that cannot be", path: "/v1/locks/a,b/queue", pointer: "name", detail: "not allowed at byte 1"},
 		{name: "a stream of an empty lock", path: "/v1/events/stream?lock=", pointer: "lock", detail: "is empty"},
 		{name: "a stream of a lock that cannot be", path: "/v1/events/stream?lock=a%2Fb", pointer: "lock", detail: "at byte 1"},
-		{name: "a stream of a lock and a prefix", path: "/v1/events/stream?lock=a&prefix=b", pointer: "prefix", detail: "cannot go with lock"},
+		{name: "a stream of a lock and a prefix", path: "/v1/events/stream?lock=a&prefix=b", pointer: "prefix", detail: "cannot be combined with lock"},
 	})
 }

@@ -12,17 +12,38 @@ import (
 // place is not kept for longer than that, whatever comes.
 const leaveFor = lock.MaxWait + lock.PlaceRetention
 
+// An acquireCall is a lock.Acquire as this replica decides it.
+type acquireCall struct {
+	lock.Acquire
+	generatedID  bool // the LeaseID was generated for this call: no lease has ever had it
+	limitReached bool // the limit on waiting calls is reached
+}
+
+// Refs returns the lease of a, unless no lease can have had its ID.
+func (a acquireCall) Refs() []lock.LeaseRef {
+	if a.generatedID {
+		return nil
+	}
+	return a.Acquire.Refs()
+}
+
+// Apply decides, see lock.Acquire.
+func (a acquireCall) Apply(v lock.View) lock.Decision {
+	v.WaiterLimitReached = a.limitReached
+	return a.Acquire.Apply(v)
+}
+
 // acquireWaiting acquires and waits. The call joins the queue, if it must, in a
 // batch like any other, and then sleeps until it is told that it has the lock.
-func (s *Store) acquireWaiting(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
+func (s *Store) acquireWaiting(ctx context.Context, a acquireCall) (g lock.Grant, err error) {
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()
-	t, full, err := s.seats.take(a)
+	t, full, err := s.seats.take(a.Acquire)
 	if err != nil {
 		return lock.Grant{}, err
 	}
 	defer func() { s.seats.leave(t, err == nil) }()
-	a.Attachment, a.Full = t.attachment, full
+	a.Attachment, a.limitReached = t.attachment, full
 	out, err := s.do(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	for err == nil && out.Queued {

@@ -81,7 +81,7 @@ func (d *dispatcher) queue(ctx context.Context, cmd lock.Command, crowded, linge
 // isQueueCall reports whether the command is about a place in a queue.
 func isQueueCall(cmd lock.Command) bool {
 	switch c := cmd.(type) {
-	case lock.Acquire:
+	case acquireCall:
 		return c.Wait > 0
 	case lock.Claim, lock.Leave:
 		return true
@@ -114,7 +114,7 @@ func (d *dispatcher) offer(calls ...*call) bool {
 func (d *dispatcher) hold(c *call, crowded, lingers bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, joins := c.Req.(lock.Acquire); joins && d.held >= maxQueue {
+	if _, joins := c.Req.(acquireCall); joins && d.held >= maxQueue {
 		return false
 	}
 	name := c.Req.Names()[0]
@@ -258,7 +258,7 @@ func (b *backlog) take(n int) []*call {
 
 // leaseIDOf returns the lease_id that the command names, false if it names none.
 func leaseIDOf(cmd lock.Command) (lock.LeaseID, bool) {
-	if a, asks := cmd.(lock.Acquire); asks {
+	if a, asks := cmd.(acquireCall); asks {
 		return a.LeaseID, true
 	}
 	return leaseOf(cmd)

@@ -147,7 +147,7 @@ func (s *scripted) busy() {
 func callOf(cmd lock.Command) *call { return batch.NewCall[lock.Command, outcome](cmd) }
 
 func joinOf(name string, id byte) *call {
-	return callOf(lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second})
+	return callOf(acquireCall{Acquire: lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second}})
 }
 
 // TestAnUrgentCallWaitsForOneShareOfQueueCalls: a renewal that comes when a thousand joins are there is in the next batch, no
@@ -234,7 +234,7 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 	t.Parallel()
 	for _, urgent := range []lock.Command{
-		lock.Release{Name: "a", LeaseID: lock.LeaseID{3}}, lock.Renew{Name: "a", LeaseID: lock.LeaseID{3}}, lock.Acquire{Name: "a", LeaseID: lock.LeaseID{3}},
+		lock.Release{Name: "a", LeaseID: lock.LeaseID{3}}, lock.Renew{Name: "a", LeaseID: lock.LeaseID{3}}, acquireCall{Acquire: lock.Acquire{Name: "a", LeaseID: lock.LeaseID{3}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScripted()

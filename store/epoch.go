@@ -121,7 +121,7 @@ type known struct {
 func (k known) covers(calls []*call) error {
 	var longest time.Duration
 	for _, c := range calls {
-		if a, ok := c.Req.(lock.Acquire); ok {
+		if a, ok := c.Req.(acquireCall); ok {
 			longest = max(longest, a.TTL+a.Grace)
 		}
 	}

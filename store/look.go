@@ -42,7 +42,7 @@ func (r *recents) wantedAnew(calls []*call) []string {
 	others := 0
 	for _, c := range calls {
 		_, known := r.get(nameOf(c))
-		a, asks := c.Req.(lock.Acquire)
+		a, asks := c.Req.(acquireCall)
 		switch {
 		case known:
 		case asks && a.Mode == lock.Exclusive && len(a.Metadata) <= maxRecentMetadata:

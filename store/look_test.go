@@ -28,7 +28,7 @@ func (x *site) looks(s *Store, name string, f func(recent, bool)) {
 		if looked {
 			return
 		}
-		a := lock.Acquire{Name: name, Mode: lock.Exclusive}
+		a := acquireCall{Acquire: lock.Acquire{Name: name, Mode: lock.Exclusive}}
 		if err := s.lookAhead(x.Context(), conn.Conn(), []*call{batch.NewCall[lock.Command, outcome](a)}); err != nil {
 			x.Error(err)
 		}
@@ -203,8 +203,12 @@ func TestNamesNeverSeenAreLookedForWhereThatHelps(t *testing.T) {
 // can be remembered.
 func TestLocksAreLookedForOnce(t *testing.T) {
 	t.Parallel()
-	wants := func(name string) lock.Command { return lock.Acquire{Name: name, Mode: lock.Exclusive} }
-	much := lock.Acquire{Name: "much", Mode: lock.Exclusive, Metadata: make([]byte, maxRecentMetadata+1)}
+	wants := func(name string) lock.Command {
+		return acquireCall{Acquire: lock.Acquire{Name: name, Mode: lock.Exclusive}}
+	}
+	much := acquireCall{Acquire: lock.Acquire{
+		Name: "much", Mode: lock.Exclusive, Metadata: make([]byte, maxRecentMetadata+1),
+	}}
 	for name, c := range map[string]struct {
 		calls []lock.Command
 		want  string
@@ -214,7 +218,7 @@ func TestLocksAreLookedForOnce(t *testing.T) {
 		"one that is remembered":       {[]lock.Command{wants("known"), lock.Release{Name: "known"}}, "[]"},
 		"half can be done":             {[]lock.Command{wants("a"), lock.Renew{Name: "known"}, lock.Renew{Name: "other"}, lock.Release{Name: "other"}}, "[a]"},
 		"less than half":               {[]lock.Command{wants("a"), lock.Renew{Name: "other"}, lock.Release{Name: "other"}}, "[]"},
-		"not for oneself":              {[]lock.Command{lock.Acquire{Name: "a", Mode: lock.Shared}}, "[]"},
+		"not for oneself":              {[]lock.Command{acquireCall{Acquire: lock.Acquire{Name: "a", Mode: lock.Shared}}}, "[]"},
 		"with more than is remembered": {[]lock.Command{much, wants("a")}, "[a]"},
 	} {
 		r := &recents{young: map[string]recent{"known": {}}}

@@ -44,10 +44,10 @@ func (s *Store) want(calls []*call) *wanted {
 	w := &wanted{settings: s.pooled}
 	for _, c := range calls {
 		w.names = append(w.names, c.Req.Names()...)
-		if _, asks := c.Req.(lock.Acquire); asks { // others find their lease, as a rule
+		if _, asks := c.Req.(acquireCall); asks { // others find their lease, as a rule
 			w.refs = appendRefs(w.refs, c.Req)
 		}
-		tokens, events := c.Req.Draws()
+		tokens, events := c.Req.Needs()
 		w.tokens += tokens
 		w.events += events
 	}

@@ -33,7 +33,7 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Attachment = seat.attachment
-		if out, err := s.do(t.Context(), a); err != nil || !out.Queued {
+		if out, err := s.do(t.Context(), acquireCall{Acquire: a}); err != nil || !out.Queued {
 			t.Fatalf("it does not wait: %v", err)
 		}
 		promotion := ranAlone(t, s, lock.Release{Name: "a", LeaseID: first.ID})

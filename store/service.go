@@ -14,19 +14,21 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	if a = s.own(a); a.Wait > 0 {
-		return s.acquireWaiting(ctx, a)
+	call := s.own(a)
+	if call.Wait > 0 {
+		return s.acquireWaiting(ctx, call)
 	}
-	return s.grant(ctx, a)
+	return s.grant(ctx, call)
 }
 
 // own returns a as this replica decides on it, with a LeaseID.
-func (s *Store) own(a lock.Acquire) lock.Acquire {
-	if a.Drawn = a.LeaseID == (lock.LeaseID{}); a.Drawn {
-		a.LeaseID = lock.LeaseID(uuid.New())
+func (s *Store) own(a lock.Acquire) acquireCall {
+	call := acquireCall{Acquire: a, generatedID: a.LeaseID == (lock.LeaseID{})}
+	if call.generatedID {
+		call.LeaseID = lock.LeaseID(uuid.New())
 	}
-	a.Attachment, a.Replica = 0, s.self
-	return a
+	call.Attachment, call.Replica = 0, s.self
+	return call
 }
 
 // Renew moves the end of a lease, see lock.Service.

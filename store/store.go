@@ -253,7 +253,7 @@ func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
 	if !isQueueCall(cmd) {
 		return answered(s.group(name).do(ctx, cmd))
 	}
-	_, joins := cmd.(lock.Acquire)
+	_, joins := cmd.(acquireCall)
 	crowded, waitedFor := s.crowd.knows(name)
 	return answered(s.group(name).queue(ctx, cmd, crowded, joins && waitedFor))
 }

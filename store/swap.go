@@ -89,7 +89,7 @@ func byLock(calls []*call) func(func([]*call) bool) {
 // nameOf returns the lock that the call is about.
 func nameOf(c *call) string {
 	switch cmd := c.Req.(type) {
-	case lock.Acquire:
+	case acquireCall:
 		return cmd.Name
 	case lock.Renew:
 		return cmd.Name
@@ -113,7 +113,7 @@ func (s *swap) calls() []*call {
 func (s *swap) decide(calls []*call) (*swapping, bool) {
 	for _, c := range calls {
 		switch c.Req.(type) {
-		case lock.Acquire, lock.Renew, lock.Release:
+		case acquireCall, lock.Renew, lock.Release:
 		default:
 			return nil, false
 		}
@@ -166,7 +166,7 @@ func (one *swapping) crowded() bool {
 
 // refOf returns the lease that the call wants and that nobody may have had; zero if there is none.
 func refOf(c *call) lock.LeaseRef {
-	if a, asks := c.Req.(lock.Acquire); asks && !a.Drawn {
+	if a, asks := c.Req.(acquireCall); asks && !a.generatedID {
 		return a.Refs()[0]
 	}
 	return 0

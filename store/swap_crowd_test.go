@@ -110,7 +110,7 @@ func TestCrowdsAreSwappedInFewLocksOnly(t *testing.T) {
 				s.Queue = []*lock.Waiter{{Place: 1, Lease: lock.Lease{Holder: "w"}, KeptUntil: now.Add(time.Hour)}}
 			}
 			r.put(s, anchor{}, here)
-			calls = append(calls, batch.NewCall[lock.Command, outcome](a))
+			calls = append(calls, batch.NewCall[lock.Command, outcome](acquireCall{Acquire: a}))
 		}
 		w := newSwap(r, here, calls, now)
 		if crowded := c.locks <= maxCrowdedSwap; len(w.all) != c.swapped || w.crowded != crowded {

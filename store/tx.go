@@ -124,7 +124,7 @@ func outcomeOf(cmd lock.Command, d lock.Decision, began time.Time) outcome {
 	switch c := cmd.(type) {
 	case lock.Revoke:
 		return o
-	case lock.Acquire:
+	case acquireCall:
 		o.place = placeOf(d, c.LeaseID)
 	case lock.Claim:
 		o.place = placeOf(d, c.LeaseID)

@@ -136,12 +136,9 @@ func (t *tale) transitions() []*operation {
 	return chain
 }
 
-// notFetched is why the service takes a grant back when time has passed.
-const notFetched = "nobody fetched the grant"
-
 // byTime is whether time alone has ended the lease.
 func byTime(e *lock.Event) bool {
-	return e.Kind == lock.Expired || e.Kind == lock.Withdrawn && e.Reason == notFetched
+	return e.Kind == lock.Expired || e.Kind == lock.Withdrawn && e.Reason == lock.ReasonUnclaimed
 }
 
 // asking returns when the lease may have been granted: since it was asked for, until

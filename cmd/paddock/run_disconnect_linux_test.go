@@ -19,7 +19,7 @@ func TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds(t *testing.T) {
 			line := d.useProxy()
 			p := d.startRun("--ttl", ttl.String(), nightly, "--", "sh", "-c", processTreeScript)
 			pids := p.pids(t)
-			time.AfterFunc(rand.N(ttl/3), line.Break)
+			time.AfterFunc(rand.N(ttl/3), line.Stall)
 			gone := whenGone(t, pids)
 			g := d.acquireNext()
 			for _, pid := range pids {

@@ -14,7 +14,7 @@ import (
 )
 
 // useProxy has what is run at the desk find the service by a line that can be broken.
-func (d *harness) useProxy() *tcpproxy.Line {
+func (d *harness) useProxy() *tcpproxy.Proxy {
 	d.Helper()
 	line := tcpproxy.New(d.T, strings.TrimPrefix(d.base, "http://"))
 	d.env["PADDOCK_URL"] = "http://" + line.Address
@@ -84,9 +84,9 @@ func TestOutageShorterThanTheLeaseDoesNotStopTheCommand(t *testing.T) {
 	}
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
-	line.Break()
+	line.Stall()
 	p.stderr.await(t, `(is at risk)`)
-	line.Mend()
+	line.Restore()
 	p.stderr.await(t, `(is held again)`)
 	mustClose(t, hold)
 	p.expectExit(t, 4)
@@ -104,7 +104,7 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	}
 	p.run(t)
 	p.stdout.await(t, `(ready)`)
-	line.Break()
+	line.Stall()
 	mustClose(t, hold)
 	p.expectExit(t, 4, nightly+" was not released", "free when the lease ends")
 }
@@ -163,6 +163,6 @@ func TestRunSurvivesAClosedStandardError(t *testing.T) {
 	mustClose(t, writer)
 	p.stdout.await(t, `(ready)`)
 	mustClose(t, reader)
-	line.Break()
+	line.Stall()
 	p.expectExit(t, exitLeaseLost)
 }

@@ -14,16 +14,16 @@ import (
 
 const module = "github.com/paddock-lock/paddock"
 
-// A dependent is a package, what it imports, and all that it links, without tests.
-type dependent struct {
+// A pkg is a package, what it imports, and all that it links, without tests.
+type pkg struct {
 	ImportPath string
 	Standard   bool
 	Imports    []string
 	Deps       []string
 }
 
-// house returns all packages of the module.
-func house(t *testing.T) []dependent {
+// modulePackages returns all packages of the module.
+func modulePackages(t *testing.T) []pkg {
 	t.Helper()
 	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the go command notes it
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func house(t *testing.T) []dependent {
 	return list(t, module+"/...")
 }
 
-func list(t *testing.T, patterns ...string) []dependent {
+func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
 	var complaint strings.Builder
@@ -40,9 +40,9 @@ func list(t *testing.T, patterns ...string) []dependent {
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, complaint.String())
 	}
-	var all []dependent
+	var all []pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p dependent
+		var p pkg
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
@@ -55,8 +55,8 @@ func list(t *testing.T, patterns ...string) []dependent {
 // isIn returns whether a package is that one, or in a folder under it.
 func isIn(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// own returns paths in the module by their folders.
-func own(folders ...string) []string {
+// modulePaths returns paths in the module by their folders.
+func modulePaths(folders ...string) []string {
 	for i := range folders {
 		folders[i] = module + "/" + folders[i]
 	}
@@ -66,21 +66,21 @@ func own(folders ...string) []string {
 func TestWhoMayNotKnowWhom(t *testing.T) {
 	t.Parallel()
 	const pgx, chi = "github.com/jackc/pgx", "github.com/go-chi/chi"
-	packages := house(t)
+	packages := modulePackages(t)
 	for folder, banned := range map[string][]string{
-		"server":          append(own("store", "client", "web", "migrations", "internal/batch", "internal/pgserver"), pgx),
-		"web":             append(own("store", "client", "server", "migrations", "internal/batch", "internal/pgserver"), pgx, chi),
-		"store":           append(own("server", "client", "web", "internal/pgserver"), chi, "net/http"),
-		"client":          append(own("server", "store", "web", "migrations", "internal/pgserver"), chi, pgx),
-		"client/guard":    append(own("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, pgx, "net/http"),
-		"client/pgfence":  append(own("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, "net/http"),
-		"migrations":      own("store", "server", "client", "web", "lock"),
-		"internal/batch":  append(own("lock", "store"), "net/http", pgx),
-		"access":          append(own("store", "server", "client", "web", "migrations", "internal"), "net/http", pgx, chi),
-		"test/sim":        append(own("store", "server", "web", "migrations", "access", "internal/batch", "internal/pgserver"), "net/http", pgx, chi),
-		"verify":          append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
-		"verify/workload": append(own("store", "server", "client", "web", "migrations", "access"), pgx, chi),
-		"cmd/paddock": append(own("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/memlock", "internal/testkit/tcpproxy", "internal/testkit/pgbouncer", "internal/arch"),
+		"server":          append(modulePaths("store", "client", "web", "migrations", "internal/batch", "internal/pgserver"), pgx),
+		"web":             append(modulePaths("store", "client", "server", "migrations", "internal/batch", "internal/pgserver"), pgx, chi),
+		"store":           append(modulePaths("server", "client", "web", "internal/pgserver"), chi, "net/http"),
+		"client":          append(modulePaths("server", "store", "web", "migrations", "internal/pgserver"), chi, pgx),
+		"client/guard":    append(modulePaths("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, pgx, "net/http"),
+		"client/pgfence":  append(modulePaths("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, "net/http"),
+		"migrations":      modulePaths("store", "server", "client", "web", "lock"),
+		"internal/batch":  append(modulePaths("lock", "store"), "net/http", pgx),
+		"access":          append(modulePaths("store", "server", "client", "web", "migrations", "internal"), "net/http", pgx, chi),
+		"test/sim":        append(modulePaths("store", "server", "web", "migrations", "access", "internal/batch", "internal/pgserver"), "net/http", pgx, chi),
+		"verify":          append(modulePaths("store", "server", "client", "web", "migrations", "access"), pgx, chi),
+		"verify/workload": append(modulePaths("store", "server", "client", "web", "migrations", "access"), pgx, chi),
+		"cmd/paddock": append(modulePaths("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/memlock", "internal/testkit/tcpproxy", "internal/testkit/pgbouncer", "internal/arch"),
 			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
 	} {
 		t.Run(folder+" keeps to itself", func(t *testing.T) {
@@ -121,12 +121,12 @@ func TestTheDomainKnowsTheStandardLibraryOnly(t *testing.T) {
 
 func TestOnlyTheCommandWires(t *testing.T) {
 	t.Parallel()
-	for _, p := range house(t) {
+	for _, p := range modulePackages(t) {
 		if isIn(p.ImportPath, module+"/cmd/paddock") {
 			continue
 		}
 		var known []string
-		for _, part := range own("store", "server", "client", "web") {
+		for _, part := range modulePaths("store", "server", "client", "web") {
 			if p.ImportPath == part || slices.Contains(p.Deps, part) {
 				known = append(known, part)
 			}
@@ -139,8 +139,8 @@ func TestOnlyTheCommandWires(t *testing.T) {
 
 func TestTestingIsNotLinkedIntoTheHouse(t *testing.T) {
 	t.Parallel()
-	tests := own("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/tcpproxy", "internal/testkit/pgcluster", "internal/testkit/pgbouncer", "test/sim")
-	for _, p := range house(t) {
+	tests := modulePaths("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/tcpproxy", "internal/testkit/pgcluster", "internal/testkit/pgbouncer", "test/sim")
+	for _, p := range modulePackages(t) {
 		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
 			continue
 		}

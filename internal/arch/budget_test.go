@@ -21,8 +21,8 @@ const (
 // and runs them again when anything there has changed.
 const root = "../.."
 
-// written calls see with each Go file that somebody wrote, tests included.
-func written(t *testing.T, see func(path string, set *token.FileSet, f *ast.File)) {
+// eachGoFile calls see with each Go file that somebody wrote, tests included.
+func eachGoFile(t *testing.T, see func(path string, set *token.FileSet, f *ast.File)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -51,7 +51,7 @@ func written(t *testing.T, see func(path string, set *token.FileSet, f *ast.File
 func TestFilesAndFunctionsAreShort(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	written(t, func(path string, set *token.FileSet, f *ast.File) {
+	eachGoFile(t, func(path string, set *token.FileSet, f *ast.File) {
 		seen++
 		if lines := set.File(f.Pos()).LineCount(); lines > longestFile {
 			t.Errorf("%s has %d lines, want at most %d", path, lines, longestFile)
@@ -75,7 +75,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
-	written(t, func(path string, _ *token.FileSet, f *ast.File) {
+	eachGoFile(t, func(path string, _ *token.FileSet, f *ast.File) {
 		folder := filepath.Dir(path)
 		said[folder] = said[folder] || f.Doc != nil || strings.HasSuffix(f.Name.Name, "_test")
 	})
@@ -88,7 +88,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 
 func TestNothingRunsBeforeMain(t *testing.T) {
 	t.Parallel()
-	written(t, func(path string, set *token.FileSet, f *ast.File) {
+	eachGoFile(t, func(path string, set *token.FileSet, f *ast.File) {
 		for _, decl := range f.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
 				t.Errorf("%s: there is an init", set.Position(fn.Pos()))

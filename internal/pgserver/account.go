@@ -34,11 +34,11 @@ func accountFor(data string) (account, error) {
 			return account{name: "user " + strconv.Itoa(int(uid)), uid: uid, gid: gid, switches: true}, nil
 		}
 	}
-	return servant()
+	return unprivilegedUser()
 }
 
-// servant is the user that a server started by root runs as.
-func servant() (account, error) {
+// unprivilegedUser is the user that a server started by root runs as.
+func unprivilegedUser() (account, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
 		if err != nil {
@@ -87,9 +87,9 @@ func (a account) own(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// reach says which directory on the way to dir, and dir itself, a cannot enter,
+// checkAccess says which directory on the way to dir, and dir itself, a cannot enter,
 // as far as they exist. It goes by the permission bits alone.
-func (a account) reach(dir string) error {
+func (a account) checkAccess(dir string) error {
 	if !a.switches {
 		return nil // then the calls themselves tell
 	}
@@ -98,7 +98,7 @@ func (a account) reach(dir string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err == nil && !a.enters(info) {
+		if err == nil && !a.canEnter(info) {
 			return fmt.Errorf("the server runs as %s, who cannot enter %s (%v): choose a directory elsewhere, "+
 				"or let others through with: chmod o+x %s", a.name, dir, info.Mode(), dir)
 		}
@@ -109,7 +109,7 @@ func (a account) reach(dir string) error {
 	}
 }
 
-func (a account) enters(dir fs.FileInfo) bool {
+func (a account) canEnter(dir fs.FileInfo) bool {
 	uid, gid := owner(dir)
 	switch mode := dir.Mode(); {
 	case uid == a.uid:

@@ -15,7 +15,7 @@ import (
 )
 
 // major is the version that wrote the data directory, "" when there is none.
-func (h *home) major() (string, error) {
+func (h *dataDir) major() (string, error) {
 	version, err := os.ReadFile(filepath.Join(h.data(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -25,7 +25,7 @@ func (h *home) major() (string, error) {
 
 // initialise makes the data directory. It appears in one piece: what an
 // interrupted attempt left is thrown away by the next.
-func (h *home) initialise(ctx context.Context, bin string) error {
+func (h *dataDir) initialise(ctx context.Context, bin string) error {
 	fresh := h.data() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (h *home) initialise(ctx context.Context, bin string) error {
 }
 
 // serve is the command that runs the server.
-func (h *home) serve(bin string, settings map[string]string) *exec.Cmd {
+func (h *dataDir) serve(bin string, settings map[string]string) *exec.Cmd {
 	args := []string{"-D", h.data()}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "-c", name+"="+settings[name])
@@ -67,7 +67,7 @@ func (h *home) serve(bin string, settings map[string]string) *exec.Cmd {
 
 // command prepares a server program to run as the server's account. It gets
 // the signal died when this process ends before it.
-func (h *home) command(bin, program string, died syscall.Signal, args ...string) *exec.Cmd {
+func (h *dataDir) command(bin, program string, died syscall.Signal, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(bin, program), args...)
 	cmd.Dir = h.dir
 	cmd.SysProcAttr = attributes(h.account, died)

@@ -12,8 +12,8 @@ import (
 
 func TestServerDiesWithItsParent(t *testing.T) {
 	t.Parallel()
-	dir := directory(t)
-	pid := killed(t, dir)
+	dir := newDir(t)
+	pid := killServer(t, dir)
 	eventually(t, "the orphan to end", func() bool {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		return errors.Is(err, fs.ErrNotExist) || err == nil && !strings.Contains(string(line), dir)

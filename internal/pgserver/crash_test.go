@@ -39,7 +39,7 @@ func TestCommittedDataSurvivesKill(t *testing.T) {
 
 func TestKilledServerMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
-	dir := directory(t)
+	dir := newDir(t)
 	first := start(t, pgserver.Options{Dir: dir, Database: "kept"})
 	keep(t, first, "kept")
 	if err := errors.Join(first.Kill(), first.Stop(t.Context())); err != nil {
@@ -74,17 +74,17 @@ func TestProcessIDThatPassedOnIsNotTakenForAServer(t *testing.T) {
 
 func TestNextStartTakesOverFromADeadProcess(t *testing.T) {
 	t.Parallel()
-	dir := directory(t)
-	killed(t, dir)
+	dir := newDir(t)
+	killServer(t, dir)
 	s := start(t, pgserver.Options{Dir: dir, Database: "kept"})
 	if got := query[int](t, s, "kept", "select n from kept"); got != 42 {
 		t.Errorf("got %d", got)
 	}
 }
 
-// killed runs a server in dir from another process, which it kills, and
+// killServer runs a server in dir from another process, which it kills, and
 // returns the server's process id.
-func killed(t *testing.T, dir string) (pid int) {
+func killServer(t *testing.T, dir string) (pid int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir)

@@ -17,11 +17,11 @@ import (
 // of the PATH, else the newest version in the places where packages put them.
 // Where there is none the error wraps ErrNotFound.
 func Find() (binDir string, err error) {
-	return choose(context.Background(), installed(places()), "")
+	return choose(context.Background(), installed(searchDirs()), "")
 }
 
-// places are the directories to look at, in order of preference.
-func places() []string {
+// searchDirs are the directories to look at, in order of preference.
+func searchDirs() []string {
 	var dirs []string
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if target, err := filepath.EvalSymlinks(path); err == nil {

@@ -15,19 +15,19 @@ const (
 	longestSocket = 103
 )
 
-// A home is a directory claimed for one server.
-type home struct {
+// A dataDir is a directory claimed for one server.
+type dataDir struct {
 	dir       string // absolute and without symbolic links
 	account   account
 	temporary bool
 	claim     *os.File
 }
 
-func (h *home) data() string { return filepath.Join(h.dir, "data") }
+func (h *dataDir) data() string { return filepath.Join(h.dir, "data") }
 
-// openHome claims dir, which is made when it is missing. The error is ErrInUse
+// openDataDir claims dir, which is made when it is missing. The error is ErrInUse
 // while a living process has it.
-func openHome(dir string) (*home, error) {
+func openDataDir(dir string) (*dataDir, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -36,20 +36,20 @@ func openHome(dir string) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = a.makeHome(dir); err != nil {
+	if dir, err = a.makeDir(dir); err != nil {
 		return nil, err
 	}
 	lock, err := claim(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &home{dir: dir, account: a, claim: lock}, nil
+	return &dataDir{dir: dir, account: a, claim: lock}, nil
 }
 
-// makeHome makes dir unless it is there, and returns its path without
+// makeDir makes dir unless it is there, and returns its path without
 // symbolic links.
-func (a account) makeHome(dir string) (string, error) {
-	if err := a.reach(dir); err != nil {
+func (a account) makeDir(dir string) (string, error) {
+	if err := a.checkAccess(dir); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
@@ -62,11 +62,11 @@ func (a account) makeHome(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, a.reach(dir)
+	return dir, a.checkAccess(dir)
 }
 
 // close gives the directory up, and removes it if it was temporary.
-func (h *home) close() error {
+func (h *dataDir) close() error {
 	err := os.RemoveAll(h.socketDir())
 	if h.temporary {
 		err = errors.Join(err, os.RemoveAll(h.dir))
@@ -76,7 +76,7 @@ func (h *home) close() error {
 
 // socketDir is where the server's socket is: always the same for one
 // directory, and in /tmp where the path would be too long for a socket.
-func (h *home) socketDir() string {
+func (h *dataDir) socketDir() string {
 	dir := filepath.Join(h.dir, "run")
 	if len(filepath.Join(dir, socketName)) <= longestSocket {
 		return dir
@@ -85,7 +85,7 @@ func (h *home) socketDir() string {
 }
 
 // makeSocketDir makes sure that nobody else can be in the socket's directory.
-func (h *home) makeSocketDir() error {
+func (h *dataDir) makeSocketDir() error {
 	dir := h.socketDir()
 	if err := h.account.mkdir(dir); err != nil {
 		return err

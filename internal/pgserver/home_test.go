@@ -14,14 +14,14 @@ func TestDirectoryInTheWayIsNamed(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(open), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	if err := stranger.reach(filepath.Join(open, "not", "there", "yet")); err != nil {
+	if err := stranger.checkAccess(filepath.Join(open, "not", "there", "yet")); err != nil {
 		t.Error(err)
 	}
 	closed := filepath.Join(open, "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	err := stranger.reach(filepath.Join(closed, "data"))
+	err := stranger.checkAccess(filepath.Join(closed, "data"))
 	if err == nil || !strings.Contains(err.Error(), "user stranger, who cannot enter "+closed) {
 		t.Errorf("it said: %v", err)
 	}

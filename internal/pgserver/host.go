@@ -17,7 +17,7 @@ import (
 // those of a Server. Its methods must not overlap.
 type Host struct {
 	bin     string
-	home    *home
+	dataDir    *dataDir
 	process *process // nil before the first Launch
 }
 
@@ -32,31 +32,31 @@ func NewHost(ctx context.Context) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Host{bin: bin, home: home}, nil
+	return &Host{bin: bin, dataDir: home}, nil
 }
 
 // Path returns the absolute path of a file in the directory. The server's data
 // is in "data".
-func (h *Host) Path(name string) string { return filepath.Join(h.home.dir, name) }
+func (h *Host) Path(name string) string { return filepath.Join(h.dataDir.dir, name) }
 
 // SocketDir is where the server must keep its socket: nobody else can get there.
-func (h *Host) SocketDir() string { return h.home.socketDir() }
+func (h *Host) SocketDir() string { return h.dataDir.socketDir() }
 
 // Initialise makes an empty data directory whose superuser is called paddock.
-func (h *Host) Initialise(ctx context.Context) error { return h.home.initialise(ctx, h.bin) }
+func (h *Host) Initialise(ctx context.Context) error { return h.dataDir.initialise(ctx, h.bin) }
 
 // WriteFile writes a file in the directory that is the server account's alone.
 func (h *Host) WriteFile(name, content string) error {
 	if err := os.WriteFile(h.Path(name), []byte(content), 0o600); err != nil {
 		return err
 	}
-	return h.home.account.own(h.Path(name))
+	return h.dataDir.account.own(h.Path(name))
 }
 
 // Run runs another of PostgreSQL's programs, such as pg_basebackup, in the
 // directory and as the account of the server. When ctx ends first it is killed.
 func (h *Host) Run(ctx context.Context, program string, args ...string) error {
-	p, err := start(h.home.command(h.bin, program, syscall.SIGKILL, args...), nil)
+	p, err := start(h.dataDir.command(h.bin, program, syscall.SIGKILL, args...), nil)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func (h *Host) Launch(ctx context.Context, log io.Writer, args ...string) error 
 	if h.Running() {
 		return errors.New("postgres: the host has a server already")
 	}
-	if err := errors.Join(h.home.evict(ctx), h.home.makeSocketDir()); err != nil {
+	if err := errors.Join(h.dataDir.stopOrphan(ctx), h.dataDir.makeSocketDir()); err != nil {
 		return err
 	}
-	args = append([]string{"-D", h.home.data()}, args...)
-	p, err := start(h.home.command(h.bin, "postgres", syscall.SIGQUIT, args...), log)
+	args = append([]string{"-D", h.dataDir.data()}, args...)
+	p, err := start(h.dataDir.command(h.bin, "postgres", syscall.SIGQUIT, args...), log)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (h *Host) Launch(ctx context.Context, log io.Writer, args ...string) error 
 // Running returns whether the server's main process is there, stopped or not.
 func (h *Host) Running() bool { return h.process != nil && h.process.running() }
 
-// Said returns the end of what the server has logged, for errors.
-func (h *Host) Said() string {
+// LogTail returns the end of what the server has logged, for errors.
+func (h *Host) LogTail() string {
 	if h.process == nil {
 		return ""
 	}
@@ -157,7 +157,7 @@ func (h *Host) StopAtOnce(ctx context.Context) error { return h.end(ctx, syscall
 func (h *Host) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return errors.Join(h.end(ctx, syscall.SIGQUIT), h.home.close())
+	return errors.Join(h.end(ctx, syscall.SIGQUIT), h.dataDir.close())
 }
 
 // end sends the server the signal and waits until it has ended, or kills it.

@@ -15,13 +15,13 @@ import (
 // launch starts the server and waits until it accepts connections. When it
 // fails nothing is left running.
 func (s *Server) launch(ctx context.Context) error {
-	if err := s.home.evict(ctx); err != nil {
+	if err := s.dataDir.stopOrphan(ctx); err != nil {
 		return err
 	}
-	if err := s.home.makeSocketDir(); err != nil {
+	if err := s.dataDir.makeSocketDir(); err != nil {
 		return err
 	}
-	p, err := start(s.home.serve(s.bin, s.opts.Settings), s.opts.Stderr)
+	p, err := start(s.dataDir.serve(s.bin, s.opts.Settings), s.opts.Stderr)
 	if err != nil {
 		return err
 	}

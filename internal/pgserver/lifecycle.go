@@ -21,7 +21,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return nil
 	}
 	s.stopped = true
-	return errors.Join(s.shutdown(ctx), s.home.close())
+	return errors.Join(s.shutdown(ctx), s.dataDir.close())
 }
 
 func (s *Server) shutdown(ctx context.Context) error {

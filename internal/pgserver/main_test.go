@@ -46,8 +46,8 @@ func child(dir string) error {
 	select {}
 }
 
-// directory is one that a server's account can enter, whoever runs the test.
-func directory(t *testing.T) string {
+// newDir is one that a server's account can enter, whoever runs the test.
+func newDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// evict ends a server that a dead process has left running in h, and clears
+// stopOrphan ends a server that a dead process has left running in h, and clears
 // away the marks of one whose process id has passed to somebody else, which
 // PostgreSQL itself would take for a living server. It waits until the server
 // is gone or ctx ends. Only who has claimed h may call it.
-func (h *home) evict(ctx context.Context) error {
+func (h *dataDir) stopOrphan(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for asked := false; ; {
@@ -30,7 +30,7 @@ func (h *home) evict(ctx context.Context) error {
 			return err
 		}
 		if !serves {
-			return h.removeMarks()
+			return h.removePIDFiles()
 		}
 		if !asked {
 			if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -47,7 +47,7 @@ func (h *home) evict(ctx context.Context) error {
 }
 
 // postmaster reads the process id that the data directory names, 0 for none.
-func (h *home) postmaster() (pid int, err error) {
+func (h *dataDir) postmaster() (pid int, err error) {
 	text, err := os.ReadFile(filepath.Join(h.data(), "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -63,13 +63,13 @@ func (h *home) postmaster() (pid int, err error) {
 }
 
 // serves reports whether process pid is a server on the data of h.
-func (h *home) serves(pid int) (bool, error) {
+func (h *dataDir) serves(pid int) (bool, error) {
 	line, err := commandLine(pid)
 	return strings.Contains(line, "/postgres -D "+h.data()+" "), err
 }
 
-// removeMarks removes the files that name the process of a server.
-func (h *home) removeMarks() error {
+// removePIDFiles removes the files that name the process of a server.
+func (h *dataDir) removePIDFiles() error {
 	for _, path := range []string{
 		filepath.Join(h.data(), "postmaster.pid"),
 		filepath.Join(h.socketDir(), socketName+".lock"),

@@ -37,7 +37,7 @@ type Options struct {
 type Server struct {
 	opts Options
 	bin  string
-	home *home
+	dataDir *dataDir
 
 	mu      sync.Mutex
 	process *process
@@ -55,34 +55,34 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	if err := s.launch(ctx); err != nil {
-		return nil, fmt.Errorf("postgres: %w", errors.Join(err, s.home.close()))
+		return nil, fmt.Errorf("postgres: %w", errors.Join(err, s.dataDir.close()))
 	}
 	return s, nil
 }
 
 // open claims the directory and chooses the programs.
 func (s *Server) open(ctx context.Context) (err error) {
-	dirs := installed(places())
+	dirs := installed(searchDirs())
 	if _, err := choose(ctx, dirs, ""); err != nil {
 		return err
 	}
 	if s.opts.Dir == "" {
-		s.home, err = openTemporary(ctx)
+		s.dataDir, err = openTemporary(ctx)
 	} else {
-		s.home, err = openHome(s.opts.Dir)
+		s.dataDir, err = openDataDir(s.opts.Dir)
 	}
 	if err != nil {
 		return err
 	}
-	major, err := s.home.major()
+	major, err := s.dataDir.major()
 	if err == nil {
 		s.bin, err = choose(ctx, dirs, major)
 	}
 	if err == nil && major == "" {
-		err = s.home.initialise(ctx, s.bin)
+		err = s.dataDir.initialise(ctx, s.bin)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.home.dir, errors.Join(err, s.home.close()))
+		return fmt.Errorf("%s: %w", s.dataDir.dir, errors.Join(err, s.dataDir.close()))
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 // the same for one Dir.
 func (s *Server) URL(database string) string {
 	// PostgreSQL's URLs know %20 for a space, and no plus sign.
-	host := strings.ReplaceAll(url.QueryEscape(s.home.socketDir()), "+", "%20")
+	host := strings.ReplaceAll(url.QueryEscape(s.dataDir.socketDir()), "+", "%20")
 	u := url.URL{
 		Scheme:   "postgres",
 		User:     url.User(superuser),
@@ -109,7 +109,7 @@ func (s *Server) Version() string {
 }
 
 // Dir is where the server keeps its data, as an absolute path.
-func (s *Server) Dir() string { return s.home.dir }
+func (s *Server) Dir() string { return s.dataDir.dir }
 
 // Done is closed when the server has ended, by whatever cause. After Restart
 // there is a new one.

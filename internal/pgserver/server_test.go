@@ -98,7 +98,7 @@ func TestStopKillsWhenItsTimeIsOver(t *testing.T) {
 
 func TestDataOutlivesStop(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(directory(t), "made", "on demand")
+	dir := filepath.Join(newDir(t), "made", "on demand")
 	first := start(t, pgserver.Options{Dir: dir, Database: "pasture"})
 	keep(t, first, "pasture")
 	if err := first.Stop(t.Context()); err != nil {
@@ -115,7 +115,7 @@ func TestDataOutlivesStop(t *testing.T) {
 
 func TestLongPathsGetAShortSocket(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(directory(t), strings.Repeat("long", 30))
+	dir := filepath.Join(newDir(t), strings.Repeat("long", 30))
 	s := start(t, pgserver.Options{Dir: dir})
 	if got := query[int](t, s, "postgres", "select 1"); got != 1 {
 		t.Errorf("got %d", got)
@@ -124,7 +124,7 @@ func TestLongPathsGetAShortSocket(t *testing.T) {
 
 func TestDirectoryInUseNamesItsProcess(t *testing.T) {
 	t.Parallel()
-	dir := directory(t)
+	dir := newDir(t)
 	start(t, pgserver.Options{Dir: dir})
 	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir})
 	if !errors.Is(err, pgserver.ErrInUse) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
@@ -134,7 +134,7 @@ func TestDirectoryInUseNamesItsProcess(t *testing.T) {
 
 func TestOtherMajorVersionIsRefused(t *testing.T) {
 	t.Parallel()
-	dir := directory(t)
+	dir := newDir(t)
 	if err := start(t, pgserver.Options{Dir: dir}).Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	dir := directory(t)
+	dir := newDir(t)
 	if _, err := pgserver.Start(ctx, pgserver.Options{Dir: dir}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it said: %v", err)
 	}

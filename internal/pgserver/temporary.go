@@ -14,7 +14,7 @@ const temporaryPrefix = "paddock-postgres-"
 
 // openTemporary claims a new directory for as long as this process lives, and
 // removes those that dead processes have left behind.
-func openTemporary(ctx context.Context) (*home, error) {
+func openTemporary(ctx context.Context) (*dataDir, error) {
 	a, err := accountFor("")
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func openTemporary(ctx context.Context) (*home, error) {
 		if err := errors.Join(err, a.own(dir)); err != nil {
 			return nil, err
 		}
-		return &home{dir: dir, account: a, temporary: true, claim: lock}, nil
+		return &dataDir{dir: dir, account: a, temporary: true, claim: lock}, nil
 	}
 	return nil, context.Cause(ctx)
 }
@@ -46,13 +46,13 @@ func openTemporary(ctx context.Context) (*home, error) {
 // temporaryBase is $TMPDIR, or /tmp where a cannot get there.
 func temporaryBase(a account) (string, error) {
 	base, err := filepath.EvalSymlinks(os.TempDir())
-	if err == nil && a.reach(base) == nil {
+	if err == nil && a.checkAccess(base) == nil {
 		return base, nil
 	}
 	if base, err = filepath.EvalSymlinks("/tmp"); err != nil {
 		return "", err
 	}
-	return base, a.reach(base)
+	return base, a.checkAccess(base)
 }
 
 // sweep removes the temporary directories under base that nobody claims.
@@ -87,6 +87,6 @@ func sweepOne(ctx context.Context, dir string, a account) error {
 	if err != nil {
 		return err
 	}
-	h := &home{dir: dir, account: a, temporary: true, claim: lock}
-	return errors.Join(h.evict(ctx), h.close())
+	h := &dataDir{dir: dir, account: a, temporary: true, claim: lock}
+	return errors.Join(h.stopOrphan(ctx), h.close())
 }

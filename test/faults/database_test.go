@@ -95,10 +95,10 @@ func (db *database) answers(ctx context.Context) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL does not answer: %w\n%s", err, db.host.Said())
+			return fmt.Errorf("PostgreSQL does not answer: %w\n%s", err, db.host.LogTail())
 		}
 		if !db.host.Running() {
-			return fmt.Errorf("PostgreSQL has ended: %s", db.host.Said())
+			return fmt.Errorf("PostgreSQL has ended: %s", db.host.LogTail())
 		}
 	}
 }

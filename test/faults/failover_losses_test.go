@@ -44,7 +44,7 @@ func (s *site) meetingLate(l loss) loss {
 }
 
 // restored is a restore of a backup.
-func (s *site) restored(way pgcluster.Way) loss {
+func (s *site) restored(way pgcluster.RestoreMode) loss {
 	return loss{
 		before: s.cluster.Backup,
 		strike: func(ctx context.Context) error { return s.cluster.Restore(ctx, way) },

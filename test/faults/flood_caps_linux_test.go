@@ -48,7 +48,7 @@ func (c *crowd) fill() {
 	c.isTooMuch(c.wait(c.lock(1), waiterKey(0)), "API key")
 	c.makeRoom()
 	c.come(waitersEach, floodWaiters)
-	c.isTooMuch(c.wait(c.lock(1), "late"), "As many calls wait for locks as may")
+	c.isTooMuch(c.wait(c.lock(1), "late"), "The limit on waiting calls is reached")
 }
 
 // makeRoom has a waiter hang up, and another with the same key come in its place.

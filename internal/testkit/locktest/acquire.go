@@ -9,29 +9,29 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func acquiring() cases {
+func acquireCases() cases {
 	return cases{
-		"a grant tells what was asked for":                  grantTells,
-		"a grant's Until is not later than the lease's end": grantUntil,
-		"a TTL that is not given is the usual one":          grantUsual,
-		"a lease_id that is not given is drawn":             grantDraws,
-		"the token grows from grant to grant":               grantTokens,
-		"a lock that is held is refused to others":          grantRefused,
-		"a holder's text is no identity":                    grantTwice,
-		"locks do not hinder each other":                    grantOthers,
-		"MaxHold cuts the first end":                        grantMaxHold,
-		"the longest of everything is granted":              grantLongest,
+		"a grant returns the requested lease":           acquireReturnsLease,
+		"a grant's Until is not after the expiry":       acquireUntil,
+		"omitted options have their defaults":           acquireDefaults,
+		"an omitted lease_id is generated":              acquireGeneratesID,
+		"tokens grow from grant to grant":               acquireTokensGrow,
+		"a held lock is refused to other clients":       acquireRefused,
+		"the holder's text does not identify the owner": acquireSameHolder,
+		"locks are independent of each other":           acquireOtherLocks,
+		"MaxHold limits the first expiry":               acquireMaxHold,
+		"the largest allowed values are accepted":       acquireLargestValues,
 	}
 }
 
-func grantTells(s *scene) {
+func acquireReturnsLease(s *fixture) {
 	id, metadata := newID(), json.RawMessage(`{"host": "db-3", "deep": [1, {"a": "<&>"}], "é": null}`)
-	g := s.granted(lock.Acquire{
-		LeaseID: id, Holder: "a holder & 日本語 <b>", Mode: lock.Exclusive, TTL: alive,
+	g := s.mustAcquire(lock.Acquire{
+		LeaseID: id, Holder: "a holder & 日本語 <b>", Mode: lock.Exclusive, TTL: longTTL,
 		Grace: 7 * time.Second, MaxHold: time.Hour, Metadata: metadata,
 	})
 	want := lock.Lease{
-		ID: id, Name: s.name, Mode: lock.Exclusive, Holder: "a holder & 日本語 <b>", TTL: alive,
+		ID: id, Name: s.name, Mode: lock.Exclusive, Holder: "a holder & 日本語 <b>", TTL: longTTL,
 		Grace: 7 * time.Second, MaxHold: time.Hour,
 		Token: g.Token, AcquiredAt: g.AcquiredAt, ExpiresAt: g.ExpiresAt, Metadata: g.Metadata,
 	}
@@ -44,27 +44,27 @@ func grantTells(s *scene) {
 	if g.Token < 1 || g.Token > lock.MaxToken {
 		s.Errorf("the token is %d, want 1 to %d", g.Token, lock.MaxToken)
 	}
-	if !near(g.ExpiresAt, g.AcquiredAt.Add(alive)) {
-		s.Errorf("the lease ends %v after the grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), alive)
+	if !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) {
+		s.Errorf("the lease ends %v after the grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), longTTL)
 	}
 	if g.Replayed {
 		s.Error("a first grant says that it is a replay")
 	}
 }
 
-func grantUntil(s *scene) {
+func acquireUntil(s *fixture) {
 	before := time.Now()
-	g := s.granted(lock.Acquire{})
+	g := s.mustAcquire(lock.Acquire{})
 	after := time.Now()
-	if latest := after.Add(alive); g.Until.After(latest) {
+	if latest := after.Add(longTTL); g.Until.After(latest) {
 		s.Errorf("Until is %v later than the lease's end can be", g.Until.Sub(latest))
 	}
-	if took := after.Sub(before); g.Until.Before(before.Add(alive - took - lateness)) {
-		s.Errorf("Until is %v after the call, which took %v, want about %v", g.Until.Sub(before), took, alive)
+	if took := after.Sub(before); g.Until.Before(before.Add(longTTL - took - tolerance)) {
+		s.Errorf("Until is %v after the call, which took %v, want about %v", g.Until.Sub(before), took, longTTL)
 	}
 }
 
-func grantUsual(s *scene) {
+func acquireDefaults(s *fixture) {
 	g, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h"})
 	s.must(err)
 	if g.TTL != lock.DefaultTTL || g.Mode != lock.Exclusive || g.Grace != 0 || g.MaxHold != 0 || g.Metadata != nil {
@@ -72,8 +72,8 @@ func grantUsual(s *scene) {
 	}
 }
 
-func grantDraws(s *scene) {
-	g, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h", TTL: alive})
+func acquireGeneratesID(s *fixture) {
+	g, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h", TTL: longTTL})
 	s.must(err)
 	if g.ID == (lock.LeaseID{}) {
 		s.Fatal("the lease has no lease_id")
@@ -81,10 +81,10 @@ func grantDraws(s *scene) {
 	s.must(s.release(g))
 }
 
-func grantTokens(s *scene) {
+func acquireTokensGrow(s *fixture) {
 	var last lock.Token
 	for range 5 {
-		g := s.released(lock.Acquire{})
+		g := s.acquireAndRelease(lock.Acquire{})
 		if g.Token <= last {
 			s.Fatalf("token %d was granted after %d", g.Token, last)
 		}
@@ -92,38 +92,38 @@ func grantTokens(s *scene) {
 	}
 }
 
-func grantRefused(s *scene) {
-	held := s.granted(lock.Acquire{Holder: "first", Grace: time.Second})
+func acquireRefused(s *fixture) {
+	held := s.mustAcquire(lock.Acquire{Holder: "first", Grace: time.Second})
 	_, err := s.acquire(lock.Acquire{Holder: "second"})
-	e := s.refused(err, lock.ErrHeld)
+	e := s.expectError(err, lock.ErrHeld)
 	if e.Holder != "first" || e.Newest != held.Token {
 		s.Errorf("the refusal names %q with token %d, want %q with %d", e.Holder, e.Newest, "first", held.Token)
 	}
-	if most := alive + time.Second; e.RetryAfter <= 0 || e.RetryAfter > most {
+	if most := longTTL + time.Second; e.RetryAfter <= 0 || e.RetryAfter > most {
 		s.Errorf("the refusal says to try again after %v, want more than nothing and at most %v", e.RetryAfter, most)
 	}
-	if l := s.look(s.name); l.Token != held.Token || l.Revision != 1 {
+	if l := s.get(s.name); l.Token != held.Token || l.Revision != 1 {
 		s.Errorf("a refusal changed the lock: %+v", l)
 	}
 }
 
-func grantTwice(s *scene) {
-	s.granted(lock.Acquire{Holder: "same"})
+func acquireSameHolder(s *fixture) {
+	s.mustAcquire(lock.Acquire{Holder: "same"})
 	_, err := s.acquire(lock.Acquire{Holder: "same"})
-	s.refused(err, lock.ErrHeld)
+	s.expectError(err, lock.ErrHeld)
 }
 
-func grantOthers(s *scene) {
-	one := s.granted(lock.Acquire{Name: s.name + ":a"})
-	two := s.granted(lock.Acquire{Name: s.name + ":A"})
-	three := s.granted(lock.Acquire{Name: s.name})
+func acquireOtherLocks(s *fixture) {
+	one := s.mustAcquire(lock.Acquire{Name: s.name + ":a"})
+	two := s.mustAcquire(lock.Acquire{Name: s.name + ":A"})
+	three := s.mustAcquire(lock.Acquire{Name: s.name})
 	if one.Token == two.Token || two.Token == three.Token {
 		s.Errorf("locks share a token: %d, %d, %d", one.Token, two.Token, three.Token)
 	}
 }
 
-func grantMaxHold(s *scene) {
-	g := s.granted(lock.Acquire{MaxHold: time.Minute})
+func acquireMaxHold(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{MaxHold: time.Minute})
 	if held := g.ExpiresAt.Sub(g.AcquiredAt); held != time.Minute {
 		s.Errorf("the lease ends %v after the grant, want its MaxHold of a minute", held)
 	}
@@ -132,7 +132,7 @@ func grantMaxHold(s *scene) {
 	}
 }
 
-func grantLongest(s *scene) {
+func acquireLargestValues(s *fixture) {
 	pad := make([]byte, lock.MaxNameLength-len(s.name))
 	text := make([]rune, lock.MaxHolderLength)
 	for i := range pad {
@@ -145,7 +145,7 @@ func grantLongest(s *scene) {
 	for i := range lock.MaxMetadataSize - 8 {
 		metadata[6+i] = '<'
 	}
-	g := s.granted(lock.Acquire{
+	g := s.mustAcquire(lock.Acquire{
 		Name: s.name + string(pad), Holder: string(text), TTL: lock.MaxTTL, Grace: lock.MaxGrace,
 		MaxHold: lock.MaxHold, Metadata: metadata,
 	})

@@ -1,37 +1,28 @@
-// Package locktest is the conformance suite of [lock.Service]: what every
-// implementation promises, whatever stands behind it. The same tests run on the
-// store, on a client before a server before a store, and on several of these at
-// random.
+// Package locktest is the conformance suite of [lock.Service]: the promises of every implementation. The same tests
+// run on the store, on a client with a server, and on several of these at random.
 //
-// The suite needs the service to itself for nothing: each test uses names that
-// nobody else has, so the service may be shared, in use, and full of other locks.
-// It needs the widest bounds, those of the zero [lock.Bounds], and room for some
-// hundred calls that wait.
+// Each test uses names of its own, so the service may be shared, in use, and full of other locks. It needs the widest
+// bounds, those of the zero [lock.Bounds], and room for some hundred waiting calls.
 //
 // # Time
 //
-// No test rests on anything being fast. A lease that must be alive gets a TTL that
-// outlives any test run, one that must end gets the shortest there is and may be
-// over when its answer arrives. A test waits for the end by asking for the lock,
-// until the deadline of the test run at most. Events may be shown late, since
-// another transaction can hold them back; tests ask again until they are there.
+// No test depends on speed. A lease that must stay active gets a TTL that outlives the test run. A lease that must
+// end gets the shortest TTL, and may have ended when the answer arrives. A test waits for an end by repeating its
+// request, at most until the deadline of the test run. Events may become visible late, because another transaction
+// can delay them; tests repeat the read.
 //
-// A wait that must succeed lasts [lock.LongestWait] and is repeated with the same
-// lease_id, as its caller would. A test of a place that is kept for a while begins
-// anew with another lock if that while is over before it has come to its end.
-// Where a lost wake-up must show, the longest wait is not repeated.
+// A wait that must succeed lasts [lock.MaxWait] and is repeated with the same lease_id. A test of a kept place is
+// repeated with another lock if it took longer than the retention. Where a lost wake-up must show, the wait is not
+// repeated.
 //
 // # Histories
 //
-// The events of a lock prove by themselves that its rules were kept, if they were:
-// no conflicting leases at once, nobody overtaken, nobody forgotten. Package history
-// reads such a proof; whatever a test does to a lock, in whatever crowd, ends with
-// one. It asks for more than a Service must promise on bad days: a waiter whose
-// replica has fallen silent is passed over, which [history.Rules] must be told to allow.
+// The events of a lock prove that its rules were kept: no conflicting leases, no overtaking, and no forgotten waiter.
+// Package verify checks them at the end of most tests. It demands more than a Service promises during failures, when
+// waiters of a dead replica are skipped: [verify.Rules] must allow that.
 //
 // # Not tested
 //
-// What happens when processes, connections or databases die; how fast anything
-// is; how many may wait; that an expiry is written down before anybody asks or
-// waits.
+// The death of processes, connections and databases; speed; limits on the number of waiters; that an expiry is
+// recorded without a request or a waiter.
 package locktest

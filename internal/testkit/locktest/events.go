@@ -7,22 +7,22 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func recording() cases {
+func eventCases() cases {
 	return cases{
-		"a lock's events tell its history, in order":            recordHistory,
-		"an event tells who, with which token, and why":         recordFacts,
-		"renewals, replays and refusals are none":               recordQuiet,
-		"pages have no gaps and no duplicates":                  recordPages,
-		"an empty page leads to what comes later":               recordLater,
-		"a prefix selects the events of several locks":          recordPrefix,
-		"a cursor that is none is refused":                      recordCursor,
-		"a lock never used has no events, and a cursor even so": recordNothing,
+		"a lock's events are its history in order":          eventsHistory,
+		"an event has holder, token and reason":             eventsFacts,
+		"renewals, replays and refusals emit no events":     eventsNone,
+		"pages have no gaps and no duplicates":              eventsPages,
+		"the cursor of an empty page leads to later events": eventsLater,
+		"a prefix selects the events of several locks":      eventsPrefix,
+		"an invalid cursor is refused":                      eventsCursor,
+		"an unused lock has no events, but a cursor":        eventsUnused,
 	}
 }
 
-// A reader reads on from where it is.
+// A reader reads consecutive pages of events.
 type reader struct {
-	s *scene
+	s *fixture
 	q lock.EventQuery
 }
 
@@ -41,7 +41,7 @@ func (r *reader) read() []lock.Event {
 	return page.Items
 }
 
-// want reads until there are n events, and then to the end.
+// want reads until there are n events, and ends the test if there are more.
 func (r *reader) want(n int) []lock.Event {
 	r.s.Helper()
 	var all []lock.Event
@@ -58,8 +58,8 @@ func (r *reader) want(n int) []lock.Event {
 	return all
 }
 
-// recorded returns the n events of the lock.
-func (s *scene) recorded(name string, n int) []lock.Event {
+// events returns the n events of the lock.
+func (s *fixture) events(name string, n int) []lock.Event {
 	s.Helper()
 	return (&reader{s, lock.EventQuery{Name: name}}).want(n)
 }
@@ -72,8 +72,8 @@ func kinds(events []lock.Event) []lock.Kind {
 	return kinds
 }
 
-// gapless ends the test unless events are the first of one lock, in order.
-func (s *scene) gapless(events []lock.Event) {
+// expectNoGaps ends the test unless events are the first of one lock, in order.
+func (s *fixture) expectNoGaps(events []lock.Event) {
 	s.Helper()
 	for i, e := range events {
 		if e.Revision != int64(i+1) {
@@ -85,13 +85,13 @@ func (s *scene) gapless(events []lock.Event) {
 	}
 }
 
-func recordHistory(s *scene) {
-	s.released(lock.Acquire{})
-	s.expired(lock.Acquire{})
-	s.revoked(s.granted(lock.Acquire{}))
-	s.granted(lock.Acquire{})
-	events := s.recorded(s.name, 7)
-	s.gapless(events)
+func eventsHistory(s *fixture) {
+	s.acquireAndRelease(lock.Acquire{})
+	s.acquireAndExpire(lock.Acquire{})
+	s.mustRevoke(s.mustAcquire(lock.Acquire{}))
+	s.mustAcquire(lock.Acquire{})
+	events := s.events(s.name, 7)
+	s.expectNoGaps(events)
 	want := []lock.Kind{
 		lock.Granted, lock.Released, lock.Granted, lock.Expired, lock.Granted, lock.Revoked, lock.Granted,
 	}
@@ -100,61 +100,61 @@ func recordHistory(s *scene) {
 	}
 }
 
-func recordFacts(s *scene) {
-	g := s.granted(lock.Acquire{Holder: "somebody"})
-	l := s.revoked(g)
-	events := s.recorded(s.name, 2)
+func eventsFacts(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{Holder: "the holder"})
+	l := s.mustRevoke(g)
+	events := s.events(s.name, 2)
 	granted, revoked := events[0], events[1]
-	if !near(granted.At, g.AcquiredAt) || !near(revoked.At, l.ChangedAt) {
-		s.Errorf("the events are of %v and %v, want %v and %v", granted.At, revoked.At, g.AcquiredAt, l.ChangedAt)
+	if !isNear(granted.At, g.AcquiredAt) || !isNear(revoked.At, l.ChangedAt) {
+		s.Errorf("the events are at %v and %v, want %v and %v", granted.At, revoked.At, g.AcquiredAt, l.ChangedAt)
 	}
-	if granted.Reason != "" || revoked.Reason != theReason {
-		s.Errorf("the reasons are %q and %q, want none and %q", granted.Reason, revoked.Reason, theReason)
+	if granted.Reason != "" || revoked.Reason != testReason {
+		s.Errorf("the reasons are %q and %q, want none and %q", granted.Reason, revoked.Reason, testReason)
 	}
 	for _, e := range events {
-		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "somebody" || e.Token != g.Token {
+		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "the holder" || e.Token != g.Token {
 			s.Errorf("the event is %+v", e)
 		}
 	}
 }
 
-func recordQuiet(s *scene) {
-	g := s.granted(lock.Acquire{})
+func eventsNone(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	_, err := s.renew(g, 0)
 	s.must(err)
-	s.granted(lock.Acquire{LeaseID: g.ID})
+	s.mustAcquire(lock.Acquire{LeaseID: g.ID})
 	_, err = s.acquire(lock.Acquire{Holder: "second"})
-	s.refused(err, lock.ErrHeld)
+	s.expectError(err, lock.ErrHeld)
 	s.must(s.release(g))
 	s.must(s.release(g))
-	s.gapless(s.recorded(s.name, 2))
+	s.expectNoGaps(s.events(s.name, 2))
 }
 
-func recordPages(s *scene) {
+func eventsPages(s *fixture) {
 	for range 4 {
-		s.released(lock.Acquire{})
+		s.acquireAndRelease(lock.Acquire{})
 	}
 	for limit := range 10 {
 		r := &reader{s, lock.EventQuery{Name: s.name, Limit: limit}}
-		s.gapless(r.want(8))
+		s.expectNoGaps(r.want(8))
 	}
 }
 
-func recordLater(s *scene) {
+func eventsLater(s *fixture) {
 	r := &reader{s, lock.EventQuery{Name: s.name}}
 	r.want(0)
-	s.released(lock.Acquire{})
+	s.acquireAndRelease(lock.Acquire{})
 	first := r.want(2)
 	r.want(0)
-	s.granted(lock.Acquire{})
-	s.gapless(append(first, r.want(1)...))
+	s.mustAcquire(lock.Acquire{})
+	s.expectNoGaps(append(first, r.want(1)...))
 }
 
-func recordPrefix(s *scene) {
+func eventsPrefix(s *fixture) {
 	for _, name := range []string{":b", ":a", ":b", ":c", ":a"} {
-		s.released(lock.Acquire{Name: s.name + name})
+		s.acquireAndRelease(lock.Acquire{Name: s.name + name})
 	}
-	s.released(lock.Acquire{Name: s.name})
+	s.acquireAndRelease(lock.Acquire{Name: s.name})
 	r := &reader{s, lock.EventQuery{Prefix: s.name + ":", Limit: 3}}
 	of := map[string][]lock.Event{}
 	var last int64
@@ -169,20 +169,20 @@ func recordPrefix(s *scene) {
 		if events := of[s.name+name]; len(events) != n {
 			s.Errorf("there are %d events of %s, want %d", len(events), name, n)
 		} else {
-			s.gapless(events)
+			s.expectNoGaps(events)
 		}
 	}
 }
 
-func recordCursor(s *scene) {
+func eventsCursor(s *fixture) {
 	for _, cursor := range []string{"x", "not a cursor", "%00", "1 or 1=1"} {
 		_, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Cursor: cursor})
-		if e := s.refused(err, lock.ErrInvalid); e.Field != "cursor" {
-			s.Errorf("the cursor %q: the field at fault is %q", cursor, e.Field)
+		if e := s.expectError(err, lock.ErrInvalid); e.Field != "cursor" {
+			s.Errorf("the cursor %q: the invalid field is %q", cursor, e.Field)
 		}
 	}
 }
 
-func recordNothing(s *scene) {
-	s.recorded(s.name, 0)
+func eventsUnused(s *fixture) {
+	s.events(s.name, 0)
 }

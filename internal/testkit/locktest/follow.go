@@ -12,28 +12,28 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func following() cases {
+func followCases() cases {
 	return cases{
-		"who follows a lock is told of its next event":          followNext,
-		"who follows a prefix is told of its locks alone":       followPrefix,
-		"what has happened is told at once":                     followAtOnce,
-		"a wait for events that is over gives an empty page":    followOver,
-		"now is after all that has happened":                    followNow,
-		"the id of an event is a cursor":                        followID,
-		"who follows misses nothing while many write":           followMany,
-		"joining, leaving and being served are told with place": followPlace,
-		"following ends with its context":                       followContext,
+		"following a lock returns its next event":                 followNext,
+		"following a prefix returns the events of its locks only": followPrefix,
+		"existing events are returned at once":                    followAtOnce,
+		"a wait for events that times out returns an empty page":  followOver,
+		"the cursor now is after all existing events":             followNow,
+		"the id of an event is a cursor":                          followID,
+		"a follower misses no event under concurrent writes":      followMany,
+		"the events of a waiter have its place":                   followPlace,
+		"following ends with its context":                         followContext,
 	}
 }
 
-// A follower reads on, and waits for what is to come.
+// A follower waits for the next page of events.
 type follower struct {
 	reader
 	pages chan []lock.Event
 }
 
-// follows has somebody ask for the page after q's cursor, for as long as it is empty.
-func (s *scene) follows(q lock.EventQuery) *follower {
+// startFollowing waits in the background for a page after q's cursor that is not empty.
+func (s *fixture) startFollowing(q lock.EventQuery) *follower {
 	f := &follower{reader{s, q}, make(chan []lock.Event, 1)}
 	f.q.Wait = lock.MaxWait
 	go func() {
@@ -53,8 +53,8 @@ func (s *scene) follows(q lock.EventQuery) *follower {
 	return f
 }
 
-// hears waits until the page is there.
-func (f *follower) hears() []lock.Event {
+// page waits for the page and returns it.
+func (f *follower) page() []lock.Event {
 	f.s.Helper()
 	page, ok := <-f.pages
 	if !ok {
@@ -63,8 +63,8 @@ func (f *follower) hears() []lock.Event {
 	return page
 }
 
-// now returns the cursor after all that has been told of the lock.
-func (s *scene) now() string {
+// currentCursor returns the cursor after all visible events.
+func (s *fixture) currentCursor() string {
 	s.Helper()
 	page, err := s.locks.Events(s.ctx, lock.EventQuery{Cursor: lock.CursorNow})
 	s.must(err)
@@ -74,38 +74,38 @@ func (s *scene) now() string {
 	return page.Next
 }
 
-func followNext(s *scene) {
-	cursor := s.now()
+func followNext(s *fixture) {
+	cursor := s.currentCursor()
 	for range 3 {
-		f := s.follows(lock.EventQuery{Name: s.name, Cursor: cursor})
-		s.granted(lock.Acquire{Name: s.name + ":other", Mode: lock.Shared})
-		g := s.granted(lock.Acquire{})
-		page := f.hears()
+		f := s.startFollowing(lock.EventQuery{Name: s.name, Cursor: cursor})
+		s.mustAcquire(lock.Acquire{Name: s.name + ":other", Mode: lock.Shared})
+		g := s.mustAcquire(lock.Acquire{})
+		page := f.page()
 		if len(page) != 1 || page[0].Name != s.name || page[0].Token != g.Token || page[0].Kind != lock.Granted {
-			s.Fatalf("after the grant there is told %+v", page)
+			s.Fatalf("after the grant the page is %+v", page)
 		}
-		f = s.follows(f.q)
+		f = s.startFollowing(f.q)
 		s.must(s.release(g))
-		if page := f.hears(); len(page) != 1 || page[0].Token != g.Token || page[0].Kind != lock.Released {
-			s.Fatalf("after the release there is told %+v", page)
+		if page := f.page(); len(page) != 1 || page[0].Token != g.Token || page[0].Kind != lock.Released {
+			s.Fatalf("after the release the page is %+v", page)
 		}
 		cursor = f.q.Cursor
 	}
 }
 
-func followPrefix(s *scene) {
-	f := s.follows(lock.EventQuery{Prefix: s.name + ":b", Cursor: s.now()})
-	s.granted(lock.Acquire{Name: s.name + ":a"})
-	s.granted(lock.Acquire{Name: s.name + ":c"})
-	s.granted(lock.Acquire{Name: s.name + ":b:1"})
-	if page := f.hears(); len(page) != 1 || page[0].Name != s.name+":b:1" {
-		s.Errorf("there is told %+v", page)
+func followPrefix(s *fixture) {
+	f := s.startFollowing(lock.EventQuery{Prefix: s.name + ":b", Cursor: s.currentCursor()})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":a"})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":c"})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":b:1"})
+	if page := f.page(); len(page) != 1 || page[0].Name != s.name+":b:1" {
+		s.Errorf("the page is %+v", page)
 	}
 }
 
-func followAtOnce(s *scene) {
-	s.released(lock.Acquire{})
-	s.recorded(s.name, 2)
+func followAtOnce(s *fixture) {
+	s.acquireAndRelease(lock.Acquire{})
+	s.events(s.name, 2)
 	for limit := range 3 {
 		page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
 		s.must(err)
@@ -115,55 +115,55 @@ func followAtOnce(s *scene) {
 	}
 }
 
-func followOver(s *scene) {
-	s.granted(lock.Acquire{})
+func followOver(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
 	r := &reader{s, lock.EventQuery{Name: s.name}}
 	r.want(1)
-	r.q.Wait = 3 * brief
+	r.q.Wait = 3 * shortTTL
 	began := time.Now()
 	if page := r.read(); len(page) != 0 {
-		s.Errorf("nothing happened, and there is told %+v", page)
+		s.Errorf("without an event the page is %+v", page)
 	}
-	if took := time.Since(began); took < 3*brief-lateness {
-		s.Errorf("a wait of %v was over after %v", 3*brief, took)
+	if took := time.Since(began); took < 3*shortTTL-tolerance {
+		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
-	g := s.granted(lock.Acquire{Name: s.name + ":other"})
+	g := s.mustAcquire(lock.Acquire{Name: s.name + ":other"})
 	s.must(s.release(g))
-	s.revoked(lock.Grant{Lease: lock.Lease{Token: s.look(s.name).Token}})
+	s.mustRevoke(lock.Grant{Lease: lock.Lease{Token: s.get(s.name).Token}})
 	r.q.Wait = 0
 	if page := r.want(1); page[0].Kind != lock.Revoked {
-		s.Errorf("there is told %+v", page)
+		s.Errorf("the page is %+v", page)
 	}
 }
 
-func followNow(s *scene) {
-	g := s.granted(lock.Acquire{})
-	s.recorded(s.name, 1) // told, so it is not held back by what is still being written
-	r := &reader{s, lock.EventQuery{Name: s.name, Cursor: s.now()}}
+func followNow(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	s.events(s.name, 1) // wait until the event is visible
+	r := &reader{s, lock.EventQuery{Name: s.name, Cursor: s.currentCursor()}}
 	r.want(0)
 	s.must(s.release(g))
 	if page := r.want(1); page[0].Kind != lock.Released {
-		s.Errorf("after now there is told %+v", page)
+		s.Errorf("after the cursor now the page is %+v", page)
 	}
 }
 
-func followID(s *scene) {
+func followID(s *fixture) {
 	for range 3 {
-		s.released(lock.Acquire{})
+		s.acquireAndRelease(lock.Acquire{})
 	}
-	all := s.recorded(s.name, 6)
+	all := s.events(s.name, 6)
 	for i, e := range all {
 		r := &reader{s, lock.EventQuery{Name: s.name, Cursor: strconv.FormatInt(e.ID, 10)}}
 		if rest := r.want(5 - i); len(rest) > 0 && rest[0].ID != all[i+1].ID {
-			s.Errorf("after the event %d there is told %+v", e.ID, rest)
+			s.Errorf("after event %d the page is %+v", e.ID, rest)
 		}
 	}
 }
 
-// followMany has many write under one prefix, and one read all the while.
-func followMany(s *scene) {
+// followMany reads a prefix while several workers write.
+func followMany(s *fixture) {
 	const writers, rounds = 6, 15
-	cursor := s.now()
+	cursor := s.currentCursor()
 	all := make(chan []lock.Event, 1)
 	failed := make(chan error, 1)
 	go func() {
@@ -171,7 +171,7 @@ func followMany(s *scene) {
 		all <- events
 		failed <- err
 	}()
-	s.crowd(writers, func(_ context.Context, i int) error {
+	s.runWorkers(writers, func(_ context.Context, i int) error {
 		for v := range rounds {
 			g, err := s.acquire(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, (i+v)%writers), Mode: lock.Shared})
 			if err == nil {
@@ -186,7 +186,7 @@ func followMany(s *scene) {
 	of, last := map[string][]lock.Event{}, int64(0)
 	for _, e := range <-all {
 		if e.ID <= last {
-			s.Errorf("event %d is told after event %d", e.ID, last)
+			s.Errorf("event %d comes after event %d", e.ID, last)
 		}
 		of[e.Name], last = append(of[e.Name], e), e.ID
 	}
@@ -199,7 +199,7 @@ func followMany(s *scene) {
 }
 
 // collect follows q until there are n events, or it fails.
-func (s *scene) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
+func (s *fixture) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
 	var all []lock.Event
 	q.Wait = lock.MaxWait
 	for len(all) < n {
@@ -213,14 +213,14 @@ func (s *scene) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
 	return all, nil
 }
 
-func followPlace(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.line(2)
-	w[0].leaves()
-	s.remain("waiter 2")
+func followPlace(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueueN(2)
+	w[0].cancelAndWait()
+	s.awaitQueue("waiter 2")
 	s.must(s.release(first))
-	g := w[1].has()
-	events := s.recorded(s.name, 6)
+	g := w[1].mustBeGranted()
+	events := s.events(s.name, 6)
 	want := []lock.Kind{lock.Granted, lock.Queued, lock.Queued, lock.Dequeued, lock.Released, lock.Granted}
 	if got := kinds(events); !slices.Equal(got, want) {
 		s.Fatalf("the history is %v, want %v", got, want)
@@ -235,10 +235,10 @@ func followPlace(s *scene) {
 	}
 }
 
-func followContext(s *scene) {
-	cursor := s.now()
-	ctx, cancel := context.WithTimeoutCause(s.ctx, brief, errors.New("enough"))
+func followContext(s *fixture) {
+	cursor := s.currentCursor()
+	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
 	_, err := s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})
-	s.refused(err, lock.ErrUnavailable)
+	s.expectError(err, lock.ErrUnavailable)
 }

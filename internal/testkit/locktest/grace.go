@@ -6,69 +6,69 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func gracing() cases {
+func graceCases() cases {
 	return cases{
-		"in the grace others are refused":           graceRefuses,
-		"in the grace the holder renews":            graceRenews,
-		"in the grace the holder releases":          graceReleases,
-		"in the grace an acquire is still replayed": graceReplays,
-		"in the grace the lock shows who may go on": graceShows,
-		"in the grace an operator may revoke":       graceRevokes,
-		"in the grace the token is still current":   graceVerifies,
-		"after the grace the lease is lost":         graceEnds,
-		"the next holder has to wait for the grace": graceWaits,
+		"other clients are refused during the grace":     graceRefuses,
+		"the holder can renew during the grace":          graceRenews,
+		"the holder can release during the grace":        graceReleases,
+		"an acquire is replayed during the grace":        graceReplays,
+		"the lock shows its holder during the grace":     graceShows,
+		"an operator can revoke during the grace":        graceRevokes,
+		"the token is current during the grace":          graceVerifies,
+		"after the grace the lease is lost":              graceEnds,
+		"the next holder waits for the end of the grace": graceWaits,
 	}
 }
 
-// graced acquires and waits until the lease is in its grace, which outlives the test.
-func (s *scene) graced() lock.Grant {
+// acquireInGrace acquires and waits until the lease is in its grace, which outlives the test.
+func (s *fixture) acquireInGrace() lock.Grant {
 	s.Helper()
-	g := s.granted(lock.Acquire{TTL: brief, Grace: lock.MaxGrace})
-	s.wait(s.name, lock.InGrace)
+	g := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: lock.MaxGrace})
+	s.awaitState(s.name, lock.InGrace)
 	return g
 }
 
-func graceRefuses(s *scene) {
-	g := s.graced()
+func graceRefuses(s *fixture) {
+	g := s.acquireInGrace()
 	_, err := s.acquire(lock.Acquire{Holder: "second"})
-	e := s.refused(err, lock.ErrHeld)
+	e := s.expectError(err, lock.ErrHeld)
 	if e.Holder != "first" || e.Newest != g.Token || e.RetryAfter <= 0 || e.RetryAfter > lock.MaxGrace {
 		s.Errorf("the refusal is %+v", e)
 	}
 }
 
-func graceRenews(s *scene) {
-	g := s.graced()
-	r, err := s.renew(g, alive)
+func graceRenews(s *fixture) {
+	g := s.acquireInGrace()
+	r, err := s.renew(g, longTTL)
 	s.must(err)
 	if r.Token != g.Token {
 		s.Errorf("the renewal changed the token from %d to %d", g.Token, r.Token)
 	}
-	if l := s.look(s.name); l.State != lock.Held || l.Revision != 1 {
+	if l := s.get(s.name); l.State != lock.Held || l.Revision != 1 {
 		s.Errorf("after the renewal the lock is %+v", l)
 	}
 }
 
-func graceReleases(s *scene) {
-	g := s.graced()
+func graceReleases(s *fixture) {
+	g := s.acquireInGrace()
 	s.must(s.release(g))
-	s.granted(lock.Acquire{Holder: "second"})
+	s.mustAcquire(lock.Acquire{Holder: "second"})
 }
 
-func graceReplays(s *scene) {
-	g := s.graced()
-	again := s.granted(lock.Acquire{LeaseID: g.ID})
-	if !again.Replayed || again.Token != g.Token || !near(again.ExpiresAt, g.ExpiresAt) {
+func graceReplays(s *fixture) {
+	g := s.acquireInGrace()
+	again := s.mustAcquire(lock.Acquire{LeaseID: g.ID})
+	if !again.Replayed || again.Token != g.Token || !isNear(again.ExpiresAt, g.ExpiresAt) {
 		s.Errorf("the replay is %+v, want the lease of before", again)
 	}
-	if left := time.Until(again.Until); left > lateness {
+	if left := time.Until(again.Until); left > tolerance {
 		s.Errorf("Until leaves %v of a lease that is past its end", left)
 	}
 }
 
-func graceShows(s *scene) {
-	g := s.graced()
-	l := s.look(s.name)
+func graceShows(s *fixture) {
+	g := s.acquireInGrace()
+	l := s.get(s.name)
 	if l.State != lock.InGrace || len(l.Leases) != 1 {
 		s.Fatalf("the lock is %+v", l)
 	}
@@ -77,42 +77,42 @@ func graceShows(s *scene) {
 	}
 }
 
-func graceRevokes(s *scene) {
-	g := s.graced()
-	s.revoked(g)
-	_, err := s.renew(g, alive)
-	s.lost(err, lock.Revoked)
-	if l := s.look(s.name); l.State != lock.InGrace || len(l.Leases) != 1 || !near(l.Leases[0].ExpiresAt, g.ExpiresAt) {
+func graceRevokes(s *fixture) {
+	g := s.acquireInGrace()
+	s.mustRevoke(g)
+	_, err := s.renew(g, longTTL)
+	s.expectLost(err, lock.Revoked)
+	if l := s.get(s.name); l.State != lock.InGrace || len(l.Leases) != 1 || !isNear(l.Leases[0].ExpiresAt, g.ExpiresAt) {
 		s.Errorf("after the revocation the lock is %+v", l)
 	}
 }
 
-func graceVerifies(s *scene) {
-	g := s.graced()
+func graceVerifies(s *fixture) {
+	g := s.acquireInGrace()
 	v := s.verify(s.name, g.Token)
 	if v.Status != lock.Current || v.Remaining != 0 {
-		s.Errorf("the verdict is %+v, want current with nothing left", v)
+		s.Errorf("the verification is %+v, want current with nothing left", v)
 	}
 }
 
-func graceEnds(s *scene) {
-	g := s.granted(lock.Acquire{TTL: brief, Grace: brief})
-	s.wait(s.name, lock.Free)
-	_, err := s.renew(g, alive)
-	s.lost(err, lock.Expired)
-	s.lost(s.release(g), lock.Expired)
+func graceEnds(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: shortTTL})
+	s.awaitState(s.name, lock.Free)
+	_, err := s.renew(g, longTTL)
+	s.expectLost(err, lock.Expired)
+	s.expectLost(s.release(g), lock.Expired)
 }
 
-func graceWaits(s *scene) {
-	first := s.granted(lock.Acquire{TTL: brief, Grace: 4 * brief})
-	s.eventually("the second holder has the lock", func() bool {
+func graceWaits(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: 4 * shortTTL})
+	s.eventually("the second holder is granted the lock", func() bool {
 		second, err := s.acquire(lock.Acquire{Holder: "second"})
 		if err != nil {
-			s.refused(err, lock.ErrHeld)
+			s.expectError(err, lock.ErrHeld)
 			return false
 		}
 		if second.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
-			s.Errorf("the lock was given away %v before the grace's end", first.EndsAt().Sub(second.AcquiredAt))
+			s.Errorf("the lock was granted %v before the grace's end", first.EndsAt().Sub(second.AcquiredAt))
 		}
 		return true
 	})

@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func listing() cases {
+func listCases() cases {
 	return cases{
-		"a prefix selects names, in the order of their bytes":   listPrefix,
-		"a state selects locks as they are now":                 listPhase,
-		"a holder selects what it has, and nothing that it had": listHolder,
-		"pages have no gaps, no duplicates and an end":          listPages,
-		"a listed lock is as it is when looked at":              listSame,
-		"a cursor that is none is refused":                      listCursor,
-		"a prefix that nothing has gives an empty page":         listNothing,
+		"a prefix selects names in byte order":         listPrefix,
+		"a state selects locks by their current state": listState,
+		"a holder selects the locks that it holds now": listHolder,
+		"pages have no gaps, no duplicates and an end": listPages,
+		"a listed lock equals the lock read alone":     listSame,
+		"an invalid cursor is refused":                 listCursor,
+		"a prefix without locks gives an empty page":   listNothing,
 	}
 }
 
 // names returns the names of the locks on all pages, less their common prefix.
-func (s *scene) names(q lock.LockQuery) []string {
+func (s *fixture) names(q lock.LockQuery) []string {
 	s.Helper()
 	var names []string
 	for {
@@ -43,10 +43,10 @@ func (s *scene) names(q lock.LockQuery) []string {
 	}
 }
 
-func listPrefix(s *scene) {
+func listPrefix(s *fixture) {
 	names := []string{":a", ":b", ":Z", ":a:b", ":a.b", ":a-b", ":a_b", ":a@b", ":10", ":9", "-"}
 	for _, n := range names {
-		s.released(lock.Acquire{Name: s.name + n})
+		s.acquireAndRelease(lock.Acquire{Name: s.name + n})
 	}
 	slices.Sort(names)
 	if diff := cmp.Diff(names, s.names(lock.LockQuery{Prefix: s.name})); diff != "" {
@@ -57,51 +57,51 @@ func listPrefix(s *scene) {
 		s.Errorf("the list under :a differs (-want +got):\n%s", diff)
 	}
 	if got := s.names(lock.LockQuery{Prefix: s.name + ":a_"}); !slices.Equal(got, []string{":a_b"}) {
-		s.Errorf("the list under :a_ is %v: a prefix is no pattern", got)
+		s.Errorf("the list under :a_ is %v: a prefix is not a pattern", got)
 	}
 }
 
-func listPhase(s *scene) {
-	s.granted(lock.Acquire{Name: s.name + ":held"})
-	s.released(lock.Acquire{Name: s.name + ":released"})
-	s.expired(lock.Acquire{Name: s.name + ":expired"})
-	s.granted(lock.Acquire{Name: s.name + ":grace", TTL: brief, Grace: lock.MaxGrace})
-	s.wait(s.name+":grace", lock.InGrace)
-	for phase, want := range map[lock.State][]string{
+func listState(s *fixture) {
+	s.mustAcquire(lock.Acquire{Name: s.name + ":held"})
+	s.acquireAndRelease(lock.Acquire{Name: s.name + ":released"})
+	s.acquireAndExpire(lock.Acquire{Name: s.name + ":expired"})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":grace", TTL: shortTTL, Grace: lock.MaxGrace})
+	s.awaitState(s.name+":grace", lock.InGrace)
+	for state, want := range map[lock.State][]string{
 		lock.Held:    {":held"},
 		lock.InGrace: {":grace"},
 		lock.Free:    {":expired", ":released"},
 		"":           {":expired", ":grace", ":held", ":released"},
 	} {
 		for _, limit := range []int{0, 1} {
-			if got := s.names(lock.LockQuery{Prefix: s.name, State: phase, Limit: limit}); !slices.Equal(got, want) {
-				s.Errorf("in state %q, %d a page, there are %v, want %v", phase, limit, got, want)
+			if got := s.names(lock.LockQuery{Prefix: s.name, State: state, Limit: limit}); !slices.Equal(got, want) {
+				s.Errorf("in state %q with %d a page the list is %v, want %v", state, limit, got, want)
 			}
 		}
 	}
 }
 
-func listHolder(s *scene) {
-	s.granted(lock.Acquire{Name: s.name + ":1", Holder: "me & 'you' %"})
-	s.granted(lock.Acquire{Name: s.name + ":2", Holder: "me"})
-	s.granted(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: brief, Grace: lock.MaxGrace})
-	s.released(lock.Acquire{Name: s.name + ":4", Holder: "me & 'you' %"})
-	s.expired(lock.Acquire{Name: s.name + ":5", Holder: "me & 'you' %"})
+func listHolder(s *fixture) {
+	s.mustAcquire(lock.Acquire{Name: s.name + ":1", Holder: "me & 'you' %"})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":2", Holder: "me"})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: shortTTL, Grace: lock.MaxGrace})
+	s.acquireAndRelease(lock.Acquire{Name: s.name + ":4", Holder: "me & 'you' %"})
+	s.acquireAndExpire(lock.Acquire{Name: s.name + ":5", Holder: "me & 'you' %"})
 	q := lock.LockQuery{Prefix: s.name, Holder: "me & 'you' %"}
 	if got := s.names(q); !slices.Equal(got, []string{":1", ":3"}) {
 		s.Errorf("the holder has %v, want :1 and :3", got)
 	}
 	q.State = lock.Held
-	s.wait(s.name+":3", lock.InGrace)
+	s.awaitState(s.name+":3", lock.InGrace)
 	if got := s.names(q); !slices.Equal(got, []string{":1"}) {
-		s.Errorf("the holder has %v that are held, want :1", got)
+		s.Errorf("the holder has the held locks %v, want :1", got)
 	}
 }
 
-func listPages(s *scene) {
+func listPages(s *fixture) {
 	var want []string
 	for c := 'a'; c < 'h'; c++ {
-		s.released(lock.Acquire{Name: s.name + ":" + string(c)})
+		s.acquireAndRelease(lock.Acquire{Name: s.name + ":" + string(c)})
 		want = append(want, ":"+string(c))
 	}
 	for limit := range 9 {
@@ -111,33 +111,33 @@ func listPages(s *scene) {
 	}
 }
 
-func listSame(s *scene) {
-	s.granted(lock.Acquire{Metadata: []byte(`{"a":1}`), Grace: brief})
+func listSame(s *fixture) {
+	s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`), Grace: shortTTL})
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 1 || len(page.Items[0].Leases) != 1 {
 		s.Fatalf("the list is %+v", page)
 	}
-	listed, looked := page.Items[0], s.look(s.name)
+	listed, looked := page.Items[0], s.get(s.name)
 	if looked.AsOf.Before(listed.AsOf) {
-		s.Errorf("looked at %v, after the list of %v", looked.AsOf, listed.AsOf)
+		s.Errorf("read at %v, listed at %v", looked.AsOf, listed.AsOf)
 	}
 	listed.AsOf, listed.Leases[0].Remaining = looked.AsOf, looked.Leases[0].Remaining
 	if diff := cmp.Diff(looked, listed); diff != "" {
-		s.Errorf("the lock differs (-looked at +listed):\n%s", diff)
+		s.Errorf("the lock differs (-read +listed):\n%s", diff)
 	}
 }
 
-func listCursor(s *scene) {
+func listCursor(s *fixture) {
 	for _, cursor := range []string{"x", "not a cursor", "AAAA", "%00", "1 or 1=1"} {
 		_, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Cursor: cursor})
-		if e := s.refused(err, lock.ErrInvalid); e.Field != "cursor" {
-			s.Errorf("the cursor %q: the field at fault is %q", cursor, e.Field)
+		if e := s.expectError(err, lock.ErrInvalid); e.Field != "cursor" {
+			s.Errorf("the cursor %q: the invalid field is %q", cursor, e.Field)
 		}
 	}
 }
 
-func listNothing(s *scene) {
+func listNothing(s *fixture) {
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 0 || page.Next != "" {

@@ -9,24 +9,23 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func placing() cases {
+func placeCases() cases {
 	return cases{
-		"a place that was asked to be kept is there again": placeKept,
-		"others pass a place at which nobody waits":        placePassed,
-		"a try may have a place kept as well":              placeOfTry,
-		"a place that was not kept is at the end":          placeLost,
-		"a later call has the place of an earlier":         placeTakenOver,
-		"a call whose context ends leaves the queue":       placeLeft,
-		"who leaves makes way for those behind":            placeWay,
-		"a release gives a place up":                       placeReleased,
-		"the lease_id of a waiter is nobody else's":        placeInUse,
-		"a context that is over joins no queue":            placeNever,
+		"a kept place is found again":                                placeKept,
+		"other waiters pass a detached waiter":                       placePassed,
+		"a call that does not wait can keep a place":                 placeOfTry,
+		"a place that was not kept is lost":                          placeLost,
+		"a later call takes over the place of an earlier one":        placeTakenOver,
+		"a cancelled call leaves the queue":                          placeLeft,
+		"a waiter that leaves unblocks those behind":                 placeWay,
+		"a release gives up a place":                                 placeReleased,
+		"the lease_id of a waiter cannot be used by another request": placeInUse,
+		"a cancelled context joins no queue":                         placeNever,
 	}
 }
 
-// inTime runs test with locks of its own until it has no error, for as long as it
-// took longer than places are kept.
-func (s *scene) inTime(test func(*scene) error) {
+// retryWithinRetention runs the test, and repeats it with other locks if it failed after more than PlaceRetention.
+func (s *fixture) retryWithinRetention(test func(*fixture) error) {
 	s.Helper()
 	for i := 0; ; i++ {
 		try := *s
@@ -42,96 +41,96 @@ func (s *scene) inTime(test func(*scene) error) {
 	}
 }
 
-// steps waits at a place for a moment, and has it be kept.
-func (s *scene) steps(a lock.Acquire) error {
-	a.Wait, a.KeepPlace = brief, true
+// waitKeepingPlace waits for a moment and keeps the place.
+func (s *fixture) waitKeepingPlace(a lock.Acquire) error {
+	a.Wait, a.KeepPlace = shortTTL, true
 	_, err := s.acquire(a)
-	if e := s.refused(err, lock.ErrHeld); e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
-		return fmt.Errorf("the refusal is %+v, want it to say for how long the place is kept", e)
+	if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
+		return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
 	}
 	return nil
 }
 
-func placeKept(s *scene) {
-	s.inTime(func(s *scene) error {
-		first, second := s.granted(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second"}
-		if err := s.steps(second); err != nil {
+func placeKept(s *fixture) {
+	s.retryWithinRetention(func(s *fixture) error {
+		first, second := s.mustAcquire(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second"}
+		if err := s.waitKeepingPlace(second); err != nil {
 			return err
 		}
-		third := s.joins(lock.Acquire{Holder: "third"})
-		w := s.joins(second)
+		third := s.enqueue(lock.Acquire{Holder: "third"})
+		w := s.enqueue(second)
 		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" || q[0].Place != 2 {
 			return fmt.Errorf("the queue is %+v, want the second at its place 2", q)
 		}
 		s.must(s.release(first))
-		s.must(s.release(w.has()))
-		s.must(s.release(third.has()))
-		s.proven(s.name, verify.Rules{})
+		s.must(s.release(w.mustBeGranted()))
+		s.must(s.release(third.mustBeGranted()))
+		s.verifyHistory(s.name, verify.Rules{})
 		return nil
 	})
 }
 
-func placePassed(s *scene) {
-	s.inTime(func(s *scene) error {
-		first, second := s.granted(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second"}
-		if err := s.steps(second); err != nil {
+func placePassed(s *fixture) {
+	s.retryWithinRetention(func(s *fixture) error {
+		first, second := s.mustAcquire(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second"}
+		if err := s.waitKeepingPlace(second); err != nil {
 			return err
 		}
-		third := s.joins(lock.Acquire{Holder: "third"})
+		third := s.enqueue(lock.Acquire{Holder: "third"})
 		s.must(s.release(first))
-		g := third.has()
-		s.joins(lock.Acquire{Holder: "fourth"})
-		w := s.joins(second)
+		g := third.mustBeGranted()
+		s.enqueue(lock.Acquire{Holder: "fourth"})
+		w := s.enqueue(second)
 		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" {
 			return fmt.Errorf("the queue is %+v, want the second before the fourth", q)
 		}
 		s.must(s.release(g))
-		s.must(s.release(w.has()))
+		s.must(s.release(w.mustBeGranted()))
 		return nil
 	})
 }
 
-func placeOfTry(s *scene) {
-	s.inTime(func(s *scene) error {
-		first, second := s.granted(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second", KeepPlace: true}
+func placeOfTry(s *fixture) {
+	s.retryWithinRetention(func(s *fixture) error {
+		first, second := s.mustAcquire(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second", KeepPlace: true}
 		for range 2 {
 			_, err := s.acquire(second)
-			if e := s.refused(err, lock.ErrHeld); e.KeptFor <= 0 {
-				return fmt.Errorf("the refusal is %+v, want it to say for how long the place is kept", e)
+			if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 {
+				return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
 			}
 		}
 		if q := s.queue(s.name).Waiters; len(q) != 1 || q[0].Attached || q[0].Place != 2 {
-			return fmt.Errorf("the queue is %+v, want a place at which nobody waits", q)
+			return fmt.Errorf("the queue is %+v, want a detached waiter", q)
 		}
 		s.must(s.release(first))
-		s.must(s.release(s.granted(second)))
-		s.stand()
+		s.must(s.release(s.mustAcquire(second)))
+		s.expectQueue()
 		return nil
 	})
 }
 
-func placeLost(s *scene) {
-	s.granted(lock.Acquire{})
-	second := lock.Acquire{LeaseID: newID(), Holder: "second", Wait: brief}
+func placeLost(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
+	second := lock.Acquire{LeaseID: newID(), Holder: "second", Wait: shortTTL}
 	_, err := s.acquire(second)
-	s.refused(err, lock.ErrHeld)
-	s.joins(lock.Acquire{Holder: "third"})
+	s.expectError(err, lock.ErrHeld)
+	s.enqueue(lock.Acquire{Holder: "third"})
 	second.Wait = 0
-	s.joins(second)
-	s.stand("third", "second")
+	s.enqueue(second)
+	s.expectQueue("third", "second")
 }
 
-// placeTakenOver has the earlier call's wait end, which must not touch the place.
-func placeTakenOver(s *scene) {
-	s.inTime(func(s *scene) error {
-		first := s.granted(lock.Acquire{})
+// placeTakenOver checks that the end of the earlier call's wait does not affect the place.
+func placeTakenOver(s *fixture) {
+	s.retryWithinRetention(func(s *fixture) error {
+		first := s.mustAcquire(lock.Acquire{})
 		id := newID()
-		earlier := s.calls(lock.Acquire{LeaseID: id, Holder: "second", Wait: 3 * brief, KeepPlace: true})
+		earlier := s.startAcquire(lock.Acquire{LeaseID: id, Holder: "second", Wait: 3 * shortTTL, KeepPlace: true})
 		s.eventually("the second has a place", func() bool { return len(s.waiters()) == 1 })
-		s.joins(lock.Acquire{Holder: "third"})
-		later := s.joins(lock.Acquire{LeaseID: id, Holder: "second"})
-		earlier.answered()
-		s.refused(earlier.err, lock.ErrHeld)
+		s.enqueue(lock.Acquire{Holder: "third"})
+		later := s.enqueue(lock.Acquire{LeaseID: id, Holder: "second"})
+		earlier.wait()
+		s.expectError(earlier.err, lock.ErrHeld)
 		var q []lock.WaiterInfo
 		s.eventually("both wait", func() bool {
 			q = s.queue(s.name).Waiters
@@ -141,81 +140,81 @@ func placeTakenOver(s *scene) {
 			return fmt.Errorf("the queue is %+v, want the second at its place 2", q)
 		}
 		s.must(s.release(first))
-		later.has()
+		later.mustBeGranted()
 		return nil
 	})
 }
 
-func placeLeft(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.line(3)
-	w[1].leaves()
-	s.remain("waiter 1", "waiter 3")
+func placeLeft(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueueN(3)
+	w[1].cancelAndWait()
+	s.awaitQueue("waiter 1", "waiter 3")
 	s.must(s.release(first))
-	s.must(s.release(w[0].has()))
-	s.must(s.release(w[2].has()))
-	if left := s.proven(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 || left.Reason == "" {
-		s.Errorf("the leaving is told as %+v", left)
+	s.must(s.release(w[0].mustBeGranted()))
+	s.must(s.release(w[2].mustBeGranted()))
+	if left := s.verifyHistory(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 || left.Reason == "" {
+		s.Errorf("leaving has the event %+v", left)
 	}
 }
 
-func placeWay(s *scene) {
-	s.granted(lock.Acquire{Mode: lock.Shared})
-	writer := s.joins(lock.Acquire{Holder: "writer"})
-	readers := []*call{
-		s.joins(lock.Acquire{Holder: "reader 1", Mode: lock.Shared}), s.joins(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
+func placeWay(s *fixture) {
+	s.mustAcquire(lock.Acquire{Mode: lock.Shared})
+	writer := s.enqueue(lock.Acquire{Holder: "writer"})
+	readers := []*waitingCall{
+		s.enqueue(lock.Acquire{Holder: "reader 1", Mode: lock.Shared}), s.enqueue(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
 	}
-	writer.leaves()
+	writer.cancelAndWait()
 	for _, r := range readers {
-		r.has()
+		r.mustBeGranted()
 	}
-	s.held("first", "reader 1", "reader 2")
-	s.proven(s.name, verify.Rules{})
+	s.expectHolders("first", "reader 1", "reader 2")
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func placeReleased(s *scene) {
-	first := s.granted(lock.Acquire{})
-	second := s.joins(lock.Acquire{Holder: "second", Wait: lock.MaxWait}) // and does not come back
-	third := s.joins(lock.Acquire{Holder: "third"})
-	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.asked.LeaseID}))
-	s.stand("third")
+func placeReleased(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	second := s.enqueue(lock.Acquire{Holder: "second", Wait: lock.MaxWait}) // without a retry
+	third := s.enqueue(lock.Acquire{Holder: "third"})
+	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.request.LeaseID}))
+	s.expectQueue("third")
 	s.must(s.release(first))
-	s.held("third")
-	g := third.has()
-	second.hangUp()
-	second.answered()
+	s.expectHolders("third")
+	g := third.mustBeGranted()
+	second.cancel()
+	second.wait()
 	if second.err == nil {
-		s.Errorf("the call at a place that was given up has %+v", second.grant)
+		s.Errorf("the call whose place was given up was granted %+v", second.grant)
 	}
 	s.must(s.release(g))
-	s.granted(lock.Acquire{Holder: "fourth"})
+	s.mustAcquire(lock.Acquire{Holder: "fourth"})
 }
 
-func placeInUse(s *scene) {
-	s.granted(lock.Acquire{})
-	w := s.joins(lock.Acquire{Holder: "second", Mode: lock.Permit, Capacity: 3})
+func placeInUse(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
+	w := s.enqueue(lock.Acquire{Holder: "second", Mode: lock.Permit, Capacity: 3})
 	for _, a := range []lock.Acquire{
 		{Holder: "third", Mode: lock.Permit, Capacity: 3},
 		{Holder: "second", Mode: lock.Permit, Capacity: 4},
 		{Holder: "second", Mode: lock.Shared},
 		{Holder: "second"},
 	} {
-		a.LeaseID = w.asked.LeaseID
+		a.LeaseID = w.request.LeaseID
 		_, err := s.acquire(a)
-		s.refused(err, lock.ErrLeaseIDInUse)
+		s.expectError(err, lock.ErrLeaseIDInUse)
 		a.Wait = lock.MaxWait
 		_, err = s.acquire(a)
-		s.refused(err, lock.ErrLeaseIDInUse)
+		s.expectError(err, lock.ErrLeaseIDInUse)
 	}
-	s.stand("second")
+	s.expectQueue("second")
 }
 
-func placeNever(s *scene) {
-	s.granted(lock.Acquire{})
-	_, err := s.locks.Acquire(over(), lock.Acquire{Name: s.name, Holder: "second", TTL: alive, Wait: lock.MaxWait})
+func placeNever(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
+	_, err := s.locks.Acquire(cancelledContext(), lock.Acquire{Name: s.name, Holder: "second", TTL: longTTL, Wait: lock.MaxWait})
 	if !errors.Is(err, lock.ErrUnavailable) {
 		s.Errorf("the error is %v", err)
 	}
-	s.stand()
-	s.recorded(s.name, 1)
+	s.expectQueue()
+	s.events(s.name, 1)
 }

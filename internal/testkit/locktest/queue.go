@@ -8,200 +8,200 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func queueing() cases {
+func queueCases() cases {
 	return cases{
-		"a release hands the lock to who waits":               queueRelease,
-		"30 waiters are served in the order of joining":       queueOrder,
-		"a try never overtakes a waiter":                      queueTry,
-		"a refusal tells how many are ahead":                  queueAhead,
-		"a wait that is over is refused":                      queueOver,
-		"a wait of what is free is none":                      queueFree,
-		"a wait with the lease_id of one's lease is none":     queueReplay,
-		"a waiter has the lock when the lease expires":        queueExpiry,
-		"a waiter has the lock when the grace is over":        queueGrace,
-		"a waiter has the lock when the lease is revoked":     queueRevoke,
-		"a lease that was waited for begins with its grant":   queueBegins,
-		"a lease that was waited for can be asked for again":  queueAgain,
-		"waiters of different locks do not hinder each other": queueOthers,
+		"a release promotes the next waiter":                      queueRelease,
+		"30 waiters are granted the lock in the order of joining": queueOrder,
+		"a non-waiting acquire never passes a waiter":             queueTry,
+		"a refusal has the number of waiters ahead":               queueAhead,
+		"a wait that times out is refused":                        queueTimeout,
+		"a free lock is granted without waiting":                  queueFree,
+		"a waiting acquire of a held lease is replayed at once":   queueReplay,
+		"a waiter is granted the lock when the lease expires":     queueExpiry,
+		"a waiter is granted the lock when the grace ends":        queueGrace,
+		"a waiter is granted the lock when the lease is revoked":  queueRevoke,
+		"a lease from the queue starts at the grant":              queueBegins,
+		"a lease from the queue can be replayed":                  queueAgain,
+		"waiters of different locks are independent":              queueOthers,
 	}
 }
 
-func queueRelease(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.joins(lock.Acquire{Holder: "second"})
-	s.stand("second")
+func queueRelease(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueue(lock.Acquire{Holder: "second"})
+	s.expectQueue("second")
 	s.must(s.release(first))
-	s.held("second")
-	g := w.has()
+	s.expectHolders("second")
+	g := w.mustBeGranted()
 	if g.Token <= first.Token || g.Replayed || g.Holder != "second" {
 		s.Errorf("after token %d the waiter was granted %+v", first.Token, g)
 	}
 	s.must(s.release(g))
-	s.held()
-	s.stand()
-	s.proven(s.name, verify.Rules{})
+	s.expectHolders()
+	s.expectQueue()
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func queueOrder(s *scene) {
+func queueOrder(s *fixture) {
 	const n = 30
-	g := s.granted(lock.Acquire{})
-	for i, w := range s.line(n) {
+	g := s.mustAcquire(lock.Acquire{})
+	for i, w := range s.enqueueN(n) {
 		s.must(s.release(g))
-		s.held(fmt.Sprintf("waiter %d", i+1))
-		next := w.has()
+		s.expectHolders(fmt.Sprintf("waiter %d", i+1))
+		next := w.mustBeGranted()
 		if next.Token <= g.Token {
 			s.Errorf("token %d was granted after %d", next.Token, g.Token)
 		}
 		g = next
 	}
 	s.must(s.release(g))
-	s.proven(s.name, verify.Rules{})
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func queueTry(s *scene) {
-	g := s.granted(lock.Acquire{})
-	for _, w := range s.line(5) {
-		_, err := s.acquire(lock.Acquire{Holder: "a try"})
-		s.refused(err, lock.ErrHeld)
+func queueTry(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	for _, w := range s.enqueueN(5) {
+		_, err := s.acquire(lock.Acquire{Holder: "not waiting"})
+		s.expectError(err, lock.ErrHeld)
 		s.must(s.release(g))
-		_, err = s.acquire(lock.Acquire{Holder: "a try"})
-		s.refused(err, lock.ErrHeld)
-		g = w.has()
+		_, err = s.acquire(lock.Acquire{Holder: "not waiting"})
+		s.expectError(err, lock.ErrHeld)
+		g = w.mustBeGranted()
 	}
 	s.must(s.release(g))
-	s.granted(lock.Acquire{Holder: "a try"})
-	s.proven(s.name, verify.Rules{})
+	s.mustAcquire(lock.Acquire{Holder: "not waiting"})
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func queueAhead(s *scene) {
-	first := s.granted(lock.Acquire{})
+func queueAhead(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
 	for ahead := range 3 {
-		_, err := s.acquire(lock.Acquire{Holder: "a try"})
-		e := s.refused(err, lock.ErrHeld)
+		_, err := s.acquire(lock.Acquire{Holder: "not waiting"})
+		e := s.expectError(err, lock.ErrHeld)
 		if e.Ahead != ahead || e.Holder != "first" || e.Newest != first.Token || e.KeptFor != 0 {
 			s.Errorf("with %d ahead the refusal is %+v", ahead, e)
 		}
-		s.joins(lock.Acquire{Holder: fmt.Sprint(ahead)})
+		s.enqueue(lock.Acquire{Holder: fmt.Sprint(ahead)})
 	}
 }
 
-func queueOver(s *scene) {
-	first := s.granted(lock.Acquire{})
-	s.joins(lock.Acquire{Holder: "second"})
+func queueTimeout(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	s.enqueue(lock.Acquire{Holder: "second"})
 	before := time.Now()
-	_, err := s.acquire(lock.Acquire{Holder: "third", Wait: 3 * brief})
-	e := s.refused(err, lock.ErrHeld)
-	if e.Holder != "first" || e.Newest != first.Token || e.Ahead != 1 || e.KeptFor != 0 || e.RetryAfter <= 0 || e.RetryAfter > alive {
+	_, err := s.acquire(lock.Acquire{Holder: "third", Wait: 3 * shortTTL})
+	e := s.expectError(err, lock.ErrHeld)
+	if e.Holder != "first" || e.Newest != first.Token || e.Ahead != 1 || e.KeptFor != 0 || e.RetryAfter <= 0 || e.RetryAfter > longTTL {
 		s.Errorf("the refusal is %+v", e)
 	}
-	if took := time.Since(before); took < 3*brief-lateness {
-		s.Errorf("a wait of %v was over after %v", 3*brief, took)
+	if took := time.Since(before); took < 3*shortTTL-tolerance {
+		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
-	s.stand("second")
-	events := s.recorded(s.name, 4)
+	s.expectQueue("second")
+	events := s.events(s.name, 4)
 	if queued, left := events[2], events[3]; queued.Kind != lock.Queued || left.Kind != lock.Dequeued ||
 		queued.Place != 3 || left.Place != 3 || left.Reason == "" || left.Holder != "third" {
-		s.Errorf("joining and leaving are told as %+v and %+v", queued, left)
+		s.Errorf("joining and leaving have the events %+v and %+v", queued, left)
 	}
 }
 
-func queueFree(s *scene) {
-	s.granted(lock.Acquire{Wait: lock.MaxWait})
-	s.recorded(s.name, 1)
+func queueFree(s *fixture) {
+	s.mustAcquire(lock.Acquire{Wait: lock.MaxWait})
+	s.events(s.name, 1)
 }
 
-func queueReplay(s *scene) {
-	first := s.granted(lock.Acquire{})
-	s.joins(lock.Acquire{Holder: "second"})
-	again := s.granted(lock.Acquire{LeaseID: first.ID, Wait: lock.MaxWait})
+func queueReplay(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	s.enqueue(lock.Acquire{Holder: "second"})
+	again := s.mustAcquire(lock.Acquire{LeaseID: first.ID, Wait: lock.MaxWait})
 	if !again.Replayed || again.Token != first.Token {
 		s.Errorf("the lease %+v was replayed as %+v", first, again)
 	}
 }
 
-func queueExpiry(s *scene) {
-	first := s.granted(lock.Acquire{TTL: 3 * brief})
-	g := s.calls(lock.Acquire{}).has()
+func queueExpiry(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{TTL: 3 * shortTTL})
+	g := s.startAcquire(lock.Acquire{}).mustBeGranted()
 	if g.AcquiredAt.Before(first.ExpiresAt.Add(-time.Millisecond)) {
-		s.Errorf("the waiter had the lock %v before the lease's end", first.ExpiresAt.Sub(g.AcquiredAt))
+		s.Errorf("the waiter was granted the lock %v before the lease's end", first.ExpiresAt.Sub(g.AcquiredAt))
 	}
-	_, err := s.renew(first, alive)
-	s.lost(err, lock.Expired)
+	_, err := s.renew(first, longTTL)
+	s.expectLost(err, lock.Expired)
 }
 
-func queueGrace(s *scene) {
-	first := s.granted(lock.Acquire{TTL: brief, Grace: 3 * brief})
-	g := s.calls(lock.Acquire{}).has()
+func queueGrace(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: 3 * shortTTL})
+	g := s.startAcquire(lock.Acquire{}).mustBeGranted()
 	if g.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
-		s.Errorf("the waiter had the lock %v before the grace's end", first.EndsAt().Sub(g.AcquiredAt))
+		s.Errorf("the waiter was granted the lock %v before the grace's end", first.EndsAt().Sub(g.AcquiredAt))
 	}
 }
 
-func queueRevoke(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.joins(lock.Acquire{Holder: "second"})
-	if l := s.revoked(first); len(l.Leases) != 1 || l.Leases[0].Holder != "second" {
+func queueRevoke(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueue(lock.Acquire{Holder: "second"})
+	if l := s.mustRevoke(first); len(l.Leases) != 1 || l.Leases[0].Holder != "second" {
 		s.Errorf("the revocation answers with %+v", l)
 	}
-	w.has()
+	w.mustBeGranted()
 	_, err := s.renew(first, 0)
-	s.lost(err, lock.Revoked)
+	s.expectLost(err, lock.Revoked)
 }
 
-func queueBegins(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.joins(lock.Acquire{Holder: "second", MaxHold: alive + time.Minute})
-	third := s.joins(lock.Acquire{Holder: "third", TTL: brief})
-	s.eventually("the third has waited for longer than its TTL", func() bool { return s.queue(s.name).Waiters[1].Waited > brief })
+func queueBegins(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueue(lock.Acquire{Holder: "second", MaxHold: longTTL + time.Minute})
+	third := s.enqueue(lock.Acquire{Holder: "third", TTL: shortTTL})
+	s.eventually("the third has waited for longer than its TTL", func() bool { return s.queue(s.name).Waiters[1].Waited > shortTTL })
 	s.must(s.release(first))
-	g := w.has()
+	g := w.mustBeGranted()
 	after := time.Now()
-	if !near(g.ExpiresAt, g.AcquiredAt.Add(alive)) {
-		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), alive)
+	if !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) {
+		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), longTTL)
 	}
-	if latest := after.Add(alive); g.Until.After(latest) {
+	if latest := after.Add(longTTL); g.Until.After(latest) {
 		s.Errorf("Until is %v later than the lease's end can be", g.Until.Sub(latest))
 	}
-	if earliest := w.began.Add(alive - after.Sub(w.began) - lateness); g.Until.Before(earliest) {
+	if earliest := w.began.Add(longTTL - after.Sub(w.began) - tolerance); g.Until.Before(earliest) {
 		s.Errorf("Until is %v after the call began, which took %v", g.Until.Sub(w.began), after.Sub(w.began))
 	}
-	r, err := s.renew(g, 2*alive)
+	r, err := s.renew(g, 2*longTTL)
 	s.must(err)
-	if held := r.ExpiresAt.Sub(r.AcquiredAt); (held - alive - time.Minute).Abs() > time.Millisecond {
-		s.Errorf("the lease ends %v after its grant, want its MaxHold of %v", held, alive+time.Minute)
+	if held := r.ExpiresAt.Sub(r.AcquiredAt); (held - longTTL - time.Minute).Abs() > time.Millisecond {
+		s.Errorf("the lease ends %v after its grant, want its MaxHold of %v", held, longTTL+time.Minute)
 	}
 	s.must(s.release(g))
-	if g := third.has(); !near(g.ExpiresAt, g.AcquiredAt.Add(brief)) {
-		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), brief)
+	if g := third.mustBeGranted(); !isNear(g.ExpiresAt, g.AcquiredAt.Add(shortTTL)) {
+		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), shortTTL)
 	}
 }
 
-func queueAgain(s *scene) {
-	first := s.granted(lock.Acquire{})
-	w := s.joins(lock.Acquire{Holder: "second"})
+func queueAgain(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueue(lock.Acquire{Holder: "second"})
 	s.must(s.release(first))
-	g := w.has()
+	g := w.mustBeGranted()
 	for _, wait := range []time.Duration{0, lock.MaxWait} {
-		again := s.granted(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: wait})
-		if !again.Replayed || again.Token != g.Token || !near(again.ExpiresAt, g.ExpiresAt) {
+		again := s.mustAcquire(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: wait})
+		if !again.Replayed || again.Token != g.Token || !isNear(again.ExpiresAt, g.ExpiresAt) {
 			s.Errorf("the lease %+v was replayed as %+v", g, again)
 		}
 	}
 	s.must(s.release(g))
 	_, err := s.acquire(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: lock.MaxWait})
-	s.lost(err, lock.Released)
+	s.expectLost(err, lock.Released)
 }
 
-func queueOthers(s *scene) {
-	one := s.granted(lock.Acquire{Name: s.name + ":1"})
-	two := s.granted(lock.Acquire{Name: s.name + ":2"})
-	first := s.joins(lock.Acquire{Name: one.Name, Holder: "a"})
-	second := s.joins(lock.Acquire{Name: two.Name, Holder: "a", LeaseID: first.asked.LeaseID})
+func queueOthers(s *fixture) {
+	one := s.mustAcquire(lock.Acquire{Name: s.name + ":1"})
+	two := s.mustAcquire(lock.Acquire{Name: s.name + ":2"})
+	first := s.enqueue(lock.Acquire{Name: one.Name, Holder: "a"})
+	second := s.enqueue(lock.Acquire{Name: two.Name, Holder: "a", LeaseID: first.request.LeaseID})
 	s.must(s.release(two))
-	second.has()
+	second.mustBeGranted()
 	if q := s.queue(one.Name); len(q.Waiters) != 1 {
 		s.Errorf("after another lock's release the queue is %+v", q)
 	}
 	s.must(s.release(one))
-	first.has()
+	first.mustBeGranted()
 }

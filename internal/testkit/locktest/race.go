@@ -14,20 +14,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func racing() cases {
+func raceCases() cases {
 	return cases{
-		"of 50 contenders exactly one has the lock":      raceContenders,
-		"of 20 sendings of one acquire one is the grant": raceReplays,
-		"of 20 sendings of one release all succeed":      raceReleases,
-		"of 20 writes at version 0 exactly one lands":    raceVersions,
-		"20 writes under one token all count":            raceWrites,
-		"nobody is inside together with anybody else":    raceExclusion,
+		"of 50 contenders exactly one is granted the lock":   raceContenders,
+		"of 20 copies of one acquire one is the first grant": raceReplays,
+		"20 copies of one release all succeed":               raceReleases,
+		"of 20 writes at version 0 exactly one succeeds":     raceVersions,
+		"20 writes with one token all succeed":               raceWrites,
+		"at most one holder is in the critical section":      raceExclusion,
 	}
 }
 
-// together runs do n times at once and returns when all are done. do must not
-// end the test.
-func together(n int, do func(i int)) {
+// concurrently runs do n times at once and returns when all have finished. do must not end the test.
+func concurrently(n int, do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
@@ -40,15 +39,15 @@ func together(n int, do func(i int)) {
 	all.Wait()
 }
 
-func raceContenders(s *scene) {
+func raceContenders(s *fixture) {
 	const n = 50
 	grants, errs := make([]lock.Grant, n), make([]error, n)
-	together(n, func(i int) {
+	concurrently(n, func(i int) {
 		grants[i], errs[i] = s.acquire(lock.Acquire{Holder: fmt.Sprintf("contender %d", i)})
 	})
-	holder, refused := s.look(s.name).Leases, 0
+	holder, refused := s.get(s.name).Leases, 0
 	if len(holder) != 1 {
-		s.Fatalf("there are the leases %+v", holder)
+		s.Fatalf("the leases are %+v", holder)
 	}
 	for i, err := range errs {
 		if err == nil {
@@ -58,21 +57,21 @@ func raceContenders(s *scene) {
 			continue
 		}
 		refused++
-		if e := s.refused(err, lock.ErrHeld); e.Holder != holder[0].Holder {
+		if e := s.expectError(err, lock.ErrHeld); e.Holder != holder[0].Holder {
 			s.Errorf("a refusal names %q, the holder is %q", e.Holder, holder[0].Holder)
 		}
 	}
 	if refused != n-1 {
 		s.Errorf("%d were refused, want %d", refused, n-1)
 	}
-	s.recorded(s.name, 1)
+	s.events(s.name, 1)
 }
 
-func raceReplays(s *scene) {
+func raceReplays(s *fixture) {
 	const n = 20
 	a := lock.Acquire{LeaseID: newID()}
 	grants, errs := make([]lock.Grant, n), make([]error, n)
-	together(n, func(i int) { grants[i], errs[i] = s.acquire(a) })
+	concurrently(n, func(i int) { grants[i], errs[i] = s.acquire(a) })
 	first := 0
 	for i, err := range errs {
 		s.must(err)
@@ -84,40 +83,40 @@ func raceReplays(s *scene) {
 		}
 	}
 	if first != 1 {
-		s.Errorf("%d answers say that they are the first", first)
+		s.Errorf("%d answers are the first grant", first)
 	}
-	s.recorded(s.name, 1)
+	s.events(s.name, 1)
 }
 
-func raceReleases(s *scene) {
-	g := s.granted(lock.Acquire{})
+func raceReleases(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	errs := make([]error, 20)
-	together(len(errs), func(i int) { errs[i] = s.release(g) })
+	concurrently(len(errs), func(i int) { errs[i] = s.release(g) })
 	s.must(errors.Join(errs...))
-	s.recorded(s.name, 2)
+	s.events(s.name, 2)
 }
 
-func raceVersions(s *scene) {
-	g := s.granted(lock.Acquire{})
+func raceVersions(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	errs := make([]error, 20)
-	together(len(errs), func(i int) { _, errs[i] = s.writeAt(0, g.Token, fmt.Sprint(i)) })
+	concurrently(len(errs), func(i int) { _, errs[i] = s.writeAt(0, g.Token, fmt.Sprint(i)) })
 	landed := 0
 	for _, err := range errs {
 		if err == nil {
 			landed++
-		} else if e := s.refused(err, lock.ErrVersionMismatch); e.Version != 1 {
+		} else if e := s.expectError(err, lock.ErrVersionMismatch); e.Version != 1 {
 			s.Errorf("a refusal names version %d, want 1", e.Version)
 		}
 	}
 	if landed != 1 {
-		s.Errorf("%d writes landed, want 1", landed)
+		s.Errorf("%d writes succeeded, want 1", landed)
 	}
 }
 
-func raceWrites(s *scene) {
-	g := s.granted(lock.Acquire{})
+func raceWrites(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	written, errs := make([]lock.FencedValue, 20), make([]error, 20)
-	together(len(errs), func(i int) { written[i], errs[i] = s.write(g.Token, fmt.Sprint(i)) })
+	concurrently(len(errs), func(i int) { written[i], errs[i] = s.write(g.Token, fmt.Sprint(i)) })
 	s.must(errors.Join(errs...))
 	values := map[int64]json.RawMessage{}
 	for _, f := range written {
@@ -126,63 +125,63 @@ func raceWrites(s *scene) {
 	f, err := s.locks.ReadFenced(s.ctx, s.name)
 	s.must(err)
 	if f.Version != 20 || len(values) != 20 || string(values[20]) != string(f.Value) {
-		s.Errorf("20 writes gave %d versions, and at last %+v", len(values), f)
+		s.Errorf("20 writes gave %d versions, and the last is %+v", len(values), f)
 	}
 }
 
-// A room is what a lock guards: whoever is inside counts, in a way that loses
-// counts unless it is alone.
-type room struct {
+// A criticalSection is guarded by a lock. Each holder increments count with a race that loses counts unless the lock
+// excludes others.
+type criticalSection struct {
 	name          string
 	inside, count atomic.Int64
 	token         atomic.Int64
 }
 
-func (r *room) visit(t lock.Token) error {
-	if n := r.inside.Add(1); n != 1 {
-		return fmt.Errorf("%d are inside %s", n, r.name)
+func (c *criticalSection) enter(t lock.Token) error {
+	if n := c.inside.Add(1); n != 1 {
+		return fmt.Errorf("%d holders are inside %s", n, c.name)
 	}
-	before := r.count.Load()
+	before := c.count.Load()
 	runtime.Gosched()
-	r.count.Store(before + 1)
-	if last := lock.Token(r.token.Swap(int64(t))); last >= t {
-		return fmt.Errorf("token %d came into %s after %d", t, r.name, last)
+	c.count.Store(before + 1)
+	if last := lock.Token(c.token.Swap(int64(t))); last >= t {
+		return fmt.Errorf("token %d entered %s after %d", t, c.name, last)
 	}
-	r.inside.Add(-1)
+	c.inside.Add(-1)
 	return nil
 }
 
-func raceExclusion(s *scene) {
+func raceExclusion(s *fixture) {
 	const workers, visits = 12, 8
-	rooms := make([]room, 3)
-	for i := range rooms {
-		rooms[i].name = fmt.Sprintf("%s:%d", s.name, i)
+	sections := make([]criticalSection, 3)
+	for i := range sections {
+		sections[i].name = fmt.Sprintf("%s:%d", s.name, i)
 	}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	defer stop(nil)
-	together(workers, func(i int) {
+	concurrently(workers, func(i int) {
 		for v := range visits {
-			if err := s.visit(ctx, &rooms[(i+v)%len(rooms)]); err != nil {
+			if err := s.enterWhenGranted(ctx, &sections[(i+v)%len(sections)]); err != nil {
 				stop(err)
 			}
 		}
 	})
 	s.must(context.Cause(ctx))
-	for i := range rooms {
-		if got := rooms[i].count.Load(); got != workers*visits/int64(len(rooms)) {
-			s.Errorf("%d visits of %s were counted, want %d", got, rooms[i].name, workers*visits/len(rooms))
+	for i := range sections {
+		if got := sections[i].count.Load(); got != workers*visits/int64(len(sections)) {
+			s.Errorf("%d visits of %s were counted, want %d", got, sections[i].name, workers*visits/len(sections))
 		}
-		s.gapless(s.recorded(rooms[i].name, 2*workers*visits/len(rooms)))
+		s.expectNoGaps(s.events(sections[i].name, 2*workers*visits/len(sections)))
 	}
 }
 
-// visit goes into the room as soon as its lock is granted.
-func (s *scene) visit(ctx context.Context, r *room) error {
+// enterWhenGranted acquires the lock by polling and enters the critical section.
+func (s *fixture) enterWhenGranted(ctx context.Context, c *criticalSection) error {
 	for ctx.Err() == nil {
-		g, err := s.acquire(lock.Acquire{Name: r.name})
+		g, err := s.acquire(lock.Acquire{Name: c.name})
 		switch {
 		case err == nil:
-			return errors.Join(r.visit(g.Token), s.release(g))
+			return errors.Join(c.enter(g.Token), s.release(g))
 		case !errors.Is(err, lock.ErrHeld):
 			return err
 		}

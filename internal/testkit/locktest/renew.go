@@ -6,137 +6,137 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func renewing() cases {
+func renewCases() cases {
 	return cases{
-		"a renewal moves the end and keeps the token":  renewMoves,
-		"a renewal never brings the end nearer":        renewNearer,
-		"a renewal does not accumulate":                renewAccumulates,
-		"a renewal's TTL stays for those after it":     renewStays,
-		"MaxHold cuts renewals":                        renewMaxHold,
-		"at its MaxHold a lease cannot be renewed":     renewEnd,
-		"a renewal is no transition":                   renewQuiet,
-		"a lease_id never granted is lost":             renewUnknown,
-		"a lease of another lock is lost":              renewElsewhere,
-		"a released lease is lost, also grants later":  renewReleased,
-		"a lock never used has no lease to be renewed": renewNever,
+		"a renewal extends the lease and keeps the token":   renewMoves,
+		"a renewal never shortens the lease":                renewNearer,
+		"a renewal does not accumulate":                     renewAccumulates,
+		"a renewal's TTL applies to later renewals":         renewStays,
+		"MaxHold limits renewals":                           renewMaxHold,
+		"a lease cannot be renewed beyond its MaxHold":      renewEnd,
+		"a renewal emits no event":                          renewQuiet,
+		"an unknown lease_id is lost":                       renewUnknown,
+		"a lease of another lock is lost":                   renewElsewhere,
+		"a released lease is lost, also after later grants": renewReleased,
+		"an unused lock has no lease to renew":              renewNever,
 	}
 }
 
-func renewMoves(s *scene) {
-	g := s.granted(lock.Acquire{Metadata: []byte(`{"a":1}`)})
+func renewMoves(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`)})
 	before := time.Now()
-	r, err := s.renew(g, 2*alive)
+	r, err := s.renew(g, 2*longTTL)
 	s.must(err)
 	after := time.Now()
-	if r.Token != g.Token || r.ID != g.ID || r.Holder != g.Holder || !near(r.AcquiredAt, g.AcquiredAt) || !sameJSON(r.Metadata, g.Metadata) {
+	if r.Token != g.Token || r.ID != g.ID || r.Holder != g.Holder || !isNear(r.AcquiredAt, g.AcquiredAt) || !sameJSON(r.Metadata, g.Metadata) {
 		s.Errorf("the renewal changed the lease from %+v to %+v", g.Lease, r.Lease)
 	}
-	if moved := r.ExpiresAt.Sub(g.ExpiresAt); moved < alive-time.Millisecond {
-		s.Errorf("the end moved by %v, want at least %v", moved, alive)
+	if moved := r.ExpiresAt.Sub(g.ExpiresAt); moved < longTTL-time.Millisecond {
+		s.Errorf("the end moved by %v, want at least %v", moved, longTTL)
 	}
-	if took := after.Sub(before); r.Until.After(after.Add(2*alive)) || r.Until.Before(before.Add(2*alive-took-lateness)) {
-		s.Errorf("Until is %v after the call, which took %v, want about %v", r.Until.Sub(before), took, 2*alive)
+	if took := after.Sub(before); r.Until.After(after.Add(2*longTTL)) || r.Until.Before(before.Add(2*longTTL-took-tolerance)) {
+		s.Errorf("Until is %v after the call, which took %v, want about %v", r.Until.Sub(before), took, 2*longTTL)
 	}
 	if r.Replayed {
 		s.Error("a renewal says that it is a replay")
 	}
 }
 
-func renewNearer(s *scene) {
-	g := s.granted(lock.Acquire{})
-	r, err := s.renew(g, brief)
+func renewNearer(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	r, err := s.renew(g, shortTTL)
 	s.must(err)
-	if !near(r.ExpiresAt, g.ExpiresAt) {
+	if !isNear(r.ExpiresAt, g.ExpiresAt) {
 		s.Errorf("a shorter TTL moved the end by %v", r.ExpiresAt.Sub(g.ExpiresAt))
 	}
 }
 
-func renewAccumulates(s *scene) {
-	g := s.granted(lock.Acquire{})
+func renewAccumulates(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	for range 5 {
 		r, err := s.renew(g, 0)
 		s.must(err)
-		if l := s.look(s.name); r.ExpiresAt.After(l.AsOf.Add(alive + time.Millisecond)) {
-			s.Fatalf("the lease has %v left, more than its TTL of %v", r.ExpiresAt.Sub(l.AsOf), alive)
+		if l := s.get(s.name); r.ExpiresAt.After(l.AsOf.Add(longTTL + time.Millisecond)) {
+			s.Fatalf("the lease has %v left, more than its TTL of %v", r.ExpiresAt.Sub(l.AsOf), longTTL)
 		}
 	}
 }
 
-func renewStays(s *scene) {
-	g := s.granted(lock.Acquire{})
-	_, err := s.renew(g, 2*alive)
+func renewStays(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	_, err := s.renew(g, 2*longTTL)
 	s.must(err)
 	r, err := s.renew(g, 0)
 	s.must(err)
-	if r.TTL != 2*alive {
-		s.Errorf("the TTL is %v, want that of the renewal before, %v", r.TTL, 2*alive)
+	if r.TTL != 2*longTTL {
+		s.Errorf("the TTL is %v, want that of the renewal before, %v", r.TTL, 2*longTTL)
 	}
 }
 
-func renewMaxHold(s *scene) {
-	g := s.granted(lock.Acquire{MaxHold: alive + time.Minute})
-	r, err := s.renew(g, 2*alive)
+func renewMaxHold(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{MaxHold: longTTL + time.Minute})
+	r, err := s.renew(g, 2*longTTL)
 	s.must(err)
-	if held := r.ExpiresAt.Sub(g.AcquiredAt); (held - alive - time.Minute).Abs() > time.Millisecond {
-		s.Errorf("the lease ends %v after the grant, want its MaxHold of %v", held, alive+time.Minute)
+	if held := r.ExpiresAt.Sub(g.AcquiredAt); (held - longTTL - time.Minute).Abs() > time.Millisecond {
+		s.Errorf("the lease ends %v after the grant, want its MaxHold of %v", held, longTTL+time.Minute)
 	}
-	if left := time.Until(r.Until); left > alive+time.Minute {
+	if left := time.Until(r.Until); left > longTTL+time.Minute {
 		s.Errorf("Until leaves %v, more than the MaxHold", left)
 	}
 }
 
-func renewEnd(s *scene) {
-	g := s.granted(lock.Acquire{TTL: brief, MaxHold: brief, Grace: lock.MaxGrace})
-	s.wait(s.name, lock.InGrace)
-	_, err := s.renew(g, alive)
-	s.lost(err, lock.Expired)
+func renewEnd(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{TTL: shortTTL, MaxHold: shortTTL, Grace: lock.MaxGrace})
+	s.awaitState(s.name, lock.InGrace)
+	_, err := s.renew(g, longTTL)
+	s.expectLost(err, lock.Expired)
 	_, err = s.acquire(lock.Acquire{Holder: "second"})
-	s.refused(err, lock.ErrHeld)
+	s.expectError(err, lock.ErrHeld)
 }
 
-func renewQuiet(s *scene) {
-	g := s.granted(lock.Acquire{})
-	before := s.look(s.name)
-	_, err := s.renew(g, 2*alive)
+func renewQuiet(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	before := s.get(s.name)
+	_, err := s.renew(g, 2*longTTL)
 	s.must(err)
-	after := s.look(s.name)
-	if after.Revision != before.Revision || !near(after.ChangedAt, before.ChangedAt) || after.Token != g.Token {
+	after := s.get(s.name)
+	if after.Revision != before.Revision || !isNear(after.ChangedAt, before.ChangedAt) || after.Token != g.Token {
 		s.Errorf("the renewal changed the lock from %+v to %+v", before, after)
 	}
 }
 
-func renewUnknown(s *scene) {
-	g := s.granted(lock.Acquire{})
+func renewUnknown(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
 	_, err := s.renew(lock.Grant{Lease: lock.Lease{Name: s.name, ID: newID()}}, 0)
-	s.lost(err, 0)
+	s.expectLost(err, 0)
 	_, err = s.renew(g, 0)
 	s.must(err)
 }
 
-func renewElsewhere(s *scene) {
-	g := s.granted(lock.Acquire{Name: s.name + ":a"})
-	s.granted(lock.Acquire{Name: s.name + ":b"})
+func renewElsewhere(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{Name: s.name + ":a"})
+	s.mustAcquire(lock.Acquire{Name: s.name + ":b"})
 	_, err := s.renew(lock.Grant{Lease: lock.Lease{Name: s.name + ":b", ID: g.ID}}, 0)
-	s.lost(err, 0)
+	s.expectLost(err, 0)
 }
 
-func renewReleased(s *scene) {
-	g := s.released(lock.Acquire{})
+func renewReleased(s *fixture) {
+	g := s.acquireAndRelease(lock.Acquire{})
 	_, err := s.renew(g, 0)
-	if e := s.lost(err, lock.Released); e.Token != g.Token {
+	if e := s.expectLost(err, lock.Released); e.Token != g.Token {
 		s.Errorf("the refusal names token %d, want %d", e.Token, g.Token)
 	}
 	for range 3 {
-		s.released(lock.Acquire{Holder: "later"})
+		s.acquireAndRelease(lock.Acquire{Holder: "later"})
 	}
 	_, err = s.renew(g, 0)
-	s.lost(err, lock.Released)
+	s.expectLost(err, lock.Released)
 }
 
-func renewNever(s *scene) {
+func renewNever(s *fixture) {
 	_, err := s.renew(lock.Grant{Lease: lock.Lease{Name: s.name, ID: newID()}}, 0)
-	s.lost(err, 0)
-	if l := s.look(s.name); l.Revision != 0 || l.State != lock.Free {
+	s.expectLost(err, 0)
+	if l := s.get(s.name); l.Revision != 0 || l.State != lock.Free {
 		s.Errorf("the refusal changed the lock: %+v", l)
 	}
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func replaying() cases {
+func replayCases() cases {
 	return cases{
-		"the same lease_id finds the same lease":                    replaySame,
-		"a replay prolongs nothing":                                 replayProlongs,
-		"a replay with other wishes changes nothing":                replayWishes,
-		"a replay of a renewed lease tells of the new end":          replayRenewed,
-		"another holder under the lease_id is refused":              replayOther,
-		"a released lease_id is never granted again":                replayReleased,
-		"an expired lease_id is never granted again":                replayExpired,
-		"a revoked lease_id is never granted again":                 replayRevoked,
-		"an ended lease_id is lost also while another has the lock": replayOusted,
+		"the same lease_id returns the same lease":                      replaySame,
+		"a replay does not extend the lease":                            replayProlongs,
+		"a replay with other options changes nothing":                   replayOtherOptions,
+		"a replay of a renewed lease returns the new expiry":            replayRenewed,
+		"another holder with the same lease_id is refused":              replayOther,
+		"a released lease_id is never granted again":                    replayReleased,
+		"an expired lease_id is never granted again":                    replayExpired,
+		"a revoked lease_id is never granted again":                     replayRevoked,
+		"an ended lease_id is lost while another client holds the lock": replayWhileHeld,
 	}
 }
 
-func replaySame(s *scene) {
+func replaySame(s *fixture) {
 	a := lock.Acquire{LeaseID: newID(), Metadata: []byte(`{"a":1}`), Grace: time.Second, MaxHold: time.Hour}
-	first := s.granted(a)
-	again := s.granted(a)
+	first := s.mustAcquire(a)
+	again := s.mustAcquire(a)
 	if !again.Replayed {
 		s.Error("the second acquire does not say that it is a replay")
 	}
@@ -37,86 +37,86 @@ func replaySame(s *scene) {
 	if !sameJSON(first.Metadata, again.Metadata) {
 		s.Errorf("the metadata became %s", again.Metadata)
 	}
-	if l := s.look(s.name); l.Revision != 1 {
+	if l := s.get(s.name); l.Revision != 1 {
 		s.Errorf("the lock changed hands %d times, want once", l.Revision)
 	}
 }
 
-func replayProlongs(s *scene) {
+func replayProlongs(s *fixture) {
 	a := lock.Acquire{LeaseID: newID()}
 	before := time.Now()
-	first := s.granted(a)
+	first := s.mustAcquire(a)
 	took := time.Since(before)
-	again := s.granted(a)
-	if latest := first.Until.Add(took + lateness); again.Until.After(latest) {
+	again := s.mustAcquire(a)
+	if latest := first.Until.Add(took + tolerance); again.Until.After(latest) {
 		s.Errorf("the replay's Until is %v later than the first's", again.Until.Sub(first.Until))
 	}
-	if !near(first.ExpiresAt, again.ExpiresAt) {
+	if !isNear(first.ExpiresAt, again.ExpiresAt) {
 		s.Errorf("the replay moved the end by %v", again.ExpiresAt.Sub(first.ExpiresAt))
 	}
 }
 
-func replayWishes(s *scene) {
+func replayOtherOptions(s *fixture) {
 	id := newID()
-	first := s.granted(lock.Acquire{LeaseID: id})
-	again := s.granted(lock.Acquire{LeaseID: id, TTL: 2 * alive, Grace: time.Second, MaxHold: alive, Metadata: []byte(`{}`)})
-	if again.TTL != alive || again.Grace != 0 || again.MaxHold != 0 || again.Metadata != nil {
+	first := s.mustAcquire(lock.Acquire{LeaseID: id})
+	again := s.mustAcquire(lock.Acquire{LeaseID: id, TTL: 2 * longTTL, Grace: time.Second, MaxHold: longTTL, Metadata: []byte(`{}`)})
+	if again.TTL != longTTL || again.Grace != 0 || again.MaxHold != 0 || again.Metadata != nil {
 		s.Errorf("the lease became %+v", again.Lease)
 	}
-	if again.Token != first.Token || !near(again.ExpiresAt, first.ExpiresAt) {
+	if again.Token != first.Token || !isNear(again.ExpiresAt, first.ExpiresAt) {
 		s.Error("the replay changed the lease's token or its end")
 	}
 }
 
-func replayRenewed(s *scene) {
+func replayRenewed(s *fixture) {
 	a := lock.Acquire{LeaseID: newID()}
-	s.granted(a)
-	renewed, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: a.LeaseID, TTL: 2 * alive})
+	s.mustAcquire(a)
+	renewed, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: a.LeaseID, TTL: 2 * longTTL})
 	s.must(err)
-	again := s.granted(a)
-	if !near(again.ExpiresAt, renewed.ExpiresAt) || again.TTL != 2*alive {
-		s.Errorf("the replay tells of the end %v and the TTL %v, want %v and %v",
-			again.ExpiresAt, again.TTL, renewed.ExpiresAt, 2*alive)
+	again := s.mustAcquire(a)
+	if !isNear(again.ExpiresAt, renewed.ExpiresAt) || again.TTL != 2*longTTL {
+		s.Errorf("the replay returns the expiry %v and the TTL %v, want %v and %v",
+			again.ExpiresAt, again.TTL, renewed.ExpiresAt, 2*longTTL)
 	}
 }
 
-func replayOther(s *scene) {
-	g := s.granted(lock.Acquire{Holder: "first"})
+func replayOther(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{Holder: "first"})
 	_, err := s.acquire(lock.Acquire{LeaseID: g.ID, Holder: "second"})
-	s.refused(err, lock.ErrLeaseIDInUse)
-	if l := s.look(s.name); l.Revision != 1 || l.Leases[0].Holder != "first" {
+	s.expectError(err, lock.ErrLeaseIDInUse)
+	if l := s.get(s.name); l.Revision != 1 || l.Leases[0].Holder != "first" {
 		s.Errorf("the refusal changed the lock: %+v", l)
 	}
 }
 
-func replayReleased(s *scene) {
-	g := s.released(lock.Acquire{})
+func replayReleased(s *fixture) {
+	g := s.acquireAndRelease(lock.Acquire{})
 	_, err := s.acquire(lock.Acquire{LeaseID: g.ID})
-	if e := s.lost(err, lock.Released); e.Token != g.Token {
+	if e := s.expectLost(err, lock.Released); e.Token != g.Token {
 		s.Errorf("the refusal names token %d, want %d", e.Token, g.Token)
 	}
 }
 
-func replayExpired(s *scene) {
-	g := s.expired(lock.Acquire{})
+func replayExpired(s *fixture) {
+	g := s.acquireAndExpire(lock.Acquire{})
 	_, err := s.acquire(lock.Acquire{LeaseID: g.ID})
-	s.lost(err, lock.Expired)
+	s.expectLost(err, lock.Expired)
 	_, err = s.acquire(lock.Acquire{LeaseID: g.ID})
-	s.lost(err, lock.Expired)
+	s.expectLost(err, lock.Expired)
 }
 
-func replayRevoked(s *scene) {
-	g := s.granted(lock.Acquire{})
-	s.revoked(g)
+func replayRevoked(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	s.mustRevoke(g)
 	_, err := s.acquire(lock.Acquire{LeaseID: g.ID})
-	if e := s.lost(err, lock.Revoked); e.Reason != theReason {
-		s.Errorf("the reason is %q, want %q", e.Reason, theReason)
+	if e := s.expectLost(err, lock.Revoked); e.Reason != testReason {
+		s.Errorf("the reason is %q, want %q", e.Reason, testReason)
 	}
 }
 
-func replayOusted(s *scene) {
-	first := s.expired(lock.Acquire{})
-	s.granted(lock.Acquire{Holder: "second"})
+func replayWhileHeld(s *fixture) {
+	first := s.acquireAndExpire(lock.Acquire{})
+	s.mustAcquire(lock.Acquire{Holder: "second"})
 	_, err := s.acquire(lock.Acquire{LeaseID: first.ID})
-	s.lost(err, lock.Expired)
+	s.expectLost(err, lock.Expired)
 }

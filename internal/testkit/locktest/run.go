@@ -6,48 +6,48 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Cases are tests, each under the sentence that it proves.
-type cases map[string]func(*scene)
+// cases are tests, by the sentence that each proves.
+type cases map[string]func(*fixture)
 
 // Run runs the suite in subtests of t, in parallel. Each subtest calls open once,
 // with its own T; open may return the same service each time.
 func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 	t.Helper()
 	for topic, tests := range map[string]cases{
-		"acquire":  acquiring(),
-		"replay":   replaying(),
-		"renew":    renewing(),
-		"proclaim": proclaiming(),
-		"release":  releasing(),
-		"expiry":   expiring(),
-		"grace":    gracing(),
-		"revoke":   revoking(),
-		"look":     looking(),
-		"list":     listing(),
-		"events":   recording(),
-		"verify":   verifying(),
-		"fence":    fencing(),
-		"version":  versioning(),
-		"bounds":   bounding(),
-		"context":  cancelling(),
-		"batch":    batching(),
-		"race":     racing(),
-		"queue":    queueing(),
-		"place":    placing(),
-		"crossing": crossing(),
-		"shared":   sharing(),
-		"permit":   permitting(),
-		"crowd":    crowding(),
-		"watch":    watching(),
-		"follow":   following(),
-		"view":     viewing(),
+		"acquire":      acquireCases(),
+		"replay":       replayCases(),
+		"renew":        renewCases(),
+		"metadata":     metadataCases(),
+		"release":      releaseCases(),
+		"expiry":       expiryCases(),
+		"grace":        graceCases(),
+		"revoke":       revokeCases(),
+		"get":          getCases(),
+		"list":         listCases(),
+		"events":       eventCases(),
+		"verify":       verifyCases(),
+		"fence":        fenceCases(),
+		"version":      versionCases(),
+		"bounds":       boundsCases(),
+		"context":      contextCases(),
+		"batch":        batchCases(),
+		"race":         raceCases(),
+		"queue":        queueCases(),
+		"place":        placeCases(),
+		"cancellation": cancellationRaceCases(),
+		"shared":       sharedCases(),
+		"permit":       permitCases(),
+		"contention":   contentionCases(),
+		"watch":        watchCases(),
+		"follow":       followCases(),
+		"queue view":   queueViewCases(),
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
 			for sentence, test := range tests {
 				t.Run(sentence, func(t *testing.T) {
 					t.Parallel()
-					test(begin(t, open(t)))
+					test(newFixture(t, open(t)))
 				})
 			}
 		})

@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestTheRulesAloneConform(t *testing.T) {
+func TestMemoryConforms(t *testing.T) {
 	t.Parallel()
 	locks := memlock.New().Replica(1)
 	locktest.Run(t, func(*testing.T) lock.Service { return locks })
 }
 
-func TestTwoReplicasOfTheRulesConform(t *testing.T) {
+func TestTwoReplicasConform(t *testing.T) {
 	t.Parallel()
 	m := memlock.New()
 	both := locktest.AtRandom(m.Replica(1), m.Replica(2))
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
 
-func TestBatchesOfTheRulesConform(t *testing.T) {
+func TestBatchesConform(t *testing.T) {
 	t.Parallel()
 	locks := locktest.Batched(memlock.New().Replica(1))
 	locktest.Run(t, func(*testing.T) lock.Service { return locks })

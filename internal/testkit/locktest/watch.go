@@ -8,36 +8,36 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func watching() cases {
+func watchCases() cases {
 	return cases{
-		"what is not as it was seen is returned at once":        watchAtOnce,
-		"a watch waits until the lock is granted":               watchGrant,
-		"a watch waits until the lock is released":              watchRelease,
-		"a watch waits until somebody joins or leaves a queue":  watchQueue,
-		"a watch sees time end a lease, though nobody asks":     watchTime,
-		"a watch does not sleep over the end of a lease":        watchEnd,
-		"a renewal is no change":                                watchRenewal,
-		"a watch that is over returns the lock as it is":        watchOver,
-		"20 who watch all see the change":                       watchMany,
-		"a watch ends with its context":                         watchContext,
-		"a watcher that goes on from what it saw misses no end": watchOn,
+		"a lock with another version is returned at once":                watchAtOnce,
+		"a watch waits until the lock is granted":                        watchGrant,
+		"a watch waits until the lock is released":                       watchRelease,
+		"a watch waits until a waiter joins or leaves":                   watchQueue,
+		"a watch sees a lease expire":                                    watchTime,
+		"a watch does not miss the end of a lease":                       watchEnd,
+		"a renewal does not change the version":                          watchRenewal,
+		"a watch that times out returns the current lock":                watchOver,
+		"20 watches all see the change":                                  watchMany,
+		"a watch ends with its context":                                  watchContext,
+		"a watch repeated from the last version reaches the last change": watchOn,
 	}
 }
 
-// watched is a watch under way.
-type watched struct {
+// A watchResult is the result of a watch.
+type watchResult struct {
 	lock lock.Lock
 	err  error
 }
 
-// watches watches the lock from what is known of it, for as long as may be.
-func (s *scene) watches(seen lock.Lock) <-chan watched {
-	done := make(chan watched, 1)
+// startWatch watches the lock in the background until its version differs from the one seen.
+func (s *fixture) startWatch(seen lock.Lock) <-chan watchResult {
+	done := make(chan watchResult, 1)
 	go func() {
 		for {
 			l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 			if err != nil || l.Version() != seen.Version() {
-				done <- watched{l, err}
+				done <- watchResult{l, err}
 				return
 			}
 		}
@@ -45,8 +45,8 @@ func (s *scene) watches(seen lock.Lock) <-chan watched {
 	return done
 }
 
-// sees waits until the watch is over, and returns what it saw.
-func (s *scene) sees(done <-chan watched) lock.Lock {
+// awaitWatch waits for the watch and returns its lock.
+func (s *fixture) awaitWatch(done <-chan watchResult) lock.Lock {
 	s.Helper()
 	select {
 	case w := <-done:
@@ -58,16 +58,16 @@ func (s *scene) sees(done <-chan watched) lock.Lock {
 	}
 }
 
-func watchAtOnce(s *scene) {
+func watchAtOnce(s *fixture) {
 	for _, seen := range []string{"", "1.1.held.1.0", "0.0.held.0.0", "x", "a version that no lock has", "\"\r\n"} {
 		l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
 		s.must(err)
 		if l.Name != s.name || l.State != lock.Free || l.Revision != 0 || l.AsOf.IsZero() {
-			s.Errorf("a lock never used is seen as %+v", l)
+			s.Errorf("an unused lock is seen as %+v", l)
 		}
 	}
-	before := s.look(s.name)
-	g := s.granted(lock.Acquire{Metadata: []byte(`{"a":1}`)})
+	before := s.get(s.name)
+	g := s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`)})
 	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.MaxWait})
 	s.must(err)
 	if l.State != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token || !sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
@@ -75,46 +75,46 @@ func watchAtOnce(s *scene) {
 	}
 }
 
-func watchGrant(s *scene) {
+func watchGrant(s *fixture) {
 	for range 5 {
-		w := s.watches(s.look(s.name))
-		g := s.granted(lock.Acquire{})
-		if l := s.sees(w); l.State != lock.Held || l.Token != g.Token {
+		w := s.startWatch(s.get(s.name))
+		g := s.mustAcquire(lock.Acquire{})
+		if l := s.awaitWatch(w); l.State != lock.Held || l.Token != g.Token {
 			s.Errorf("the grant is seen as %+v", l)
 		}
 		s.must(s.release(g))
 	}
 }
 
-func watchRelease(s *scene) {
+func watchRelease(s *fixture) {
 	for range 5 {
-		g := s.granted(lock.Acquire{})
-		w := s.watches(s.look(s.name))
+		g := s.mustAcquire(lock.Acquire{})
+		w := s.startWatch(s.get(s.name))
 		s.must(s.release(g))
-		if l := s.sees(w); l.State != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
+		if l := s.awaitWatch(w); l.State != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
 			s.Errorf("the release is seen as %+v", l)
 		}
 	}
 }
 
-func watchQueue(s *scene) {
-	s.granted(lock.Acquire{})
-	w := s.watches(s.look(s.name))
-	waiter := s.joins(lock.Acquire{Holder: "waiter"})
-	if l := s.sees(w); l.State != lock.Held || l.Waiters != 1 || l.Revision != 2 {
-		s.Errorf("a waiter that joins is seen as %+v", l)
+func watchQueue(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
+	w := s.startWatch(s.get(s.name))
+	waiter := s.enqueue(lock.Acquire{Holder: "waiter"})
+	if l := s.awaitWatch(w); l.State != lock.Held || l.Waiters != 1 || l.Revision != 2 {
+		s.Errorf("a joining waiter is seen as %+v", l)
 	}
-	w = s.watches(s.look(s.name))
-	waiter.leaves()
-	if l := s.sees(w); l.State != lock.Held || l.Waiters != 0 || l.Revision != 3 {
-		s.Errorf("a waiter that leaves is seen as %+v", l)
+	w = s.startWatch(s.get(s.name))
+	waiter.cancelAndWait()
+	if l := s.awaitWatch(w); l.State != lock.Held || l.Waiters != 0 || l.Revision != 3 {
+		s.Errorf("a leaving waiter is seen as %+v", l)
 	}
 }
 
-func watchTime(s *scene) {
-	g := s.granted(lock.Acquire{TTL: 3 * brief, Grace: 3 * brief})
-	for l := s.look(s.name); l.State != lock.Free; {
-		next := s.sees(s.watches(l))
+func watchTime(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{TTL: 3 * shortTTL, Grace: 3 * shortTTL})
+	for l := s.get(s.name); l.State != lock.Free; {
+		next := s.awaitWatch(s.startWatch(l))
 		switch {
 		case next.State == l.State:
 			s.Errorf("the lock is %+v, before it was %+v", next, l)
@@ -127,17 +127,17 @@ func watchTime(s *scene) {
 	}
 }
 
-// watchEnd has the grace outlive the wait, so that nothing but time happens. It
-// needs to see the lock before the lease's end, and takes a longer TTL until it does.
-func watchEnd(s *scene) {
-	ttl := 3 * brief
-	g := s.granted(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
-	seen := s.look(s.name)
+// watchEnd uses a grace that outlives the wait, so that only time changes the lock. It must read the lock before the
+// lease expires, and retries with a longer TTL until it does.
+func watchEnd(s *fixture) {
+	ttl := 3 * shortTTL
+	g := s.mustAcquire(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
+	seen := s.get(s.name)
 	for seen.State != lock.Held {
 		s.must(s.release(g))
 		ttl *= 2
-		g = s.granted(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
-		seen = s.look(s.name)
+		g = s.mustAcquire(lock.Acquire{TTL: ttl, Grace: lock.MaxGrace})
+		seen = s.get(s.name)
 	}
 	began := time.Now()
 	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
@@ -147,28 +147,28 @@ func watchEnd(s *scene) {
 	}
 }
 
-func watchRenewal(s *scene) {
-	g := s.granted(lock.Acquire{})
-	before := s.look(s.name)
-	_, err := s.renew(g, 2*alive)
+func watchRenewal(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	before := s.get(s.name)
+	_, err := s.renew(g, 2*longTTL)
 	s.must(err)
-	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: brief})
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: shortTTL})
 	s.must(err)
 	if l.Version() != before.Version() {
 		s.Errorf("a renewal changed %+v to %+v", before, l)
 	}
-	if moved := l.Leases[0].ExpiresAt.Sub(before.Leases[0].ExpiresAt); moved < alive-time.Millisecond {
+	if moved := l.Leases[0].ExpiresAt.Sub(before.Leases[0].ExpiresAt); moved < longTTL-time.Millisecond {
 		s.Errorf("the end moved by %v", moved)
 	}
 }
 
-func watchOver(s *scene) {
-	g := s.granted(lock.Acquire{})
-	before, began := s.look(s.name), time.Now()
-	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: 3 * brief})
+func watchOver(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	before, began := s.get(s.name), time.Now()
+	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: 3 * shortTTL})
 	s.must(err)
-	if took := time.Since(began); took < 3*brief-lateness {
-		s.Errorf("a wait of %v was over after %v", 3*brief, took)
+	if took := time.Since(began); took < 3*shortTTL-tolerance {
+		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
 	if l.Version() != before.Version() || len(l.Leases) != 1 || l.Leases[0].Token != g.Token {
 		s.Errorf("the lock is %+v, before it was %+v", l, before)
@@ -183,34 +183,33 @@ func watchOver(s *scene) {
 	}
 }
 
-func watchMany(s *scene) {
-	g := s.granted(lock.Acquire{})
-	seen := s.look(s.name)
-	var all []<-chan watched
+func watchMany(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	seen := s.get(s.name)
+	var all []<-chan watchResult
 	for range 20 {
-		all = append(all, s.watches(seen))
+		all = append(all, s.startWatch(seen))
 	}
 	s.must(s.release(g))
 	for _, w := range all {
-		if l := s.sees(w); l.State != lock.Free {
+		if l := s.awaitWatch(w); l.State != lock.Free {
 			s.Errorf("the release is seen as %+v", l)
 		}
 	}
 }
 
-func watchContext(s *scene) {
-	seen := s.look(s.name)
-	ctx, cancel := context.WithTimeoutCause(s.ctx, brief, errors.New("enough"))
+func watchContext(s *fixture) {
+	seen := s.get(s.name)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
 	_, err := s.locks.Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
-	s.refused(err, lock.ErrUnavailable)
+	s.expectError(err, lock.ErrUnavailable)
 }
 
-// watchOn follows the lock through changes that it may see together, and comes to
-// the last.
-func watchOn(s *scene) {
+// watchOn repeats the watch until it reaches the last change. One watch may skip several changes.
+func watchOn(s *fixture) {
 	const rounds = 20
-	last := make(chan watched, 1)
+	last := make(chan watchResult, 1)
 	go func() {
 		var l lock.Lock
 		var err error
@@ -221,12 +220,12 @@ func watchOn(s *scene) {
 				err = errors.Join(err, errors.New("the lock went back to an earlier revision"))
 			}
 		}
-		last <- watched{l, err}
+		last <- watchResult{l, err}
 	}()
 	for range rounds {
-		s.released(lock.Acquire{})
+		s.acquireAndRelease(lock.Acquire{})
 	}
-	if l := s.sees(last); l.State != lock.Free || l.Revision != 2*rounds {
-		s.Errorf("at last the lock is seen as %+v", l)
+	if l := s.awaitWatch(last); l.State != lock.Free || l.Revision != 2*rounds {
+		s.Errorf("in the end the lock is seen as %+v", l)
 	}
 }

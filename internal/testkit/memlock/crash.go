@@ -11,9 +11,9 @@ import (
 // lock.ErrUnknownOutcome and none leaves the queue, so that the others find out by and
 // by that nobody is at those places. One that starts in its stead has another number.
 func (m *Memory) Crash(self lock.Replica) {
-	m.bury(self)
+	m.stopReplica(self)
 	others := map[lock.Replica]bool{}
-	for _, c := range m.waiting() {
+	for _, c := range m.waitingCalls() {
 		others[c.self] = true
 	}
 	for _, other := range slices.Sorted(maps.Keys(others)) {
@@ -23,8 +23,8 @@ func (m *Memory) Crash(self lock.Replica) {
 	}
 }
 
-// bury ends what the replica does.
-func (m *Memory) bury(self lock.Replica) {
+// stopReplica ends what the replica does.
+func (m *Memory) stopReplica(self lock.Replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for a, t := range m.alarms {
@@ -47,13 +47,13 @@ func (m *Memory) bury(self lock.Replica) {
 	}
 	maps.DeleteFunc(m.calls, func(_ lock.Attachment, c call) bool {
 		if c.self == self {
-			close(c.cut)
+			close(c.crashed)
 		}
 		return c.self == self
 	})
 }
 
-func (m *Memory) waiting() []call {
+func (m *Memory) waitingCalls() []call {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.calls))

@@ -12,15 +12,15 @@ import (
 )
 
 func (r replica) Lock(ctx context.Context, name string) (lock.Lock, error) {
-	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
+	if err := cmp.Or(lock.CheckName(name), contextError(ctx)); err != nil {
 		return lock.Lock{}, err
 	}
-	l, _ := r.look(name)
+	l, _ := r.lockAndNews(name)
 	return l, nil
 }
 
-// look returns the lock and what is closed when anything happens after that.
-func (m *Memory) look(name string) (lock.Lock, <-chan struct{}) {
+// lockAndNews returns the lock and what is closed when anything happens after that.
+func (m *Memory) lockAndNews(name string) (lock.Lock, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state(name).Lock(m.clock.now()), m.news
@@ -28,12 +28,12 @@ func (m *Memory) look(name string) (lock.Lock, <-chan struct{}) {
 
 func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	w, err := w.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
+	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.Lock{}, err
 	}
 	over := time.Now().Add(w.Wait)
 	for {
-		l, news := r.look(w.Name)
+		l, news := r.lockAndNews(w.Name)
 		if l.Version() != w.Seen || !time.Now().Before(over) {
 			return l, nil
 		}
@@ -43,14 +43,14 @@ func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 				next = at
 			}
 		}
-		if err := until(ctx, news, next); err != nil {
+		if err := waitFor(ctx, news, next); err != nil {
 			return lock.Lock{}, err
 		}
 	}
 }
 
 func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
-	if err := cmp.Or(lock.CheckName(name), overdue(ctx)); err != nil {
+	if err := cmp.Or(lock.CheckName(name), contextError(ctx)); err != nil {
 		return lock.QueueInfo{}, err
 	}
 	r.mu.Lock()
@@ -61,7 +61,7 @@ func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	var page lock.Page[lock.Lock]
 	q, err := q.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
+	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return page, err
 	}
 	after, ok := strings.CutPrefix(q.Cursor, "after ")
@@ -87,7 +87,7 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 
 func (r replica) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
+	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.Page[lock.Event]{}, err
 	}
 	over := time.Now().Add(q.Wait)
@@ -96,7 +96,7 @@ func (r replica) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.
 		if err != nil || len(page.Items) > 0 || !time.Now().Before(over) {
 			return page, err
 		}
-		if err := until(ctx, news, over); err != nil {
+		if err := waitFor(ctx, news, over); err != nil {
 			return lock.Page[lock.Event]{}, err
 		}
 		q.Cursor = page.Next

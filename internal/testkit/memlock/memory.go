@@ -77,18 +77,18 @@ func (m *Memory) state(name string) lock.Record {
 	return s
 }
 
-// A decided is a decision, and the instant of package time before which it was not made.
-type decided struct {
+// A outcome is a decision, and the instant of package time before which it was not made.
+type outcome struct {
 	lock.Decision
 	began time.Time
 }
 
 // decide applies c and returns what it decided, unless ctx is over before.
-func (r replica) decide(ctx context.Context, c lock.Command) (decided, error) {
+func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := overdue(ctx); err != nil {
-		return decided{}, err
+	if err := contextError(ctx); err != nil {
+		return outcome{}, err
 	}
 	name, began := c.Names()[0], time.Now()
 	d := c.Apply(lock.View{
@@ -100,10 +100,10 @@ func (r replica) decide(ctx context.Context, c lock.Command) (decided, error) {
 	}
 	r.record(d.Events)
 	for _, w := range d.Promoted {
-		r.tell(w.Attachment)
+		r.wake(w.Attachment)
 	}
 	r.sweepAt(name, d.Due)
-	return decided{d, began}, d.Err
+	return outcome{d, began}, d.Err
 }
 
 func (m *Memory) record(events []lock.Event) {
@@ -120,10 +120,10 @@ func (m *Memory) record(events []lock.Event) {
 	}
 }
 
-// tell has the call ask how it stands, on whichever replica it waits.
-func (m *Memory) tell(a lock.Attachment) {
+// wake has the call ask how it stands, on whichever replica it waits.
+func (m *Memory) wake(a lock.Attachment) {
 	select {
-	case m.calls[a].told <- struct{}{}:
+	case m.calls[a].wake <- struct{}{}:
 	default: // it has been told already, or is gone
 	}
 }
@@ -146,7 +146,7 @@ func (r replica) sweep(name string) {
 	}
 }
 
-func overdue(ctx context.Context) error {
+func contextError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return &lock.Error{Code: lock.ErrUnavailable, Detail: "Too late.", Cause: context.Cause(ctx)}
 	}
@@ -159,7 +159,7 @@ func (r replica) Renew(ctx context.Context, c lock.Renew) (lock.Grant, error) {
 		return lock.Grant{}, err
 	}
 	d, err := r.decide(ctx, c)
-	return granted(d), err
+	return grantOf(d), err
 }
 
 func (r replica) Release(ctx context.Context, c lock.Release) error {
@@ -185,7 +185,7 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 
 func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
+	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.Verification{}, err
 	}
 	r.mu.Lock()
@@ -195,7 +195,7 @@ func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificat
 
 func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	w, err := w.Resolve()
-	if err := cmp.Or(err, overdue(ctx)); err != nil {
+	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.FencedValue{}, err
 	}
 	r.mu.Lock()
@@ -213,7 +213,7 @@ func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 }
 
 func (r replica) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
-	if err := cmp.Or(lock.CheckKey(key), overdue(ctx)); err != nil {
+	if err := cmp.Or(lock.CheckKey(key), contextError(ctx)); err != nil {
 		return lock.FencedValue{}, err
 	}
 	r.mu.Lock()

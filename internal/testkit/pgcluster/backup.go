@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// A Way says how a backup is brought back.
-type Way int
+// A RestoreMode says how a backup is brought back.
+type RestoreMode int
 
 const (
 	// AsCrashed starts the copy as if its server had crashed when it was taken. The
 	// system identifier and the timeline are those of before.
-	AsCrashed Way = iota
+	AsCrashed RestoreMode = iota
 	// FromArchive has the copy recover as from an archive, which ends on a new timeline.
 	FromArchive
 )
@@ -32,7 +32,7 @@ func (c *Cluster) Backup(ctx context.Context) error {
 // Restore ends all nodes and starts what Backup kept in the place of the primary
 // that it was taken from, which is the primary then. What was done since is gone.
 // The others stay down until they Rejoin.
-func (c *Cluster) Restore(ctx context.Context, way Way) error {
+func (c *Cluster) Restore(ctx context.Context, way RestoreMode) error {
 	n := c.primary
 	for _, each := range c.nodes {
 		if err := each.Kill(); err != nil {

@@ -169,7 +169,7 @@ func TestABackupComesBackInThePrimarysPlace(t *testing.T) {
 		before := kept(t, c)
 		must(t, c.Backup(t.Context()))
 		keep(t, c)
-		must(t, c.Restore(t.Context(), pgcluster.Way(way)))
+		must(t, c.Restore(t.Context(), pgcluster.RestoreMode(way)))
 		if n := kept(t, c); n != before {
 			t.Errorf("%d rows, want %d", n, before)
 		}

@@ -19,7 +19,7 @@ func (c *Cluster) Promote(ctx context.Context) (*Node, error) {
 		}
 	}
 	best, other := standbys[0], standbys[1]
-	further, err := other.hasMoreThan(ctx, best)
+	further, err := other.isAheadOf(ctx, best)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func (c *Cluster) Promote(ctx context.Context) (*Node, error) {
 	return best, other.Follow(ctx, best)
 }
 
-// hasMoreThan returns whether n has received more than another standby.
-func (n *Node) hasMoreThan(ctx context.Context, another *Node) (bool, error) {
+// isAheadOf returns whether n has received more than another standby.
+func (n *Node) isAheadOf(ctx context.Context, another *Node) (bool, error) {
 	const received = "select coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')"
 	theirs, err := another.Ask(ctx, received)
 	if err != nil {
@@ -51,7 +51,7 @@ func (n *Node) Promote(ctx context.Context) error {
 		return err
 	}
 	if promoted != "t" {
-		return fmt.Errorf("node %s was not promoted in a minute; its log ends:\n%s", n.Name, n.host.Said())
+		return fmt.Errorf("node %s was not promoted in a minute; its log ends:\n%s", n.Name, n.host.LogTail())
 	}
 	n.cluster.primary = n
 	return nil

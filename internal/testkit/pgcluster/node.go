@@ -168,12 +168,12 @@ func (n *Node) await(ctx context.Context, question string) error {
 			return nil
 		}
 		if !n.host.Running() {
-			return fmt.Errorf("node %s has ended:\n%s", n.Name, n.host.Said())
+			return fmt.Errorf("node %s has ended:\n%s", n.Name, n.host.LogTail())
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("node %s: still waiting for: %s (%w); its log ends:\n%s",
-				n.Name, strings.TrimSpace(question), errors.Join(context.Cause(ctx), err), n.host.Said())
+				n.Name, strings.TrimSpace(question), errors.Join(context.Cause(ctx), err), n.host.LogTail())
 		case <-tick.C:
 		}
 	}

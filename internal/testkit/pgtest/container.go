@@ -28,7 +28,7 @@ func container(ctx context.Context) (s *server, err error) {
 		postgres.WithDatabase("paddock"), postgres.WithUsername("paddock"), postgres.WithPassword("paddock"),
 		testcontainers.WithCmd("postgres", "-c", "max_connections=200"))
 	if err == nil {
-		s, err = contained(ctx, c)
+		s, err = awaitContainer(ctx, c)
 	}
 	if err != nil && c != nil {
 		err = errors.Join(err, testcontainers.TerminateContainer(c))
@@ -36,9 +36,9 @@ func container(ctx context.Context) (s *server, err error) {
 	return s, err
 }
 
-// contained waits for the server in c. PostgreSQL starts twice in there, but
+// awaitContainer waits for the server in c. PostgreSQL starts twice in there, but
 // only the second time on the network.
-func contained(ctx context.Context, c *postgres.PostgresContainer) (*server, error) {
+func awaitContainer(ctx context.Context, c *postgres.PostgresContainer) (*server, error) {
 	url, err := c.ConnectionString(ctx, "sslmode=disable")
 	if err != nil {
 		return nil, err

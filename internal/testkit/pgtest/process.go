@@ -10,16 +10,16 @@ import (
 
 // shared is this process's server. A test has no other way to what the tests
 // before it have started, hence a variable of the package, in tests only.
-var shared process
+var shared testServer
 
-// A process is the server of a test process, found when the first test asks.
-type process struct {
+// A testServer is the server of a test testServer, found when the first test asks.
+type testServer struct {
 	once sync.Once
 	s    *server
 	err  error
 }
 
-func (p *process) server(t testing.TB) *server {
+func (p *testServer) server(t testing.TB) *server {
 	t.Helper()
 	p.once.Do(func() {
 		if p.s, p.err = find(context.Background()); p.err == nil {
@@ -33,7 +33,7 @@ func (p *process) server(t testing.TB) *server {
 }
 
 // stop ends the server if a test had it started, and if it is ours to end.
-func (p *process) stop(ctx context.Context) error {
+func (p *testServer) stop(ctx context.Context) error {
 	p.once.Do(func() {}) // from now on nobody starts one
 	if p.s == nil {
 		return nil

@@ -45,7 +45,7 @@ func source(ctx context.Context) (*server, error) {
 			stop:    func(context.Context) error { return nil },
 		}, nil
 	}
-	s, err := private(ctx)
+	s, err := startPrivate(ctx)
 	if !errors.Is(err, pgserver.ErrNotFound) {
 		return s, err
 	}
@@ -56,8 +56,8 @@ func source(ctx context.Context) (*server, error) {
 	return s, nil
 }
 
-// private starts a server from the installed programs.
-func private(ctx context.Context) (*server, error) {
+// startPrivate starts a server from the installed programs.
+func startPrivate(ctx context.Context) (*server, error) {
 	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings()})
 	if err != nil {
 		return nil, err

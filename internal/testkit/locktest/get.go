@@ -12,19 +12,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func looking() cases {
+func getCases() cases {
 	return cases{
-		"a lock never used is free":                   lookNever,
-		"looking at a lock does not make it known":    lookQuiet,
-		"a held lock shows its lease":                 lookHeld,
-		"what remains and the instants agree":         lookInstants,
-		"the revision grows by one a transition":      lookRevision,
-		"nothing that anybody may see holds a secret": lookSecret,
+		"an unused lock is free":                         getUnused,
+		"reading a lock does not create it":              getCreatesNothing,
+		"a held lock shows its lease":                    getHeld,
+		"the remaining time agrees with the instants":    getInstants,
+		"each transition increments the revision by one": getRevision,
+		"public views contain no secret":                 getHidesSecrets,
 	}
 }
 
-func lookNever(s *scene) {
-	l := s.look(s.name)
+func getUnused(s *fixture) {
+	l := s.get(s.name)
 	if l.Name != s.name || l.State != lock.Free || l.Revision != 0 || l.Token != 0 || len(l.Leases) != 0 {
 		s.Errorf("a lock never used is %+v", l)
 	}
@@ -33,30 +33,30 @@ func lookNever(s *scene) {
 	}
 }
 
-func lookQuiet(s *scene) {
-	s.look(s.name)
+func getCreatesNothing(s *fixture) {
+	s.get(s.name)
 	if got := s.names(lock.LockQuery{Prefix: s.name}); len(got) != 0 {
 		s.Errorf("the list has %v", got)
 	}
 }
 
-func lookHeld(s *scene) {
-	g := s.granted(lock.Acquire{Holder: "first", Grace: time.Second, Metadata: []byte(`{"a":[1,2]}`)})
-	l := s.look(s.name)
+func getHeld(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{Holder: "first", Grace: time.Second, Metadata: []byte(`{"a":[1,2]}`)})
+	l := s.get(s.name)
 	if l.State != lock.Held || l.Token != g.Token || l.Revision != 1 || len(l.Leases) != 1 {
 		s.Fatalf("the lock is %+v", l)
 	}
 	h := l.Leases[0]
 	if h.Slot != 0 || h.Mode != lock.Exclusive || h.Holder != "first" || h.Token != g.Token || h.Grace != time.Second ||
-		!near(h.AcquiredAt, g.AcquiredAt) || !near(h.ExpiresAt, g.ExpiresAt) || !sameJSON(h.Metadata, g.Metadata) {
+		!isNear(h.AcquiredAt, g.AcquiredAt) || !isNear(h.ExpiresAt, g.ExpiresAt) || !sameJSON(h.Metadata, g.Metadata) {
 		s.Errorf("the lease %+v is shown as %+v", g.Lease, h)
 	}
 }
 
-func lookInstants(s *scene) {
-	g := s.granted(lock.Acquire{})
-	l := s.look(s.name)
-	if !near(l.ChangedAt, g.AcquiredAt) {
+func getInstants(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	l := s.get(s.name)
+	if !isNear(l.ChangedAt, g.AcquiredAt) {
 		s.Errorf("the lock changed at %v, want the grant's %v", l.ChangedAt, g.AcquiredAt)
 	}
 	if l.AsOf.Before(g.AcquiredAt) {
@@ -67,30 +67,30 @@ func lookInstants(s *scene) {
 	}
 }
 
-func lookRevision(s *scene) {
+func getRevision(s *fixture) {
 	steps := []func(){
-		func() { s.granted(lock.Acquire{LeaseID: newID()}) },
-		func() { s.revoked(lock.Grant{Lease: lock.Lease{Token: s.look(s.name).Token}}) },
-		func() { s.granted(lock.Acquire{}) },
+		func() { s.mustAcquire(lock.Acquire{LeaseID: newID()}) },
+		func() { s.mustRevoke(lock.Grant{Lease: lock.Lease{Token: s.get(s.name).Token}}) },
+		func() { s.mustAcquire(lock.Acquire{}) },
 	}
 	for i, step := range steps {
 		step()
-		if l := s.look(s.name); l.Revision != int64(i+1) {
+		if l := s.get(s.name); l.Revision != int64(i+1) {
 			s.Fatalf("after %d transitions the revision is %d", i+1, l.Revision)
 		}
 	}
 }
 
-func lookSecret(s *scene) {
-	g := s.granted(lock.Acquire{})
-	replaced := s.released(lock.Acquire{Name: s.name + ":b"})
+func getHidesSecrets(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	replaced := s.acquireAndRelease(lock.Acquire{Name: s.name + ":b"})
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
-	s.secretFree([]any{page, s.look(s.name), s.recorded(s.name, 1), s.recorded(s.name+":b", 2)}, g.ID, replaced.ID)
+	s.expectNoSecret([]any{page, s.get(s.name), s.events(s.name, 1), s.events(s.name+":b", 2)}, g.ID, replaced.ID)
 }
 
-// secretFree ends the test if what anybody may see shows one of the lease_ids.
-func (s *scene) secretFree(shown []any, ids ...lock.LeaseID) {
+// expectNoSecret ends the test if a public view contains one of the lease_ids.
+func (s *fixture) expectNoSecret(shown []any, ids ...lock.LeaseID) {
 	s.Helper()
 	seen := fmt.Sprintf("%+v", shown)
 	text, err := json.Marshal(shown)

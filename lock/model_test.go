@@ -11,70 +11,70 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// t0 is when the stories of these tests begin.
+// t0 is when the tests begin.
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const name = "jobs:nightly"
 
 func id(n byte) lock.LeaseID { return lock.LeaseID{15: n} }
 
-// A tester is what a test and a property have in common.
+// A tester is a test or a property.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// A world is one lock, its clock, its memory and its replicas, without a store.
-type world struct {
-	t      tester
-	state  lock.Record
-	now    time.Time
-	self   lock.Replica               // who decides
-	silent map[lock.Replica]time.Time // those that nothing was heard of since
-	calls  lock.Attachment            // how many have waited
-	token  lock.Token
-	ended  map[lock.LeaseRef]lock.Event
-	events []lock.Event
-	story  *story
+// A model is one lock with its clock, replicas and history, without a store.
+type model struct {
+	t       tester
+	record  lock.Record
+	now     time.Time
+	self    lock.Replica               // the deciding replica
+	silent  map[lock.Replica]time.Time // dead replicas, since when
+	calls   lock.Attachment            // number of waiting calls
+	token   lock.Token
+	ended   map[lock.LeaseRef]lock.Event
+	events  []lock.Event
+	checker *eventChecker
 
-	closed  time.Time // nothing is granted until then
-	quickly bool      // leaves the slow checks out, for long stories
+	pausedUntil time.Time // grants are paused until then
+	skipSlow    bool      // skip slow checks, for long runs
 }
 
-func newWorld(t tester) *world {
-	return &world{
-		t: t, state: lock.Record{Name: name}, now: t0, self: 1, silent: map[lock.Replica]time.Time{},
-		ended: map[lock.LeaseRef]lock.Event{}, story: newStory(),
+func newModel(t tester) *model {
+	return &model{
+		t: t, record: lock.Record{Name: name}, now: t0, self: 1, silent: map[lock.Replica]time.Time{},
+		ended: map[lock.LeaseRef]lock.Event{}, checker: newEventChecker(),
 	}
 }
 
-// do applies the command as a store would, and checks what each decision must keep.
-func (w *world) do(cmd lock.Command) lock.Decision {
+// do applies the command as a store would, and checks the decision.
+func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
-	x := deed{cmd: cmd, self: w.self, clock: w.now, before: w.seen(), closed: w.now.Before(w.closed), quickly: w.quickly}
-	x.given = roomy(x.before)
-	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.Record{x.given}, Ended: w.ended, GrantsPausedUntil: w.closed, Tokens: func() lock.Token {
+	x := decisionCheck{cmd: cmd, self: w.self, clock: w.now, before: w.view(), paused: w.now.Before(w.pausedUntil), skipSlow: w.skipSlow}
+	x.given = withSpareCapacity(x.before)
+	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.Record{x.given}, Ended: w.ended, GrantsPausedUntil: w.pausedUntil, Tokens: func() lock.Token {
 		x.drawn++
 		w.token++
 		return w.token
 	}})
-	w.state = x.Locks[0]
+	w.record = x.Locks[0]
 	w.events = append(w.events, x.Events...)
 	for _, e := range x.Events {
 		if e.Ref != 0 {
 			w.ended[e.Ref] = e
 		}
 	}
-	if err := cmp.Or(x.check(), w.story.goOn(x.Events, w.state)); err != nil {
+	if err := cmp.Or(x.check(), w.checker.add(x.Events, w.record)); err != nil {
 		w.t.Fatalf("%T%+v: %v", cmd, cmd, err)
 	}
 	return x.Decision
 }
 
-// seen is the lock as a store reads it: with what is known of the replicas.
-func (w *world) seen() lock.Record {
-	s := w.state
+// view returns the record as a store reads it: with the AliveUntil of the replicas.
+func (w *model) view() lock.Record {
+	s := w.record
 	s.Leases, s.Queue = slices.Clone(s.Leases), slices.Clone(s.Queue)
 	for i, o := range s.Queue {
 		heard, silent := w.silent[o.Replica]
@@ -90,8 +90,8 @@ func (w *world) seen() lock.Record {
 	return s
 }
 
-// must is do for a command that is not to be refused.
-func (w *world) must(cmd lock.Command) lock.Decision {
+// must is do for a command that must succeed.
+func (w *model) must(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	d := w.do(cmd)
 	if d.Err != nil {
@@ -100,8 +100,8 @@ func (w *world) must(cmd lock.Command) lock.Decision {
 	return d
 }
 
-// refused is do for a command that is to be refused with the code.
-func (w *world) refused(cmd lock.Command, code lock.Code) *lock.Error {
+// refused is do for a command that must be refused with the code.
+func (w *model) refused(cmd lock.Command, code lock.Code) *lock.Error {
 	w.t.Helper()
 	d := w.do(cmd)
 	e := new(lock.Error)
@@ -114,52 +114,51 @@ func (w *world) refused(cmd lock.Command, code lock.Code) *lock.Error {
 	return e
 }
 
-func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
+func (w *model) advance(d time.Duration) { w.now = w.now.Add(d) }
 
-// on has the replica decide from now on.
-func (w *world) on(r lock.Replica) *world {
+// on sets the deciding replica.
+func (w *model) on(r lock.Replica) *model {
 	w.self = r
 	return w
 }
 
-// dies has nothing be heard of the replica from now on.
-func (w *world) dies(r lock.Replica) { w.silent[r] = w.now }
+// silence stops the heartbeats of the replica.
+func (w *model) silence(r lock.Replica) { w.silent[r] = w.now }
 
-// comesBack has the replica be heard of again.
-func (w *world) comesBack(r lock.Replica) { delete(w.silent, r) }
+// unsilence resumes the heartbeats of the replica.
+func (w *model) unsilence(r lock.Replica) { delete(w.silent, r) }
 
-// waits has a new call of the lease_id n wait at the replica that decides.
-func (w *world) waits(n byte, change ...func(*lock.Acquire)) lock.Acquire {
+// enqueue adds a new waiting call with lease ID n at the deciding replica.
+func (w *model) enqueue(n byte, change ...func(*lock.Acquire)) lock.Acquire {
 	w.t.Helper()
 	a := w.call(acquire(n, change...))
 	if d := w.must(a); !d.Queued {
-		w.t.Fatalf("lease_id %d does not wait: %+v", n, d.Grant)
+		w.t.Fatalf("lease_id %d is not queued: %+v", n, d.Grant)
 	}
 	return a
 }
 
-// call makes a a call that waits at the replica that decides.
-func (w *world) call(a lock.Acquire) lock.Acquire {
+// call returns a as a new waiting call at the deciding replica.
+func (w *model) call(a lock.Acquire) lock.Acquire {
 	w.calls++
 	a.Wait = cmp.Or(a.Wait, 20*time.Second)
 	a.Attachment, a.Replica = w.calls, w.self
 	return a
 }
 
-// over is whether the lease has ended, for all that is known.
-func (w *world) over(id lock.LeaseID) bool {
+// hasEnded reports whether the lease is known to have ended.
+func (w *model) hasEnded(id lock.LeaseID) bool {
 	e, known := w.ended[lock.RefOf(name, id)]
 	return known && e.Kind != lock.Dequeued
 }
 
-// looks checks who has the lock and who waits, by the last byte of their
-// lease_ids, such as "1 2? | 2 3 (4)": a lease that nobody has fetched has a
-// question mark, a revoked lease in its grace has an exclamation mark, a waiter that
-// is passed over is in brackets.
-func (w *world) looks(want string) {
+// expect checks the leases and the queue, by the last byte of their lease IDs, such as "1! 2? | 2 3 (4)": an
+// unclaimed lease has a question mark, a revoked lease in its grace an exclamation mark, and a detached waiter is in
+// brackets.
+func (w *model) expect(want string) {
 	w.t.Helper()
 	var held, queue []string
-	for _, l := range w.state.Leases {
+	for _, l := range w.record.Leases {
 		mark := ""
 		switch {
 		case l.Revoked():
@@ -169,7 +168,7 @@ func (w *world) looks(want string) {
 		}
 		held = append(held, fmt.Sprintf("%d%s", l.ID[15], mark))
 	}
-	for _, o := range w.seen().Queue {
+	for _, o := range w.view().Queue {
 		form := "%d"
 		if !o.Attached(w.now, w.self) {
 			form = "(%d)"
@@ -177,7 +176,7 @@ func (w *world) looks(want string) {
 		queue = append(queue, fmt.Sprintf(form, o.Lease.ID[15]))
 	}
 	if got := strings.TrimSpace(strings.Join(held, " ") + " | " + strings.Join(queue, " ")); got != want {
-		w.t.Fatalf("the lock looks like %q, want %q", got, want)
+		w.t.Fatalf("the lock is %q, want %q", got, want)
 	}
 }
 
@@ -189,7 +188,7 @@ func acquire(n byte, change ...func(*lock.Acquire)) lock.Acquire {
 	return within(lock.Bounds{}, a)
 }
 
-// within resolves a, which must be allowed.
+// within resolves a, which must be valid.
 func within(b lock.Bounds, a lock.Acquire) lock.Acquire {
 	b, err := b.Resolve()
 	if err != nil {
@@ -216,13 +215,13 @@ func claim(a lock.Acquire) lock.Claim {
 	return lock.Claim{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment}
 }
 
-// timeout is the call of a at the end of its wait.
-func timeout(a lock.Acquire) lock.Leave {
+// endWait returns the Leave of the call at the end of its wait.
+func endWait(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 }
 
-// hangup is the call of a when its client is gone.
-func hangup(a lock.Acquire) lock.Leave {
+// disconnect returns the Leave of the call when its client is gone.
+func disconnect(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
 }
 

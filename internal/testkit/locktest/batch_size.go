@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// many returns that many items.
+// many returns n items.
 func many(n int, item func(i int) lock.Command) []lock.Command {
 	items := make([]lock.Command, n)
 	for i := range items {
@@ -21,25 +21,25 @@ func many(n int, item func(i int) lock.Command) []lock.Command {
 	return items
 }
 
-func batchMost(s *scene) {
+func batchLargest(s *fixture) {
 	r := s.batch(many(lock.MaxBatch, func(i int) lock.Command {
 		return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, i)})
 	})...)
 	tokens := map[lock.Token]bool{}
 	for i := range r {
-		g := s.had(r[i])
+		g := s.mustSucceed(r[i])
 		if g.Name != fmt.Sprintf("%s:%d", s.name, i) || tokens[g.Token] {
 			s.Fatalf("item %d was granted %+v", i, g)
 		}
 		tokens[g.Token] = true
 	}
-	for i, renewed := range s.batch(many(len(r), func(i int) lock.Command { return renewal(r[i].Grant) })...) {
-		if g := s.had(renewed); g.Token != r[i].Grant.Token {
+	for i, renewed := range s.batch(many(len(r), func(i int) lock.Command { return renewOf(r[i].Grant) })...) {
+		if g := s.mustSucceed(renewed); g.Token != r[i].Grant.Token {
 			s.Fatalf("%+v was renewed as %+v", r[i].Grant, g)
 		}
 	}
-	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return giveUp(r[i].Grant) })...) {
-		s.had(released)
+	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return releaseOf(r[i].Grant) })...) {
+		s.mustSucceed(released)
 	}
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.Held})
 	s.must(err)
@@ -48,19 +48,19 @@ func batchMost(s *scene) {
 	}
 }
 
-func batchTooMany(s *scene) {
+func batchTooMany(s *fixture) {
 	for _, r := range s.batch(many(lock.MaxBatch+1, func(int) lock.Command { return s.complete(lock.Acquire{}) })...) {
-		s.atFault("an item", r.Err, "items")
+		s.expectInvalid("an item", r.Err, "items")
 	}
-	if l := s.look(s.name); l.Revision != 0 {
+	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("the lock is %+v", l)
 	}
 }
 
-func batchRace(s *scene) {
+func batchRace(s *fixture) {
 	const locks, contenders = 20, 10
 	var granted [locks]atomic.Int32
-	together(contenders, func(i int) {
+	concurrently(contenders, func(i int) {
 		order := rand.Perm(locks)
 		results := s.locks.Batch(s.ctx, many(locks, func(n int) lock.Command {
 			return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)})
@@ -80,10 +80,10 @@ func batchRace(s *scene) {
 	}
 }
 
-// batchCross has batches acquire and release a few locks, in orders of their own.
-func batchCross(s *scene) {
+// batchCross runs batches that acquire and release a few locks in random orders.
+func batchCross(s *fixture) {
 	const locks, workers, rounds = 3, 6, 5
-	together(workers, func(i int) {
+	concurrently(workers, func(i int) {
 		for range rounds {
 			var items []lock.Command
 			for _, n := range rand.Perm(locks) {
@@ -98,9 +98,9 @@ func batchCross(s *scene) {
 		}
 	})
 	for n := range locks {
-		events := s.proven(fmt.Sprintf("%s:%d", s.name, n), verify.Rules{})
+		events := s.verifyHistory(fmt.Sprintf("%s:%d", s.name, n), verify.Rules{})
 		if !slices.IsSortedFunc(events, func(a, b lock.Event) int { return cmp.Compare(a.Token, b.Token) }) {
-			s.Errorf("the tokens do not grow: %+v", events)
+			s.Errorf("the tokens do not increase: %+v", events)
 		}
 	}
 }

@@ -11,41 +11,41 @@ import (
 	"testing"
 )
 
-// A Line goes from an address of its own to that of a server.
-type Line struct {
+// A Proxy goes from an address of its own to that of a server.
+type Proxy struct {
 	// Address is where the line begins, host:port.
 	Address string
 
 	to string
 
 	mu       sync.Mutex
-	broken   bool
-	made     int // how many connections there were
-	stranded int // those up to this one are, for ever
+	stalled   bool
+	accepted     int // how many connections there were
+	stalledUpTo int // those up to this one are, for ever
 	conns    []net.Conn
 }
 
 // New returns a Line to the server at that address, until the test ends.
-func New(t testing.TB, to string) *Line {
+func New(t testing.TB, to string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Line{Address: listener.Addr().String(), to: to}
+	l := &Proxy{Address: listener.Addr().String(), to: to}
 	var all sync.WaitGroup
 	all.Go(func() { l.serve(t, listener, &all) })
 	t.Cleanup(func() {
 		if err := listener.Close(); err != nil {
 			t.Error(err)
 		}
-		l.hangUp()
+		l.closeAll()
 		all.Wait()
 	})
 	return l
 }
 
-func (l *Line) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) {
+func (l *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) {
 	for {
 		near, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -58,31 +58,31 @@ func (l *Line) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) {
 		far, err := net.Dial("tcp", l.to)
 		if err != nil {
 			t.Logf("the server does not answer: %v", err)
-			l.keep(near)
+			l.track(near)
 			continue
 		}
-		n := l.keep(near, far)
-		all.Go(func() { l.carry(n, far, near) })
-		all.Go(func() { l.carry(n, near, far) })
+		n := l.track(near, far)
+		all.Go(func() { l.copy(n, far, near) })
+		all.Go(func() { l.copy(n, near, far) })
 	}
 }
 
-// keep has both ends of a connection be closed at the end, and returns its number.
-func (l *Line) keep(conns ...net.Conn) int {
+// track has both ends of a connection be closed at the end, and returns its number.
+func (l *Proxy) track(conns ...net.Conn) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns = append(l.conns, conns...)
-	l.made++
-	return l.made
+	l.accepted++
+	return l.accepted
 }
 
-// carry copies what comes in on the nth connection while that is whole. An end of
+// copy copies what comes in on the nth connection while that is whole. An end of
 // one side is passed on to the other only then: on a broken line nobody is told.
-func (l *Line) carry(nth int, to io.WriteCloser, from io.Reader) {
+func (l *Proxy) copy(nth int, to io.WriteCloser, from io.Reader) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
-		if l.swallows(nth) {
+		if l.isStalled(nth) {
 			if err != nil {
 				return
 			}
@@ -95,37 +95,37 @@ func (l *Line) carry(nth int, to io.WriteCloser, from io.Reader) {
 	}
 }
 
-func (l *Line) swallows(nth int) bool {
+func (l *Proxy) isStalled(nth int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.broken || nth <= l.stranded
+	return l.stalled || nth <= l.stalledUpTo
 }
 
-// Strand has the connections that there are swallow everything for ever, and leaves
+// StallExisting has the connections that there are swallow everything for ever, and leaves
 // those that come whole, as a balancer does that forgets.
-func (l *Line) Strand() {
+func (l *Proxy) StallExisting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stranded = l.made
+	l.stalledUpTo = l.accepted
 }
 
-// Break has the line swallow everything from now on.
-func (l *Line) Break() {
+// Stall has the line swallow everything from now on.
+func (l *Proxy) Stall() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.broken = true
+	l.stalled = true
 }
 
-// Mend has the line carry again. Connections of which something was swallowed are
+// Restore has the line carry again. Connections of which something was swallowed are
 // closed, as routers do.
-func (l *Line) Mend() {
-	l.hangUp()
+func (l *Proxy) Restore() {
+	l.closeAll()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.broken = false
+	l.stalled = false
 }
 
-func (l *Line) hangUp() {
+func (l *Proxy) closeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.conns {

@@ -7,8 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// AtRandom returns a service that sends each call to any one of services, as a
-// balancer before several replicas does.
+// AtRandom returns a service that sends each call to a random one of services, like a load balancer.
 func AtRandom(services ...lock.Service) lock.Service { return balancer(services) }
 
 type balancer []lock.Service
@@ -63,4 +62,28 @@ func (b balancer) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 
 func (b balancer) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	return b.any().ReadFenced(ctx, key)
+}
+
+// Batched returns a service that sends each call as a batch of one item, if it can be an item.
+func Batched(s lock.Service) lock.Service { return batched{s} }
+
+type batched struct{ lock.Service }
+
+func (b batched) one(ctx context.Context, item lock.Command) (lock.Grant, error) {
+	r := b.Batch(ctx, []lock.Command{item})
+	return r[0].Grant, r[0].Err
+}
+
+func (b batched) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	if a.Wait != 0 || a.KeepPlace {
+		return b.Service.Acquire(ctx, a)
+	}
+	return b.one(ctx, a)
+}
+
+func (b batched) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) { return b.one(ctx, r) }
+
+func (b batched) Release(ctx context.Context, r lock.Release) error {
+	_, err := b.one(ctx, r)
+	return err
 }

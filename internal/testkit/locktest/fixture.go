@@ -1,0 +1,161 @@
+package locktest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	// longTTL is the TTL of leases that must not end during a test.
+	longTTL = 10 * time.Minute
+	// shortTTL is the TTL of leases that must end during a test.
+	shortTTL = lock.MinTTL
+	// tolerance is the accepted error of instants: durations travel in whole milliseconds, and clocks are adjusted.
+	tolerance = 50 * time.Millisecond
+)
+
+// A fixture is one test with the service and a lock of its own.
+type fixture struct {
+	*testing.T
+	locks lock.Service
+	ctx   context.Context // ends shortly before the test run is over
+	name  string          // of the lock, and prefix of other names in the test
+}
+
+func newFixture(t *testing.T, locks lock.Service) *fixture {
+	ctx := t.Context()
+	if end, ok := t.Deadline(); ok {
+		bounded, cancel := context.WithDeadline(ctx, end.Add(-5*time.Second))
+		t.Cleanup(cancel)
+		ctx = bounded
+	}
+	return &fixture{T: t, locks: locks, ctx: ctx, name: "locktest:" + uuid.NewString()}
+}
+
+// acquire acquires with the defaults of complete.
+func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
+	return s.locks.Acquire(s.ctx, s.complete(a))
+}
+
+// complete fills in the defaults: the fixture's lock, the holder "first", longTTL, and a new LeaseID.
+func (s *fixture) complete(a lock.Acquire) lock.Acquire {
+	a.Name, a.Holder, a.TTL = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first"), cmp.Or(a.TTL, longTTL)
+	if a.LeaseID == (lock.LeaseID{}) {
+		a.LeaseID = newID()
+	}
+	return a
+}
+
+// mustAcquire acquires, and ends the test unless the lock is granted.
+func (s *fixture) mustAcquire(a lock.Acquire) lock.Grant {
+	s.Helper()
+	g, err := s.acquire(a)
+	s.must(err)
+	return g
+}
+
+func (s *fixture) renew(g lock.Grant, ttl time.Duration) (lock.Grant, error) {
+	return s.locks.Renew(s.ctx, lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: ttl})
+}
+
+func (s *fixture) release(g lock.Grant) error {
+	return s.locks.Release(s.ctx, lock.Release{Name: g.Name, LeaseID: g.ID})
+}
+
+// acquireAndRelease acquires and releases.
+func (s *fixture) acquireAndRelease(a lock.Acquire) lock.Grant {
+	s.Helper()
+	g := s.mustAcquire(a)
+	s.must(s.release(g))
+	return g
+}
+
+// acquireAndExpire acquires and waits until the lock is free again.
+func (s *fixture) acquireAndExpire(a lock.Acquire) lock.Grant {
+	s.Helper()
+	a.TTL = shortTTL
+	g := s.mustAcquire(a)
+	s.awaitState(g.Name, lock.Free)
+	return g
+}
+
+// get returns the lock of that name.
+func (s *fixture) get(name string) lock.Lock {
+	s.Helper()
+	l, err := s.locks.Lock(s.ctx, name)
+	s.must(err)
+	return l
+}
+
+// awaitState waits until the lock is in the state.
+func (s *fixture) awaitState(name string, p lock.State) lock.Lock {
+	s.Helper()
+	var l lock.Lock
+	s.eventually("the lock is "+string(p), func() bool {
+		l = s.get(name)
+		return l.State == p
+	})
+	return l
+}
+
+// eventually repeats so until it returns true, or the test run ends.
+func (s *fixture) eventually(what string, so func() bool) {
+	s.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-again.C:
+		case <-s.ctx.Done():
+			s.Fatalf("the test run ended before: %s", what)
+		}
+	}
+}
+
+func (s *fixture) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// Facts are the fields of a lock.Error. The type is no error, so that a test may ignore it.
+type facts lock.Error
+
+// expectError ends the test unless err is a refusal with that code, and returns its facts.
+func (s *fixture) expectError(err error, code lock.Code) *facts {
+	s.Helper()
+	var e *lock.Error
+	if !errors.Is(err, code) || !errors.As(err, &e) {
+		s.Fatalf("the error is %v, want %s", err, code)
+	}
+	if e.Code != code || e.Detail == "" {
+		s.Fatalf("the error is %#v, want the code %s and a detail", e, code)
+	}
+	return (*facts)(e)
+}
+
+// expectLost ends the test unless err is ErrLeaseLost with that kind of end, zero for an unknown lease.
+func (s *fixture) expectLost(err error, how lock.Kind) *facts {
+	s.Helper()
+	e := s.expectError(err, lock.ErrLeaseLost)
+	if e.Ended != how {
+		s.Fatalf("the lease ended by %q, want %q: %v", e.Ended, how, err)
+	}
+	if e.EndedAt.IsZero() != (how == 0) {
+		s.Errorf("the lease ended at %v, want an instant if and only if its end is known", e.EndedAt)
+	}
+	return e
+}
+
+// isNear reports whether two instants of the database's clock are equal within the precision of the wire.
+func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
+
+func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }

@@ -1,0 +1,185 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// A waitingCall is an Acquire that waits in the background.
+type waitingCall struct {
+	s       *fixture
+	request lock.Acquire
+	began   time.Time
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the call has ended
+	grant   lock.Grant
+	err     error
+}
+
+// startAcquire starts an acquire in the background. It waits for a.Wait, or until the test ends if that is zero.
+func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
+	a = s.complete(a)
+	ctx, hangUp := context.WithCancel(s.ctx)
+	c := &waitingCall{s: s, request: a, began: time.Now(), cancel: hangUp, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		if a.Wait > 0 {
+			c.grant, c.err = s.locks.Acquire(ctx, a)
+		} else {
+			c.grant, c.err = s.acquirePatiently(ctx, a)
+		}
+	}()
+	s.Cleanup(func() {
+		hangUp()
+		<-c.done
+	})
+	return c
+}
+
+// acquirePatiently waits until it is granted the lock. It retries after a timeout, a lost answer or the stop of a
+// replica, and resumes at its place.
+func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	a.Wait, a.KeepPlace = lock.MaxWait, true
+	for {
+		g, err := s.locks.Acquire(ctx, a)
+		retry := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome)
+		if !retry {
+			return g, err
+		}
+		select {
+		case <-time.After(tolerance):
+		case <-ctx.Done():
+			return g, err
+		}
+	}
+}
+
+// enqueue starts an acquire, and returns once it is in the queue. No other waiter may have the same holder.
+func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
+	s.Helper()
+	c := s.startAcquire(a)
+	s.eventually(c.request.Holder+" waits", func() bool {
+		select {
+		case <-c.done:
+			s.Fatalf("%s should wait, and got %+v, %v", c.request.Holder, c.grant, c.err)
+		default:
+		}
+		return slices.ContainsFunc(s.queue(c.request.Name).Waiters, func(w lock.WaiterInfo) bool {
+			return w.Holder == c.request.Holder && w.Attached
+		})
+	})
+	return c
+}
+
+// enqueueN adds n waiters one after another, with the holders "waiter 1", "waiter 2" and so on.
+func (s *fixture) enqueueN(n int) []*waitingCall {
+	s.Helper()
+	var calls []*waitingCall
+	for i := range n {
+		calls = append(calls, s.enqueue(lock.Acquire{Holder: fmt.Sprintf("waiter %d", i+1)}))
+	}
+	return calls
+}
+
+// wait waits until the call has ended.
+func (c *waitingCall) wait() {
+	c.s.Helper()
+	select {
+	case <-c.done:
+	case <-c.s.ctx.Done():
+		c.s.Fatalf("%s got no answer", c.request.Holder)
+	}
+}
+
+// mustBeGranted waits until the call is granted the lock.
+func (c *waitingCall) mustBeGranted() lock.Grant {
+	c.s.Helper()
+	c.wait()
+	if c.err != nil {
+		c.s.Fatalf("%s was not granted the lock: %v", c.request.Holder, c.err)
+	}
+	return c.grant
+}
+
+// cancelAndWait cancels the call and waits for its end. It must not have been granted the lock.
+func (c *waitingCall) cancelAndWait() {
+	c.s.Helper()
+	c.cancel()
+	c.wait()
+	if !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome) {
+		c.s.Fatalf("%s was cancelled and got %+v, %v", c.request.Holder, c.grant, c.err)
+	}
+}
+
+// queue returns the queue of the lock.
+func (s *fixture) queue(name string) lock.QueueInfo {
+	s.Helper()
+	q, err := s.locks.Queue(s.ctx, name)
+	s.must(err)
+	if q.Name != name || q.AsOf.IsZero() {
+		s.Fatalf("the queue of %s is %+v", name, q)
+	}
+	return q
+}
+
+// waiters returns the holders of the waiters in order.
+func (s *fixture) waiters() []string {
+	s.Helper()
+	names := []string{}
+	for _, w := range s.queue(s.name).Waiters {
+		names = append(names, w.Holder)
+	}
+	return names
+}
+
+// expectQueue ends the test unless exactly these wait.
+func (s *fixture) expectQueue(holders ...string) {
+	s.Helper()
+	if got := s.waiters(); !slices.Equal(got, holders) {
+		s.Fatalf("the waiters are %q, want %q", got, holders)
+	}
+}
+
+// awaitQueue waits until exactly these wait. A service may notice late that a waiter has left.
+func (s *fixture) awaitQueue(holders ...string) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("the waiters are %q", holders), func() bool { return slices.Equal(s.waiters(), holders) })
+}
+
+// expectHolders ends the test unless exactly these hold the lock.
+func (s *fixture) expectHolders(holders ...string) lock.Lock {
+	s.Helper()
+	l := s.get(s.name)
+	got := []string{}
+	for _, h := range l.Leases {
+		got = append(got, h.Holder)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, holders) {
+		s.Fatalf("the holders are %q, want %q", got, holders)
+	}
+	return l
+}
+
+// verifyHistory reads the lock's events until the history is complete, and ends the test unless it keeps the rules.
+func (s *fixture) verifyHistory(name string, r verify.Rules) []lock.Event {
+	s.Helper()
+	var events []lock.Event
+	from, open := &reader{s, lock.EventQuery{Name: name, Limit: lock.MaxLimit}}, r
+	open.Unfinished = true
+	s.eventually("the history is complete", func() bool {
+		until := s.get(name).Revision
+		for page := from.read(); len(page) > 0; page = from.read() {
+			events = append(events, page...)
+		}
+		s.must(open.Check(events))
+		return int64(len(events)) >= until && r.Check(events) == nil
+	})
+	return events
+}

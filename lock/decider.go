@@ -1,0 +1,306 @@
+package lock
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// A decider applies one command to one lock. It holds the lock as changed so far, and the events.
+type decider struct {
+	view     View
+	now      time.Time
+	record   Record
+	changed  bool
+	events   []Event
+	promoted []Waiter
+}
+
+// newDecider returns a decider for the view's only lock, and first applies what time has changed. The lock's time
+// does not run backwards if the database's clock is set back.
+func newDecider(v View) *decider {
+	d := &decider{view: v, now: v.Now, record: v.Locks[0]}
+	if d.now.Before(d.record.ChangedAt) {
+		d.now = d.record.ChangedAt
+	}
+	for _, l := range d.record.Leases {
+		if d.now.Before(l.EndsAt()) {
+			continue
+		}
+		switch {
+		case l.Revoked():
+			d.removeLease(l)
+		case l.Unclaimed():
+			d.withdraw(l, ReasonUnclaimed, l.Place)
+		default:
+			d.endLease(l, Expired, "")
+		}
+	}
+	d.promote()
+	return d
+}
+
+// finish returns the decision: a refusal unless err is nil.
+func (d *decider) finish(err error) Decision {
+	return Decision{
+		Now: d.now, Locks: []Record{d.record}, Changed: d.changed, Events: d.events, Err: err,
+		Promoted: d.promoted, Due: d.nextDue(),
+	}
+}
+
+// finishWithLease returns a decision that grants l.
+func (d *decider) finishWithLease(l Lease, replay bool) Decision {
+	d.removePromoted(l.ID)
+	out := d.finish(nil)
+	out.Grant, out.Replay = l, replay
+	return out
+}
+
+// removePromoted removes the lease's waiter from those to notify.
+func (d *decider) removePromoted(id LeaseID) {
+	d.promoted = slices.DeleteFunc(d.promoted, func(w Waiter) bool { return w.Lease.ID == id })
+}
+
+// lease returns the lease with that ID. A revoked lease has ended and is not returned.
+func (d *decider) lease(id LeaseID) (Lease, bool) {
+	i := slices.IndexFunc(d.record.Leases, func(l Lease) bool { return l.ID == id && !l.Revoked() })
+	if i < 0 {
+		return Lease{}, false
+	}
+	return d.record.Leases[i], true
+}
+
+// grant adds the lease want, which must be compatible. The place is the one that it comes from, zero for none.
+func (d *decider) grant(want Lease, capacity int, place int64) Lease {
+	l := want
+	l.Place, l.AcquiredAt, l.ExpiresAt = place, d.now, time.Time{}
+	l.ExpiresAt = l.expiryFrom(d.now)
+	if l.Unclaimed() {
+		l.ExpiresAt = l.ClaimDeadline
+	}
+	l.Slot = d.freeSlot(l.Mode)
+	if first, ok := d.record.firstUnrevoked(); ok && l.Mode == Shared {
+		l.Token = first.Token // readers that overlap share a token: no reader fences another
+	} else {
+		l.Token = d.view.Tokens()
+	}
+	if l.Mode == Permit {
+		d.record.Capacity = capacity
+	}
+	d.record.Leases = append(slices.Clone(d.record.Leases), l)
+	d.record.Token, d.record.LastEnd = l.Token, 0
+	d.emit(Event{Kind: Granted, Place: place}, l)
+	return l
+}
+
+// freeSlot returns the slot of the next lease of the mode: 0 for exclusive, else the first free one from 1.
+func (d *decider) freeSlot(m Mode) int {
+	if m == Exclusive {
+		return 0
+	}
+	taken := make([]bool, len(d.record.Leases)+2)
+	for i := range d.record.Leases {
+		if slot := d.record.Leases[i].Slot; slot < len(taken) {
+			taken[slot] = true
+		}
+	}
+	return 1 + slices.Index(taken[1:], false)
+}
+
+// replaceLease replaces the lease with the ID of l. It emits no event.
+func (d *decider) replaceLease(l Lease) {
+	leases := slices.Clone(d.record.Leases)
+	leases[slices.IndexFunc(leases, func(o Lease) bool { return o.ID == l.ID })] = l
+	d.record.Leases, d.changed = leases, true
+}
+
+// endLease ends the lease and removes its waiter, if the grant was unclaimed.
+func (d *decider) endLease(l Lease, how Kind, reason string) {
+	d.removeEnded(l, how)
+	d.removeWaiter(l.ID)
+	d.emit(Event{Kind: how, Reason: reason, Ref: RefOf(d.record.Name, l.ID)}, l)
+}
+
+// withdraw takes back a grant that no client knows of. The event has no Ref, so the lease_id may be granted again.
+// The place is the one that the waiter has in the queue again, zero for none.
+func (d *decider) withdraw(l Lease, reason string, place int64) {
+	d.removeEnded(l, Withdrawn)
+	if w, ok := d.waiter(l.ID); ok {
+		w.GrantedUnclaimed = false
+		d.replaceWaiter(w)
+	}
+	d.emit(Event{Kind: Withdrawn, Reason: reason, Place: place}, l)
+}
+
+// removeEnded removes the lease, which this decision may have granted.
+func (d *decider) removeEnded(l Lease, how Kind) {
+	d.removePromoted(l.ID)
+	d.removeLease(l)
+	d.setLastEnd(l, how)
+}
+
+// removeLease removes the lease. It emits no event.
+func (d *decider) removeLease(l Lease) {
+	d.record.Leases = slices.DeleteFunc(slices.Clone(d.record.Leases), func(o Lease) bool { return o.ID == l.ID })
+	if len(d.record.Leases) == 0 {
+		d.record.Capacity = 0
+	}
+	d.changed = true
+}
+
+// setLastEnd records how the newest token ended, if l, which has ended, was its last lease.
+func (d *decider) setLastEnd(l Lease, how Kind) {
+	active := func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }
+	if l.Token == d.record.Token && !slices.ContainsFunc(d.record.Leases, active) {
+		d.record.LastEnd = how
+	}
+}
+
+// emit appends e, a transition of the lease l, and increments the revision.
+func (d *decider) emit(e Event, l Lease) {
+	d.record.Revision++
+	d.record.ChangedAt = d.now
+	d.changed = true
+	e.At, e.Name, e.Revision = d.now, d.record.Name, d.record.Revision
+	e.Slot, e.Mode, e.Holder, e.Token = l.Slot, l.Mode, l.Holder, l.Token
+	d.events = append(d.events, e)
+}
+
+// paused reports whether grants are paused after a fail-over or a restore.
+func (d *decider) paused() bool { return d.view.Now.Before(d.view.GrantsPausedUntil) }
+
+func (d *decider) errPaused() *Error {
+	left := d.view.GrantsPausedUntil.Sub(d.view.Now)
+	return &Error{Code: ErrUnavailable, RetryAfter: left, Ahead: d.attachedWaiters(), Detail: fmt.Sprintf(
+		"The database was failed over or restored and may have lost leases whose holders still work. "+
+			"New grants are paused for %d ms; existing leases stay valid. Retry then, or wait with wait_ms.",
+		left.Milliseconds())}
+}
+
+// errHeld returns the refusal of a request that cannot be granted now.
+func (d *decider) errHeld() *Error {
+	if d.paused() && len(d.record.Leases) == 0 {
+		return d.errPaused()
+	}
+	e := &Error{Code: ErrHeld, Ahead: d.attachedWaiters()}
+	if len(d.record.Leases) == 0 {
+		e.Detail = "The lock cannot be granted right now. Retry."
+		return e
+	}
+	first, held := d.record.firstUnrevoked()
+	if !held {
+		first = d.record.Leases[0]
+	}
+	end := first.EndsAt()
+	for _, l := range d.record.Leases {
+		if l.EndsAt().Before(end) {
+			end = l.EndsAt()
+		}
+	}
+	e.Holder, e.Newest, e.RetryAfter = first.Holder, d.record.Token, end.Sub(d.now)
+	if !held {
+		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %d ms. "+
+			"Retry then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
+		return e
+	}
+	holders := fmt.Sprintf("%q holds the lock", first.Holder)
+	if n := len(d.record.Leases) - 1; n > 0 {
+		holders = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+	}
+	if e.Ahead > 0 {
+		holders += fmt.Sprintf(", %d waiting", e.Ahead)
+	}
+	e.Detail = fmt.Sprintf("%s. Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
+		holders, e.RetryAfter.Milliseconds())
+	return e
+}
+
+// endOf returns the event that ended the lease, if it is known. A released place is not an ended lease.
+func (d *decider) endOf(id LeaseID) (Event, bool) {
+	e, ok := d.lastEvent(id)
+	return e, ok && e.Kind != Dequeued
+}
+
+// placeReleased reports whether the last known event of the lease ID is that its place was released.
+func (d *decider) placeReleased(id LeaseID) bool {
+	e, ok := d.lastEvent(id)
+	return ok && e.Kind == Dequeued
+}
+
+// lastEvent returns the last event that refers to the lease.
+func (d *decider) lastEvent(id LeaseID) (Event, bool) {
+	ref := RefOf(d.record.Name, id)
+	for _, e := range slices.Backward(d.events) {
+		if e.Ref == ref {
+			return e, true
+		}
+	}
+	e, ok := d.view.Ended[ref]
+	return e, ok
+}
+
+// errLost returns the refusal of a call with a lease that the lock does not have.
+func (d *decider) errLost(id LeaseID) error {
+	e, known := d.endOf(id)
+	if !known {
+		return &Error{Code: ErrLeaseLost, Detail: "This lock has no lease with that lease_id, " +
+			"and no record of its end. Stop the work; check name and lease_id, or acquire with a new lease_id."}
+	}
+	what := map[Kind]string{
+		Released: "was released", Expired: "expired", Revoked: "was revoked by an operator",
+	}[e.Kind]
+	return &Error{
+		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, Token: e.Token,
+		Detail: "The lease " + what + ". " +
+			"Stop the work; to continue, acquire with a new lease_id and use the new token.",
+	}
+}
+
+// nextDue returns the earliest instant at which time alone changes the lock, zero for never.
+func (d *decider) nextDue() time.Time {
+	var first time.Time
+	sooner := func(at time.Time) {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	for i := range d.record.Leases {
+		sooner(d.record.Leases[i].EndsAt())
+	}
+	if d.paused() && len(d.record.Queue) > 0 {
+		sooner(d.now.Add(d.view.GrantsPausedUntil.Sub(d.view.Now)))
+	}
+	lastOwn := int64(math.MinInt64)
+	for _, w := range slices.Backward(d.record.Queue) {
+		if w.Replica == d.view.Self {
+			lastOwn = w.Place
+			break
+		}
+	}
+	for _, w := range d.record.Queue {
+		if !w.GrantedUnclaimed {
+			sooner(d.waiterDue(w, w.Place < lastOwn))
+		}
+	}
+	return first
+}
+
+// waiterDue returns when time alone changes what w means to this replica. ownBehind reports whether this replica has
+// a waiter of its own behind w.
+func (d *decider) waiterDue(w *Waiter, ownBehind bool) time.Time {
+	if w.Replica == d.view.Self && d.attached(w) {
+		return w.Until
+	}
+	alive := w.AliveUntil
+	if !d.now.Before(alive) { // the lock's time is ahead of the clock
+		alive = d.now.Add(w.AliveUntil.Sub(d.view.Now))
+	}
+	switch {
+	case !d.attached(w):
+		return w.KeptUntil
+	case ownBehind && alive.Before(w.Until):
+		return alive
+	}
+	return w.Until
+}

@@ -1,0 +1,231 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A decisionCheck is a decision with its inputs.
+type decisionCheck struct {
+	cmd    lock.Command
+	self   lock.Replica
+	clock  time.Time   // the database's clock; the lock's time may be ahead of it
+	before lock.Record // the input
+	given  lock.Record // the copy of the input that Apply received
+	drawn  int         // number of tokens drawn
+	paused bool        // grants are paused
+	lock.Decision
+	skipSlow bool // skip comparisons of whole records
+}
+
+// check checks the rules that every decision must keep.
+func (x decisionCheck) check() error {
+	rules := []func() error{
+		x.checkExclusion, x.checkPlaces, x.checkHeadBlocked, x.checkNoOvertaking, x.checkEventNumbers, x.checkPromoted,
+		x.checkDue, x.checkNeeds,
+	}
+	if !x.skipSlow {
+		rules = append(rules, x.checkInputUnchanged, x.checkChanged)
+	}
+	for _, rule := range rules {
+		if err := rule(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withSpareCapacity returns a copy of s whose slices have room to append in place, with its own waiters.
+func withSpareCapacity(s lock.Record) lock.Record {
+	s.Leases, s.Queue = slices.Grow(slices.Clone(s.Leases), 2), slices.Grow(slices.Clone(s.Queue), 2)
+	for i, w := range s.Queue {
+		own := *w
+		s.Queue[i] = &own
+	}
+	return s
+}
+
+func (x decisionCheck) checkInputUnchanged() error {
+	leases, queue := x.given.Leases, x.given.Queue
+	spare := reflect.ValueOf(leases[:len(leases)+1][len(leases)]).IsZero() && reflect.ValueOf(queue[:len(queue)+1][len(queue)]).IsZero()
+	if !equalRecords(x.before, x.given) || !spare {
+		return errors.New("modified its input")
+	}
+	return nil
+}
+
+func equalRecords(a, b lock.Record) bool {
+	leases := slices.EqualFunc(a.Leases, b.Leases, func(a, b lock.Lease) bool { return reflect.DeepEqual(a, b) })
+	queue := slices.EqualFunc(a.Queue, b.Queue, func(a, b *lock.Waiter) bool { return reflect.DeepEqual(a, b) })
+	a.Leases, a.Queue, b.Leases, b.Queue = nil, nil, nil, nil
+	return leases && queue && reflect.DeepEqual(a, b)
+}
+
+func (x decisionCheck) checkChanged() error {
+	if !x.Changed && (len(x.Events) > 0 || !equalRecords(x.before, x.Locks[0])) {
+		return errors.New("changed the lock, and Changed is false")
+	}
+	return nil
+}
+
+// checkNeeds: Needs is a limit for a lock without waiters and with at most one lease.
+func (x decisionCheck) checkNeeds() error {
+	tokens, events := x.cmd.Needs()
+	if alone := len(x.before.Queue) == 0 && len(x.before.Leases) <= 1; alone && (x.drawn > tokens || len(x.Events) > events) {
+		return fmt.Errorf("drew %d tokens and emitted %d events, more than its needs, %d and %d", x.drawn, len(x.Events), tokens, events)
+	}
+	return nil
+}
+
+// checkExclusion: the leases are compatible.
+func (x decisionCheck) checkExclusion() error {
+	s := x.Locks[0]
+	for i, l := range s.Leases {
+		if !compatible(s.Leases[:i], s.Capacity, l.Mode, s.Capacity) {
+			return fmt.Errorf("conflicting leases: %+v", s.Leases)
+		}
+		for _, o := range s.Leases[:i] {
+			// A reader after all readers were revoked has a new token.
+			sameToken := l.Mode == lock.Shared && !o.Revoked() && !l.Revoked()
+			if o.ID == l.ID || o.Slot == l.Slot || sameToken && o.Token != l.Token || l.Mode != lock.Shared && o.Token == l.Token {
+				return fmt.Errorf("invalid lease IDs, slots or tokens: %+v", s.Leases)
+			}
+		}
+		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxHolders || l.Mode == lock.Permit && l.Slot > s.Capacity {
+			return fmt.Errorf("a lease has slot %d: %+v", l.Slot, l)
+		}
+		if l.Token > s.Token {
+			return fmt.Errorf("token %d is above the newest, %d", l.Token, s.Token)
+		}
+	}
+	if permits := len(s.Leases) > 0 && s.Leases[0].Mode == lock.Permit; permits != (s.Capacity != 0) {
+		return fmt.Errorf("a capacity of %d with the leases %+v", s.Capacity, s.Leases)
+	}
+	return nil
+}
+
+// compatible reports whether a lease of the mode can be granted beside the leases held. It implements the rules of
+// the modes a second time.
+func compatible(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
+	for _, l := range held {
+		if l.Mode != mode || mode == lock.Exclusive {
+			return false
+		}
+	}
+	switch {
+	case len(held) == 0:
+		return true
+	case mode == lock.Permit:
+		return asked == capacity && len(held) < capacity
+	}
+	return len(held) < lock.MaxHolders
+}
+
+// checkPlaces: the places are in order; a lease ID has at most one place, and a lease beside it only if the lease is
+// unclaimed.
+func (x decisionCheck) checkPlaces() error {
+	s := x.Locks[0]
+	places := map[lock.LeaseID]bool{}
+	for i, w := range s.Queue {
+		if places[w.Lease.ID] || i > 0 && w.Place <= s.Queue[i-1].Place {
+			return fmt.Errorf("the queue is not in order: %+v", s.Queue)
+		}
+		places[w.Lease.ID] = true
+	}
+	for _, l := range s.Leases {
+		if l.Unclaimed() != places[l.ID] {
+			return fmt.Errorf("a claimed lease has a place, or an unclaimed lease has none: %+v", l)
+		}
+	}
+	return nil
+}
+
+// attachedWaiters returns the attached waiters of s without a lease.
+func (x decisionCheck) attachedWaiters(s lock.Record) []*lock.Waiter {
+	return slices.DeleteFunc(slices.Clone(s.Queue), func(w *lock.Waiter) bool {
+		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Lease.ID })
+	})
+}
+
+// attached reports whether a call waits at now on the lock's time, where clock is the database's clock, which decides
+// whether the replica is alive.
+func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
+	if w.Replica != self && !clock.Before(w.AliveUntil) {
+		return false
+	}
+	w.AliveUntil = w.Until
+	return w.Attached(now, self)
+}
+
+// checkHeadBlocked: the first attached waiter cannot be granted the lock. While grants are paused, no lease is
+// granted.
+func (x decisionCheck) checkHeadBlocked() error {
+	s := x.Locks[0]
+	if x.paused {
+		if i := slices.IndexFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted }); i >= 0 {
+			return fmt.Errorf("granted while grants are paused: %+v", x.Events[i])
+		}
+		return nil
+	}
+	if w := x.attachedWaiters(s); len(w) > 0 && compatible(s.Leases, s.Capacity, w[0].Lease.Mode, w[0].Capacity) {
+		return fmt.Errorf("the first waiter could be granted the lock: %+v", w[0])
+	}
+	return nil
+}
+
+// checkNoOvertaking: no waiter that was attached before the decision, and still waits, was passed by a grant to a
+// later place or a new request.
+func (x decisionCheck) checkNoOvertaking() error {
+	before := x.before
+	before.Leases = nil // include waiters whose grant was withdrawn
+	wasAttached := map[lock.Attachment]bool{}
+	for _, w := range x.attachedWaiters(before) {
+		wasAttached[w.Attachment] = true
+	}
+	for _, w := range x.attachedWaiters(x.Locks[0]) {
+		for _, e := range x.Events {
+			if e.Kind == lock.Granted && wasAttached[w.Attachment] && (e.Place == 0 || e.Place > w.Place) {
+				return fmt.Errorf("place %d was overtaken by the grant of place %d", w.Place, e.Place)
+			}
+		}
+	}
+	return nil
+}
+
+func (x decisionCheck) checkEventNumbers() error {
+	r := x.before.Revision
+	for _, e := range x.Events {
+		if r++; e.Revision != r || !e.At.Equal(x.Now) {
+			return fmt.Errorf("revision %d has the event %+v", r, e)
+		}
+	}
+	if x.Locks[0].Revision != r {
+		return fmt.Errorf("the lock is at revision %d, the last event at %d", x.Locks[0].Revision, r)
+	}
+	return nil
+}
+
+// checkPromoted: each promoted waiter has a lease, unclaimed if another replica serves it.
+func (x decisionCheck) checkPromoted() error {
+	for _, w := range x.Promoted {
+		if !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
+			return l.ID == w.Lease.ID && l.Attachment == w.Attachment && l.Unclaimed() == (w.Replica != x.self)
+		}) {
+			return fmt.Errorf("promoted without a lease: %+v", w)
+		}
+	}
+	return nil
+}
+
+// checkDue: Due is in the future, or zero if and only if the lock is free and has no queue.
+func (x decisionCheck) checkDue() error {
+	if idle := len(x.Locks[0].Leases)+len(x.Locks[0].Queue) == 0; x.Due.IsZero() != idle || !idle && !x.Due.After(x.Now) {
+		return fmt.Errorf("due at %v, decided at %v", x.Due, x.Now)
+	}
+	return nil
+}

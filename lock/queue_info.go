@@ -1,0 +1,92 @@
+package lock
+
+import "time"
+
+// A QueueInfo is the public view of a lock's queue at one instant. It contains no secret.
+type QueueInfo struct {
+	Name     string
+	Revision int64
+	AsOf     time.Time
+	Waiters  []WaiterInfo // in the order of the queue
+}
+
+// A WaiterInfo is the public view of a waiter.
+type WaiterInfo struct {
+	Position  int   // 1 for the first
+	Place     int64 // the lock's revision when it joined, as in its Queued event
+	Mode      Mode
+	Capacity  int // of a permit
+	Holder    string
+	JoinedAt  time.Time
+	Waited    time.Duration // as of the queue's AsOf
+	Attached  bool          // whether a call waits there now
+	KeptFor   time.Duration // how long the place is still kept, if no call waits there
+	BlockedBy Blocker
+	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
+	Ahead     int         // how many attached waiters are ahead
+}
+
+// A Blocker names what a waiter waits for.
+type Blocker string
+
+// The reasons for waiting.
+const (
+	// BlockedByHolders: it is the first in the queue; Leases are the conflicting leases.
+	BlockedByHolders Blocker = "holders"
+	// BlockedByQueue: earlier waiters are ahead; Ahead is their number.
+	BlockedByQueue Blocker = "queue"
+	// BlockedByDisconnect: no call waits at the place. It is skipped until the client calls again.
+	BlockedByDisconnect Blocker = "disconnected"
+)
+
+// QueueInfo returns the waiters at now and what blocks each, as the replica self knows it.
+func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
+	q := QueueInfo{Name: s.Name, Revision: s.Revision, AsOf: now}
+	ahead := 0
+	for _, w := range s.Queue {
+		if w.hasLapsed(now, self) || w.GrantedUnclaimed && s.hasGranted(w, now) {
+			continue
+		}
+		v := WaiterInfo{
+			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity,
+			Holder: w.Lease.Holder, JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
+			Ahead: ahead, BlockedBy: BlockedByQueue,
+		}
+		if v.Attached {
+			ahead++
+		} else {
+			v.KeptFor = max(w.KeptUntil.Sub(now), 0)
+		}
+		switch {
+		case !v.Attached:
+			v.BlockedBy = BlockedByDisconnect
+		case v.Ahead == 0:
+			v.BlockedBy, v.Leases = BlockedByHolders, s.blockers(w, now)
+		}
+		q.Waiters = append(q.Waiters, v)
+	}
+	return q
+}
+
+// hasGranted reports whether the waiter has a lease at now.
+func (s Record) hasGranted(w *Waiter, now time.Time) bool {
+	for _, l := range s.ActiveLeases(now) {
+		if l.ID == w.Lease.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// blockers returns the leases that conflict with w.
+func (s Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
+	s.Leases = s.ActiveLeases(now)
+	if s.isCompatible(w.Lease.Mode, w.Capacity) {
+		return nil
+	}
+	var held []LeaseInfo
+	for _, l := range s.Leases {
+		held = append(held, l.info(now))
+	}
+	return held
+}

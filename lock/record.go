@@ -1,0 +1,128 @@
+package lock
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Record is the complete state of one lock. The zero Record with a name is a lock that was never used.
+type Record struct {
+	Name      string
+	Revision  int64     // number of transitions
+	Token     Token     // the newest granted; zero for none
+	LastEnd   Kind      // how the newest grant ended; zero while it is active
+	ChangedAt time.Time // time of the last transition
+	// Leases are the leases whose end is not recorded: at most one exclusive lease, or shared leases, or up to
+	// Capacity permits. Some may have expired, see ActiveLeases. A revoked lease is among them until its grace is
+	// over.
+	Leases   []Lease
+	Capacity int // of the permits in Leases; zero if there are none
+	// Queue are the waiters in order. Records share Waiters, so a Waiter is never modified in place: a copy of the
+	// slice points to a modified copy of the Waiter.
+	Queue []*Waiter
+}
+
+// ActiveLeases returns the leases that have not ended at now, those in grace included.
+func (s Record) ActiveLeases(now time.Time) []Lease {
+	return slices.DeleteFunc(slices.Clone(s.Leases), func(l Lease) bool { return !now.Before(l.EndsAt()) })
+}
+
+// firstUnrevoked returns the first lease that is not revoked, false if there is none.
+func (s Record) firstUnrevoked() (Lease, bool) {
+	for i := range s.Leases {
+		if !s.Leases[i].Revoked() {
+			return s.Leases[i], true
+		}
+	}
+	return Lease{}, false
+}
+
+// A State is the public state of a lock.
+type State string
+
+// The states of a lock.
+const (
+	Free State = "free"
+	Held State = "held"
+	// InGrace: every lease has expired or was revoked, and the grace of one is not over. Its holder may renew it,
+	// unless it was revoked.
+	InGrace State = "grace"
+)
+
+// A Lock is the public view of a lock at one instant. It contains no secret.
+type Lock struct {
+	Name      string
+	State     State
+	Revision  int64
+	Token     Token // the newest granted; zero for none
+	ChangedAt time.Time
+	AsOf      time.Time // on the database's clock
+	Capacity  int       // of the permits; zero if none is held
+	Waiters   int       // number of places in the queue
+	Leases    []LeaseInfo
+}
+
+// A LeaseInfo is the public view of a lease.
+type LeaseInfo struct {
+	Slot       int
+	Mode       Mode
+	Holder     string
+	Token      Token
+	AcquiredAt time.Time
+	ExpiresAt  time.Time
+	Remaining  time.Duration // from the lock's AsOf until ExpiresAt, never negative
+	Grace      time.Duration
+	Metadata   json.RawMessage
+	Revoked    bool // revoked at ExpiresAt or during the grace; only the grace is left
+}
+
+// Lock returns the public view of s at now.
+func (s Record) Lock(now time.Time) Lock {
+	l := Lock{
+		Name: s.Name, State: Free, Revision: s.Revision, Token: s.Token, ChangedAt: s.ChangedAt, AsOf: now,
+		Waiters: len(s.Queue),
+	}
+	for _, lease := range s.ActiveLeases(now) {
+		if now.Before(lease.ExpiresAt) {
+			l.State = Held
+		} else if l.State == Free {
+			l.State = InGrace
+		}
+		l.Capacity = s.Capacity
+		if lease.Unclaimed() {
+			l.Waiters-- // its waiter stays in the queue until the grant is claimed
+		}
+		l.Leases = append(l.Leases, lease.info(now))
+	}
+	return l
+}
+
+// info returns the public view of l at now.
+func (l Lease) info(now time.Time) LeaseInfo {
+	return LeaseInfo{
+		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
+		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
+		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Revoked: l.Revoked(),
+	}
+}
+
+// Version identifies the state of l: it changes with every change except the remaining time. It is the Seen of a
+// Watch and is never empty.
+func (l Lock) Version() string {
+	return fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
+}
+
+// NextChangeAt returns the earliest time at which the version changes without any request, or zero.
+func (l Lock) NextChangeAt() time.Time {
+	var first time.Time
+	for _, h := range l.Leases {
+		for _, at := range []time.Time{h.ExpiresAt, h.ExpiresAt.Add(h.Grace)} {
+			if l.AsOf.Before(at) && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
+}

@@ -1,0 +1,99 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// A Token is a fencing token. Of two conflicting grants of a lock, the later has the greater token. Tokens are
+// positive and at most MaxToken, and have gaps.
+type Token int64
+
+// MaxToken is the greatest token: 2⁵³−1, which JavaScript can represent exactly.
+const MaxToken Token = 1<<53 - 1
+
+// tokenKey is the context key of a Token.
+type tokenKey struct{}
+
+// WithToken returns a context that carries the token of the lease under which the work runs, for use where the work
+// writes. It replaces a token that ctx carries already.
+func WithToken(ctx context.Context, t Token) context.Context {
+	return context.WithValue(ctx, tokenKey{}, t)
+}
+
+// TokenFrom returns the token that ctx carries, false if it carries none.
+func TokenFrom(ctx context.Context) (Token, bool) {
+	t, ok := ctx.Value(tokenKey{}).(Token)
+	return t, ok
+}
+
+// A Verify asks for the status of a token, like Chubby's CheckSequencer.
+type Verify struct {
+	Name  string
+	Token Token
+	Slot  *int // the required slot; nil: any
+}
+
+// Resolve returns v, or an ErrInvalid error that names the invalid field.
+func (v Verify) Resolve() (Verify, error) {
+	return v, cmp.Or(CheckName(v.Name), checkToken(v.Token), checkSlot(v.Slot))
+}
+
+// A TokenStatus is the status of a token of a lock.
+type TokenStatus string
+
+// The statuses of a token.
+const (
+	// Current: the token's lease is active, or in grace.
+	Current TokenStatus = "current"
+	// Ended: the token is the newest, and its lease has ended.
+	Ended TokenStatus = "ended"
+	// Stale: a greater token has been granted.
+	Stale TokenStatus = "stale"
+	// Unknown: the token was never granted for this lock.
+	Unknown TokenStatus = "unknown"
+)
+
+// A Verification is the answer to Verify. It holds for the instant CheckedAt; later the token may be stale. Only a
+// check at the resource, see CheckFence, prevents stale writes.
+type Verification struct {
+	Name      string
+	Token     Token
+	Status    TokenStatus
+	Newest    Token // the newest granted; zero if there was none
+	CheckedAt time.Time
+	Remaining time.Duration // until the lease expires; zero unless Current
+}
+
+// RestsOnTime reports whether the status is not Current although s has the token's lease: it has expired, but its end
+// is not recorded. A renewal decided earlier may still be missing from s.
+func (v Verify) RestsOnTime(s Record, now time.Time) bool {
+	return slices.ContainsFunc(s.Leases, v.refersTo) && v.Check(s, now).Status != Current
+}
+
+// refersTo reports whether the token is that of the lease, and the lease is not revoked.
+func (v Verify) refersTo(l Lease) bool {
+	return l.Token == v.Token && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
+}
+
+// Check returns the status of the token at now.
+func (v Verify) Check(s Record, now time.Time) Verification {
+	d := Verification{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
+	for _, l := range s.ActiveLeases(now) {
+		if v.refersTo(l) {
+			d.Status, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
+			return d
+		}
+	}
+	switch {
+	case v.Token > s.Token:
+		d.Status = Unknown
+	case v.Token == s.Token:
+		d.Status = Ended
+	default:
+		d.Status = Stale
+	}
+	return d
+}

@@ -10,7 +10,7 @@ import (
 
 // agrees checks that what was answered is in the events, and that every event has a
 // call that may have caused it.
-func (x *examination) agrees(t *tale, c *Check) {
+func (x *examination) agrees(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
 		t.grantAgrees(l, c)
 		t.endAgrees(l, c)
@@ -22,31 +22,31 @@ func (x *examination) agrees(t *tale, c *Check) {
 }
 
 // grantAgrees holds a lease against the acquires that asked for it.
-func (t *tale) grantAgrees(l *lease, c *Check) {
+func (t *lockHistory) grantAgrees(l *lease, c *Check) {
 	c.Examined++
 	switch {
 	case l.granted == nil:
 		c.violated(t, fmt.Sprintf("%q was told that it has the lock with token %d in slot %d, and no event tells of that grant: it was lost.",
-			l.holder, l.token, l.slot), []*Call{l.first()})
+			l.holder, l.token, l.slot), []*Call{l.firstAnswer()})
 		return
-	case l.of == nil:
+	case l.group == nil:
 		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, and nobody had asked for that.", l.holder, l.token), nil, l.granted)
 		return
 	}
-	if a, _ := l.of.asked(); a.Mode != l.mode || a.Holder != l.holder {
-		c.violated(t, fmt.Sprintf("%q was granted the lock as %s, and had asked for it as %s %q.", l.holder, l.mode, a.Mode, a.Holder), l.of.acquires, l.granted)
+	if a, _ := l.group.acquire(); a.Mode != l.mode || a.Holder != l.holder {
+		c.violated(t, fmt.Sprintf("%q was granted the lock as %s, and had asked for it as %s %q.", l.holder, l.mode, a.Mode, a.Holder), l.group.acquires, l.granted)
 	}
 	if l.ended != nil && l.ended.Kind == lock.Withdrawn {
-		if told := l.first(); told != nil {
+		if told := l.firstAnswer(); told != nil {
 			c.violated(t, fmt.Sprintf("The grant with token %d was withdrawn as if nobody knew of it, and %q had been told.", l.token, l.holder),
 				[]*Call{told}, l.granted, l.ended)
 		}
 		return
 	}
-	if !slices.ContainsFunc(l.of.acquires, mayGrant) {
-		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, and was told that it was not.", l.holder, l.token), l.of.acquires, l.granted)
+	if !slices.ContainsFunc(l.group.acquires, mayGrant) {
+		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, and was told that it was not.", l.holder, l.token), l.group.acquires, l.granted)
 	}
-	for _, told := range l.told {
+	for _, told := range l.acquired {
 		t.instantAgrees(l, told, c)
 	}
 }
@@ -55,7 +55,7 @@ func (t *tale) grantAgrees(l *lease, c *Check) {
 // wait may have, whatever it was told: it may have left its place to be found again,
 // or have been cut off where nobody could take the grant back.
 func mayGrant(call *Call) bool {
-	a := call.Asked.(lock.Acquire)
+	a := call.Request.(lock.Acquire)
 	switch call.Outcome() {
 	case Done, Unknown:
 		return true
@@ -67,36 +67,36 @@ func mayGrant(call *Call) bool {
 
 // instantAgrees holds the instant of a grant that was answered against the event's.
 // A grant out of the queue may begin when it is fetched, a while after the event.
-func (t *tale) instantAgrees(l *lease, told *Call, c *Check) {
+func (t *lockHistory) instantAgrees(l *lease, told *Call, c *Check) {
 	at, event := grant(told).AcquiredAt, l.granted.At
 	ok := at.Equal(event) || l.granted.Place != 0 && at.After(event) && !at.After(event.Add(lock.ClaimTimeout))
-	if !ok && !l.shaken(t) {
+	if !ok && !l.crossesEpoch(t) {
 		c.violated(t, fmt.Sprintf("%q was told that token %d was granted at %s, and the event is of %s.", l.holder, l.token, clock(at), clock(event)),
 			[]*Call{told}, l.granted)
 	}
 }
 
 // endAgrees holds the end of a lease against the calls that may have ended it.
-func (t *tale) endAgrees(l *lease, c *Check) {
-	if l.ended == nil || l.of == nil {
+func (t *lockHistory) endAgrees(l *lease, c *Check) {
+	if l.ended == nil || l.group == nil {
 		return
 	}
 	switch l.ended.Kind {
 	case lock.Released:
 		c.Examined++
-		if !slices.ContainsFunc(l.of.releases, mayEnd) {
-			c.violated(t, fmt.Sprintf("The lease of %q with token %d was released, and nobody did that.", l.holder, l.token), l.of.releases, l.ended)
+		if !slices.ContainsFunc(l.group.releases, mayEnd) {
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was released, and nobody did that.", l.holder, l.token), l.group.releases, l.ended)
 		}
 	case lock.Revoked:
 		c.Examined++
 		if !slices.ContainsFunc(t.calls, func(call *Call) bool {
-			r, ok := call.Asked.(lock.Revoke)
+			r, ok := call.Request.(lock.Revoke)
 			return ok && mayEnd(call) && r.Token == l.token && r.Reason == l.ended.Reason && (r.Slot == nil || *r.Slot == l.slot)
 		}) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was revoked, and nobody did that.", l.holder, l.token), nil, l.ended)
 		}
 		if s := l.skipped; s != nil && !slices.ContainsFunc(t.calls, func(call *Call) bool {
-			r, ok := call.Asked.(lock.Revoke)
+			r, ok := call.Request.(lock.Revoke)
 			return ok && mayEnd(call) && r.SkipGrace && r.Token == l.token && r.Reason == s.Reason
 		}) {
 			c.violated(t, fmt.Sprintf("The grace of %q with token %d was skipped, and no call asked for that.", l.holder, l.token), nil, l.ended, s)
@@ -107,8 +107,8 @@ func (t *tale) endAgrees(l *lease, c *Check) {
 func mayEnd(call *Call) bool { return call.Outcome() == Done || call.Outcome() == Unknown }
 
 // callAgrees looks for what the call was told in the events.
-func (t *tale) callAgrees(call *Call, c *Check) {
-	switch a := call.Asked.(type) {
+func (t *lockHistory) callAgrees(call *Call, c *Check) {
+	switch a := call.Request.(type) {
 	case lock.Release:
 		if call.Outcome() == Done {
 			c.Examined++
@@ -124,9 +124,9 @@ func (t *tale) callAgrees(call *Call, c *Check) {
 			}
 		}
 	case string, lock.Watch:
-		if look, ok := call.Got.(lock.Lock); ok {
+		if look, ok := call.Response.(lock.Lock); ok {
 			c.Examined++
-			t.lookAgrees(call, look, c)
+			t.readAgrees(call, look, c)
 		}
 	}
 	var e *lock.Error
@@ -136,7 +136,7 @@ func (t *tale) callAgrees(call *Call, c *Check) {
 	}
 }
 
-func (t *tale) grantOf(token lock.Token) *lock.Event {
+func (t *lockHistory) grantOf(token lock.Token) *lock.Event {
 	for _, l := range t.leases {
 		if l.token == token {
 			return l.granted
@@ -147,8 +147,8 @@ func (t *tale) grantOf(token lock.Token) *lock.Event {
 
 // releaseAgrees looks for the event of a release: the end of the lease, or that a
 // place in the queue was given up.
-func (t *tale) releaseAgrees(call *Call, a lock.Release, c *Check) {
-	r := t.requests[a.LeaseID]
+func (t *lockHistory) releaseAgrees(call *Call, a lock.Release, c *Check) {
+	r := t.groups[a.LeaseID]
 	for _, l := range r.leases {
 		if l.ended != nil && l.ended.Kind == lock.Released {
 			return
@@ -166,8 +166,8 @@ func (t *tale) releaseAgrees(call *Call, a lock.Release, c *Check) {
 	c.violated(t, fmt.Sprintf("The release of %q was done, and no event tells of it: it was lost.", r.holder()), []*Call{call}, granted)
 }
 
-// lookAgrees holds what was seen of the lock against the event that made it so.
-func (t *tale) lookAgrees(call *Call, look lock.Lock, c *Check) {
+// readAgrees holds what was seen of the lock against the event that made it so.
+func (t *lockHistory) readAgrees(call *Call, look lock.Lock, c *Check) {
 	if look.Revision == 0 {
 		return
 	}
@@ -176,15 +176,15 @@ func (t *tale) lookAgrees(call *Call, look lock.Lock, c *Check) {
 		c.violated(t, fmt.Sprintf("The lock was seen at revision %d, and no event tells of that: it was lost.", look.Revision), []*Call{call})
 		return
 	}
-	if e := &t.events[i]; !e.At.Equal(look.ChangedAt) && !t.newEpoch() {
+	if e := &t.events[i]; !e.At.Equal(look.ChangedAt) && !t.hasEpoch() {
 		c.violated(t, fmt.Sprintf("The lock was seen at revision %d as of %s, and its event is of %s.", e.Revision, clock(look.ChangedAt), clock(e.At)),
 			[]*Call{call}, e)
 	}
 }
 
 // lossAgrees holds how a lease is said to have ended against its event.
-func (t *tale) lossAgrees(call *Call, e *lock.Error, c *Check) {
-	r := t.requestOf(call)
+func (t *lockHistory) lossAgrees(call *Call, e *lock.Error, c *Check) {
+	r := t.groupOf(call)
 	if r == nil {
 		return
 	}
@@ -193,7 +193,7 @@ func (t *tale) lossAgrees(call *Call, e *lock.Error, c *Check) {
 		if l.token != e.Token {
 			continue
 		}
-		if known = l; l.ended != nil && l.ended.Kind == e.Ended && l.ended.At.Equal(e.EndedAt) || l.atItsLongest(e) {
+		if known = l; l.ended != nil && l.ended.Kind == e.Ended && l.ended.At.Equal(e.EndedAt) || l.atMaxHold(e) {
 			return
 		}
 	}
@@ -205,18 +205,18 @@ func (t *tale) lossAgrees(call *Call, e *lock.Error, c *Check) {
 		known.holder, known.token, e.Ended, clock(e.EndedAt)), []*Call{call}, known.granted, known.ended)
 }
 
-// atItsLongest is whether the refusal may be that the lease has reached its greatest
+// atMaxHold is whether the refusal may be that the lease has reached its greatest
 // hold: it cannot be renewed then, and is not over before its grace is.
-func (l *lease) atItsLongest(e *lock.Error) bool {
-	a, ok := l.of.asked()
+func (l *lease) atMaxHold(e *lock.Error) bool {
+	a, ok := l.group.acquire()
 	return ok && a.MaxHold > 0 && e.Ended == lock.Expired && (l.ended == nil || !l.ended.At.Before(e.EndedAt))
 }
 
 // queueAgrees holds who joined the queue against the calls that wait.
-func (t *tale) queueAgrees(c *Check) {
+func (t *lockHistory) queueAgrees(c *Check) {
 	waits := map[string]bool{}
 	for _, call := range t.calls {
-		if a, ok := call.Asked.(lock.Acquire); ok && (a.Wait > 0 || a.KeepPlace) {
+		if a, ok := call.Request.(lock.Acquire); ok && (a.Wait > 0 || a.KeepPlace) {
 			waits[a.Holder] = true
 		}
 	}

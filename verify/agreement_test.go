@@ -29,8 +29,8 @@ func TestWhatAnswersAndEventsDoNotAgreeOnIsFound(t *testing.T) {
 		"an end of a lease never had": {byAgreement, func(s script) {
 			refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
 		}, "and it never had that"},
-		"a change at another instant":   {byAgreement, func(s script) { at(s, verify.Look, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) }) }, "and its event is of"},
-		"a look at what is yet to come": {byAgreement, func(s script) { at(s, verify.Look, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "seen at revision 99"},
+		"a change at another instant":   {byAgreement, func(s script) { at(s, verify.ReadLock, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) }) }, "and its event is of"},
+		"a look at what is yet to come": {byAgreement, func(s script) { at(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "seen at revision 99"},
 		"a claim that came much too late": {byAgreement, func(s script) {
 			s.grant(verify.Acquire, "fay", 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(3 * time.Second) })
 		}, "the event is of"},
@@ -41,10 +41,10 @@ func TestWhatAnswersAndEventsDoNotAgreeOnIsFound(t *testing.T) {
 func at(s script, verb verify.Verb, nth int, change func(*lock.Lock)) {
 	s.t.Helper()
 	c := s.call(verb, "", nth)
-	l := c.Got.(lock.Lock)
+	l := c.Response.(lock.Lock)
 	l.Leases = slices.Clone(l.Leases)
 	change(&l)
-	c.Got = l
+	c.Response = l
 }
 
 func TestLeasesThatEndEarlyAreFound(t *testing.T) {
@@ -114,7 +114,7 @@ func TestWhatPausedClientsBelieveIsNotLookedAt(t *testing.T) {
 	h := play(t)
 	s := script{t, &h}
 	s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Until = g.Until.Add(time.Hour) })
-	for _, c := range h.Check(verify.CheckOptions{Paused: []int{s.call(verify.Acquire, "cleo", 0).Client}}).Checks {
+	for _, c := range h.Check(verify.CheckOptions{PausedClients: []int{s.call(verify.Acquire, "cleo", 0).Client}}).Checks {
 		if c.Name == byBelief && len(c.Violations) > 0 {
 			t.Errorf("found %+v", c.Violations)
 		}

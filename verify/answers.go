@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// answering returns the operation of a call that was answered, nil if the answer
+// callOperation returns the operation of a call that was answered, nil if the answer
 // says nothing of the lock, or if the operation of an event is that of the call.
-func (t *tale) answering(c *Call) *operation {
+func (t *lockHistory) callOperation(c *Call) *operation {
 	step := t.stepOf(c)
 	if step == nil {
 		return nil
 	}
-	o := &operation{text: c.asked() + ": " + c.answer(), call: c, from: c.Sent, to: c.Answered, before: -1, step: step}
+	o := &operation{text: c.requestText() + ": " + c.responseText(), call: c, from: c.Sent, to: c.Answered, before: -1, step: step}
 	if c.Outcome() == Unknown {
 		o.to = t.last + 1
 	}
@@ -26,135 +26,135 @@ func (t *tale) answering(c *Call) *operation {
 // A step is what an operation makes of a lock, if the rules allow it.
 type step func(lock.Record) (lock.Record, bool)
 
-func (t *tale) stepOf(c *Call) step {
-	switch a := c.Asked.(type) {
+func (t *lockHistory) stepOf(c *Call) step {
+	switch a := c.Request.(type) {
 	case lock.Acquire:
 		if c.Outcome() == Done {
-			return t.confirmed(a, grant(c))
+			return t.acquireStep(a, grant(c))
 		}
-		return t.refused(c, a.LeaseID)
+		return t.refusalStep(c, a.LeaseID)
 	case lock.Renew:
-		return t.renewing(c, a)
+		return t.renewStep(c, a)
 	case lock.Release:
-		return t.releasing(c, a)
+		return t.releaseStep(c, a)
 	case lock.Revoke:
-		return t.revoking(c, a)
+		return t.revokeStep(c, a)
 	case string, lock.Watch:
-		if look, ok := c.Got.(lock.Lock); ok {
-			return t.looking(look)
+		if look, ok := c.Response.(lock.Lock); ok {
+			return t.readStep(look)
 		}
 	case lock.Verify:
-		if v, ok := c.Got.(lock.Verification); ok {
-			return verifying(a, v)
+		if v, ok := c.Response.(lock.Verification); ok {
+			return verifyStep(a, v)
 		}
 	case lock.FencedWrite:
-		return t.writing(c, a)
+		return t.writeStep(c, a)
 	}
 	return nil
 }
 
-// confirmed is that an acquire was answered with a lease that there is.
-func (t *tale) confirmed(a lock.Acquire, g lock.Grant) step {
-	shaken := t.grantShaken(a.LeaseID, g)
+// acquireStep is that an acquire was answered with a lease that there is.
+func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
+	shaken := t.grantCrossesEpoch(a.LeaseID, g)
 	return func(s lock.Record) (lock.Record, bool) {
-		i, ok := find(s, a.LeaseID)
+		i, ok := findLease(s, a.LeaseID)
 		if !ok {
 			return s, false
 		}
 		l := s.Leases[i]
 		told := l.Token == g.Token && l.Slot == g.Slot && !l.Unclaimed()
-		return s, told && (shaken || isOpen(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
+		return s, told && (shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
 	}
 }
 
-// grantShaken is whether a new epoch may have begun during the lease of the answer.
-func (t *tale) grantShaken(id lock.LeaseID, g lock.Grant) bool {
-	r := t.requests[id]
+// grantCrossesEpoch is whether a new epoch may have begun during the lease of the answer.
+func (t *lockHistory) grantCrossesEpoch(id lock.LeaseID, g lock.Grant) bool {
+	r := t.groups[id]
 	if r == nil {
 		return false
 	}
 	for _, l := range r.leases {
-		if l.is(g.Lease) {
-			return l.shaken(t)
+		if l.matches(g.Lease) {
+			return l.crossesEpoch(t)
 		}
 	}
 	return false
 }
 
-// renewing is a renewal. The instant of one that was answered is the earliest that
+// renewStep is a renewal. The instant of one that was answered is the earliest that
 // leads to the end which was answered. One whose answer was lost leaves the end open.
-func (t *tale) renewing(c *Call, r lock.Renew) step {
+func (t *lockHistory) renewStep(c *Call, r lock.Renew) step {
 	switch c.Outcome() {
 	case Unknown:
-		return loosening(r.LeaseID)
+		return lostRenewalStep(r.LeaseID)
 	case Done:
 		g := grant(c)
-		shaken := t.grantShaken(r.LeaseID, g)
-		return func(s lock.Record) (lock.Record, bool) { return t.renewed(s, r, g, shaken) }
+		shaken := t.grantCrossesEpoch(r.LeaseID, g)
+		return func(s lock.Record) (lock.Record, bool) { return t.applyRenewal(s, r, g, shaken) }
 	}
-	return t.refused(c, r.LeaseID)
+	return t.refusalStep(c, r.LeaseID)
 }
 
-// loosening is a renewal of which nobody was told: if the lease is there, nobody knows
+// lostRenewalStep is a renewal of which nobody was told: if the lease is there, nobody knows
 // when it ends.
-func loosening(id lock.LeaseID) step {
+func lostRenewalStep(id lock.LeaseID) step {
 	return func(s lock.Record) (lock.Record, bool) {
-		i, ok := find(s, id)
+		i, ok := findLease(s, id)
 		if !ok {
 			return s, true
 		}
 		l := s.Leases[i]
-		l.ExpiresAt, l.ClaimDeadline = openEnd(), time.Time{}
-		return with(s, i, l), true
+		l.ExpiresAt, l.ClaimDeadline = unknownEnd(), time.Time{}
+		return withLease(s, i, l), true
 	}
 }
 
-func (t *tale) renewed(s lock.Record, r lock.Renew, g lock.Grant, shaken bool) (lock.Record, bool) {
-	i, ok := find(s, r.LeaseID)
+func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, shaken bool) (lock.Record, bool) {
+	i, ok := findLease(s, r.LeaseID)
 	if !ok || s.Leases[i].Token != g.Token || s.Leases[i].Slot != g.Slot {
 		return s, false
 	}
 	l := s.Leases[i]
-	if isOpen(l) {
+	if endUnknown(l) {
 		l.TTL = g.TTL
 		if !shaken {
 			l.AcquiredAt, l.ExpiresAt = g.AcquiredAt, g.ExpiresAt
 		}
-		return with(s, i, l), true
+		return withLease(s, i, l), true
 	}
 	at := g.ExpiresAt.Add(-cmp.Or(r.TTL, l.TTL))
 	if at.Before(s.ChangedAt) {
 		at = s.ChangedAt
 	}
 	r.Name, r.Metadata = t.name, nil
-	d := r.Apply(view(s, at))
+	d := r.Apply(viewAt(s, at))
 	if d.Err != nil || !d.Grant.ExpiresAt.Equal(g.ExpiresAt) || !d.Grant.AcquiredAt.Equal(g.AcquiredAt) {
 		return s, false
 	}
-	return with(s, i, d.Grant), true
+	return withLease(s, i, d.Grant), true
 }
 
-// releasing is a release that was answered. The release itself is an operation of
+// releaseStep is a release that was answered. The release itself is an operation of
 // its event; this is that the lease is gone.
-func (t *tale) releasing(c *Call, r lock.Release) step {
+func (t *lockHistory) releaseStep(c *Call, r lock.Release) step {
 	switch c.Outcome() {
 	case Done:
 		return absent(r.LeaseID)
 	case Refused:
-		return t.refused(c, r.LeaseID)
+		return t.refusalStep(c, r.LeaseID)
 	}
 	return nil
 }
 
 func absent(id lock.LeaseID) step {
 	return func(s lock.Record) (lock.Record, bool) {
-		_, ok := find(s, id)
+		_, ok := findLease(s, id)
 		return s, !ok
 	}
 }
 
-// refused is a refusal to who showed that lease_id.
-func (t *tale) refused(c *Call, id lock.LeaseID) step {
+// refusalStep is a refusal to who showed that lease_id.
+func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 	var e *lock.Error
 	if !errors.As(c.Err, &e) || c.Outcome() != Refused {
 		return nil
@@ -162,30 +162,30 @@ func (t *tale) refused(c *Call, id lock.LeaseID) step {
 	switch e.Code {
 	case lock.ErrLeaseLost:
 		return func(s lock.Record) (lock.Record, bool) {
-			i, ok := find(s, id)
-			return s, !ok || e.Ended == lock.Expired && t.cannotBeRenewed(s.Leases[i], e.EndedAt)
+			i, ok := findLease(s, id)
+			return s, !ok || e.Ended == lock.Expired && t.maxHoldReached(s.Leases[i], e.EndedAt)
 		}
 	case lock.ErrHeld:
-		a, _ := c.Asked.(lock.Acquire)
-		return func(s lock.Record) (lock.Record, bool) { return s, t.inTheWay(s, a, e) }
+		a, _ := c.Request.(lock.Acquire)
+		return func(s lock.Record) (lock.Record, bool) { return s, t.heldIsJustified(s, a, e) }
 	}
 	return nil
 }
 
-// cannotBeRenewed is whether the lease may have come to its greatest hold at that
+// maxHoldReached is whether the lease may have come to its greatest hold at that
 // instant: it is there until its grace is over, and a renewal is refused. Where its end
 // is not known, it may have come at any.
-func (t *tale) cannotBeRenewed(l lock.Lease, end time.Time) bool {
+func (t *lockHistory) maxHoldReached(l lock.Lease, end time.Time) bool {
 	if l.MaxHold == 0 {
 		return false
 	}
-	return isOpen(l) || !end.Before(l.ExpiresAt) || t.grantShaken(l.ID, lock.Grant{Lease: l})
+	return endUnknown(l) || !end.Before(l.ExpiresAt) || t.grantCrossesEpoch(l.ID, lock.Grant{Lease: l})
 }
 
-// inTheWay is whether somebody was there to be refused for. A refusal names one of
+// heldIsJustified is whether somebody was there to be refused for. A refusal names one of
 // those who had the lock. Who only tried, while nobody waited, must not have fitted
 // beside them.
-func (t *tale) inTheWay(s lock.Record, a lock.Acquire, e *lock.Error) bool {
+func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Error) bool {
 	if e.Holder == "" {
 		return a.Wait > 0 || a.KeepPlace // its place was another call's, and nobody had the lock
 	}
@@ -196,24 +196,24 @@ func (t *tale) inTheWay(s lock.Record, a lock.Acquire, e *lock.Error) bool {
 	for _, l := range s.Leases {
 		named = named || l.Holder == e.Holder
 	}
-	if !named || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.newEpoch() {
+	if !named || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.hasEpoch() {
 		return named
 	}
-	if _, mine := find(s, a.LeaseID); mine {
+	if _, mine := findLease(s, a.LeaseID); mine {
 		return false
 	}
 	a.Name, a.TTL = t.name, cmp.Or(a.TTL, time.Hour)
 	a.Mode = cmp.Or(a.Mode, lock.Exclusive)
-	return errors.Is(a.Apply(view(s, s.ChangedAt)).Err, lock.ErrHeld)
+	return errors.Is(a.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrHeld)
 }
 
-// revoking is a revocation that was answered. What it ended are operations of their
+// revokeStep is a revocation that was answered. What it ended are operations of their
 // events; this is how the lock was then, or that the token did not hold it.
-func (t *tale) revoking(c *Call, r lock.Revoke) step {
-	if l, ok := c.Got.(lock.Lock); ok {
-		return t.looking(l)
+func (t *lockHistory) revokeStep(c *Call, r lock.Revoke) step {
+	if l, ok := c.Response.(lock.Lock); ok {
+		return t.readStep(l)
 	}
-	if !errors.Is(c.Err, lock.ErrTokenMismatch) || t.newEpoch() {
+	if !errors.Is(c.Err, lock.ErrTokenMismatch) || t.hasEpoch() {
 		return nil
 	}
 	return func(s lock.Record) (lock.Record, bool) {
@@ -221,7 +221,7 @@ func (t *tale) revoking(c *Call, r lock.Revoke) step {
 		over := s // when the grace of what was revoked is over
 		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), lock.Lease.Revoked)
 		mismatch := func(s lock.Record) bool {
-			return errors.Is(r.Apply(view(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
+			return errors.Is(r.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
 		}
 		return s, mismatch(s) || mismatch(over)
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// returned checks that each blocking read of the lock returned soon after it was known
+// blockingReads checks that each blocking read of the lock blockingReads soon after it was known
 // that the lock had changed, and nothing that is older than what it was given.
-func (x *examination) returned(t *tale, c *Check) {
+func (x *examination) blockingReads(t *lockHistory, c *Check) {
 	n := x.index
 	for _, call := range t.calls {
-		w, ok := call.Asked.(lock.Watch)
+		w, ok := call.Request.(lock.Watch)
 		if !ok || call.Err != nil && !call.Cancelled {
 			continue
 		}
 		c.Examined++
-		seen, got := revisionOf(w.Seen), call.Got
-		if l, ok := got.(lock.Lock); ok && l.Revision < seen && !t.newEpoch() {
+		seen, got := revisionOf(w.Seen), call.Response
+		if l, ok := got.(lock.Lock); ok && l.Revision < seen && !t.hasEpoch() {
 			c.violated(t, fmt.Sprintf("A blocking read that had seen revision %d returned revision %d.", seen, l.Revision), []*Call{call})
 		}
 		i, found := t.event(seen + 1)
@@ -40,7 +40,7 @@ func (x *examination) returned(t *tale, c *Check) {
 			how = "was given up without an answer"
 		}
 		c.violated(t, fmt.Sprintf("A blocking read that had seen revision %d %s at %s, and the lock was known at %s to have changed: %v of calm too late.",
-			seen, how, after(call.Answered), after(proven), late), []*Call{call}, changed)
+			seen, how, sinceStart(call.Answered), sinceStart(proven), late), []*Call{call}, changed)
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	Renew       Verb = "renew"        // lock.Renew, lock.Grant
 	Release     Verb = "release"      // lock.Release, nothing
 	Revoke      Verb = "revoke"       // lock.Revoke, lock.Lock
-	Look        Verb = "look"         // string (the name), lock.Lock
+	ReadLock    Verb = "look"         // string (the name), lock.Lock
 	Watch       Verb = "watch"        // lock.Watch, lock.Lock: a blocking read
 	VerifyToken Verb = "verify"       // lock.Verify, lock.Verdict
 	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.Fenced
@@ -25,14 +25,14 @@ const (
 
 // A Call is one call of a client, with its answer.
 type Call struct {
-	ID     int    // its place in the History, from 0
-	Client int    // who made it; the calls of one client do not overlap
-	Via    string // the replica, or the address, that it was sent to
-	Verb   Verb
-	Name   string // of the lock; of the key, for ReadFenced
-	Asked  any    // as the Verb says
-	Got    any    // as the Verb says; nil unless it was done
-	Err    error  // nil if it was done
+	ID       int    // its place in the History, from 0
+	Client   int    // who made it; the calls of one client do not overlap
+	Via      string // the replica, or the address, that it was sent to
+	Verb     Verb
+	Name     string // of the lock; of the key, for ReadFenced
+	Request  any    // as the Verb says
+	Response any    // as the Verb says; nil unless it was done
+	Err      error  // nil if it was done
 	// Cancelled reports whether the client gave the call up before the service answered.
 	Cancelled bool
 
@@ -70,9 +70,9 @@ func (c Call) Outcome() Outcome {
 
 // A Fault is something that was done to the service, or its clients, meanwhile.
 type Fault struct {
-	What string
-	At   time.Duration // since the recording began
-	Over time.Duration // when it was undone; At or less if that was not noted
+	Description string
+	At          time.Duration // since the recording began
+	Ended       time.Duration // when it was undone; At or less if that was not noted
 	// Epoch is whether another clock, or another database, may answer from about then
 	// on: leases may then end at other instants than was told.
 	Epoch bool

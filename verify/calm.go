@@ -12,23 +12,23 @@ import (
 // as disturbed.
 const slowAfter = time.Second
 
-// A stretch is a time on the recorder's clock.
-type stretch struct{ from, to time.Duration }
+// A interval is a time on the recorder's clock.
+type interval struct{ from, to time.Duration }
 
 // disturbances are when not much can be asked of a replica: while a fault lasts and
 // until a call that was sent after it is answered; while a call to it fails or is slow;
 // while a call to another replica is slow. They do not overlap and are in order.
-type disturbances []stretch
+type disturbances []interval
 
 // disturbed returns the disturbances of each replica.
 func (h History) disturbed() map[string]disturbances {
 	all, common := map[string]disturbances{}, disturbances(nil)
-	answered := map[string][]stretch{}
+	answered := map[string][]interval{}
 	for _, c := range h.Calls {
 		if _, known := all[c.Via]; !known {
 			all[c.Via] = nil
 		}
-		took := stretch{c.Sent, c.Answered}
+		took := interval{c.Sent, c.Answered}
 		switch slow := c.Answered-c.Sent-c.wait() > slowAfter; {
 		case c.Cancelled:
 		case slow:
@@ -41,19 +41,19 @@ func (h History) disturbed() map[string]disturbances {
 	}
 	for via := range all {
 		for _, f := range h.Faults {
-			all[via] = append(all[via], stretch{f.At, serves(answered[via], max(f.Over, f.At))})
+			all[via] = append(all[via], interval{f.At, servesAgain(answered[via], max(f.Ended, f.At))})
 		}
 		all[via] = append(all[via], common...).merged()
 	}
 	return all
 }
 
-// serves returns when the first of the calls was answered that was sent after that. The
+// servesAgain returns when the first of the calls was answered that was sent after that. The
 // calls are in the order in which they were sent. A call that waits for a lock may be
 // answered late, so the first answer among the next few counts.
-func serves(calls []stretch, after time.Duration) time.Duration {
+func servesAgain(calls []interval, after time.Duration) time.Duration {
 	const few = 50
-	i, _ := slices.BinarySearchFunc(calls, after, func(s stretch, at time.Duration) int { return cmp.Compare(s.from, at) })
+	i, _ := slices.BinarySearchFunc(calls, after, func(s interval, at time.Duration) int { return cmp.Compare(s.from, at) })
 	soonest := time.Duration(-1)
 	for _, c := range calls[i:min(i+few, len(calls))] {
 		if soonest < 0 || c.to < soonest {
@@ -71,7 +71,7 @@ const forever = time.Duration(1<<63 - 1)
 
 // wait returns for how long the call asked to wait.
 func (c Call) wait() time.Duration {
-	switch a := c.Asked.(type) {
+	switch a := c.Request.(type) {
 	case lock.Acquire:
 		return a.Wait
 	case lock.Watch:
@@ -81,7 +81,7 @@ func (c Call) wait() time.Duration {
 }
 
 func (d disturbances) merged() disturbances {
-	slices.SortFunc(d, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(d, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	var all disturbances
 	for _, s := range d {
 		if n := len(all); n > 0 && s.from <= all[n-1].to {
@@ -93,10 +93,10 @@ func (d disturbances) merged() disturbances {
 	return all
 }
 
-// calm returns the longest undisturbed stretch between the two, and how long all of
+// undisturbed returns the longest undisturbed stretch between the two, and how long all of
 // them are together.
-func (d disturbances) calm(from, to time.Duration) (longest, total time.Duration) {
-	i, _ := slices.BinarySearchFunc(d, from, func(s stretch, at time.Duration) int { return cmp.Compare(s.to, at) })
+func (d disturbances) undisturbed(from, to time.Duration) (longest, total time.Duration) {
+	i, _ := slices.BinarySearchFunc(d, from, func(s interval, at time.Duration) int { return cmp.Compare(s.to, at) })
 	for at := from; at < to; i++ {
 		end := to
 		if i < len(d) {

@@ -67,7 +67,7 @@ func expectFound(t *testing.T, base verify.History, c spoiling) {
 			continue
 		}
 		for _, v := range check.Violations {
-			if strings.Contains(v.What, c.want) {
+			if strings.Contains(v.Message, c.want) {
 				return
 			}
 		}
@@ -161,9 +161,9 @@ func swap(s script, a, b string) {
 		}
 	}
 	for i := range s.Calls {
-		if g, ok := s.Calls[i].Got.(lock.Grant); ok && other[g.Token] != 0 {
+		if g, ok := s.Calls[i].Response.(lock.Grant); ok && other[g.Token] != 0 {
 			g.Token = other[g.Token]
-			s.Calls[i].Got = g
+			s.Calls[i].Response = g
 		}
 	}
 }
@@ -171,9 +171,9 @@ func swap(s script, a, b string) {
 func TestLeasesThatComeBackAreFound(t *testing.T) {
 	revived := func(s script, holder string) {
 		c := s.call(verify.Renew, holder, 0)
-		g := s.call(verify.Acquire, holder, 0).Got.(lock.Grant)
+		g := s.call(verify.Acquire, holder, 0).Response.(lock.Grant)
 		g.ExpiresAt = g.AcquiredAt.Add(c.Sent - s.call(verify.Acquire, holder, 0).Sent + g.TTL)
-		c.Got, c.Err = g, nil
+		c.Response, c.Err = g, nil
 	}
 	expectAllFound(t, map[string]spoiling{
 		"a renewal after the end that an event tells": {byRevival, func(s script) { revived(s, "cleo") }, "had ended at"},
@@ -185,7 +185,7 @@ func TestLeasesThatComeBackAreFound(t *testing.T) {
 			s.Calls = append(s.Calls, c)
 		}, "was said to be lost"},
 		"a renewal after it was not seen any more": {byRevival, func(s script) {
-			look := s.call(verify.Look, "", 2)
+			look := s.call(verify.ReadLock, "", 2)
 			renew := s.call(verify.Renew, "cleo", 0)
 			revived(s, "cleo")
 			renew.Sent, renew.Answered = look.Answered+1000, look.Answered+2000
@@ -197,7 +197,7 @@ func TestLeasesThatComeBackAreFound(t *testing.T) {
 			c.Sent, c.Answered = after+1000, after+2000
 		}, "was followed by one that conflicts"},
 		"a look that shows what was released": {byRevival, func(s script) {
-			look := s.call(verify.Look, "", 0)
+			look := s.call(verify.ReadLock, "", 0)
 			after := s.call(verify.Release, "ann", 0).Answered
 			look.Sent, look.Answered = after+1000, after+2000
 		}, "was released, and came back"},

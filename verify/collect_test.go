@@ -114,7 +114,7 @@ func TestARecorderHearsWhatIsAskedAndAnswered(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
-	rec.Mark("a fault")
+	rec.MarkFault("a fault")
 	rec.MarkEpoch("a fail-over")
 	_, missing := s.ReadFenced(t.Context(), "k")
 	if !errors.Is(missing, lock.ErrNotFound) {
@@ -122,10 +122,10 @@ func TestARecorderHearsWhatIsAskedAndAnswered(t *testing.T) {
 	}
 	h := rec.History()
 	first, second := h.Calls[0], h.Calls[1]
-	if a := first.Asked.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" || a.LeaseID == (lock.LeaseID{}) || first.Got.(lock.Grant).ID != a.LeaseID {
+	if a := first.Request.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" || a.LeaseID == (lock.LeaseID{}) || first.Response.(lock.Grant).ID != a.LeaseID {
 		t.Errorf("recorded %+v", first)
 	}
-	if second.ID != 1 || second.Outcome() != verify.Refused || second.Got != nil || !errors.Is(second.Err, lock.ErrNotFound) {
+	if second.ID != 1 || second.Outcome() != verify.Refused || second.Response != nil || !errors.Is(second.Err, lock.ErrNotFound) {
 		t.Errorf("recorded %+v", second)
 	}
 	if f := h.Faults; len(f) != 2 || f[0].Epoch || !f[1].Epoch || f[0].At <= first.Answered || f[0].At >= f[1].At || f[1].At >= second.Sent {

@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// notEarly checks that time has ended no lease before the end that its holder was
+// noEarlyEnd checks that time has ended no lease before the end that its holder was
 // told, grace included, and that revocations leave the grace.
-func (x *examination) notEarly(t *tale, c *Check) {
+func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
 		t.graceKept(l, c)
-		end, by := l.promised()
-		if by == nil || l.shaken(t) {
+		end, by := l.promisedEnd()
+		if by == nil || l.crossesEpoch(t) {
 			continue
 		}
 		if l.ended != nil && l.ended.Kind == lock.Expired {
@@ -25,10 +25,10 @@ func (x *examination) notEarly(t *tale, c *Check) {
 					l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{by}, l.granted, l.ended)
 			}
 		}
-		if l.of == nil {
+		if l.group == nil {
 			continue
 		}
-		for _, call := range slices.Concat(l.of.acquires, l.of.renews, l.of.releases) {
+		for _, call := range slices.Concat(l.group.acquires, l.group.renews, l.group.releases) {
 			var e *lock.Error
 			if errors.As(call.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || e.Token == 0) && call.Sent > by.Answered {
 				c.Examined++
@@ -40,7 +40,7 @@ func (x *examination) notEarly(t *tale, c *Check) {
 
 // graceKept checks that a revocation which does not skip the grace of a lease leaves it to
 // its holder: no lease that conflicts is granted before it is over.
-func (t *tale) graceKept(l *lease, c *Check) {
+func (t *lockHistory) graceKept(l *lease, c *Check) {
 	end, by := l.graceEnd(t)
 	if by == nil {
 		return
@@ -63,14 +63,14 @@ func (t *tale) graceKept(l *lease, c *Check) {
 // that told the holder of that grace; nil if the lease was not revoked, the revocation
 // skipped the grace, or that is not known. The grace begins with the revocation, or with the
 // end of the lease if that was before. The holder may have renewed it for longer than it knows.
-func (l *lease) graceEnd(t *tale) (time.Time, *Call) {
-	if l.ended == nil || l.ended.Kind != lock.Revoked || l.shaken(t) {
+func (l *lease) graceEnd(t *lockHistory) (time.Time, *Call) {
+	if l.ended == nil || l.ended.Kind != lock.Revoked || l.crossesEpoch(t) {
 		return time.Time{}, nil
 	}
-	if atOnce, known := t.revokedAtOnce(l); atOnce || !known {
+	if atOnce, known := t.revokedSkippingGrace(l); atOnce || !known {
 		return time.Time{}, nil
 	}
-	end, by := l.promised()
+	end, by := l.promisedEnd()
 	if by == nil {
 		return time.Time{}, nil
 	}
@@ -80,10 +80,10 @@ func (l *lease) graceEnd(t *tale) (time.Time, *Call) {
 	return end, by
 }
 
-// promised returns the latest end, grace included, that the holder was told, and the
+// promisedEnd returns the latest end, grace included, that the holder was told, and the
 // answer that told it.
-func (l *lease) promised() (end time.Time, by *Call) {
-	for _, c := range slices.Concat(l.told, l.renewed) {
+func (l *lease) promisedEnd() (end time.Time, by *Call) {
+	for _, c := range slices.Concat(l.acquired, l.renewed) {
 		if g := grant(c); g.ExpiresAt.Add(g.Grace).After(end) {
 			end, by = g.ExpiresAt.Add(g.Grace), c
 		}
@@ -93,9 +93,9 @@ func (l *lease) promised() (end time.Time, by *Call) {
 
 // refusedEarly checks that a lease which is said to be lost had come to its end, or
 // was ended by somebody.
-func (t *tale) refusedEarly(l *lease, call *Call, e *lock.Error, dial dial, c *Check) {
-	end, by := l.promised()
-	if a, ok := l.of.asked(); ok && a.MaxHold > 0 {
+func (t *lockHistory) refusedEarly(l *lease, call *Call, e *lock.Error, dial clockBounds, c *Check) {
+	end, by := l.promisedEnd()
+	if a, ok := l.group.acquire(); ok && a.MaxHold > 0 {
 		end = end.Add(-grant(by).Grace) // at its greatest hold it is refused at its end
 	}
 	switch {

@@ -33,13 +33,13 @@ func setBack(t *testing.T) (verify.History, time.Duration) {
 }
 
 func moveAnswer(c *verify.Call, move func(*time.Time)) {
-	switch got := c.Got.(type) {
+	switch got := c.Response.(type) {
 	case lock.Grant:
 		if from := got.AcquiredAt; true {
 			move(&got.AcquiredAt)
 			got.ExpiresAt = got.ExpiresAt.Add(got.AcquiredAt.Sub(from))
 		}
-		c.Got = got
+		c.Response = got
 	case lock.Lock:
 		got.Leases = slices.Clone(got.Leases)
 		for i := range got.Leases {
@@ -50,13 +50,13 @@ func moveAnswer(c *verify.Call, move func(*time.Time)) {
 		}
 		move(&got.AsOf)
 		move(&got.ChangedAt)
-		c.Got = got
+		c.Response = got
 	case lock.Verification:
 		move(&got.CheckedAt)
-		c.Got = got
+		c.Response = got
 	case lock.FencedValue:
 		move(&got.WrittenAt)
-		c.Got = got
+		c.Response = got
 	}
 	var e *lock.Error
 	if errors.As(c.Err, &e) {
@@ -72,7 +72,7 @@ func TestAnotherClockIsBorneWhereItIsNoted(t *testing.T) {
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
 		t.Errorf("a clock that was set back was not noticed:\n%s", text(t, r))
 	}
-	h.Faults = []verify.Fault{{What: "the clock was set back", At: at, Epoch: true}}
+	h.Faults = []verify.Fault{{Description: "the clock was set back", At: at, Epoch: true}}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))
 	}
@@ -85,11 +85,11 @@ func TestLeasesMayEndOtherwiseAfterAFailOver(t *testing.T) {
 	s.event(lock.Expired, "cleo").At = s.event(lock.Expired, "cleo").At.Add(-500 * time.Millisecond)
 	s.retell()
 	refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
-	at(s, verify.Look, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
+	at(s, verify.ReadLock, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
 		t.Error("a lease that ended early was not noticed")
 	}
-	h.Faults = []verify.Fault{{What: "fail-over", At: s.call(verify.Acquire, "cleo", 0).Answered, Epoch: true}}
+	h.Faults = []verify.Fault{{Description: "fail-over", At: s.call(verify.Acquire, "cleo", 0).Answered, Epoch: true}}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))
 	}
@@ -99,7 +99,7 @@ func TestWhatAFailOverLosesIsFound(t *testing.T) {
 	t.Parallel()
 	h := play(t)
 	s := script{t, &h}
-	h.Faults = []verify.Fault{{What: "fail-over", At: s.call(verify.Acquire, "eve", 0).Answered, Epoch: true}}
+	h.Faults = []verify.Fault{{Description: "fail-over", At: s.call(verify.Acquire, "eve", 0).Answered, Epoch: true}}
 	expectFound(t, h, spoiling{byAgreement, func(s script) { s.forget(of("eve")) }, "it was lost"})
 	expectFound(t, h, spoiling{byAgreement, func(s script) { s.forget(is(lock.Released, "eve")) }, "it was lost"})
 	expectFound(t, h, spoiling{byOnce, func(s script) {
@@ -120,9 +120,9 @@ func TestARestoreLosesWhatIsNotGrantedTwice(t *testing.T) {
 		t.Error(text(t, r))
 	}
 	again := s.call(verify.Acquire, "fay", 0)
-	g := again.Got.(lock.Grant)
-	g.Token = s.call(verify.Acquire, "eve", 0).Got.(lock.Grant).Token
-	again.Got = g
+	g := again.Response.(lock.Grant)
+	g.Token = s.call(verify.Acquire, "eve", 0).Response.(lock.Grant).Token
+	again.Response = g
 	if r := h.Check(restored); r.OK() {
 		t.Error("a token was granted twice after a restore, and the check passes")
 	}

@@ -9,34 +9,34 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A span is the time on the database's clock in which a lease is proven to have
+// A leaseInterval is the time on the database's clock in which a lease is proven to have
 // been somebody's: from its grant to the latest end that an answer promised, unless
 // it was ended before.
-type span struct {
+type leaseInterval struct {
 	*lease
 	from, to time.Time
 	proof    []*Call
 }
 
-// excludes checks by the instants that were answered that no two leases that
+// exclusion checks by the instants that were answered that no two leases that
 // conflict were there at once, and that the later of them has the greater token.
-func (x *examination) excludes(t *tale, c *Check) {
-	var spans []span
+func (x *examination) exclusion(t *lockHistory, c *Check) {
+	var spans []leaseInterval
 	for _, l := range t.leases {
-		if s, ok := t.span(l); ok {
+		if s, ok := t.interval(l); ok {
 			spans = append(spans, s)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
-	var there []span
-	newest := map[lock.Mode]span{}
-	slots := map[int]span{}
+	slices.SortStableFunc(spans, func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
+	var there []leaseInterval
+	newest := map[lock.Mode]leaseInterval{}
+	slots := map[int]leaseInterval{}
 	for _, s := range spans {
 		c.Examined++
-		there = slices.DeleteFunc(there, func(o span) bool { return !s.from.Before(o.to) })
+		there = slices.DeleteFunc(there, func(o leaseInterval) bool { return !s.from.Before(o.to) })
 		for _, o := range there {
 			if conflict(o.mode, s.mode) || o.slot == s.slot {
-				c.together(t, o, s)
+				c.reportOverlap(t, o, s)
 			}
 		}
 		there = append(there, s)
@@ -45,11 +45,11 @@ func (x *examination) excludes(t *tale, c *Check) {
 		}
 		for mode, o := range newest {
 			if conflict(mode, s.mode) {
-				c.growing(t, o, s)
+				c.checkTokenGrows(t, o, s)
 			}
 		}
 		if o, ok := slots[s.slot]; ok && s.mode == lock.Permit && o.mode == lock.Permit {
-			c.growing(t, o, s)
+			c.checkTokenGrows(t, o, s)
 		}
 		if o, ok := newest[s.mode]; !ok || s.token >= o.token {
 			newest[s.mode] = s
@@ -58,19 +58,19 @@ func (x *examination) excludes(t *tale, c *Check) {
 	}
 }
 
-func (c *Check) together(t *tale, o, s span) {
+func (c *Check) reportOverlap(t *lockHistory, o, s leaseInterval) {
 	c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d while %q had it with token %d, until %s.",
 		s.holder, clock(s.from), s.token, o.holder, o.token, clock(o.to)), proofs(o, s), o.granted, s.granted)
 }
 
-func (c *Check) growing(t *tale, o, s span) {
+func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
 	if s.token <= o.token && o.from.Before(s.from) {
 		c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d, which is not greater than %d, granted to %q at %s.",
 			s.holder, clock(s.from), s.token, o.token, o.holder, clock(o.from)), proofs(o, s), o.granted, s.granted)
 	}
 }
 
-func proofs(spans ...span) []*Call {
+func proofs(spans ...leaseInterval) []*Call {
 	var all []*Call
 	for _, s := range spans {
 		all = append(all, s.proof...)
@@ -78,13 +78,13 @@ func proofs(spans ...span) []*Call {
 	return all
 }
 
-// span returns the span of a lease, false if nothing is proven of it.
-func (t *tale) span(l *lease) (span, bool) {
-	s := span{lease: l}
+// interval returns the span of a lease, false if nothing is proven of it.
+func (t *lockHistory) interval(l *lease) (leaseInterval, bool) {
+	s := leaseInterval{lease: l}
 	if l.granted != nil {
 		s.from = l.granted.At
 	}
-	for _, c := range slices.Concat(l.told, l.renewed) {
+	for _, c := range slices.Concat(l.acquired, l.renewed) {
 		g := grant(c)
 		if s.from.IsZero() || g.AcquiredAt.Before(s.from) {
 			s.from = g.AcquiredAt
@@ -93,10 +93,10 @@ func (t *tale) span(l *lease) (span, bool) {
 			s.to, s.proof = end, []*Call{c}
 		}
 	}
-	if first := l.first(); first != nil {
+	if first := l.firstAnswer(); first != nil {
 		s.proof = append(s.proof, first)
 	}
-	if s.from.IsZero() || l.shaken(t) {
+	if s.from.IsZero() || l.crossesEpoch(t) {
 		return s, false
 	}
 	switch {
@@ -112,13 +112,13 @@ func (t *tale) span(l *lease) (span, bool) {
 
 // mayHaveEnded is whether the lease may have been ended by somebody, although no
 // event tells of it.
-func (t *tale) mayHaveEnded(l *lease) bool {
+func (t *lockHistory) mayHaveEnded(l *lease) bool {
 	ends := func(c *Call) bool { return c.Outcome() == Done || c.Outcome() == Unknown }
-	if slices.ContainsFunc(l.of.safeReleases(), ends) {
+	if slices.ContainsFunc(l.group.releaseCalls(), ends) {
 		return true
 	}
 	return slices.ContainsFunc(t.calls, func(c *Call) bool {
-		r, ok := c.Asked.(lock.Revoke)
+		r, ok := c.Request.(lock.Revoke)
 		return ok && r.Token == l.token && ends(c)
 	})
 }

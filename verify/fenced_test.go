@@ -12,9 +12,9 @@ import (
 func (s script) wrote(verb verify.Verb, holder string, nth int, change func(*lock.FencedValue)) {
 	s.t.Helper()
 	c := s.call(verb, holder, nth)
-	f := c.Got.(lock.FencedValue)
+	f := c.Response.(lock.FencedValue)
 	change(&f)
-	c.Got = f
+	c.Response = f
 }
 
 func TestFencedWritesThatDoNotFollowOneAnotherAreFound(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFencedWritesThatDoNotFollowOneAnotherAreFound(t *testing.T) {
 		}, "was read before it was written"},
 		"a write under an old token": {byFenced, func(s script) {
 			c := s.call(verify.WriteFenced, "ann", 3)
-			c.Err, c.Got = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
+			c.Err, c.Response = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
 		}, "when token 2 was known to be granted"},
 	})
 }

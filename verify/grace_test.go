@@ -102,9 +102,9 @@ func TestRevocationsThatLeaveTheGracePass(t *testing.T) {
 func (s script) asks(reason string, change func(*lock.Revoke)) {
 	s.t.Helper()
 	for i := range s.Calls {
-		if r, ok := s.Calls[i].Asked.(lock.Revoke); ok && r.Reason == reason {
+		if r, ok := s.Calls[i].Request.(lock.Revoke); ok && r.Reason == reason {
 			change(&r)
-			s.Calls[i].Asked = r
+			s.Calls[i].Request = r
 		}
 	}
 }
@@ -116,9 +116,9 @@ func TestRevocationsThatSkipTheGraceAreFound(t *testing.T) {
 		return func(s script) {
 			s.grant(verify.Acquire, holder, 0, func(g *lock.Grant) { g.Grace = grace })
 			a := s.call(verify.Acquire, holder, 0)
-			asked := a.Asked.(lock.Acquire)
+			asked := a.Request.(lock.Acquire)
 			asked.Grace = grace
-			a.Asked = asked
+			a.Request = asked
 		}
 	}
 	leave := func(r *lock.Revoke) { r.SkipGrace = false }

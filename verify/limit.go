@@ -13,13 +13,13 @@ import (
 // call is under way, and between two heartbeats of a replica.
 const limitSlack = 2 * time.Second
 
-// roomLeft checks that no call was refused with too_many_waiters while fewer places counted
+// waiterLimit checks that no call was refused with too_many_waiters while fewer places counted
 // than the limit of the lock. A place counts while its call waits, and for lock.KeepPlace after
 // it was kept or its replica died. A call whose answer was lost is taken to be cut then.
-func (x *examination) roomLeft(t *tale, c *Check) {
+func (x *examination) waiterLimit(t *lockHistory, c *Check) {
 	var from, to []time.Duration // when each place may have begun to count, and ceased
-	for _, r := range t.requests {
-		if first, last, waits := r.counts(); waits {
+	for _, r := range t.groups {
+		if first, last, waits := r.placeBounds(); waits {
 			from, to = append(from, first), append(to, last)
 		}
 	}
@@ -34,7 +34,7 @@ func (x *examination) roomLeft(t *tale, c *Check) {
 		over, _ := slices.BinarySearch(to, call.Sent)
 		if n := begun - over; n < x.options.WaitersPerLock {
 			c.violated(t, fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted, of %d.",
-				call.Asked.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
+				call.Request.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
 		}
 	}
 }
@@ -49,11 +49,11 @@ func keepsPlace(err error, asked bool) bool {
 	return asked && e.Code == lock.ErrHeld || e.Code == lock.ErrUnavailable && e.RetryAfter > 0
 }
 
-// counts returns between which instants, at the most, the place of the request may have
+// placeBounds returns between which instants, at the most, the place of the request may have
 // counted as a waiter; false if it never had one.
-func (r *request) counts() (from, to time.Duration, waits bool) {
+func (r *callGroup) placeBounds() (from, to time.Duration, waits bool) {
 	for _, c := range r.acquires {
-		a := c.Asked.(lock.Acquire)
+		a := c.Request.(lock.Acquire)
 		if a.Wait == 0 && !a.KeepPlace || errors.Is(c.Err, lock.ErrTooManyWaiters) {
 			continue
 		}

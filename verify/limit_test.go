@@ -14,7 +14,7 @@ const byLimit = "no call is refused to wait while there is room"
 func waiting(n int, sent, answered time.Duration, code lock.Code) verify.Call {
 	c := verify.Call{
 		ID: n, Client: n, Verb: verify.Acquire, Name: alone, Sent: sent, Answered: answered,
-		Asked: lock.Acquire{Name: alone, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
+		Request: lock.Acquire{Name: alone, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
 	}
 	if code != "" {
 		c.Err = &lock.Error{Code: code, Detail: "x"}

@@ -10,36 +10,36 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// inOrder looks for an order of all operations of one lock in which each takes
+// linearizable looks for an order of all operations of one lock in which each takes
 // effect between its call and its return, and the rules of package lock allow each.
 // The order of grants and ends is that of their events.
-func (x *examination) inOrder(t *tale, c *Check) {
+func (x *examination) linearizable(t *lockHistory, c *Check) {
 	ops := t.operations()
 	c.Examined += len(ops)
 	if len(ops) == 0 {
 		return
 	}
-	p := puzzle{first: state{lock: lock.Record{Name: t.name}}, ops: ops}
-	if found := p.solve(x.options.Timeout); found != porcupine.Ok {
-		t.disorder(c, p, found, x.options.Timeout)
+	p := linearizability{initial: state{lock: lock.Record{Name: t.name}}, ops: ops}
+	if found := p.check(x.options.Timeout); found != porcupine.Ok {
+		t.reportUnordered(c, p, found, x.options.Timeout)
 	}
 }
 
-// A puzzle is operations for which an order is looked for, on a lock that begins in
+// A linearizability is operations for which an order is looked for, on a lock that begins in
 // that state.
-type puzzle struct {
-	first state
-	ops   []*operation
+type linearizability struct {
+	initial state
+	ops     []*operation
 }
 
-// solve looks for an order.
-func (p puzzle) solve(timeout time.Duration) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(model(p.first), p.operations(), timeout)
+// check looks for an order.
+func (p linearizability) check(timeout time.Duration) porcupine.CheckResult {
+	return porcupine.CheckOperationsTimeout(model(p.initial), p.operations(), timeout)
 }
 
 // operations returns the operations as porcupine takes them. It tries them in the order
 // in which they begin: of those that begin together, first those that change nothing.
-func (p puzzle) operations() []porcupine.Operation {
+func (p linearizability) operations() []porcupine.Operation {
 	all := make([]porcupine.Operation, len(p.ops))
 	for i, o := range p.ops {
 		all[i] = porcupine.Operation{Input: o, Call: 4 * int64(o.from), Return: 4*int64(max(o.from, o.to)) + 2}
@@ -52,7 +52,7 @@ func (p puzzle) operations() []porcupine.Operation {
 
 // operations returns what took effect on the lock: the grants and ends that the
 // events tell of, and what was answered.
-func (t *tale) operations() []*operation {
+func (t *lockHistory) operations() []*operation {
 	chain := t.transitions()
 	for i := 1; i < len(chain); i++ {
 		chain[i].before = chain[i-1].revision
@@ -60,25 +60,25 @@ func (t *tale) operations() []*operation {
 	tighten(chain)
 	var answers []*operation
 	for _, c := range t.calls {
-		if o := t.answering(c); o != nil {
+		if o := t.callOperation(c); o != nil {
 			answers = append(answers, o)
 		}
 	}
-	ops := append(slices.Clone(chain), t.windows(chain).narrow(answers)...)
+	ops := append(slices.Clone(chain), t.bounds(chain).narrow(answers)...)
 	for _, l := range t.leases {
-		ops = append(ops, t.afterwards(l)...)
+		ops = append(ops, t.extraOperations(l)...)
 	}
-	if t.newEpoch() {
+	if t.hasEpoch() {
 		for _, o := range ops {
-			o.step = timeless(o.step)
+			o.step = ignoreClock(o.step)
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b *operation) int { return cmp.Compare(a.from, b.from) })
 	return ops
 }
 
-// timeless lets the time of a lock run backwards.
-func timeless(do step) step {
+// ignoreClock lets the time of a lock run backwards.
+func ignoreClock(do step) step {
 	return func(s lock.Record) (lock.Record, bool) {
 		s.ChangedAt = time.Time{}
 		return do(s)
@@ -86,7 +86,7 @@ func timeless(do step) step {
 }
 
 // transitions returns the grants and ends of leases in the order of their events.
-func (t *tale) transitions() []*operation {
+func (t *lockHistory) transitions() []*operation {
 	begun, ended, skipped := map[*lock.Event]*lease{}, map[*lock.Event]*lease{}, map[*lock.Event]*lease{}
 	for _, l := range t.leases {
 		if l.granted != nil {
@@ -103,13 +103,13 @@ func (t *tale) transitions() []*operation {
 	for i := 0; i < len(t.events); i++ {
 		e := &t.events[i]
 		if l := begun[e]; l != nil {
-			o := t.granting(l)
-			o.from, o.to = t.asking(l)
+			o := t.grantOperation(l)
+			o.from, o.to = t.grantBounds(l)
 			chain = append(chain, o)
 			continue
 		}
 		if l := skipped[e]; l != nil {
-			o := t.skipping(l)
+			o := t.skipGraceOperation(l)
 			o.to = t.last + 1
 			chain = append(chain, o)
 			continue
@@ -117,71 +117,71 @@ func (t *tale) transitions() []*operation {
 		l := ended[e]
 		switch {
 		case l == nil:
-		case byTime(e):
+		case endedByTime(e):
 			together := []*lease{l}
-			for i+1 < len(t.events) && byTime(&t.events[i+1]) && t.events[i+1].At.Equal(e.At) && ended[&t.events[i+1]] != nil {
+			for i+1 < len(t.events) && endedByTime(&t.events[i+1]) && t.events[i+1].At.Equal(e.At) && ended[&t.events[i+1]] != nil {
 				i++
 				together = append(together, ended[&t.events[i]])
 			}
-			o := t.passing(together)
-			o.from, o.to = latest(together), t.last+1
+			o := t.expiryOperation(together)
+			o.from, o.to = lastKnownAlive(together), t.last+1
 			chain = append(chain, o)
 		default:
-			o := t.ending(l)
-			o.from, o.to = t.endingBy(l)
-			o.from = max(o.from, latest([]*lease{l}))
+			o := t.endOperation(l)
+			o.from, o.to = t.endBounds(l)
+			o.from = max(o.from, lastKnownAlive([]*lease{l}))
 			chain = append(chain, o)
 		}
 	}
 	return chain
 }
 
-// notFetched is why the service takes a grant back when time has passed.
-const notFetched = "nobody fetched the grant"
+// notClaimed is why the service takes a grant back when time has passed.
+const notClaimed = "nobody fetched the grant"
 
-// byTime is whether time alone has ended the lease.
-func byTime(e *lock.Event) bool {
-	return e.Kind == lock.Expired || e.Kind == lock.Withdrawn && e.Reason == notFetched
+// endedByTime is whether time alone has ended the lease.
+func endedByTime(e *lock.Event) bool {
+	return e.Kind == lock.Expired || e.Kind == lock.Withdrawn && e.Reason == notClaimed
 }
 
-// asking returns when the lease may have been granted: since it was asked for, until
+// grantBounds returns when the lease may have been granted: since it was asked for, until
 // somebody was told.
-func (t *tale) asking(l *lease) (from, to time.Duration) {
+func (t *lockHistory) grantBounds(l *lease) (from, to time.Duration) {
 	to = t.last + 1
-	if l.of != nil {
-		from = earliest(l.of.acquires)
+	if l.group != nil {
+		from = firstSent(l.group.acquires)
 	}
-	if first := l.first(); first != nil {
+	if first := l.firstAnswer(); first != nil {
 		to = first.Answered
 	}
 	return from, to
 }
 
-// latest returns when the last call was sent that found one of the leases there.
-func latest(leases []*lease) time.Duration {
+// lastKnownAlive returns when the last call was sent that found one of the leases there.
+func lastKnownAlive(leases []*lease) time.Duration {
 	var sent time.Duration
 	for _, l := range leases {
-		for _, c := range slices.Concat(l.told, l.renewed) {
+		for _, c := range slices.Concat(l.acquired, l.renewed) {
 			sent = max(sent, c.Sent)
 		}
 	}
 	return sent
 }
 
-func earliest(calls []*Call) time.Duration {
+func firstSent(calls []*Call) time.Duration {
 	if len(calls) == 0 {
 		return 0
 	}
 	return slices.MinFunc(calls, func(a, b *Call) int { return cmp.Compare(a.Sent, b.Sent) }).Sent
 }
 
-// endingBy returns when the lease may have been ended by those who did.
-func (t *tale) endingBy(l *lease) (from, to time.Duration) {
+// endBounds returns when the lease may have been ended by those who did.
+func (t *lockHistory) endBounds(l *lease) (from, to time.Duration) {
 	to = t.last + 1
 	switch l.ended.Kind {
 	case lock.Released:
-		releases := l.of.safeReleases()
-		from = earliest(releases)
+		releases := l.group.releaseCalls()
+		from = firstSent(releases)
 		for _, c := range releases {
 			if c.Outcome() == Done {
 				to = min(to, c.Answered)
@@ -190,11 +190,11 @@ func (t *tale) endingBy(l *lease) (from, to time.Duration) {
 	case lock.Revoked:
 		var all []*Call
 		for _, c := range t.calls {
-			if r, ok := c.Asked.(lock.Revoke); ok && r.Token == l.token && mayEnd(c) {
+			if r, ok := c.Request.(lock.Revoke); ok && r.Token == l.token && mayEnd(c) {
 				all = append(all, c)
 			}
 		}
-		from = earliest(all)
+		from = firstSent(all)
 		if len(all) == 1 && all[0].Outcome() == Done {
 			to = all[0].Answered
 		}
@@ -226,20 +226,20 @@ func tighten(chain []*operation) {
 	}
 }
 
-// afterwards returns the operations of a lease beside its grant and its end: that it
+// extraOperations returns the operations of a lease beside its grant and its end: that it
 // was fetched; and its grant and end if no event tells of them.
-func (t *tale) afterwards(l *lease) []*operation {
+func (t *lockHistory) extraOperations(l *lease) []*operation {
 	var ops []*operation
-	if b, g := t.birth(l); b == fetched {
-		o := t.fetching(l, g)
-		o.from, o.to = t.asking(l)
+	if b, g := t.origin(l); b == claimed {
+		o := t.claimOperation(l, g)
+		o.from, o.to = t.grantBounds(l)
 		ops = append(ops, o)
 	}
 	if l.granted == nil {
-		o := t.granting(l)
+		o := t.grantOperation(l)
 		o.text += ", of which no event tells"
 		o.before = -1
-		o.from, o.to = t.asking(l)
+		o.from, o.to = t.grantBounds(l)
 		ops = append(ops, o)
 	}
 	return ops

@@ -29,9 +29,9 @@ func TestRefusalsAndRenewalsThatFitNowhereAreFound(t *testing.T) {
 		}, "renew"},
 		"a renewal that revives": {byOrder, func(s script) {
 			c := s.call(verify.Renew, "cleo", 0)
-			g := s.call(verify.Acquire, "cleo", 0).Got.(lock.Grant)
+			g := s.call(verify.Acquire, "cleo", 0).Response.(lock.Grant)
 			g.ExpiresAt = g.ExpiresAt.Add(2 * time.Second)
-			c.Got, c.Err = g, nil
+			c.Response, c.Err = g, nil
 		}, "renew"},
 		"a loss of what is not lost": {byOrder, func(s script) {
 			refuses(s.call(verify.Renew, "ann", 0), lock.Error{Code: lock.ErrLeaseLost})
@@ -42,28 +42,28 @@ func TestRefusalsAndRenewalsThatFitNowhereAreFound(t *testing.T) {
 func TestLooksAndWritesThatFitNowhereAreFound(t *testing.T) {
 	expectAllFound(t, map[string]spoiling{
 		"a look at the past": {byOrder, func(s script) {
-			c := s.call(verify.Look, "", 0)
+			c := s.call(verify.ReadLock, "", 0)
 			after := s.call(verify.Acquire, "bob", 1).Answered
 			c.Sent, c.Answered = after+1000, after+2000
 		}, "look"},
 		"a look that shows too long a lease": {byOrder, func(s script) {
-			at(s, verify.Look, 1, func(l *lock.Lock) { l.Leases[0].ExpiresAt = l.Leases[0].ExpiresAt.Add(1) })
+			at(s, verify.ReadLock, 1, func(l *lock.Lock) { l.Leases[0].ExpiresAt = l.Leases[0].ExpiresAt.Add(1) })
 		}, "look"},
 		"a look that shows nobody": {byOrder, func(s script) {
-			at(s, verify.Look, 1, func(l *lock.Lock) { l.Leases, l.State = nil, lock.Free })
+			at(s, verify.ReadLock, 1, func(l *lock.Lock) { l.Leases, l.State = nil, lock.Free })
 		}, "look"},
 		"a look that shows one more": {byOrder, func(s script) {
-			at(s, verify.Look, 3, func(l *lock.Lock) { l.Leases = append(l.Leases, lock.LeaseInfo{Slot: 9}) })
+			at(s, verify.ReadLock, 3, func(l *lock.Lock) { l.Leases = append(l.Leases, lock.LeaseInfo{Slot: 9}) })
 		}, "look"},
 		"a verdict that is wrong": {byOrder, func(s script) {
 			c := s.call(verify.VerifyToken, "", 0)
-			v := c.Got.(lock.Verification)
+			v := c.Response.(lock.Verification)
 			v.Status = lock.Ended
-			c.Got = v
+			c.Response = v
 		}, "verify"},
 		"a write under a token that was not the newest": {byOrder, func(s script) {
 			c := s.call(verify.WriteFenced, "ann", 3)
-			c.Err, c.Got = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
+			c.Err, c.Response = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
 		}, "write"},
 		"a write that was refused for nothing": {byOrder, func(s script) {
 			refuses(s.call(verify.WriteFenced, "bob", 0), lock.Error{Code: lock.ErrStaleToken})
@@ -83,7 +83,7 @@ func TestGrantsAndRevocationsThatFitNowhereAreFound(t *testing.T) {
 		}, "cleo"},
 		"a revocation of what is not there": {byOrder, func(s script) {
 			c := s.call(verify.Revoke, "", 0)
-			c.Got, c.Err = nil, &lock.Error{Code: lock.ErrTokenMismatch}
+			c.Response, c.Err = nil, &lock.Error{Code: lock.ErrTokenMismatch}
 			c.Sent = s.call(verify.Acquire, "dan", 0).Answered + 1
 			c.Answered = c.Sent + 1
 		}, "token_mismatch"},

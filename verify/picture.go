@@ -15,24 +15,24 @@ import (
 
 // Bounds of a picture: more operations than that, no browser shows well.
 const (
-	mostPictured = 1000
-	pictureTry   = 5 * time.Second
+	maxDrawn    = 1000
+	drawTimeout = 5 * time.Second
 )
 
-// A picture is the operations of one lock to be drawn.
-type picture struct {
-	puzzle
+// A visualization is the operations of one lock to be drawn.
+type visualization struct {
+	linearizability
 	faults []Fault
 }
 
-// picture chooses the operations to be drawn: the fewest that violate the rules; else
+// visualization chooses the operations to be drawn: the fewest that violate the rules; else
 // those of the first lock of which something is violated; else those of the lock with
 // the most that can be shown.
-func (x *examination) picture(r Report) *picture {
-	p := &picture{faults: x.Faults}
+func (x *examination) visualization(r Report) *visualization {
+	p := &visualization{faults: x.Faults}
 	for _, c := range r.Checks {
-		if len(c.puzzles) > 0 {
-			p.puzzle = c.puzzles[0]
+		if len(c.counterexamples) > 0 {
+			p.linearizability = c.counterexamples[0]
 			return p
 		}
 	}
@@ -42,12 +42,12 @@ func (x *examination) picture(r Report) *picture {
 			violated = cmp.Or(violated, v.Lock)
 		}
 	}
-	for _, t := range x.tales {
-		if violated != "" && t.name != violated || len(t.calls) > mostPictured {
+	for _, t := range x.locks {
+		if violated != "" && t.name != violated || len(t.calls) > maxDrawn {
 			continue
 		}
-		if ops := t.operations(); len(ops) > len(p.ops) && len(ops) <= mostPictured {
-			p.puzzle = puzzle{first: state{lock: lock.Record{Name: t.name}}, ops: ops}
+		if ops := t.operations(); len(ops) > len(p.ops) && len(ops) <= maxDrawn {
+			p.linearizability = linearizability{initial: state{lock: lock.Record{Name: t.name}}, ops: ops}
 		}
 	}
 	return p
@@ -56,14 +56,14 @@ func (x *examination) picture(r Report) *picture {
 // WriteHTML writes porcupine's picture of the operations of the lock that is
 // violated, as a page for a browser; if none is, of one whose order was found.
 func (r Report) WriteHTML(w io.Writer) error {
-	p := r.picture
+	p := r.visualization
 	if p == nil || len(p.ops) == 0 {
-		return fmt.Errorf("there is nothing to draw: no lock has between 1 and %d operations and their events", mostPictured)
+		return fmt.Errorf("there is nothing to draw: no lock has between 1 and %d operations and their events", maxDrawn)
 	}
-	m := model(p.first)
-	found, info := porcupine.CheckOperationsVerbose(m, p.lanes(), pictureTry)
+	m := model(p.initial)
+	found, info := porcupine.CheckOperationsVerbose(m, p.lanes(), drawTimeout)
 	if found == porcupine.Unknown {
-		return errors.Join(porcupine.Visualize(m, info, w), fmt.Errorf("the picture is not whole: no order was found in %v", pictureTry))
+		return errors.Join(porcupine.Visualize(m, info, w), fmt.Errorf("the picture is not whole: no order was found in %v", drawTimeout))
 	}
 	info.AddAnnotations(p.annotations())
 	return porcupine.Visualize(m, info, w)
@@ -71,7 +71,7 @@ func (r Report) WriteHTML(w io.Writer) error {
 
 // lanes returns the operations as porcupine takes them, each in a lane in which it
 // overlaps with no other.
-func (p *picture) lanes() []porcupine.Operation {
+func (p *visualization) lanes() []porcupine.Operation {
 	all := make([]porcupine.Operation, len(p.ops))
 	for i, o := range p.ops {
 		all[i] = porcupine.Operation{Input: o, Call: int64(o.from), Return: int64(max(o.from, o.to))}
@@ -89,7 +89,7 @@ func (p *picture) lanes() []porcupine.Operation {
 }
 
 // annotations returns the faults that came while the operations lasted.
-func (p *picture) annotations() []porcupine.Annotation {
+func (p *visualization) annotations() []porcupine.Annotation {
 	from, to := p.ops[0].from, p.ops[0].to
 	for _, o := range p.ops {
 		from, to = min(from, o.from), max(to, o.to)
@@ -97,7 +97,7 @@ func (p *picture) annotations() []porcupine.Annotation {
 	var all []porcupine.Annotation
 	for _, f := range p.faults {
 		if f.At >= from && f.At <= to {
-			all = append(all, porcupine.Annotation{Tag: "faults", Start: int64(f.At), Description: f.What, BackgroundColor: "#f3b6b6"})
+			all = append(all, porcupine.Annotation{Tag: "faults", Start: int64(f.At), Description: f.Description, BackgroundColor: "#f3b6b6"})
 		}
 	}
 	return all

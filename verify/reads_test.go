@@ -48,7 +48,7 @@ func (s *readSite) at(d time.Duration) time.Time { return s.begin.Add(d) }
 
 func (s *readSite) add(verb verify.Verb, asked, got any, sent, answered time.Duration) {
 	s.Calls = append(s.Calls, verify.Call{
-		Client: len(s.Calls), Via: "here", Verb: verb, Name: "read:1", Asked: asked, Got: got, Sent: sent, Answered: answered,
+		Client: len(s.Calls), Via: "here", Verb: verb, Name: "read:1", Request: asked, Response: got, Sent: sent, Answered: answered,
 	})
 }
 
@@ -65,7 +65,7 @@ func (s *readSite) looks(around time.Duration, revision int64, held bool, until 
 		l.State = lock.Held
 		l.Leases = []lock.LeaseInfo{{Mode: g.Mode, Holder: g.Holder, Token: g.Token, AcquiredAt: g.AcquiredAt, ExpiresAt: s.at(until)}}
 	}
-	s.add(verify.Look, "read:1", l, around-5*time.Millisecond, around+5*time.Millisecond)
+	s.add(verify.ReadLock, "read:1", l, around-5*time.Millisecond, around+5*time.Millisecond)
 }
 
 // verifies adds a verification of the token around an instant.
@@ -179,7 +179,7 @@ func TestAVerdictIsNotAboutTheNextLeaseInTheSlot(t *testing.T) {
 	h := verify.History{Start: begin}
 	add := func(verb verify.Verb, asked, got any, at int) {
 		h.Calls = append(h.Calls, verify.Call{
-			ID: len(h.Calls), Client: len(h.Calls), Via: "here", Verb: verb, Name: "read:1", Asked: asked, Got: got, Sent: ms(at - 5), Answered: ms(at + 5),
+			ID: len(h.Calls), Client: len(h.Calls), Via: "here", Verb: verb, Name: "read:1", Request: asked, Response: got, Sent: ms(at - 5), Answered: ms(at + 5),
 		})
 	}
 	event := func(kind lock.Kind, l lock.Lease, at int) {

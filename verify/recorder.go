@@ -25,11 +25,11 @@ type Recorder struct {
 	// subscribers were started by Subscribe; heard holds the first copy of each event that
 	// any of them received.
 	subscribers []*Subscriber
-	heard       map[int64]*lock.Event
+	events      map[int64]*lock.Event
 }
 
 // NewRecorder returns a Recorder whose time begins now.
-func NewRecorder() *Recorder { return &Recorder{start: time.Now(), heard: map[int64]*lock.Event{}} }
+func NewRecorder() *Recorder { return &Recorder{start: time.Now(), events: map[int64]*lock.Event{}} }
 
 // Client returns the service as one client uses it, whose calls are recorded. They
 // must not overlap, but for those whose answers are not waited for any more. Via names where the service
@@ -41,9 +41,9 @@ func (r *Recorder) Client(via string, s lock.Service) lock.Service {
 	return &client{Service: s, recorder: r, number: r.clients, via: via}
 }
 
-// Mark notes a fault that is injected now. The function that it returns notes that the
+// MarkFault notes a fault that is injected now. The function that it returns notes that the
 // fault is undone. A fault of which that is not noted is taken to be over at once.
-func (r *Recorder) Mark(what string) (over func()) { return r.mark(what, false) }
+func (r *Recorder) MarkFault(what string) (over func()) { return r.mark(what, false) }
 
 // MarkEpoch notes a fault after which another clock, or another database, may answer:
 // a fail-over, a restore, a clock that is set. It returns what Mark does.
@@ -53,11 +53,11 @@ func (r *Recorder) mark(what string, epoch bool) (over func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, i := r.instant(), len(r.faults)
-	r.faults = append(r.faults, Fault{What: what, At: at, Over: at, Epoch: epoch})
+	r.faults = append(r.faults, Fault{Description: what, At: at, Ended: at, Epoch: epoch})
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.faults[i].Over = r.instant()
+		r.faults[i].Ended = r.instant()
 	}
 }
 
@@ -99,14 +99,14 @@ type client struct {
 	via      string
 }
 
-// recorded makes the call and notes its answer.
-func recorded[T any](ctx context.Context, c *client, verb Verb, name string, asked any, do func() (T, error)) (T, error) {
-	call := Call{Client: c.number, Via: c.via, Verb: verb, Name: name, Asked: asked, Sent: c.recorder.now()}
+// record makes the call and notes its answer.
+func record[T any](ctx context.Context, c *client, verb Verb, name string, asked any, do func() (T, error)) (T, error) {
+	call := Call{Client: c.number, Via: c.via, Verb: verb, Name: name, Request: asked, Sent: c.recorder.now()}
 	got, err := do()
 	call.Err = err
 	call.Cancelled = err != nil && errors.Is(ctx.Err(), context.Canceled)
 	if err == nil {
-		call.Got = got
+		call.Response = got
 	}
 	c.recorder.mu.Lock()
 	defer c.recorder.mu.Unlock()
@@ -119,15 +119,15 @@ func (c *client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New()) // or an answer that is lost could not be told from others
 	}
-	return recorded(ctx, c, Acquire, a.Name, a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
+	return record(ctx, c, Acquire, a.Name, a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
 }
 
 func (c *client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return recorded(ctx, c, Renew, r.Name, r, func() (lock.Grant, error) { return c.Service.Renew(ctx, r) })
+	return record(ctx, c, Renew, r.Name, r, func() (lock.Grant, error) { return c.Service.Renew(ctx, r) })
 }
 
 func (c *client) Release(ctx context.Context, r lock.Release) error {
-	_, err := recorded(ctx, c, Release, r.Name, r, func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
+	_, err := record(ctx, c, Release, r.Name, r, func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
 	return err
 }
 
@@ -137,25 +137,25 @@ func (c *client) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 }
 
 func (c *client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	return recorded(ctx, c, Revoke, r.Name, r, func() (lock.Lock, error) { return c.Service.Revoke(ctx, r) })
+	return record(ctx, c, Revoke, r.Name, r, func() (lock.Lock, error) { return c.Service.Revoke(ctx, r) })
 }
 
 func (c *client) Lock(ctx context.Context, name string) (lock.Lock, error) {
-	return recorded(ctx, c, Look, name, name, func() (lock.Lock, error) { return c.Service.Lock(ctx, name) })
+	return record(ctx, c, ReadLock, name, name, func() (lock.Lock, error) { return c.Service.Lock(ctx, name) })
 }
 
 func (c *client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
-	return recorded(ctx, c, Watch, w.Name, w, func() (lock.Lock, error) { return c.Service.Watch(ctx, w) })
+	return record(ctx, c, Watch, w.Name, w, func() (lock.Lock, error) { return c.Service.Watch(ctx, w) })
 }
 
 func (c *client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
-	return recorded(ctx, c, VerifyToken, v.Name, v, func() (lock.Verification, error) { return c.Service.VerifyToken(ctx, v) })
+	return record(ctx, c, VerifyToken, v.Name, v, func() (lock.Verification, error) { return c.Service.VerifyToken(ctx, v) })
 }
 
 func (c *client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
-	return recorded(ctx, c, WriteFenced, w.Lock, w, func() (lock.FencedValue, error) { return c.Service.WriteFenced(ctx, w) })
+	return record(ctx, c, WriteFenced, w.Lock, w, func() (lock.FencedValue, error) { return c.Service.WriteFenced(ctx, w) })
 }
 
 func (c *client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
-	return recorded(ctx, c, ReadFenced, key, key, func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
+	return record(ctx, c, ReadFenced, key, key, func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
 }

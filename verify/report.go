@@ -16,8 +16,8 @@ type Report struct {
 	Faults     int // how many were noted
 	Checks     []Check
 
-	faults  []Fault
-	picture *picture
+	faults        []Fault
+	visualization *visualization
 }
 
 // A Check is one thing that a History must prove.
@@ -30,21 +30,21 @@ type Check struct {
 	// them; those that a gap accounts for are not counted.
 	Missed int
 
-	puzzles []puzzle // of the violations that have one
+	counterexamples []linearizability // of the violations that have one
 }
 
 // A Violation is a case in which a History breaks a rule.
 type Violation struct {
-	Lock   string // its name, or the key of what is written
-	What   string // a sentence
-	Calls  []Call // as few as show it
-	Events []lock.Event
+	Lock    string // its name, or the key of what is written
+	Message string // a sentence
+	Calls   []Call // as few as show it
+	Events  []lock.Event
 }
 
 // violated notes a violation, with the calls and events that show it. Around the
 // events those are shown that came before and after.
-func (c *Check) violated(t *tale, what string, calls []*Call, events ...*lock.Event) {
-	v := Violation{Lock: t.name, What: what, Events: around(t.events, events)}
+func (c *Check) violated(t *lockHistory, what string, calls []*Call, events ...*lock.Event) {
+	v := Violation{Lock: t.name, Message: what, Events: around(t.events, events)}
 	seen := map[int]bool{}
 	for _, call := range calls {
 		if call != nil && !seen[call.ID] {
@@ -139,7 +139,7 @@ func (c Check) write(out io.Writer, faults []Fault) {
 			fmt.Fprintf(out, "\n%d more are not shown.\n", len(c.Violations)-i)
 			return
 		}
-		fmt.Fprintf(out, "\n%s\n  %s: %s\n", c.Name, v.Lock, v.What)
+		fmt.Fprintf(out, "\n%s\n  %s: %s\n", c.Name, v.Lock, v.Message)
 		v.writeTable(out, faults)
 	}
 }

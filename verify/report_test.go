@@ -43,7 +43,7 @@ func violated(t *testing.T) (verify.History, verify.Report) {
 	c := s.call(verify.Acquire, "bob", 0)
 	after := s.call(verify.Release, "ann", 0).Answered
 	c.Sent, c.Answered = after+1000, after+3000
-	h.Faults = []verify.Fault{{What: "kill -9 of a replica", At: after + 2000}}
+	h.Faults = []verify.Fault{{Description: "kill -9 of a replica", At: after + 2000}}
 	return h, h.Check(verify.CheckOptions{})
 }
 
@@ -75,7 +75,7 @@ func TestTheCallsThatAreShownViolateByThemselves(t *testing.T) {
 		for _, v := range c.Violations {
 			h.Calls = v.Calls
 			if h.Check(verify.CheckOptions{}).OK() {
-				t.Errorf("without all other calls nothing is violated of: %s", v.What)
+				t.Errorf("without all other calls nothing is violated of: %s", v.Message)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestNoSecretIsInAReport(t *testing.T) {
 	}
 	shown, told := text(t, r)+page.String(), 0
 	for _, c := range h.Calls {
-		a, ok := c.Asked.(lock.Acquire)
+		a, ok := c.Request.(lock.Acquire)
 		if !ok {
 			continue
 		}

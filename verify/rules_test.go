@@ -127,7 +127,7 @@ var rightHistories = map[string]struct {
 		withdrawn exclusive 0 b 2 0
 		dequeued exclusive 0 b 0 2
 		granted exclusive 0 c 3 0`},
-	"of one that is passed over, if that is allowed": {rules: verify.Rules{Passed: true}, events: `
+	"of one that is passed over, if that is allowed": {rules: verify.Rules{AllowOvertaking: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		queued exclusive 0 c 0 3
@@ -135,7 +135,7 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 c 2 3
 		released exclusive 0 c 2 0
 		dequeued exclusive 0 b 0 2`},
-	"of one that still waits, if that is allowed": {rules: verify.Rules{Unfinished: true}, events: `
+	"of one that still waits, if that is allowed": {rules: verify.Rules{AllowWaiters: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2`},
 }

@@ -50,10 +50,10 @@ const via = "the only replica"
 // polls reads the events since the poller's last page.
 func (c *cast) polls() {
 	c.t.Helper()
-	c.poller.Ask(via, c.cursor)
+	c.poller.Requested(via, c.cursor)
 	page, err := c.memory.Replica(1).Events(c.t.Context(), lock.EventQuery{Prefix: "play:", Cursor: c.cursor})
 	c.want(nil, err)
-	c.poller.Told(page)
+	c.poller.Received(page)
 	c.poller.Ended(nil)
 	c.cursor = page.Next
 }
@@ -261,13 +261,13 @@ func (s script) call(verb verify.Verb, holder string, nth int) *verify.Call {
 	s.t.Helper()
 	ids := map[lock.LeaseID]bool{}
 	for _, c := range s.Calls {
-		if a, ok := c.Asked.(lock.Acquire); ok && a.Holder == holder {
+		if a, ok := c.Request.(lock.Acquire); ok && a.Holder == holder {
 			ids[a.LeaseID] = true
 		}
 	}
 	for i := range s.Calls {
 		c, mine := &s.Calls[i], false
-		switch a := c.Asked.(type) {
+		switch a := c.Request.(type) {
 		case lock.Acquire:
 			mine = ids[a.LeaseID]
 		case lock.Renew:
@@ -294,9 +294,9 @@ func (s script) call(verb verify.Verb, holder string, nth int) *verify.Call {
 func (s script) grant(verb verify.Verb, holder string, nth int, change func(*lock.Grant)) {
 	s.t.Helper()
 	c := s.call(verb, holder, nth)
-	g := c.Got.(lock.Grant)
+	g := c.Response.(lock.Grant)
 	change(&g)
-	c.Got = g
+	c.Response = g
 }
 
 // event returns the event of a kind about somebody.
@@ -329,5 +329,5 @@ func (s script) forget(these func(lock.Event) bool) {
 
 // refuses has a call be answered with a refusal.
 func refuses(c *verify.Call, e lock.Error) {
-	e.Detail, c.Got, c.Err = "Spoilt.", nil, &e
+	e.Detail, c.Response, c.Err = "Spoilt.", nil, &e
 }

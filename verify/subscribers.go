@@ -15,69 +15,69 @@ const (
 	// committed, and a blocking read must return after a change, while nothing disturbs
 	// the service.
 	promptWithin = 2 * time.Second
-	// promptThroughFaults is the same where disturbances come so often that the service
+	// promptInTotal is the same where disturbances come so often that the service
 	// never has promptWithin between two of them: the time between them, added up.
-	promptThroughFaults = 5 * time.Second
-	// pollsInARow is the longest pause between two pages after which a poller still
+	promptInTotal = 5 * time.Second
+	// maxPollPause is the longest pause between two pages after which a poller still
 	// counts as having read all the time.
-	pollsInARow = 500 * time.Millisecond
-	// violationsOfOne is after how many violations by one subscriber no more are looked for.
-	violationsOfOne = 20
+	maxPollPause = 500 * time.Millisecond
+	// maxViolations is after how many violations by one subscriber no more are looked for.
+	maxViolations = 20
 )
 
 // An index is what the checks of subscribers look up.
 type index struct {
-	table  []*lock.Event // all events, in the order of their ids
-	tales  map[string]*tale
-	proven map[int64]time.Duration // when each event was known to be committed, at the latest
-	calm   map[string]disturbances // of each replica
+	table     []*lock.Event // all events, in the order of their ids
+	locks     map[string]*lockHistory
+	proven    map[int64]time.Duration // when each event was known to be committed, at the latest
+	disturbed map[string]disturbances // of each replica
 }
 
 // newIndex prepares the checks of subscribers.
 func (x *examination) newIndex() *index {
-	n := &index{tales: map[string]*tale{}, proven: map[int64]time.Duration{}, calm: x.disturbed()}
+	n := &index{locks: map[string]*lockHistory{}, proven: map[int64]time.Duration{}, disturbed: x.disturbed()}
 	for i := range x.Events {
 		n.table = append(n.table, &x.Events[i])
 	}
 	slices.SortStableFunc(n.table, func(a, b *lock.Event) int { return cmp.Compare(a.ID, b.ID) })
 	for _, s := range x.Subscriptions {
-		s.each(func(d Delivery, e *lock.Event) { n.prove(e.ID, d.At) })
+		s.each(func(d Delivery, e *lock.Event) { n.addProof(e.ID, d.At) })
 	}
-	for _, t := range x.tales {
-		n.tales[t.name] = t
-		n.hear(t)
+	for _, t := range x.locks {
+		n.locks[t.name] = t
+		n.addAnswers(t)
 	}
 	return n
 }
 
-// prove notes that the event was known to be committed at that instant.
-func (n *index) prove(id int64, at time.Duration) {
+// addProof notes that the event was known to be committed at that instant.
+func (n *index) addProof(id int64, at time.Duration) {
 	if known, ok := n.proven[id]; !ok || at < known {
 		n.proven[id] = at
 	}
 }
 
-// hear notes which events of a lock its answers prove. What proves one event proves
+// addAnswers notes which events of a lock its answers prove. What proves one event proves
 // those of the lock that came before it.
-func (n *index) hear(t *tale) {
+func (n *index) addAnswers(t *lockHistory) {
 	for _, l := range t.leases {
-		if first := l.first(); first != nil && l.granted != nil {
-			n.prove(l.granted.ID, first.Answered)
+		if first := l.firstAnswer(); first != nil && l.granted != nil {
+			n.addProof(l.granted.ID, first.Answered)
 		}
-		if l.of == nil || l.ended == nil || l.ended.Kind != lock.Released || len(l.of.leases) != 1 {
+		if l.group == nil || l.ended == nil || l.ended.Kind != lock.Released || len(l.group.leases) != 1 {
 			continue
 		}
-		for _, c := range l.of.releases {
+		for _, c := range l.group.releases {
 			if c.Outcome() == Done {
-				n.prove(l.ended.ID, c.Answered)
+				n.addProof(l.ended.ID, c.Answered)
 			}
 		}
 	}
 	for _, c := range t.calls {
-		if seen, ok := c.Got.(lock.Lock); ok {
+		if seen, ok := c.Response.(lock.Lock); ok {
 			i, found := t.event(seen.Revision)
 			if found && t.events[i].At.Equal(seen.ChangedAt) { // else a new epoch has lost what was seen
-				n.prove(t.events[i].ID, c.Answered)
+				n.addProof(t.events[i].ID, c.Answered)
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func (n *index) find(id int64) (int, bool) {
 
 // each calls do with every event that the subscriber was told.
 func (s *Subscription) each(do func(Delivery, *lock.Event)) {
-	for _, r := range s.Readings {
-		for _, d := range r.Told {
+	for _, r := range s.Requests {
+		for _, d := range r.Deliveries {
 			for _, e := range d.Events {
 				do(d, e)
 			}
@@ -113,47 +113,47 @@ func (s *Subscription) String() string {
 	return fmt.Sprintf("The %s with the number %d", s.Kind, s.Number)
 }
 
-// told checks that each subscriber was told just the events of the table that lie
+// deliveries checks that each subscriber was told just the events of the table that lie
 // between its first cursor and its last, in the order of their ids, except for those
 // that it was told are missing.
-func (x *examination) told(c *Check) {
+func (x *examination) deliveries(c *Check) {
 	for i := range x.Subscriptions {
-		h := hearing{examination: x, of: &x.Subscriptions[i], check: c, cursor: fromNow}
-		h.follow()
+		h := deliveryChecker{examination: x, subscription: &x.Subscriptions[i], report: c, cursor: cursorNow}
+		h.checkAll()
 	}
 }
 
-// A hearing follows one subscriber through all that it was told.
-type hearing struct {
+// A deliveryChecker follows one subscriber through all that it was told.
+type deliveryChecker struct {
 	*examination
-	of     *Subscription
-	check  *Check
-	cursor int64 // up to where it was told everything; fromNow before the first delivery
-	last   int64 // the id of the newest event that it was told
-	gap    bool  // whether it was told that events are missing, and no event since
-	lost   *lock.Event
-	lostAt time.Duration // when it was told of lost, an event that a new epoch has lost
-	found  int           // violations
+	subscription *Subscription
+	report       *Check
+	cursor       int64 // up to where it was told everything; fromNow before the first delivery
+	last         int64 // the id of the newest event that it was told
+	gap          bool  // whether it was told that events are missing, and no event since
+	lost         *lock.Event
+	lostAt       time.Duration // when it was told of lost, an event that a new epoch has lost
+	violations   int           // violations
 }
 
-func (h *hearing) follow() {
-	for _, r := range h.of.Readings {
-		for _, d := range r.Told {
-			if h.hear(r, d); h.found >= violationsOfOne {
+func (h *deliveryChecker) checkAll() {
+	for _, r := range h.subscription.Requests {
+		for _, d := range r.Deliveries {
+			if h.check(r, d); h.violations >= maxViolations {
 				return
 			}
 		}
 	}
 }
 
-// hear takes a delivery in.
-func (h *hearing) hear(r Reading, d Delivery) {
+// check takes a delivery in.
+func (h *deliveryChecker) check(r EventRequest, d Delivery) {
 	if d.Next < 0 {
 		h.violated(nil, "was given a cursor that is no id of an event")
 		return
 	}
 	if h.cursor < 0 {
-		h.cursor = max(r.Asked, fromNow)
+		h.cursor = max(r.Cursor, cursorNow)
 	}
 	if h.cursor < 0 {
 		h.cursor = d.Next
@@ -164,12 +164,12 @@ func (h *hearing) hear(r Reading, d Delivery) {
 	}
 	before := h.cursor
 	if d.Gap {
-		h.skips(d)
+		h.applyGap(d)
 	}
-	h.misses(d)
+	h.checkMissing(d)
 	for _, e := range d.Events {
-		h.check.Examined++
-		h.event(d, e)
+		h.report.Examined++
+		h.checkEvent(d, e)
 		h.last, h.gap = max(h.last, e.ID), false
 	}
 	if d.Next < h.cursor {
@@ -178,9 +178,9 @@ func (h *hearing) hear(r Reading, d Delivery) {
 	h.cursor, h.gap = d.Next, h.gap && d.Next <= before
 }
 
-// skips takes in that events are missing. Where that is since another history has taken
+// applyGap takes in that events are missing. Where that is since another history has taken
 // the place of the one before, it may begin at an earlier id.
-func (h *hearing) skips(d Delivery) {
+func (h *deliveryChecker) applyGap(d Delivery) {
 	h.gap, h.lost = true, nil
 	if !h.newEpochBetween(0, forever) {
 		return
@@ -192,13 +192,13 @@ func (h *hearing) skips(d Delivery) {
 	h.cursor, h.last = min(h.cursor, begin), min(h.last, begin)
 }
 
-// event checks an event that was told.
-func (h *hearing) event(d Delivery, e *lock.Event) {
+// checkEvent checks an checkEvent that was told.
+func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 	if e.ID <= h.last {
 		h.violated(e, fmt.Sprintf("was told of event %d after event %d: twice, or out of order", e.ID, h.last))
 	}
-	if !strings.HasPrefix(e.Name, h.of.Prefix) {
-		h.violated(e, fmt.Sprintf("was told of event %d of %s, and had asked for locks under %s", e.ID, e.Name, h.of.Prefix))
+	if !strings.HasPrefix(e.Name, h.subscription.Prefix) {
+		h.violated(e, fmt.Sprintf("was told of event %d of %s, and had asked for locks under %s", e.ID, e.Name, h.subscription.Prefix))
 		return
 	}
 	i, found := h.index.find(e.ID)
@@ -208,7 +208,7 @@ func (h *hearing) event(d Delivery, e *lock.Event) {
 	case !found:
 		h.violated(e, fmt.Sprintf("was told of event %d, %s, which is not in the table", e.ID, e.Kind))
 	case !sameEvent(*h.index.table[i], *e):
-		h.violated(h.index.table[i], fmt.Sprintf("was told of event %d as %s; in the table it is %s", e.ID, told(*e), told(*h.index.table[i])))
+		h.violated(h.index.table[i], fmt.Sprintf("was told of event %d as %s; in the table it is %s", e.ID, eventText(*e), eventText(*h.index.table[i])))
 	case h.lost != nil && h.newEpochBetween(h.lostAt, d.At):
 		h.violated(e, fmt.Sprintf("was told of event %d, which a new epoch has lost, and then of event %d, and of no gap between them", h.lost.ID, e.ID))
 		h.lost = nil
@@ -217,18 +217,18 @@ func (h *hearing) event(d Delivery, e *lock.Event) {
 
 // mayBeLost reports whether a new epoch may have lost an event that was told at that
 // instant.
-func (h *hearing) mayBeLost(at time.Duration) bool {
+func (h *deliveryChecker) mayBeLost(at time.Duration) bool {
 	return h.newEpochBetween(at-epochSpan, forever)
 }
 
 // newEpochBetween reports whether a new epoch had begun, at the latest, between the two.
-func (h *hearing) newEpochBetween(from, to time.Duration) bool {
-	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Epoch && from <= f.Over && f.Over <= to })
+func (h *deliveryChecker) newEpochBetween(from, to time.Duration) bool {
+	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Epoch && from <= f.Ended && f.Ended <= to })
 }
 
-// misses checks that no event of the table that the delivery has passed is missing in
+// checkMissing checks that no event of the table that the delivery has passed is missing in
 // it. A gap excuses those before the first event that is told after it.
-func (h *hearing) misses(d Delivery) {
+func (h *deliveryChecker) checkMissing(d Delivery) {
 	if h.gap && len(d.Events) == 0 {
 		return
 	}
@@ -246,47 +246,47 @@ func (h *hearing) misses(d Delivery) {
 		for len(events) > 0 && events[0].ID < e.ID {
 			events = events[1:]
 		}
-		if strings.HasPrefix(e.Name, h.of.Prefix) && (len(events) == 0 || events[0].ID != e.ID) {
+		if strings.HasPrefix(e.Name, h.subscription.Prefix) && (len(events) == 0 || events[0].ID != e.ID) {
 			missing = append(missing, e)
 		}
 	}
 	if len(missing) == 0 {
 		return
 	}
-	h.check.Missed += len(missing)
+	h.report.Missed += len(missing)
 	h.violated(missing[0], fmt.Sprintf("was at %d and is told at %s to go on from %d: it was never told of event %d, and of %d more between these, and of no gap",
-		h.cursor, after(d.At), d.Next, missing[0].ID, len(missing)-1))
+		h.cursor, sinceStart(d.At), d.Next, missing[0].ID, len(missing)-1))
 }
 
 // violated notes a violation by the subscriber. The event, which may be nil, is shown
 // among those of its lock.
-func (h *hearing) violated(e *lock.Event, what string) {
-	h.found++
-	h.check.blame(h.index, h.of, e, what)
+func (h *deliveryChecker) violated(e *lock.Event, what string) {
+	h.violations++
+	h.report.subscriberViolated(h.index, h.subscription, e, what)
 }
 
-// blame notes a violation by a subscriber.
-func (c *Check) blame(n *index, s *Subscription, e *lock.Event, what string) {
-	t := &tale{name: s.Prefix}
+// subscriberViolated notes a violation by a subscriber.
+func (c *Check) subscriberViolated(n *index, s *Subscription, e *lock.Event, what string) {
+	t := &lockHistory{name: s.Prefix}
 	if e != nil {
-		t = &tale{name: e.Name}
-		if known := n.tales[e.Name]; known != nil {
+		t = &lockHistory{name: e.Name}
+		if known := n.locks[e.Name]; known != nil {
 			t = known
 		}
 	}
 	c.violated(t, fmt.Sprintf("%s %s.", s, what), nil, e)
 }
 
-// prompt checks that each subscriber was told of each event soon after it was known to
+// promptness checks that each subscriber was told of each event soon after it was known to
 // be committed.
-func (x *examination) prompt(c *Check) {
+func (x *examination) promptness(c *Check) {
 	for i := range x.Subscriptions {
-		x.index.inTime(&x.Subscriptions[i], c)
+		x.index.checkPromptness(&x.Subscriptions[i], c)
 	}
 }
 
-func (n *index) inTime(s *Subscription, c *Check) {
-	first, last := s.span()
+func (n *index) checkPromptness(s *Subscription, c *Check) {
+	first, last := s.cursors()
 	if first < 0 {
 		return
 	}
@@ -296,7 +296,7 @@ func (n *index) inTime(s *Subscription, c *Check) {
 			at[e.ID] = d.At
 		}
 	})
-	attended, found := s.attended(), 0
+	attended, found := s.readIntervals(), 0
 	from, _ := n.find(first + 1)
 	for _, e := range n.table[min(from, len(n.table)):] {
 		proven, known := n.proven[e.ID]
@@ -308,27 +308,27 @@ func (n *index) inTime(s *Subscription, c *Check) {
 			told = forever
 		}
 		c.Examined++
-		late := n.late(attended, proven, told)
+		late := n.lateBy(attended, proven, told)
 		if late == 0 {
 			continue
 		}
-		what := fmt.Sprintf("was told at %s of event %d, which was known to be committed at %s: %v of calm later", after(told), e.ID, after(proven), late)
+		what := fmt.Sprintf("was told at %s of event %d, which was known to be committed at %s: %v of calm later", sinceStart(told), e.ID, sinceStart(proven), late)
 		if !heard {
-			what = fmt.Sprintf("was not told of event %d, which was known to be committed at %s, although it read for %v of calm after that", e.ID, after(proven), late)
+			what = fmt.Sprintf("was not told of event %d, which was known to be committed at %s, although it read for %v of calm after that", e.ID, sinceStart(proven), late)
 		}
-		c.blame(n, s, e, what)
-		if found++; found == violationsOfOne {
+		c.subscriberViolated(n, s, e, what)
+		if found++; found == maxViolations {
 			return
 		}
 	}
 }
 
-// late returns how much too late the subscriber was told, zero if it was in time.
-func (n *index) late(attended []attendance, proven, told time.Duration) time.Duration {
+// lateBy returns how much too late the subscriber was told, zero if it was in time.
+func (n *index) lateBy(attended []readInterval, proven, told time.Duration) time.Duration {
 	if told-proven <= promptWithin {
 		return 0
 	}
-	i, _ := slices.BinarySearchFunc(attended, proven, func(a attendance, at time.Duration) int { return cmp.Compare(a.to, at) })
+	i, _ := slices.BinarySearchFunc(attended, proven, func(a readInterval, at time.Duration) int { return cmp.Compare(a.to, at) })
 	for _, a := range attended[min(i, len(attended)):] {
 		if a.from >= told {
 			break
@@ -343,24 +343,24 @@ func (n *index) late(attended []attendance, proven, told time.Duration) time.Dur
 // overdue returns how long the service had in calm between the two, if that is more
 // than it may need; else zero.
 func (n *index) overdue(via string, from, to time.Duration) time.Duration {
-	d, known := n.calm[via]
+	d, known := n.disturbed[via]
 	if !known || to-from <= promptWithin {
 		return 0
 	}
-	longest, total := d.calm(from, to)
-	if longest > promptWithin || total > promptThroughFaults {
+	longest, total := d.undisturbed(from, to)
+	if longest > promptWithin || total > promptInTotal {
 		return total
 	}
 	return 0
 }
 
-// span returns the first cursor and the last, which are negative if there was none.
-func (s *Subscription) span() (first, last int64) {
-	first, last = fromNow, fromNow
-	for _, r := range s.Readings {
-		for _, d := range r.Told {
+// cursors returns the first cursor and the last, which are negative if there was none.
+func (s *Subscription) cursors() (first, last int64) {
+	first, last = cursorNow, cursorNow
+	for _, r := range s.Requests {
+		for _, d := range r.Deliveries {
 			if first < 0 {
-				if first = r.Asked; first < 0 {
+				if first = r.Cursor; first < 0 {
 					first = d.Next
 				}
 			}
@@ -370,24 +370,24 @@ func (s *Subscription) span() (first, last int64) {
 	return first, last
 }
 
-// An attendance is a time in which a subscriber read from a replica without a break.
-type attendance struct {
+// An readInterval is a time in which a subscriber read from a replica without a break.
+type readInterval struct {
 	via string
-	stretch
+	interval
 }
 
-// attended returns when the subscriber read.
-func (s *Subscription) attended() []attendance {
-	var all []attendance
-	for _, r := range s.Readings {
+// readIntervals returns when the subscriber read.
+func (s *Subscription) readIntervals() []readInterval {
+	var all []readInterval
+	for _, r := range s.Requests {
 		if r.Opened == 0 || s.Kind == Polling && r.Failed {
 			continue
 		}
-		if n := len(all); s.Kind == Polling && n > 0 && all[n-1].via == r.Via && r.Sent-all[n-1].to <= pollsInARow {
-			all[n-1].to = r.Over
+		if n := len(all); s.Kind == Polling && n > 0 && all[n-1].via == r.Via && r.Sent-all[n-1].to <= maxPollPause {
+			all[n-1].to = r.Ended
 			continue
 		}
-		all = append(all, attendance{r.Via, stretch{r.Opened, r.Over}})
+		all = append(all, readInterval{r.Via, interval{r.Opened, r.Ended}})
 	}
 	return all
 }

@@ -13,8 +13,8 @@ import (
 func (s script) retell() {
 	s.Subscriptions = slices.Clone(s.Subscriptions)
 	for i := range s.Subscriptions {
-		s.Subscriptions[i].Readings = slices.Clone(s.Subscriptions[i].Readings)
-		for j := range s.Subscriptions[i].Readings {
+		s.Subscriptions[i].Requests = slices.Clone(s.Subscriptions[i].Requests)
+		for j := range s.Subscriptions[i].Requests {
 			s.reading(i, j, func(d *verify.Delivery) {
 				d.Events = slices.Clone(d.Events)
 				for k, e := range d.Events {
@@ -29,10 +29,10 @@ func (s script) retell() {
 
 // reading changes the deliveries of one reading of one subscription.
 func (s script) reading(subscription, reading int, change func(*verify.Delivery)) {
-	r := &s.Subscriptions[subscription].Readings[reading]
-	r.Told = slices.Clone(r.Told)
-	for i := range r.Told {
-		change(&r.Told[i])
+	r := &s.Subscriptions[subscription].Requests[reading]
+	r.Deliveries = slices.Clone(r.Deliveries)
+	for i := range r.Deliveries {
+		change(&r.Deliveries[i])
 	}
 }
 
@@ -43,14 +43,14 @@ func (s script) told(kind lock.Kind, holder string) *verify.Delivery {
 	id := s.event(kind, holder).ID
 	s.Subscriptions = slices.Clone(s.Subscriptions)
 	poller := &s.Subscriptions[0]
-	poller.Readings = slices.Clone(poller.Readings)
-	for i := range poller.Readings {
-		r := &poller.Readings[i]
-		for j := range r.Told {
-			if slices.ContainsFunc(r.Told[j].Events, func(e *lock.Event) bool { return e.ID == id }) {
-				r.Told = slices.Clone(r.Told)
-				r.Told[j].Events = slices.Clone(r.Told[j].Events)
-				return &r.Told[j]
+	poller.Requests = slices.Clone(poller.Requests)
+	for i := range poller.Requests {
+		r := &poller.Requests[i]
+		for j := range r.Deliveries {
+			if slices.ContainsFunc(r.Deliveries[j].Events, func(e *lock.Event) bool { return e.ID == id }) {
+				r.Deliveries = slices.Clone(r.Deliveries)
+				r.Deliveries[j].Events = slices.Clone(r.Deliveries[j].Events)
+				return &r.Deliveries[j]
 			}
 		}
 	}
@@ -104,28 +104,28 @@ func lastTold(s script, readOn bool) {
 	late := *d
 	d.Events, d.Next = nil, s.event(lock.Released, "ann").ID-1
 	poller := &s.Subscriptions[0]
-	i := slices.IndexFunc(poller.Readings, func(r verify.Reading) bool { return len(r.Told) > 0 && r.Told[0].At > d.At })
-	next := &poller.Readings[i]
-	next.Asked, next.Told = d.Next, slices.Clone(next.Told)
-	next.Told[0].Events = append(slices.Clone(late.Events), next.Told[0].Events...)
+	i := slices.IndexFunc(poller.Requests, func(r verify.EventRequest) bool { return len(r.Deliveries) > 0 && r.Deliveries[0].At > d.At })
+	next := &poller.Requests[i]
+	next.Cursor, next.Deliveries = d.Next, slices.Clone(next.Deliveries)
+	next.Deliveries[0].Events = append(slices.Clone(late.Events), next.Deliveries[0].Events...)
 	shift := 10 * time.Second
-	for j := range poller.Readings[i:] {
-		r := &poller.Readings[i+j]
-		r.Sent, r.Opened, r.Over = r.Sent+shift, r.Opened+shift, r.Over+shift
-		r.Told = slices.Clone(r.Told)
-		for k := range r.Told {
-			r.Told[k].At += shift
+	for j := range poller.Requests[i:] {
+		r := &poller.Requests[i+j]
+		r.Sent, r.Opened, r.Ended = r.Sent+shift, r.Opened+shift, r.Ended+shift
+		r.Deliveries = slices.Clone(r.Deliveries)
+		for k := range r.Deliveries {
+			r.Deliveries[k].At += shift
 		}
 	}
 	if readOn {
-		poller.Readings[i].Sent, poller.Readings[i].Opened = d.At, d.At
+		poller.Requests[i].Sent, poller.Requests[i].Opened = d.At, d.At
 	}
 }
 
 // failing returns a call that fails after a while.
 func failing(via string, at, takes time.Duration) verify.Call {
 	return verify.Call{
-		ID: -1, Client: 99, Via: via, Verb: verify.Look, Name: "play:down", Asked: "play:down",
+		ID: -1, Client: 99, Via: via, Verb: verify.ReadLock, Name: "play:down", Request: "play:down",
 		Err: &lock.Error{Code: lock.ErrUnavailable}, Sent: at, Answered: at + takes,
 	}
 }
@@ -137,8 +137,8 @@ func TestWhatSubscribersAreToldLate(t *testing.T) {
 			all := &s.Subscriptions
 			*all = slices.Clone(*all)
 			poller := &(*all)[0]
-			poller.Readings = slices.Clone(poller.Readings[:2])
-			poller.Readings[1].Over += time.Minute
+			poller.Requests = slices.Clone(poller.Requests[:2])
+			poller.Requests[1].Ended += time.Minute
 		}, "although it read for"},
 	})
 	t.Run("but not while the poller does not read", func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestWhatSubscribersAreToldLate(t *testing.T) {
 	})
 	for name, disturb := range map[string]func(*verify.History){
 		"nor while a fault lasts": func(h *verify.History) {
-			h.Faults = []verify.Fault{{What: "a storm", At: 0, Over: time.Hour}}
+			h.Faults = []verify.Fault{{Description: "a storm", At: 0, Ended: time.Hour}}
 		},
 		"nor while calls to the replica fail": func(h *verify.History) {
 			for at := time.Duration(0); at < time.Minute; at += time.Second {
@@ -207,8 +207,8 @@ func TestWhatANewEpochHasLostMustBeFollowedByAGap(t *testing.T) {
 				s.Events[i].ID += 1000
 			}
 		}
-		s.Subscriptions[0].Readings[2].Asked = 2
-		for i := range s.Subscriptions[0].Readings[2:] {
+		s.Subscriptions[0].Requests[2].Cursor = 2
+		for i := range s.Subscriptions[0].Requests[2:] {
 			s.reading(0, 2+i, func(d *verify.Delivery) {
 				d.Next += 1000
 				d.Events = slices.Clone(d.Events)
@@ -219,8 +219,8 @@ func TestWhatANewEpochHasLostMustBeFollowedByAGap(t *testing.T) {
 				}
 			})
 		}
-		s.Faults = []verify.Fault{{What: "fail-over", At: d.At + 1, Over: d.At + 2, Epoch: true}}
-		return &s.Subscriptions[0].Readings[2].Told[0]
+		s.Faults = []verify.Fault{{Description: "fail-over", At: d.At + 1, Ended: d.At + 2, Epoch: true}}
+		return &s.Subscriptions[0].Requests[2].Deliveries[0]
 	}
 	base := play(t)
 	expectFound(t, base, spoiling{byTold, func(s script) { lose(s) }, "which a new epoch has lost"})
@@ -246,21 +246,21 @@ func TestBlockingReadsThatReturnLate(t *testing.T) {
 		}, "was given up without an answer"},
 		"with what had been seen before": {byBlocking, func(s script) {
 			c := watch(s)
-			l := c.Got.(lock.Lock)
+			l := c.Response.(lock.Lock)
 			l.Revision = 1
-			c.Got = l
+			c.Response = l
 		}, "returned revision 1"},
 		"with what never was": {byAgreement, func(s script) {
 			c := watch(s)
-			l := c.Got.(lock.Lock)
+			l := c.Response.(lock.Lock)
 			l.Revision += 1000
-			c.Got = l
+			c.Response = l
 		}, "no event tells of that"},
 		"with an older state of the lock": {byOrder, func(s script) {
 			c := watch(s)
-			seen := s.call(verify.Look, "", 0).Got.(lock.Lock)
-			seen.AsOf = c.Got.(lock.Lock).AsOf
-			c.Got = seen
+			seen := s.call(verify.ReadLock, "", 0).Response.(lock.Lock)
+			seen.AsOf = c.Response.(lock.Lock).AsOf
+			c.Response = seen
 		}, ""},
 	})
 }
@@ -273,14 +273,14 @@ func TestSubscribersShareWhatTheyAreTold(t *testing.T) {
 	other.Token++
 	for _, told := range []lock.Event{e, e, other} {
 		s := rec.Subscribe(verify.Streaming, "play:")
-		s.Ask("here", lock.CursorNow)
-		s.Open()
-		s.Told(lock.Page[lock.Event]{Items: []lock.Event{told}, Next: "1"})
+		s.Requested("here", lock.CursorNow)
+		s.Opened()
+		s.Received(lock.Page[lock.Event]{Items: []lock.Event{told}, Next: "1"})
 		s.Ended(nil)
 	}
 	var all []*lock.Event
 	for _, s := range rec.History().Subscriptions {
-		all = append(all, s.Readings[0].Told[0].Events[0])
+		all = append(all, s.Requests[0].Deliveries[0].Events[0])
 	}
 	if all[0] != all[1] || all[1] == all[2] || all[2].Token != other.Token {
 		t.Errorf("the copies are %p, %p and %p", all[0], all[1], all[2])
@@ -290,11 +290,11 @@ func TestSubscribersShareWhatTheyAreTold(t *testing.T) {
 func TestAFaultLastsUntilItIsSaidToBeOver(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
-	over := rec.Mark("a storm")
+	over := rec.MarkFault("a storm")
 	rec.MarkEpoch("a fail-over")
 	over()
 	f := rec.History().Faults
-	if f[0].Over <= f[1].At || f[1].Over != f[1].At || f[0].Epoch || !f[1].Epoch {
+	if f[0].Ended <= f[1].At || f[1].Ended != f[1].At || f[0].Epoch || !f[1].Epoch {
 		t.Errorf("the faults are %+v", f)
 	}
 }

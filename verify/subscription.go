@@ -23,20 +23,20 @@ type Subscription struct {
 	Kind     SubscriptionKind
 	Number   int    // from 1, of all subscriptions of the recorder
 	Prefix   string // of the names of the locks whose events it asks for
-	Readings []Reading
+	Requests []EventRequest
 }
 
-// A Reading is one request: for a page of events, or for a stream, which lasts.
-type Reading struct {
+// A EventRequest is one request: for a page of events, or for a stream, which lasts.
+type EventRequest struct {
 	Via  string // the replica, or the address, that it was sent to
 	Sent time.Duration
 	// Opened is when it was known that the service serves the request: for a page, when
 	// that was asked for; for a stream, when its answer had begun. Zero if it never was.
-	Opened time.Duration
-	Over   time.Duration // when the answer, or the connection, had ended
-	Failed bool          // whether it ended with an error
-	Asked  int64         // the cursor, as Delivery.Next has it
-	Told   []Delivery
+	Opened     time.Duration
+	Ended      time.Duration // when the answer, or the connection, had ended
+	Failed     bool          // whether it ended with an error
+	Cursor     int64         // the cursor, as Delivery.Next has it
+	Deliveries []Delivery
 }
 
 // A Delivery is what a subscriber was told at once: a page, or one message of a stream.
@@ -54,8 +54,8 @@ type Delivery struct {
 
 // The cursors that are no ids.
 const (
-	fromNow    int64 = -1
-	unreadable int64 = -2
+	cursorNow     int64 = -1
+	cursorInvalid int64 = -2
 )
 
 // A Subscriber records a Subscription. Its methods are for one goroutine.
@@ -74,27 +74,27 @@ func (r *Recorder) Subscribe(kind SubscriptionKind, prefix string) *Subscriber {
 	return s
 }
 
-// Ask notes that a request is sent now, with that cursor.
-func (s *Subscriber) Ask(via, cursor string) {
+// Requested notes that a request is sent now, with that cursor.
+func (s *Subscriber) Requested(via, cursor string) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	at := s.recorder.instant()
-	n := Reading{Via: via, Sent: at, Over: at, Asked: cursorID(cursor)}
+	n := EventRequest{Via: via, Sent: at, Ended: at, Cursor: cursorID(cursor)}
 	if s.all.Kind == Polling {
 		n.Opened = at
 	}
-	s.all.Readings = append(s.all.Readings, n)
+	s.all.Requests = append(s.all.Requests, n)
 }
 
-// Open notes that the stream that was asked for last is open.
-func (s *Subscriber) Open() {
+// Opened notes that the stream that was asked for last is open.
+func (s *Subscriber) Opened() {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	s.last().Opened = s.recorder.instant()
 }
 
-// Told notes what the request that was asked last was told now.
-func (s *Subscriber) Told(page lock.Page[lock.Event]) {
+// Received notes what the request that was asked last was told now.
+func (s *Subscriber) Received(page lock.Page[lock.Event]) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	d := Delivery{At: s.recorder.instant(), Next: cursorID(page.Next), Gap: page.Gap}
@@ -102,10 +102,10 @@ func (s *Subscriber) Told(page lock.Page[lock.Event]) {
 		d.Events = make([]*lock.Event, len(page.Items))
 	}
 	for i, e := range page.Items {
-		d.Events[i] = s.recorder.shared(e)
+		d.Events[i] = s.recorder.sharedEvent(e)
 	}
 	n := s.last()
-	n.Over, n.Told = d.At, append(n.Told, d)
+	n.Ended, n.Deliveries = d.At, append(n.Deliveries, d)
 }
 
 // Ended notes that the request that was asked last has ended, with an error unless err
@@ -114,28 +114,28 @@ func (s *Subscriber) Ended(err error) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	n := s.last()
-	n.Over, n.Failed = s.recorder.instant(), err != nil
+	n.Ended, n.Failed = s.recorder.instant(), err != nil
 }
 
-func (s *Subscriber) last() *Reading { return &s.all.Readings[len(s.all.Readings)-1] }
+func (s *Subscriber) last() *EventRequest { return &s.all.Requests[len(s.all.Requests)-1] }
 
 // subscription returns what was recorded until now. The recorder's lock must be held.
 func (s *Subscriber) subscription() Subscription {
 	all := s.all
-	all.Readings = slices.Clone(all.Readings)
+	all.Requests = slices.Clone(all.Requests)
 	return all
 }
 
-// shared returns a copy of the event that all subscribers share which were told the
+// sharedEvent returns a copy of the event that all subscribers share which were told the
 // same: a run of minutes tells each of them a hundred thousand.
-func (r *Recorder) shared(e lock.Event) *lock.Event {
-	first, known := r.heard[e.ID]
+func (r *Recorder) sharedEvent(e lock.Event) *lock.Event {
+	first, known := r.events[e.ID]
 	if known && sameEvent(*first, e) {
 		return first
 	}
 	own := &e
 	if !known {
-		r.heard[e.ID] = own
+		r.events[e.ID] = own
 	}
 	return own
 }
@@ -155,11 +155,11 @@ func cursorID(cursor string) int64 {
 	case "", "0":
 		return 0
 	case lock.CursorNow:
-		return fromNow
+		return cursorNow
 	}
 	id, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || id < 0 {
-		return unreadable
+		return cursorInvalid
 	}
 	return id
 }

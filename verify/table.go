@@ -24,7 +24,7 @@ func (v Violation) writeTable(out io.Writer, faults []Fault) {
 		fmt.Fprintf(out, "    the lock's events there:\n")
 		table := tabwriter.NewWriter(out, 0, 1, 2, ' ', 0)
 		for _, e := range v.Events {
-			fmt.Fprintf(table, "\t%s\t%s\n", clock(e.At), told(e))
+			fmt.Fprintf(table, "\t%s\t%s\n", clock(e.At), eventText(e))
 		}
 		_ = table.Flush() // out keeps its error
 	}
@@ -42,40 +42,40 @@ func (v Violation) writeCalls(out io.Writer, faults []Fault) {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.At < from || f.At > to })
 	for _, c := range calls {
 		for len(faults) > 0 && faults[0].At <= c.Sent {
-			faults = faultLine(table, faults)
+			faults = writeFault(table, faults)
 		}
-		fmt.Fprintf(table, "\t%s\t%s\t%d\t%s\t%s\t%s\n", after(c.Sent), after(c.Answered), c.Client, c.Via, c.asked(), c.answer())
+		fmt.Fprintf(table, "\t%s\t%s\t%d\t%s\t%s\t%s\n", sinceStart(c.Sent), sinceStart(c.Answered), c.Client, c.Via, c.requestText(), c.responseText())
 	}
 	for len(faults) > 0 {
-		faults = faultLine(table, faults)
+		faults = writeFault(table, faults)
 	}
 	_ = table.Flush() // out keeps its error
 }
 
-func faultLine(out io.Writer, faults []Fault) []Fault {
-	fmt.Fprintf(out, "\t%s\t\t\t\tFAULT: %s\t\n", after(faults[0].At), faults[0].What)
+func writeFault(out io.Writer, faults []Fault) []Fault {
+	fmt.Fprintf(out, "\t%s\t\t\t\tFAULT: %s\t\n", sinceStart(faults[0].At), faults[0].Description)
 	return faults[1:]
 }
 
-// after shows how long after the beginning something was.
-func after(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
+// sinceStart shows how long sinceStart the beginning something was.
+func sinceStart(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
 
-// short shows as much of a lease_id as tells it from others.
-func short(id lock.LeaseID) string { return hex.EncodeToString(id[:4]) }
+// shortID shows as much of a lease_id as tells it from others.
+func shortID(id lock.LeaseID) string { return hex.EncodeToString(id[:4]) }
 
-// asked says what a call asks for, without secrets.
-func (c Call) asked() string {
-	switch a := c.Asked.(type) {
+// requestText says what a call asks for, without secrets.
+func (c Call) requestText() string {
+	switch a := c.Request.(type) {
 	case lock.Acquire:
-		text := fmt.Sprintf("acquire %s by %q as %s", cmp.Or(a.Mode, lock.Exclusive), a.Holder, short(a.LeaseID))
+		text := fmt.Sprintf("acquire %s by %q as %s", cmp.Or(a.Mode, lock.Exclusive), a.Holder, shortID(a.LeaseID))
 		if a.Wait > 0 {
 			text += fmt.Sprintf(", waiting %v", a.Wait)
 		}
 		return text + fmt.Sprintf(", ttl %v", a.TTL)
 	case lock.Renew:
-		return "renew " + short(a.LeaseID)
+		return "renew " + shortID(a.LeaseID)
 	case lock.Release:
-		return "release " + short(a.LeaseID)
+		return "release " + shortID(a.LeaseID)
 	case lock.Revoke:
 		if a.SkipGrace {
 			return fmt.Sprintf("revoke token %d at once", a.Token)
@@ -95,12 +95,12 @@ func (c Call) asked() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s", c.Verb, c.Name))
 }
 
-// answer says what a call was answered, without secrets.
-func (c Call) answer() string {
+// responseText says what a call was answered, without secrets.
+func (c Call) responseText() string {
 	if c.Err != nil {
-		return c.refusal()
+		return c.errorText()
 	}
-	switch g := c.Got.(type) {
+	switch g := c.Response.(type) {
 	case lock.Grant:
 		replay := ""
 		if g.Replayed {
@@ -121,7 +121,7 @@ func (c Call) answer() string {
 	return "done"
 }
 
-func (c Call) refusal() string {
+func (c Call) errorText() string {
 	var e *lock.Error
 	if !errors.As(c.Err, &e) {
 		return "no answer: " + c.Err.Error()

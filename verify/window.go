@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// windows narrow when operations may have taken effect, by what their answers say of
+// bounds narrow when operations may have taken effect, by what their answers say of
 // the transitions before and after. An order that there is stays possible; one that
 // there is not is ruled out sooner.
-type windows struct {
-	*tale
+type bounds struct {
+	*lockHistory
 	chain []*operation // the transitions, in order
 	// tokens are those granted, from the least to the greatest; first is by which
 	// transition each was, and later by which the first that is greater.
@@ -22,16 +22,16 @@ type windows struct {
 	holders      map[string][]*lease // by their holders
 }
 
-// windows returns what narrows operations among those transitions.
-func (t *tale) windows(chain []*operation) windows {
-	w := windows{tale: t, chain: chain, holders: map[string][]*lease{}}
+// bounds returns what narrows operations among those transitions.
+func (t *lockHistory) bounds(chain []*operation) bounds {
+	w := bounds{lockHistory: t, chain: chain, holders: map[string][]*lease{}}
 	first := map[lock.Token]int{}
 	for _, l := range t.leases {
 		if l.granted == nil {
 			continue
 		}
 		w.holders[l.holder] = append(w.holders[l.holder], l)
-		i := w.at(l.granted.Revision)
+		i := w.index(l.granted.Revision)
 		if known, ok := first[l.token]; !ok || i < known {
 			first[l.token] = i
 		}
@@ -49,10 +49,10 @@ func (t *tale) windows(chain []*operation) windows {
 // narrow narrows the operations of calls, and the transitions around them. What is
 // left no time at all stays as it was: no order will be found. It returns those that
 // can do something.
-func (w windows) narrow(ops []*operation) []*operation {
+func (w bounds) narrow(ops []*operation) []*operation {
 	first, last := make([]int, len(ops)), make([]int, len(ops))
 	for i, o := range ops {
-		first[i], last[i] = w.window(o)
+		first[i], last[i] = w.between(o)
 		if o.to > w.last {
 			continue // it may never have been done
 		}
@@ -75,7 +75,7 @@ func (w windows) narrow(ops []*operation) []*operation {
 
 // within narrows the operation to be after one transition and before another, false if
 // that cannot be.
-func (w windows) within(o *operation, first, last int) bool {
+func (w bounds) within(o *operation, first, last int) bool {
 	from, to := o.from, o.to
 	if first >= 0 {
 		from = max(from, w.chain[first].from)
@@ -90,10 +90,10 @@ func (w windows) within(o *operation, first, last int) bool {
 	return true
 }
 
-// window returns the transitions after and before which the operation must be.
-func (w windows) window(o *operation) (first, last int) {
-	if seen, ok := o.call.Got.(lock.Lock); ok && seen.Revision > 0 {
-		first = w.at(seen.Revision+1) - 1
+// between returns the transitions after and before which the operation must be.
+func (w bounds) between(o *operation) (first, last int) {
+	if seen, ok := o.call.Response.(lock.Lock); ok && seen.Revision > 0 {
+		first = w.index(seen.Revision+1) - 1
 		o.before = 0
 		if first >= 0 {
 			o.before = w.chain[first].revision
@@ -101,23 +101,23 @@ func (w windows) window(o *operation) (first, last int) {
 		return first, first + 1
 	}
 	first, last = -1, len(w.chain)
-	if token, ok := newest(o.call); ok {
-		first, last = w.under(token)
-	} else if r := w.requestOf(o.call); r != nil {
-		first, last = w.during(r, o.call)
+	if token, ok := newestToken(o.call); ok {
+		first, last = w.whileNewest(token)
+	} else if r := w.groupOf(o.call); r != nil {
+		first, last = w.whileHeld(r, o.call)
 	}
-	if l := w.blamed(o.call); l != nil {
-		first = max(first, w.at(l.granted.Revision))
+	if l := w.blockingLease(o.call); l != nil {
+		first = max(first, w.index(l.granted.Revision))
 		if l.ended != nil && l.ended.Kind != lock.Revoked { // which leaves its grace
-			last = min(last, w.at(l.ended.Revision))
+			last = min(last, w.index(l.ended.Revision))
 		}
 	}
 	return first, last
 }
 
-// blamed returns the one lease that must have been there for the answer, nil if none
+// blockingLease returns the one lease that must have been there for the answer, nil if none
 // must, or if it may be one of several.
-func (w windows) blamed(c *Call) *lease {
+func (w bounds) blockingLease(c *Call) *lease {
 	var e *lock.Error
 	if !errors.As(c.Err, &e) || e.Code != lock.ErrHeld || e.Holder == "" {
 		return nil
@@ -128,21 +128,21 @@ func (w windows) blamed(c *Call) *lease {
 	return nil
 }
 
-// at returns the place of the first transition whose revision is not less than r.
-func (w windows) at(r int64) int {
+// index returns the place of the first transition whose revision is not less than r.
+func (w bounds) index(r int64) int {
 	i, _ := slices.BinarySearchFunc(w.chain, r, func(o *operation, r int64) int { return cmp.Compare(o.revision, r) })
 	return i
 }
 
-// newest returns the token that the answer says was the newest, false if it does not.
-func newest(c *Call) (lock.Token, bool) {
-	switch got := c.Got.(type) {
+// newestToken returns the token that the answer says was the newestToken, false if it does not.
+func newestToken(c *Call) (lock.Token, bool) {
+	switch got := c.Response.(type) {
 	case lock.Lock:
 		return got.Token, true
 	case lock.Verification:
 		return got.Newest, true
 	case lock.FencedValue:
-		w, ok := c.Asked.(lock.FencedWrite)
+		w, ok := c.Request.(lock.FencedWrite)
 		return w.Token, ok && w.Slot == 0
 	}
 	var e *lock.Error
@@ -152,8 +152,8 @@ func newest(c *Call) (lock.Token, bool) {
 	return 0, false
 }
 
-// under returns the transitions by which the token became the newest, and ceased to be.
-func (w windows) under(token lock.Token) (first, last int) {
+// whileNewest returns the transitions by which the token became the newest, and ceased to be.
+func (w bounds) whileNewest(token lock.Token) (first, last int) {
 	i, found := slices.BinarySearch(w.tokens, token)
 	if !found {
 		return -1, len(w.chain)
@@ -161,9 +161,9 @@ func (w windows) under(token lock.Token) (first, last int) {
 	return w.first[i], w.later[i]
 }
 
-// during returns the transitions by which the one lease of the request began and
+// whileHeld returns the transitions by which the one lease of the request began and
 // ended, as far as the call must have been between them, or after them.
-func (w windows) during(r *request, c *Call) (first, last int) {
+func (w bounds) whileHeld(r *callGroup, c *Call) (first, last int) {
 	first, last = -1, len(w.chain)
 	if len(r.leases) != 1 || r.leases[0].granted == nil {
 		return first, last
@@ -171,8 +171,8 @@ func (w windows) during(r *request, c *Call) (first, last int) {
 	l := r.leases[0]
 	has := c.Outcome() == Done && c.Verb != Release
 	if has || c.Outcome() == Unknown { // which does nothing after the end
-		if first = w.at(l.granted.Revision); l.ended != nil {
-			last = w.at(l.ended.Revision)
+		if first = w.index(l.granted.Revision); l.ended != nil {
+			last = w.index(l.ended.Revision)
 		}
 		if !has {
 			first = -1
@@ -181,8 +181,8 @@ func (w windows) during(r *request, c *Call) (first, last int) {
 	}
 	var e *lock.Error
 	refused := errors.As(c.Err, &e)
-	if told := l.first(); l.ended == nil || told == nil || told.Answered >= c.Sent || refused && (e.Code != lock.ErrLeaseLost || l.atItsLongest(e)) {
+	if told := l.firstAnswer(); l.ended == nil || told == nil || told.Answered >= c.Sent || refused && (e.Code != lock.ErrLeaseLost || l.atMaxHold(e)) {
 		return first, last
 	}
-	return w.at(l.ended.Revision), last
+	return w.index(l.ended.Revision), last
 }

@@ -77,8 +77,8 @@ func (c *verifyCommand) check() error {
 		return usagef("--locks is %d; give 1 or more", c.Locks)
 	case c.Operations < 0:
 		return usagef("--operations is %d; give how many calls, or leave it out", c.Operations)
-	case c.TTL < lock.MinTTL || c.TTL > workload.LongestTTL:
-		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.MinTTL, workload.LongestTTL)
+	case c.TTL < lock.MinTTL || c.TTL > workload.MaxTTL:
+		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.MinTTL, workload.MaxTTL)
 	case lock.CheckName(c.Prefix) != nil || len(c.Prefix) > longestVerified:
 		return usagef("--prefix is %q; give 1 to %d of the characters that names may have", c.Prefix, longestVerified)
 	}

@@ -76,7 +76,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
 		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: lulls.C,
 	})
-	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them were sent again.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Again); err != nil {
+	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them were sent again.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Retries); err != nil {
 		return 0, err
 	}
 	if err := stats.WriteText(v.stdout); err != nil {
@@ -91,7 +91,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		return 0, &failure{exitUnreachable, unsettled}
 	}
 	h.Events = events
-	report := h.Check(verify.CheckOptions{Passed: true})
+	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
 	if err := report.WriteText(v.stdout); err != nil {
 		return 0, err
 	}
@@ -105,7 +105,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 // Those it returns also if the locks do not become free, with an error.
 func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
 	settled := v.within(ctx, lock.PlaceRetention+4*v.TTL+lookWithin, func(ctx context.Context) error {
-		return workload.Settle(ctx, v.replicas[0].Locks, prefix)
+		return workload.WaitUntilFree(ctx, v.replicas[0].Locks, prefix)
 	})
 	var failed error
 	for _, r := range v.replicas {

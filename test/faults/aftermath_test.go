@@ -143,7 +143,7 @@ func (d *deployment) lostCommits() int {
 func secretsOf(h verify.History) map[lock.LeaseID]bool {
 	secret := map[lock.LeaseID]bool{}
 	for _, c := range h.Calls {
-		if a, ok := c.Asked.(lock.Acquire); ok {
+		if a, ok := c.Request.(lock.Acquire); ok {
 			secret[a.LeaseID] = true
 		}
 	}

@@ -142,7 +142,7 @@ func (u *siege) examined() (verify.History, verify.Report) {
 	var err error
 	h.Events, err = verify.Collect(u.t.Context(), u.any(), u.prefix)
 	u.must(err)
-	return h, h.Check(verify.CheckOptions{Passed: true, Unfinished: true})
+	return h, h.Check(verify.CheckOptions{AllowOvertaking: true, AllowWaiters: true})
 }
 
 // lossIsFound shows that what inARow checks can go wrong: it promotes a standby that
@@ -182,7 +182,7 @@ func (u *siege) tokensAreNew(h verify.History) {
 		if c.Outcome() == verify.Unknown {
 			unknown++
 		}
-		g, granted := c.Got.(lock.Grant)
+		g, granted := c.Response.(lock.Grant)
 		if !granted || c.Verb != verify.Acquire {
 			continue
 		}

@@ -85,7 +85,7 @@ func (p *provocation) crash(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	defer p.rec.Mark("kill -9 of PostgreSQL")()
+	defer p.rec.MarkFault("kill -9 of PostgreSQL")()
 	return errors.Join(p.server.Kill(), p.server.Restart(context.WithoutCancel(ctx)))
 }
 
@@ -95,7 +95,7 @@ func (p *provocation) restore(ctx context.Context) error {
 	if !passes(ctx, noticing) {
 		return nil
 	}
-	p.rec.Mark("PostgreSQL is put back to a snapshot")
+	p.rec.MarkFault("PostgreSQL is put back to a snapshot")
 	return p.restorable.restore(context.WithoutCancel(ctx), restoring{(*restorable).crash, true})
 }
 
@@ -113,7 +113,7 @@ func (p *provocation) bereave(ctx context.Context) error {
 	if !passes(ctx, bereftAfter) {
 		return nil
 	}
-	p.rec.Mark("kill -9 of a replica")
+	p.rec.MarkFault("kill -9 of a replica")
 	return p.replicas[len(p.replicas)-1].end(syscall.SIGKILL)
 }
 

@@ -143,7 +143,7 @@ func findings(r verify.Report) string {
 	for _, c := range r.Checks {
 		if n := len(c.Violations); n > 0 {
 			by = append(by, fmt.Sprintf("%q (%d)", c.Name, n))
-			first = cmp.Or(first, c.Violations[0].What)
+			first = cmp.Or(first, c.Violations[0].Message)
 		}
 	}
 	return strings.Join(by, ", ") + ": " + first

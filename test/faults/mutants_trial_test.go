@@ -187,7 +187,7 @@ func (x *trial) round(number int) verify.Report {
 	var err error
 	h.Events, err = verify.Collect(x.Context(), x.services[0].Locks, prefix+":")
 	x.must(err)
-	check := verify.CheckOptions{Passed: x.how != orderly, Unfinished: true}
+	check := verify.CheckOptions{AllowOvertaking: x.how != orderly, AllowWaiters: true}
 	if x.how == bereft {
 		check.WaitersPerLock = fewWaiters
 	}
@@ -205,12 +205,12 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 	case crashed:
 		o.Operations = callsPerCrash
 	case orderly:
-		o.Services, o.Orderly = x.services[:1], true
+		o.Services, o.NeverCancel = x.services[:1], true
 	case restored:
 		// Leases outlive the restore, and the load goes on when grants are possible again.
-		o.TTL, o.Operations, o.For = workload.UsualTTL, 0, restoredRound
+		o.TTL, o.Operations, o.For = workload.DefaultTTL, 0, restoredRound
 	case bereft: // long leases, so that clients wait, and names that outlive the places of the dead
-		o.Fickle, o.Clients, o.Locks, o.Operations, o.Turns = true, 12, 3, 0, 1_000_000
+		o.AbandonLostWaits, o.Clients, o.Locks, o.Operations, o.TurnsPerName = true, 12, 3, 0, 1_000_000
 		o.TTL, o.For, o.Subscribers = 2*time.Second, bereftFor, false
 	}
 	return o

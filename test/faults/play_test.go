@@ -115,7 +115,7 @@ func (p *play) strike(ctx context.Context, f fault) error {
 	if f.awaitsLull() {
 		p.awaitLull(ctx)
 	}
-	defer p.recorder.Mark(f.String())()
+	defer p.recorder.MarkFault(f.String())()
 	undo, err := f.inject(ctx, p.deployment, f)
 	over := time.NewTimer(f.hold)
 	defer over.Stop()

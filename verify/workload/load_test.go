@@ -31,7 +31,7 @@ func TestEveryCallMeetsEveryAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
-		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoOf(m), Prefix: "verify:1", Operations: 20_000, Turns: 100, Seed: 1})
+		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoOf(m), Prefix: "verify:1", Operations: 20_000, TurnsPerName: 100, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,13 +39,13 @@ func TestEveryCallMeetsEveryAnswer(t *testing.T) {
 		if err := stats.WriteText(&table); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d calls, %d sent again, in %v\n%s", stats.Total(), stats.Again, stats.Took, table.String())
+		t.Logf("%d calls, %d sent again, in %v\n%s", stats.Total(), stats.Retries, stats.Took, table.String())
 		for verb, outcomes := range map[verify.Verb][]string{
 			verify.Acquire:     {workload.Done, "lock_held", "lease_lost", "unavailable"},
 			verify.Renew:       {workload.Done, "lease_lost"},
 			verify.Release:     {workload.Done, "lease_lost"},
 			verify.Revoke:      {workload.Done, "token_mismatch"},
-			verify.Look:        {workload.Done},
+			verify.ReadLock:    {workload.Done},
 			verify.VerifyToken: {workload.Done},
 			verify.WriteFenced: {workload.Done, "stale_token", "unknown_token", "version_mismatch"},
 			verify.ReadFenced:  {workload.Done, "not_found"},
@@ -73,9 +73,9 @@ func TestAllIsFreeSoonAfterARun(t *testing.T) {
 		if _, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: services, Prefix: "verify", Operations: 2000}); err != nil {
 			t.Fatal(err)
 		}
-		soon, cancel := context.WithTimeout(t.Context(), 3*workload.UsualTTL)
+		soon, cancel := context.WithTimeout(t.Context(), 3*workload.DefaultTTL)
 		defer cancel()
-		if err := workload.Settle(soon, services[1].Locks, "verify:"); err != nil {
+		if err := workload.WaitUntilFree(soon, services[1].Locks, "verify:"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -86,7 +86,7 @@ func TestWhoIsOrderlyIsNeverPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rec := memlock.New().Replica(1), verify.NewRecorder()
 		if _, err := workload.Run(t.Context(), rec, workload.Options{
-			Services: []workload.Replica{{Via: "here", Locks: s}}, Prefix: "verify", Operations: 5000, Locks: 4, Turns: 10_000, Orderly: true,
+			Services: []workload.Replica{{Via: "here", Locks: s}}, Prefix: "verify", Operations: 5000, Locks: 4, TurnsPerName: 10_000, NeverCancel: true,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestWhoIsOrderlyIsNeverPassedOver(t *testing.T) {
 			if err != nil || len(page.Items) < 100 {
 				t.Fatalf("%d events of %s, %v", len(page.Items), name, err)
 			}
-			if err := (verify.Rules{Capacity: 3, Unfinished: true}).Check(page.Items); err != nil {
+			if err := (verify.Rules{Capacity: 3, AllowWaiters: true}).Check(page.Items); err != nil {
 				t.Error(err)
 			}
 		}
@@ -112,7 +112,7 @@ func TestALockThatIsNotFreeIsNamed(t *testing.T) {
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := workload.Settle(soon, s, "verify:"); err == nil || !strings.Contains(err.Error(), "verify:7 is not free") {
+		if err := workload.WaitUntilFree(soon, s, "verify:"); err == nil || !strings.Contains(err.Error(), "verify:7 is not free") {
 			t.Errorf("settled with %v", err)
 		}
 	})
@@ -148,13 +148,13 @@ func TestALeaseIsOnlyAbandonedWhenNobodyKnowsOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
 		lossy := []workload.Replica{{Via: "one", Locks: &forgetful{Service: m.Replica(1)}}, {Via: "two", Locks: m.Replica(2)}}
-		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, Patience: time.Second})
-		if err != nil || stats.Again < 100 {
-			t.Fatalf("%d calls were sent again, %v", stats.Again, err)
+		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, RetryFor: time.Second})
+		if err != nil || stats.Retries < 100 {
+			t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
 		}
 		granted := map[lock.LeaseID]bool{}
 		for _, c := range rec.History().Calls {
-			switch asked := c.Asked.(type) {
+			switch asked := c.Request.(type) {
 			case lock.Acquire:
 				granted[asked.LeaseID] = granted[asked.LeaseID] || c.Err == nil
 			case lock.Renew:
@@ -254,7 +254,7 @@ func TestTwoStoresOnOneDatabaseBearIt(t *testing.T) {
 	t.Logf("%.0f calls a second", stats.Rate())
 	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := workload.Settle(soon, both[0].Locks, "verify:"); err != nil {
+	if err := workload.WaitUntilFree(soon, both[0].Locks, "verify:"); err != nil {
 		t.Error(err)
 	}
 }

@@ -41,21 +41,21 @@ func (r *run) beginLulls() {
 	}
 }
 
-// bide tries to acquire the lock of the lull until that is over, if there is one. The
+// joinLull tries to acquire the lock of the lull until that is over, if there is one. The
 // client that is granted the lock holds it until then.
-func (c *client) bide() {
+func (c *client) joinLull() {
 	now, on := c.lullAt(time.Now())
-	if !on || c.biding {
+	if !on || c.inLull {
 		return
 	}
-	c.biding = true
-	defer func() { c.biding = false }()
-	l := lease{ask: lock.Acquire{
+	c.inLull = true
+	defer func() { c.inLull = false }()
+	l := lease{acquire: lock.Acquire{
 		Name: fmt.Sprintf("%s:lull.%d", c.Prefix, now.number), LeaseID: lock.LeaseID(uuid.New()),
 		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive, TTL: c.TTL * 3 / 2,
 	}}
 	for n := c.number; c.over.Err() == nil && time.Now().Before(now.ends); n++ {
-		if err := c.seek(&l, n, stays); err == nil {
+		if err := c.sendAcquire(&l, n, never); err == nil {
 			c.sleep(time.Until(now.ends))
 			_ = c.release(l, n) // the answer is recorded; if it is lost the lease ends by its TTL
 			return

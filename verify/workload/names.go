@@ -7,22 +7,22 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A family is what a lock is used for.
-type family int
+// A lockKind is what a lock is used for.
+type lockKind int
 
 const (
-	alone   family = iota // exclusive leases
-	rooms                 // readers and writers
-	permits               // permits
+	exclusiveOnly     lockKind = iota // exclusive leases
+	readersAndWriters                 // readers and writers
+	permitsOnly                       // permits
 )
 
 // capacity is that of all semaphores.
 const capacity = 3
 
-// familyOf returns what the lock of that number is used for: of four in a row two are
+// kindOf returns what the lock of that number is used for: of four in a row two are
 // mutexes, one is for readers and writers, one is a semaphore.
-func familyOf(number int) family {
-	return [...]family{alone, rooms, permits, alone}[number%4]
+func kindOf(number int) lockKind {
+	return [...]lockKind{exclusiveOnly, readersAndWriters, permitsOnly, exclusiveOnly}[number%4]
 }
 
 // names are those of the locks, at the moment.
@@ -33,7 +33,7 @@ type names struct {
 }
 
 func newNames(o Options) *names {
-	return &names{prefix: o.Prefix, turns: int64(o.Turns), taken: make([]atomic.Int64, o.Locks)}
+	return &names{prefix: o.Prefix, turns: int64(o.TurnsPerName), taken: make([]atomic.Int64, o.Locks)}
 }
 
 // forTurn returns the name of the lock of that number for one turn.

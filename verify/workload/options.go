@@ -12,12 +12,12 @@ import (
 
 // What a run is unless Options say otherwise.
 const (
-	UsualClients  = 32
-	UsualLocks    = 16
-	UsualTTL      = time.Second
-	UsualTurns    = 500
-	UsualPatience = 15 * time.Second
-	UsualAnswer   = 5 * time.Second
+	DefaultClients       = 32
+	DefaultLocks         = 16
+	DefaultTTL           = time.Second
+	DefaultTurnsPerName  = 500
+	DefaultRetryFor      = 15 * time.Second
+	DefaultAnswerTimeout = 5 * time.Second
 )
 
 // A Replica is one way to the service.
@@ -49,21 +49,21 @@ type Options struct {
 	TTL time.Duration
 	// NoGrace is for a service that allows none.
 	NoGrace bool
-	// Orderly has clients wait until they are served: none goes away, or keeps a place
+	// NeverCancel has clients wait until they are served: none goes away, or keeps a place
 	// at which no call waits, so that nobody may be passed over.
-	Orderly bool
-	// Fickle has clients wait as the orderly do, and never come back to a wait whose answer was
+	NeverCancel bool
+	// AbandonLostWaits has clients wait as the orderly do, and never come back to a wait whose answer was
 	// lost, as clients do that end together with their replica. They revoke nothing, which would
 	// take the places of such clients away together with grants that nobody fetched.
-	Fickle bool
-	// Turns is after how many a lock's name is given up for a new one; zero: 500.
-	Turns int
-	// Patience is for how long a call is sent again while nobody knows what became of
+	AbandonLostWaits bool
+	// TurnsPerName is after how many a lock's name is given up for a new one; zero: 500.
+	TurnsPerName int
+	// RetryFor is for how long a call is sent again while nobody knows what became of
 	// it; zero: 15 s.
-	Patience time.Duration
-	// Answer is how long a call may take, besides its wait, before its answer is given
+	RetryFor time.Duration
+	// AnswerTimeout is how long a call may take, besides its wait, before its answer is given
 	// up; zero: 5 s.
-	Answer time.Duration
+	AnswerTimeout time.Duration
 	// Subscribers adds subscribers to the clients: a stream and a poller for each service,
 	// and blocking reads.
 	Subscribers bool
@@ -72,26 +72,26 @@ type Options struct {
 	Lulls <-chan time.Time
 }
 
-// LongestTTL is the greatest TTL of Options.
-const LongestTTL = lock.MaxTTL / 2
+// MaxTTL is the greatest TTL of Options.
+const MaxTTL = lock.MaxTTL / 2
 
-// longestPrefix leaves room for what follows a prefix in names.
-const longestPrefix = lock.MaxNameLength - 50
+// maxPrefix leaves room for what follows a prefix in names.
+const maxPrefix = lock.MaxNameLength - 50
 
 func (o Options) resolve() (Options, error) {
-	o.Clients, o.Locks = cmp.Or(o.Clients, UsualClients), cmp.Or(o.Locks, UsualLocks)
-	o.TTL, o.Turns = cmp.Or(o.TTL, UsualTTL), cmp.Or(o.Turns, UsualTurns)
-	o.Patience, o.Answer = cmp.Or(o.Patience, UsualPatience), cmp.Or(o.Answer, UsualAnswer)
+	o.Clients, o.Locks = cmp.Or(o.Clients, DefaultClients), cmp.Or(o.Locks, DefaultLocks)
+	o.TTL, o.TurnsPerName = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.TurnsPerName, DefaultTurnsPerName)
+	o.RetryFor, o.AnswerTimeout = cmp.Or(o.RetryFor, DefaultRetryFor), cmp.Or(o.AnswerTimeout, DefaultAnswerTimeout)
 	switch {
 	case len(o.Services) == 0:
 		return o, errors.New("load: there is no service")
-	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > longestPrefix:
-		return o, fmt.Errorf("load: the prefix %q cannot begin names; give 1 to %d of the characters that those may have", o.Prefix, longestPrefix)
-	case min(o.Clients, o.Locks, o.Turns) < 1 || o.Operations < 0:
+	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > maxPrefix:
+		return o, fmt.Errorf("load: the prefix %q cannot begin names; give 1 to %d of the characters that those may have", o.Prefix, maxPrefix)
+	case min(o.Clients, o.Locks, o.TurnsPerName) < 1 || o.Operations < 0:
 		return o, errors.New("load: there must be at least one client, one lock and one turn, and no less than no operations")
-	case o.TTL < lock.MinTTL || o.TTL > LongestTTL:
-		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.MinTTL, LongestTTL)
-	case min(o.For, o.Patience, o.Answer) < 0:
+	case o.TTL < lock.MinTTL || o.TTL > MaxTTL:
+		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.MinTTL, MaxTTL)
+	case min(o.For, o.RetryFor, o.AnswerTimeout) < 0:
 		return o, errors.New("load: no time can be below zero")
 	}
 	return o, nil

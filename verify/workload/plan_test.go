@@ -54,7 +54,7 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 			t.Fatal(err)
 		}
 		for turn := range 500 {
-			a := o.draw(0, turn).ask
+			a := o.draw(0, turn).acquire
 			a.Name, a.Holder, a.LeaseID = "n", "h", lock.LeaseID{1}
 			if _, err := a.Resolve(widest); err != nil {
 				t.Fatalf("with the TTL %v: %v", ttl, err)
@@ -65,17 +65,17 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 
 func TestTheFickleWaitForLongAndRevokeNothing(t *testing.T) {
 	t.Parallel()
-	o, err := Options{Services: []Replica{{}}, Prefix: "x", Fickle: true}.resolve()
+	o, err := Options{Services: []Replica{{}}, Prefix: "x", AbandonLostWaits: true}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := 0
 	for turn := range 1000 {
 		p := o.draw(1, turn)
-		if p.ask.Wait > 0 {
+		if p.acquire.Wait > 0 {
 			waits++
 		}
-		if p.turn == oust || p.vanish != stays || p.ask.KeepPlace || p.ask.Wait != 0 && p.ask.Wait != lock.MaxWait {
+		if p.kind == revoke || p.cancelAfter != never || p.acquire.KeepPlace || p.acquire.Wait != 0 && p.acquire.Wait != lock.MaxWait {
 			t.Fatalf("turn %d is %+v", turn, p)
 		}
 	}

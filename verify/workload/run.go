@@ -23,8 +23,8 @@ type run struct {
 	left  atomic.Int64 // how many calls are still to be made
 }
 
-// errEnough ends a run that has made its calls.
-var errEnough = errors.New("there were enough calls")
+// errDone ends a run that has made its calls.
+var errDone = errors.New("there were enough calls")
 
 // Run has clients use the services until the operations are made, the time is up or
 // ctx ends, whichever comes first, and records what they ask and are answered. Then they
@@ -44,24 +44,24 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 	a := r.subscribe(rec)
 	began := time.Now()
 	if o.For > 0 {
-		defer time.AfterFunc(o.For, func() { r.end(errEnough) }).Stop()
+		defer time.AfterFunc(o.For, func() { r.end(errDone) }).Stop()
 	}
 	clients := make([]*client, o.Clients)
 	var wg sync.WaitGroup
 	wg.Go(r.beginLulls)
 	for i := range clients {
 		clients[i] = r.client(i, rec)
-		wg.Go(clients[i].work)
+		wg.Go(clients[i].takeTurns)
 	}
 	wg.Wait()
 	stats := Stats{Took: time.Since(began)}
-	a.finish()
+	a.stopAtEnd()
 	for _, c := range clients {
 		stats.add(c.stats)
 	}
 	stats.add(a.calls)
 	stats.Subscribers = a.stats
-	if unasked := (*unaskedError)(nil); errors.As(context.Cause(r.over), &unasked) {
+	if unasked := (*unexpectedError)(nil); errors.As(context.Cause(r.over), &unasked) {
 		return stats, unasked
 	}
 	return stats, nil
@@ -70,48 +70,48 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 func (r *run) client(number int, rec *verify.Recorder) *client {
 	c := &client{run: r, number: number}
 	for _, s := range r.Services {
-		c.ways = append(c.ways, rec.Client(s.Via, s.Locks))
+		c.services = append(c.services, rec.Client(s.Via, s.Locks))
 	}
 	return c
 }
 
-// spend notes that a call is made.
-func (r *run) spend() {
+// countCall notes that a call is made.
+func (r *run) countCall() {
 	if r.left.Add(-1) == 0 {
-		r.end(errEnough)
+		r.end(errDone)
 	}
 }
 
-// An unaskedError is an answer that nothing in the load asks for.
-type unaskedError struct {
+// An unexpectedError is an answer that nothing in the load asks for.
+type unexpectedError struct {
 	verb verify.Verb
 	via  string
 	err  error
 }
 
 // Error says who was answered what.
-func (e *unaskedError) Error() string {
+func (e *unexpectedError) Error() string {
 	return fmt.Sprintf("load: %s, via %s, was answered what nothing here asks for: %v", e.verb, e.via, e.err)
 }
 
 // Unwrap returns the answer.
-func (e *unaskedError) Unwrap() error { return e.err }
+func (e *unexpectedError) Unwrap() error { return e.err }
 
-// judge ends the run unless the answer to such a call may be that.
-func (r *run) judge(verb verify.Verb, via int, err error) {
+// checkAnswer ends the run unless the answer to such a call may be that.
+func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 	if err == nil || isLost(err) || errors.Is(err, lock.ErrTooManyWaiters) {
 		return
 	}
-	for _, code := range refusals[verb] {
+	for _, code := range expectedErrors[verb] {
 		if errors.Is(err, code) {
 			return
 		}
 	}
-	r.end(&unaskedError{verb, r.Services[via].Via, err})
+	r.end(&unexpectedError{verb, r.Services[via].Via, err})
 }
 
-// refusals are what the calls of the load may be refused with.
-var refusals = map[verify.Verb][]lock.Code{
+// expectedErrors are what the calls of the load may be refused with.
+var expectedErrors = map[verify.Verb][]lock.Code{
 	verify.Acquire:     {lock.ErrHeld, lock.ErrLeaseLost},
 	verify.Renew:       {lock.ErrLeaseLost},
 	verify.Release:     {lock.ErrLeaseLost},

@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// settlePause is how long to wait before looking again whether all is free.
-const settlePause = 100 * time.Millisecond
+// freePollInterval is how long to wait before looking again whether all is free.
+const freePollInterval = 100 * time.Millisecond
 
-// Settle returns once nobody holds, or waits for, any lock whose name begins with the
+// WaitUntilFree returns once nobody holds, or waits for, any lock whose name begins with the
 // prefix: leases that were deserted have ended, places are not kept any more. If ctx
 // ends before, it returns an error that names a lock which is not free.
-func Settle(ctx context.Context, s lock.Service, prefix string) error {
+func WaitUntilFree(ctx context.Context, s lock.Service, prefix string) error {
 	last := errors.New("nobody was asked")
 	for {
 		busy, err := firstBusy(ctx, s, prefix)
@@ -28,7 +28,7 @@ func Settle(ctx context.Context, s lock.Service, prefix string) error {
 			last = fmt.Errorf("whether all locks under %s are free is not known: %w", prefix, err)
 		}
 		select {
-		case <-time.After(settlePause):
+		case <-time.After(freePollInterval):
 		case <-ctx.Done():
 			return fmt.Errorf("load: %w", last)
 		}

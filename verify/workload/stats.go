@@ -21,10 +21,10 @@ const Done = "done"
 type Stats struct {
 	// Calls counts them by verb, and then by Done or the code of the refusal.
 	Calls map[verify.Verb]map[string]int
-	// Again is how many of them were sent since it was not known what became of the
+	// Retries is how many of them were sent since it was not known what became of the
 	// one before.
-	Again int
-	Took  time.Duration
+	Retries int
+	Took    time.Duration
 	// Subscribers says what subscribers were told.
 	Subscribers SubscriberStats
 }
@@ -99,5 +99,5 @@ func (s *Stats) add(others Stats) {
 			s.note(verb, name, times)
 		}
 	}
-	s.Again += others.Again
+	s.Retries += others.Retries
 }

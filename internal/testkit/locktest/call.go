@@ -177,7 +177,7 @@ func (s *scene) proven(name string, r verify.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event
 	from, open := &reader{s, lock.EventQuery{Name: name, Limit: lock.MaxLimit}}, r
-	open.Unfinished = true
+	open.AllowWaiters = true
 	s.eventually("the history is complete", func() bool {
 		until := s.look(name).Revision
 		for page := from.read(); len(page) > 0; page = from.read() {

@@ -18,8 +18,8 @@ import (
 
 func idText(id lock.LeaseID) string { return uuid.UUID(id).String() }
 
-// worn returns a service at which each of n locks was acquired and released.
-func worn(t *testing.T, n int) lock.Service {
+// usedLocks returns a service at which each of n locks was acquired and released.
+func usedLocks(t *testing.T, n int) lock.Service {
 	t.Helper()
 	s := memlock.New().Replica(1)
 	for i := range n {
@@ -36,7 +36,7 @@ func worn(t *testing.T, n int) lock.Service {
 
 func TestAllEventsAreCollected(t *testing.T) {
 	t.Parallel()
-	s := worn(t, 1200)
+	s := usedLocks(t, 1200)
 	for prefix, want := range map[string]int{"worn:": 2400, "worn:119": 22, "other:": 0} {
 		events, err := verify.Collect(t.Context(), s, prefix)
 		if err != nil || len(events) != want || events == nil {
@@ -45,13 +45,13 @@ func TestAllEventsAreCollected(t *testing.T) {
 	}
 }
 
-// late shows events only after a while, as those behind a transaction that is open.
-type late struct {
+// delayed shows events only after a while, as those behind a transaction that is open.
+type delayed struct {
 	lock.Service
 	from time.Time
 }
 
-func (l late) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (l delayed) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	if time.Now().Before(l.from) {
 		time.Sleep(q.Wait)
 		return lock.Page[lock.Event]{Next: "0"}, ctx.Err()
@@ -59,10 +59,10 @@ func (l late) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Eve
 	return l.Service.Events(ctx, q)
 }
 
-func TestEventsThatComeToLightLateAreWaitedFor(t *testing.T) {
+func TestCollectWaitsForDelayedEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := late{worn(t, 3), time.Now().Add(time.Minute)}
+		s := delayed{usedLocks(t, 3), time.Now().Add(time.Minute)}
 		if events, err := verify.Collect(t.Context(), s, "worn:"); err != nil || len(events) != 6 {
 			t.Errorf("%d events were collected: %v", len(events), err)
 		}
@@ -92,9 +92,9 @@ func (b broken) Events(context.Context, lock.EventQuery) (lock.Page[lock.Event],
 	return lock.Page[lock.Event]{Gap: true}, b.events
 }
 
-func TestWhatCannotBeCollectedIsSaid(t *testing.T) {
+func TestCollectReportsErrors(t *testing.T) {
 	t.Parallel()
-	s := worn(t, 1)
+	s := usedLocks(t, 1)
 	for want, b := range map[string]broken{
 		"list the locks":  {s, lock.ErrUnavailable, nil},
 		"read events":     {s, nil, lock.ErrUnavailable},
@@ -107,7 +107,7 @@ func TestWhatCannotBeCollectedIsSaid(t *testing.T) {
 	}
 }
 
-func TestARecorderHearsWhatIsAskedAndAnswered(t *testing.T) {
+func TestRecorderRecordsCallsAndFaults(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
 	s := rec.Client("here", memlock.New().Replica(1))

@@ -15,7 +15,7 @@ import (
 // in it that it could spoil.
 var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 	"two grants have each other's tokens": func(h *verify.History, rnd *rand.Rand) bool {
-		a, b := anyCall(h, rnd, toldAlone), anyCall(h, rnd, toldAlone)
+		a, b := anyCall(h, rnd, grantedExclusive), anyCall(h, rnd, grantedExclusive)
 		if a == nil || a.Request.(lock.Acquire).LeaseID == b.Request.(lock.Acquire).LeaseID {
 			return false
 		}
@@ -29,20 +29,20 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		if i < 0 {
 			return false
 		}
-		s, gone := script{nil, h}, h.Events[i]
-		s.forget(func(e lock.Event) bool { return e.ID == gone.ID })
+		s, gone := editable{nil, h}, h.Events[i]
+		s.removeEvents(func(e lock.Event) bool { return e.ID == gone.ID })
 		return true
 	},
 	"a grant that was told is missing": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, toldAlone)
+		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
 		}
-		script{nil, h}.forget(of(c.Request.(lock.Acquire).Holder))
+		editable{nil, h}.removeEvents(of(c.Request.(lock.Acquire).Holder))
 		return true
 	},
 	"a grant was earlier than it was told": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, toldAlone)
+		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
 		}
@@ -52,7 +52,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		return true
 	},
 	"a lease was to end later than it did": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, toldAlone)
+		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
 		}
@@ -72,11 +72,11 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		return true
 	},
 	"a grant is a refusal": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, func(c verify.Call) bool { return toldAlone(c) && attempts(h, c) == 1 })
+		c := anyCall(h, rnd, func(c verify.Call) bool { return grantedExclusive(c) && attempts(h, c) == 1 })
 		if c == nil {
 			return false
 		}
-		refuses(c, lock.Error{Code: lock.ErrHeld, Holder: c.Request.(lock.Acquire).Holder})
+		refuse(c, lock.Error{Code: lock.ErrHeld, Holder: c.Request.(lock.Acquire).Holder})
 		return true
 	},
 	"a lease that was lost is renewed": func(h *verify.History, rnd *rand.Rand) bool {
@@ -108,8 +108,8 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 	},
 }
 
-// toldAlone is whether the call was told of an exclusive grant.
-func toldAlone(c verify.Call) bool {
+// grantedExclusive is whether the call was told of an exclusive grant.
+func grantedExclusive(c verify.Call) bool {
 	g, ok := c.Response.(lock.Grant)
 	return ok && c.Verb == verify.Acquire && g.Mode == lock.Exclusive
 }
@@ -142,17 +142,17 @@ func anyEvent(h *verify.History, rnd *rand.Rand, is func(lock.Event) bool) int {
 	return -1
 }
 
-// fewEnough is how many calls a violation is shown with at most.
-const fewEnough = 6
+// maxShownCalls is how many calls a violation is shown with at most.
+const maxShownCalls = 6
 
-func TestASpoiltHistoryIsFound(t *testing.T) {
+func TestMutatedHistoriesAreFound(t *testing.T) {
 	t.Parallel()
 	for name, mutate := range mutations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spoilt := 0
 			for seed := range uint64(20) {
-				h := copyOf(random(t, seed))
+				h := copyOf(recordRandom(t, seed))
 				h.Subscriptions = nil // or they would find what the other checks are to find
 				if !mutate(&h, rand.New(rand.NewPCG(seed, 1))) {
 					continue
@@ -163,7 +163,7 @@ func TestASpoiltHistoryIsFound(t *testing.T) {
 					t.Errorf("seed %d: nothing was found", seed)
 				}
 				for _, c := range r.Checks {
-					if i := slices.IndexFunc(c.Violations, func(v verify.Violation) bool { return len(v.Calls) > fewEnough }); i >= 0 {
+					if i := slices.IndexFunc(c.Violations, func(v verify.Violation) bool { return len(v.Calls) > maxShownCalls }); i >= 0 {
 						t.Errorf("seed %d: %s is shown with %d calls:\n%s", seed, c.Name, len(c.Violations[i].Calls), text(t, r))
 					}
 				}

@@ -2,8 +2,17 @@ package verify
 
 import (
 	"bufio"
+	"cmp"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/anishathalye/porcupine"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -142,4 +151,219 @@ func (c Check) write(out io.Writer, faults []Fault) {
 		fmt.Fprintf(out, "\n%s\n  %s: %s\n", c.Name, v.Lock, v.Message)
 		v.writeTable(out, faults)
 	}
+}
+
+// writeTable writes the calls of the violation, one a line, with the faults between
+// them, and then the events.
+func (v Violation) writeTable(out io.Writer, faults []Fault) {
+	if len(v.Calls) > 0 {
+		v.writeCalls(out, faults)
+	}
+	if len(v.Events) > 0 {
+		fmt.Fprintf(out, "    the lock's events there:\n")
+		table := tabwriter.NewWriter(out, 0, 1, 2, ' ', 0)
+		for _, e := range v.Events {
+			fmt.Fprintf(table, "\t%s\t%s\n", clock(e.At), eventText(e))
+		}
+		_ = table.Flush() // out keeps its error
+	}
+}
+
+func (v Violation) writeCalls(out io.Writer, faults []Fault) {
+	calls := slices.Clone(v.Calls)
+	slices.SortStableFunc(calls, func(a, b Call) int { return cmp.Compare(a.Sent, b.Sent) })
+	table := tabwriter.NewWriter(out, 0, 1, 2, ' ', 0)
+	fmt.Fprintf(table, "\tsent\tanswered\tclient\tvia\tasked\tanswer\n")
+	from, to := calls[0].Sent, calls[0].Answered
+	for _, c := range calls {
+		to = max(to, c.Answered)
+	}
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.At < from || f.At > to })
+	for _, c := range calls {
+		for len(faults) > 0 && faults[0].At <= c.Sent {
+			faults = writeFault(table, faults)
+		}
+		fmt.Fprintf(table, "\t%s\t%s\t%d\t%s\t%s\t%s\n", sinceStart(c.Sent), sinceStart(c.Answered), c.Client, c.Via, c.requestText(), c.responseText())
+	}
+	for len(faults) > 0 {
+		faults = writeFault(table, faults)
+	}
+	_ = table.Flush() // out keeps its error
+}
+
+func writeFault(out io.Writer, faults []Fault) []Fault {
+	fmt.Fprintf(out, "\t%s\t\t\t\tFAULT: %s\t\n", sinceStart(faults[0].At), faults[0].Description)
+	return faults[1:]
+}
+
+// sinceStart shows how long sinceStart the beginning something was.
+func sinceStart(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }
+
+// shortID shows as much of a lease_id as tells it from others.
+func shortID(id lock.LeaseID) string { return hex.EncodeToString(id[:4]) }
+
+// requestText says what a call asks for, without secrets.
+func (c Call) requestText() string {
+	switch a := c.Request.(type) {
+	case lock.Acquire:
+		text := fmt.Sprintf("acquire %s by %q as %s", cmp.Or(a.Mode, lock.Exclusive), a.Holder, shortID(a.LeaseID))
+		if a.Wait > 0 {
+			text += fmt.Sprintf(", waiting %v", a.Wait)
+		}
+		return text + fmt.Sprintf(", ttl %v", a.TTL)
+	case lock.Renew:
+		return "renew " + shortID(a.LeaseID)
+	case lock.Release:
+		return "release " + shortID(a.LeaseID)
+	case lock.Revoke:
+		if a.SkipGrace {
+			return fmt.Sprintf("revoke token %d at once", a.Token)
+		}
+		return fmt.Sprintf("revoke token %d", a.Token)
+	case lock.Watch:
+		return fmt.Sprintf("watch from version %s, waiting %v", a.Seen, a.Wait)
+	case lock.Verify:
+		return fmt.Sprintf("verify token %d", a.Token)
+	case lock.FencedWrite:
+		text := fmt.Sprintf("write %s under token %d", a.Key, a.Token)
+		if a.IfVersion != nil {
+			text += fmt.Sprintf(" if at version %d", *a.IfVersion)
+		}
+		return text
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s", c.Verb, c.Name))
+}
+
+// responseText says what a call was answered, without secrets.
+func (c Call) responseText() string {
+	if c.Err != nil {
+		return c.errorText()
+	}
+	switch g := c.Response.(type) {
+	case lock.Grant:
+		replay := ""
+		if g.Replayed {
+			replay = " again"
+		}
+		return fmt.Sprintf("token %d%s, slot %d, %s to %s", g.Token, replay, g.Slot, clock(g.AcquiredAt), clock(g.ExpiresAt))
+	case lock.Lock:
+		text := fmt.Sprintf("%s at %s, revision %d, token %d", g.State, clock(g.AsOf), g.Revision, g.Token)
+		for _, l := range g.Leases {
+			text += fmt.Sprintf(", %q in slot %d with %d until %s", l.Holder, l.Slot, l.Token, clock(l.ExpiresAt))
+		}
+		return text
+	case lock.Verification:
+		return fmt.Sprintf("%s at %s, newest %d", g.Status, clock(g.CheckedAt), g.Newest)
+	case lock.FencedValue:
+		return fmt.Sprintf("version %d under token %d at %s", g.Version, g.Token, clock(g.WrittenAt))
+	}
+	return "done"
+}
+
+func (c Call) errorText() string {
+	var e *lock.Error
+	if !errors.As(c.Err, &e) {
+		return "no answer: " + c.Err.Error()
+	}
+	text := string(e.Code)
+	if e.Holder != "" {
+		text += fmt.Sprintf(" by %q", e.Holder)
+	}
+	if e.Newest != 0 {
+		text += fmt.Sprintf(", newest token %d", e.Newest)
+	}
+	if e.Ended != 0 {
+		text += fmt.Sprintf(", %s at %s", e.Ended, clock(e.EndedAt))
+	}
+	return text
+}
+
+// Bounds of a picture: more operations than that, no browser shows well.
+const (
+	maxDrawn    = 1000
+	drawTimeout = 5 * time.Second
+)
+
+// A visualization is the operations of one lock to be drawn.
+type visualization struct {
+	linearizability
+	faults []Fault
+}
+
+// visualization chooses the operations to be drawn: the fewest that violate the rules; else
+// those of the first lock of which something is violated; else those of the lock with
+// the most that can be shown.
+func (x *examination) visualization(r Report) *visualization {
+	p := &visualization{faults: x.Faults}
+	for _, c := range r.Checks {
+		if len(c.counterexamples) > 0 {
+			p.linearizability = c.counterexamples[0]
+			return p
+		}
+	}
+	violated := ""
+	for _, c := range r.Checks {
+		for _, v := range c.Violations {
+			violated = cmp.Or(violated, v.Lock)
+		}
+	}
+	for _, t := range x.locks {
+		if violated != "" && t.name != violated || len(t.calls) > maxDrawn {
+			continue
+		}
+		if ops := t.operations(); len(ops) > len(p.ops) && len(ops) <= maxDrawn {
+			p.linearizability = linearizability{initial: state{lock: lock.Record{Name: t.name}}, ops: ops}
+		}
+	}
+	return p
+}
+
+// WriteHTML writes porcupine's picture of the operations of the lock that is
+// violated, as a page for a browser; if none is, of one whose order was found.
+func (r Report) WriteHTML(w io.Writer) error {
+	p := r.visualization
+	if p == nil || len(p.ops) == 0 {
+		return fmt.Errorf("there is nothing to draw: no lock has between 1 and %d operations and their events", maxDrawn)
+	}
+	m := model(p.initial)
+	found, info := porcupine.CheckOperationsVerbose(m, p.lanes(), drawTimeout)
+	if found == porcupine.Unknown {
+		return errors.Join(porcupine.Visualize(m, info, w), fmt.Errorf("the picture is not whole: no order was found in %v", drawTimeout))
+	}
+	info.AddAnnotations(p.annotations())
+	return porcupine.Visualize(m, info, w)
+}
+
+// lanes returns the operations as porcupine takes them, each in a lane in which it
+// overlaps with no other.
+func (p *visualization) lanes() []porcupine.Operation {
+	all := make([]porcupine.Operation, len(p.ops))
+	for i, o := range p.ops {
+		all[i] = porcupine.Operation{Input: o, Call: int64(o.from), Return: int64(max(o.from, o.to))}
+	}
+	var until []int64
+	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	for i := range all {
+		lane := slices.IndexFunc(until, func(end int64) bool { return end < all[i].Call })
+		if lane < 0 {
+			lane, until = len(until), append(until, 0)
+		}
+		all[i].ClientId, until[lane] = lane, all[i].Return
+	}
+	return all
+}
+
+// annotations returns the faults that came while the operations lasted.
+func (p *visualization) annotations() []porcupine.Annotation {
+	from, to := p.ops[0].from, p.ops[0].to
+	for _, o := range p.ops {
+		from, to = min(from, o.from), max(to, o.to)
+	}
+	var all []porcupine.Annotation
+	for _, f := range p.faults {
+		if f.At >= from && f.At <= to {
+			all = append(all, porcupine.Annotation{Tag: "faults", Start: int64(f.At), Description: f.Description, BackgroundColor: "#f3b6b6"})
+		}
+	}
+	return all
 }

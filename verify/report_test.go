@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestAReportSaysWhatWasExamined(t *testing.T) {
+func TestReportCountsCases(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	got := text(t, h.Check(verify.CheckOptions{}))
 	for _, want := range []string{"OK: nothing is violated. 46 calls on 3 locks, 26 events, 0 faults.", "nothing is done twice  ", " cases"} {
 		if !strings.Contains(got, want) {
@@ -20,9 +20,9 @@ func TestAReportSaysWhatWasExamined(t *testing.T) {
 	}
 }
 
-func TestAReportSaysWhatWasNotExamined(t *testing.T) {
+func TestReportNamesSkippedChecks(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	h.Events = nil
 	r := h.Check(verify.CheckOptions{})
 	if got := text(t, r); strings.Count(got, "not examined: no events were collected") != 6 || !r.OK() {
@@ -34,12 +34,12 @@ func TestAReportSaysWhatWasNotExamined(t *testing.T) {
 	}
 }
 
-// violated returns the report of a play in which a refusal comes out of nowhere, while
+// recordViolation returns the report of a play in which a refusal comes out of nowhere, while
 // there is a fault.
-func violated(t *testing.T) (verify.History, verify.Report) {
+func recordViolation(t *testing.T) (verify.History, verify.Report) {
 	t.Helper()
-	h := play(t)
-	s := script{t, &h}
+	h := recordCorrect(t)
+	s := editable{t, &h}
 	c := s.call(verify.Acquire, "bob", 0)
 	after := s.call(verify.Release, "ann", 0).Answered
 	c.Sent, c.Answered = after+1000, after+3000
@@ -47,12 +47,12 @@ func violated(t *testing.T) (verify.History, verify.Report) {
 	return h, h.Check(verify.CheckOptions{})
 }
 
-func TestAViolationIsShownWithTheFewestCalls(t *testing.T) {
+func TestViolationShowsTheFewestCalls(t *testing.T) {
 	t.Parallel()
-	_, r := violated(t)
+	_, r := recordViolation(t)
 	got := text(t, r)
 	for _, want := range []string{
-		"VIOLATED: 1 violation.", "VIOLATED  " + byOrder, `lock_held by "ann", newest token 1) fits nowhere`,
+		"VIOLATED: 1 violation.", "VIOLATED  " + byLinearizable, `lock_held by "ann", newest token 1) fits nowhere`,
 		"answered  client  via               asked", "FAULT: kill -9 of a replica", "the lock's events there", `released exclusive in slot 0 by "ann"`,
 	} {
 		if !strings.Contains(got, want) {
@@ -61,16 +61,16 @@ func TestAViolationIsShownWithTheFewestCalls(t *testing.T) {
 	}
 	for _, c := range r.Checks {
 		for _, v := range c.Violations {
-			if len(v.Calls) != 1 || v.Lock != alone {
+			if len(v.Calls) != 1 || v.Lock != exclusiveLock {
 				t.Errorf("%d calls of %s are shown", len(v.Calls), v.Lock)
 			}
 		}
 	}
 }
 
-func TestTheCallsThatAreShownViolateByThemselves(t *testing.T) {
+func TestShownCallsViolateOnTheirOwn(t *testing.T) {
 	t.Parallel()
-	h, r := violated(t)
+	h, r := recordViolation(t)
 	for _, c := range r.Checks {
 		for _, v := range c.Violations {
 			h.Calls = v.Calls
@@ -81,11 +81,11 @@ func TestTheCallsThatAreShownViolateByThemselves(t *testing.T) {
 	}
 }
 
-func TestNoSecretIsInAReport(t *testing.T) {
+func TestReportContainsNoSecret(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	for i := range h.Calls {
-		refuses(&h.Calls[i], lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Released, Token: 77, EndedAt: time.Unix(0, 0)})
+		refuse(&h.Calls[i], lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Released, Token: 77, EndedAt: time.Unix(0, 0)})
 	}
 	r := h.Check(verify.CheckOptions{})
 	var page strings.Builder
@@ -111,9 +111,9 @@ func TestNoSecretIsInAReport(t *testing.T) {
 	}
 }
 
-func TestAPictureIsOfTheLockThatIsViolated(t *testing.T) {
+func TestVisualizationShowsTheViolatedLock(t *testing.T) {
 	t.Parallel()
-	h, r := violated(t)
+	h, r := recordViolation(t)
 	var page strings.Builder
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestAPictureIsOfTheLockThatIsViolated(t *testing.T) {
 		t.Error("a picture of nothing was drawn")
 	}
 	h.Calls[0].Sent = 0
-	if err := play(t).Check(verify.CheckOptions{}).WriteHTML(&page); err != nil {
+	if err := recordCorrect(t).Check(verify.CheckOptions{}).WriteHTML(&page); err != nil {
 		t.Errorf("a history that is right is not drawn: %v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// told reads events, one a line: kind, mode, slot, holder, token, place. They
+// parseEvents reads events, one a line: kind, mode, slot, holder, token, place. They
 // are a second apart, but for grants out of the queue, which come at once.
-func told(t *testing.T, text string) []lock.Event {
+func parseEvents(t *testing.T, text string) []lock.Event {
 	t.Helper()
 	var events []lock.Event
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -36,7 +36,7 @@ func told(t *testing.T, text string) []lock.Event {
 	return events
 }
 
-var rightHistories = map[string]struct {
+var validEvents = map[string]struct {
 	rules  verify.Rules
 	events string
 }{
@@ -140,12 +140,12 @@ var rightHistories = map[string]struct {
 		queued exclusive 0 b 0 2`},
 }
 
-func TestRightHistoriesPass(t *testing.T) {
+func TestValidEventsPass(t *testing.T) {
 	t.Parallel()
-	for name, c := range rightHistories {
+	for name, c := range validEvents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := c.rules.Check(told(t, c.events)); err != nil {
+			if err := c.rules.Check(parseEvents(t, c.events)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -154,7 +154,7 @@ func TestRightHistoriesPass(t *testing.T) {
 
 const held = "granted exclusive 0 a 1 0\n"
 
-var wrongHistories = map[string]struct {
+var invalidEvents = map[string]struct {
 	rules  verify.Rules
 	events string
 	want   string
@@ -201,17 +201,17 @@ var wrongHistories = map[string]struct {
 		events: "granted permit 1 a 1 0\ngranted permit 2 b 2 0\ngranted permit 3 c 3 0", want: "beyond the capacity"},
 }
 
-func TestWrongHistoriesAreFound(t *testing.T) {
+func TestInvalidEventsAreFound(t *testing.T) {
 	t.Parallel()
-	for name, c := range wrongHistories {
+	for name, c := range invalidEvents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectWrong(t, c.rules.Check(told(t, c.events)), c.want)
+			expectError(t, c.rules.Check(parseEvents(t, c.events)), c.want)
 		})
 	}
 }
 
-func expectWrong(t *testing.T, err error, want string) {
+func expectError(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want it to say %q", err, want)
@@ -231,7 +231,7 @@ func TestEventsOutOfOrderAreFound(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			expectWrong(t, verify.Rules{}.Check(spoil(told(t, three))), want)
+			expectError(t, verify.Rules{}.Check(spoil(parseEvents(t, three))), want)
 		})
 	}
 }

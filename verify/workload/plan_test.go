@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func intentions(t *testing.T, seed uint64) []plan {
+func drawPlans(t *testing.T, seed uint64) []plan {
 	t.Helper()
 	o, err := Options{Services: make([]Replica, 3), Prefix: "verify", Seed: seed}.resolve()
 	if err != nil {
@@ -25,24 +25,24 @@ func intentions(t *testing.T, seed uint64) []plan {
 	return plans
 }
 
-func TestTheSameSeedGivesTheSameIntentions(t *testing.T) {
+func TestSameSeedGivesTheSamePlans(t *testing.T) {
 	t.Parallel()
 	same := func(a, b []plan) string {
 		return cmp.Diff(a, b, cmp.AllowUnexported(plan{}, step{}), cmpopts.IgnoreUnexported(lock.Acquire{}))
 	}
-	if diff := same(intentions(t, 1), intentions(t, 1)); diff != "" {
+	if diff := same(drawPlans(t, 1), drawPlans(t, 1)); diff != "" {
 		t.Error(diff)
 	}
-	if same(intentions(t, 1), intentions(t, 2)) == "" {
+	if same(drawPlans(t, 1), drawPlans(t, 2)) == "" {
 		t.Error("another seed gives the same intentions")
 	}
-	plans := intentions(t, 3)
+	plans := drawPlans(t, 3)
 	if same(plans[:20], plans[20:40]) == "" {
 		t.Error("two clients have the same intentions")
 	}
 }
 
-func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
+func TestPlansKeepToTheBoundsOfTheService(t *testing.T) {
 	t.Parallel()
 	widest, err := lock.Bounds{}.Resolve()
 	if err != nil {
@@ -63,7 +63,7 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 	}
 }
 
-func TestTheFickleWaitForLongAndRevokeNothing(t *testing.T) {
+func TestAbandonLostWaitsWaitsLongAndRevokesNothing(t *testing.T) {
 	t.Parallel()
 	o, err := Options{Services: []Replica{{}}, Prefix: "x", AbandonLostWaits: true}.resolve()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestAPlayByTheRulesPasses(t *testing.T) {
+func TestCorrectHistoryPasses(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	r := h.Check(verify.CheckOptions{})
 	if !r.OK() {
 		t.Error(text(t, r))
@@ -35,32 +35,32 @@ func text(t *testing.T, r verify.Report) string {
 	return b.String()
 }
 
-// A spoiling is something that must not be, which is put into a play that was right.
-type spoiling struct {
+// A mutation is something that must not be, which is put into a play that was right.
+type mutation struct {
 	check string // which must find it
-	spoil func(script)
+	apply func(editable)
 	want  string // to be said
 }
 
 const (
-	byEvents    = "the events of each lock keep its rules"
-	byExclusion = "leases that conflict do not overlap, and tokens grow"
-	byRevival   = "no lease that was over comes back"
-	byAgreement = "answers and events tell the same"
-	byEarly     = "no lease ends before it was said to"
-	byFenced    = "fenced writes follow one another"
-	byOnce      = "nothing is done twice"
-	byOrder     = "all could have happened one after the other, by the rules"
-	byBelief    = "no two clients believed at once that the lock was theirs"
-	byTold      = "every subscriber was told every event, once and in order"
-	byPrompt    = "subscribers were told promptly"
-	byBlocking  = "blocking reads returned when the lock changed"
+	byEvents       = "the events of each lock keep its rules"
+	byExclusion    = "leases that conflict do not overlap, and tokens grow"
+	byRevival      = "no lease that was over comes back"
+	byAgreement    = "answers and events tell the same"
+	byEarlyEnd     = "no lease ends before it was said to"
+	byFenced       = "fenced writes follow one another"
+	byUniqueness   = "nothing is done twice"
+	byLinearizable = "all could have happened one after the other, by the rules"
+	byClients      = "no two clients believed at once that the lock was theirs"
+	byDeliveries   = "every subscriber was told every event, once and in order"
+	byPromptness   = "subscribers were told promptly"
+	byBlocking     = "blocking reads returned when the lock changed"
 )
 
-func expectFound(t *testing.T, base verify.History, c spoiling) {
+func expectFound(t *testing.T, base verify.History, c mutation) {
 	t.Helper()
 	h := copyOf(base)
-	c.spoil(script{t, &h})
+	c.apply(editable{t, &h})
 	r := h.Check(verify.CheckOptions{})
 	for _, check := range r.Checks {
 		if check.Name != c.check {
@@ -75,9 +75,9 @@ func expectFound(t *testing.T, base verify.History, c spoiling) {
 	t.Errorf("%q does not say %q:\n%s", c.check, c.want, text(t, r))
 }
 
-func expectAllFound(t *testing.T, cases map[string]spoiling) {
+func expectAllFound(t *testing.T, cases map[string]mutation) {
 	t.Parallel()
-	base := play(t)
+	base := recordCorrect(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,47 +95,49 @@ func of(holder string) func(lock.Event) bool {
 }
 
 func TestEventsThatBreakTheRulesAreFound(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"an event is missing": {byEvents, func(s script) {
+	expectAllFound(t, map[string]mutation{
+		"an event is missing": {byEvents, func(s editable) {
 			e := s.event(lock.Expired, "cleo")
 			*e = s.Events[len(s.Events)-1]
 		}, "the revision is not the one after"},
-		"a token does not grow": {byEvents, func(s script) {
+		"a token does not grow": {byEvents, func(s editable) {
 			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
 		}, "not greater than"},
-		"two have the lock": {byEvents, func(s script) { s.forget(is(lock.Released, "ann")) }, "conflicts with"},
-		"a third permit of two is out": {byEvents, func(s script) { s.forget(is(lock.Released, "first")) },
+		"two have the lock": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "conflicts with"},
+		"a third permit of two is out": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "first")) },
 			"the slot is taken"},
-		"somebody waits for ever": {byEvents, func(s script) { s.forget(func(e lock.Event) bool { return of("fay")(e) && e.Kind != lock.Queued }) },
+		"somebody waits for ever": {byEvents, func(s editable) {
+			s.removeEvents(func(e lock.Event) bool { return of("fay")(e) && e.Kind != lock.Queued })
+		},
 			"still wait"},
 	})
 }
 
-func TestLeasesThatOverlapAreFound(t *testing.T) {
-	earlier := func(holder string, d time.Duration) func(script) {
-		return func(s script) {
+func TestOverlappingLeasesAreFound(t *testing.T) {
+	earlier := func(holder string, d time.Duration) func(editable) {
+		return func(s editable) {
 			s.grant(verify.Acquire, holder, 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(-d) })
 			e := s.event(lock.Granted, holder)
 			e.At = e.At.Add(-d)
 		}
 	}
-	expectAllFound(t, map[string]spoiling{
+	expectAllFound(t, map[string]mutation{
 		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond), `while "bob" had it`},
-		"one is granted in the grace of another": {byExclusion, func(s script) {
+		"one is granted in the grace of another": {byExclusion, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = 3 * time.Second })
 		}, `while "cleo" had it`},
 		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond), `while "reader 2" had it`},
-		"more permits are out than there are": {byExclusion, func(s script) {
-			s.forget(is(lock.Released, "first"))
+		"more permits are out than there are": {byExclusion, func(s editable) {
+			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
 			s.event(lock.Granted, "third").Slot, s.event(lock.Released, "third").Slot = 3, 3
 		}, "3 permits were out"},
-		"two sit in one slot": {byExclusion, func(s script) {
-			s.forget(is(lock.Released, "first"))
+		"two sit in one slot": {byExclusion, func(s editable) {
+			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 		}, `while "first" had it`},
-		"the later has the lesser token": {byExclusion, func(s script) {
+		"the later has the lesser token": {byExclusion, func(s editable) {
 			swap(s, "ann", "bob")
 		}, "is not greater than"},
 	})
@@ -152,7 +154,7 @@ func drop(calls []verify.Call, c *verify.Call) []verify.Call {
 }
 
 // swap has two leases have each other's tokens, in all that was told of them.
-func swap(s script, a, b string) {
+func swap(s editable, a, b string) {
 	x, y := s.event(lock.Granted, a).Token, s.event(lock.Granted, b).Token
 	other := map[lock.Token]lock.Token{x: y, y: x}
 	for i := range s.Events {
@@ -168,35 +170,35 @@ func swap(s script, a, b string) {
 	}
 }
 
-func TestLeasesThatComeBackAreFound(t *testing.T) {
-	revived := func(s script, holder string) {
+func TestRevivedLeasesAreFound(t *testing.T) {
+	revived := func(s editable, holder string) {
 		c := s.call(verify.Renew, holder, 0)
 		g := s.call(verify.Acquire, holder, 0).Response.(lock.Grant)
 		g.ExpiresAt = g.AcquiredAt.Add(c.Sent - s.call(verify.Acquire, holder, 0).Sent + g.TTL)
 		c.Response, c.Err = g, nil
 	}
-	expectAllFound(t, map[string]spoiling{
-		"a renewal after the end that an event tells": {byRevival, func(s script) { revived(s, "cleo") }, "had ended at"},
-		"a renewal after it was said to be lost": {byRevival, func(s script) {
+	expectAllFound(t, map[string]mutation{
+		"a renewal after the end that an event tells": {byRevival, func(s editable) { revived(s, "cleo") }, "had ended at"},
+		"a renewal after it was said to be lost": {byRevival, func(s editable) {
 			revived(s, "cleo")
 			c := *s.call(verify.Renew, "cleo", 0)
 			c.ID, c.Sent, c.Answered = len(s.Calls), c.Sent-2000, c.Sent-1000
-			refuses(&c, lock.Error{Code: lock.ErrLeaseLost})
+			refuse(&c, lock.Error{Code: lock.ErrLeaseLost})
 			s.Calls = append(s.Calls, c)
 		}, "was said to be lost"},
-		"a renewal after it was not seen any more": {byRevival, func(s script) {
+		"a renewal after it was not seen any more": {byRevival, func(s editable) {
 			look := s.call(verify.ReadLock, "", 2)
 			renew := s.call(verify.Renew, "cleo", 0)
 			revived(s, "cleo")
 			renew.Sent, renew.Answered = look.Answered+1000, look.Answered+2000
 		}, "was not seen any more"},
-		"a renewal after another had the lock": {byRevival, func(s script) {
+		"a renewal after another had the lock": {byRevival, func(s editable) {
 			revived(s, "dan")
 			c := s.call(verify.Renew, "dan", 0)
 			after := s.call(verify.Acquire, "eve", 0).Answered
 			c.Sent, c.Answered = after+1000, after+2000
 		}, "was followed by one that conflicts"},
-		"a look that shows what was released": {byRevival, func(s script) {
+		"a look that shows what was released": {byRevival, func(s editable) {
 			look := s.call(verify.ReadLock, "", 0)
 			after := s.call(verify.Release, "ann", 0).Answered
 			look.Sent, look.Answered = after+1000, after+2000

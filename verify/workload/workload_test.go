@@ -22,16 +22,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// twoOf returns two ways to one service in memory.
-func twoOf(m *memlock.Memory) []workload.Replica {
+// twoReplicas returns two ways to one service in memory.
+func twoReplicas(m *memlock.Memory) []workload.Replica {
 	return []workload.Replica{{Via: "one", Locks: m.Replica(1)}, {Via: "two", Locks: m.Replica(2)}}
 }
 
-func TestEveryCallMeetsEveryAnswer(t *testing.T) {
+func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
-		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoOf(m), Prefix: "verify:1", Operations: 20_000, TurnsPerName: 100, Seed: 1})
+		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify:1", Operations: 20_000, TurnsPerName: 100, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,10 +66,10 @@ func TestEveryCallMeetsEveryAnswer(t *testing.T) {
 	})
 }
 
-func TestAllIsFreeSoonAfterARun(t *testing.T) {
+func TestLocksAreFreeSoonAfterARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		services := twoOf(memlock.New())
+		services := twoReplicas(memlock.New())
 		if _, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: services, Prefix: "verify", Operations: 2000}); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestAllIsFreeSoonAfterARun(t *testing.T) {
 	})
 }
 
-func TestWhoIsOrderlyIsNeverPassedOver(t *testing.T) {
+func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, rec := memlock.New().Replica(1), verify.NewRecorder()
@@ -103,7 +103,7 @@ func TestWhoIsOrderlyIsNeverPassedOver(t *testing.T) {
 	})
 }
 
-func TestALockThatIsNotFreeIsNamed(t *testing.T) {
+func TestWaitUntilFreeNamesAHeldLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := memlock.New().Replica(1)
@@ -118,7 +118,7 @@ func TestALockThatIsNotFreeIsNamed(t *testing.T) {
 	})
 }
 
-func TestARunEndsWithItsTimeOrItsContext(t *testing.T) {
+func TestRunEndsWithItsTimeOrItsContext(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(context.Context, workload.Options) (workload.Stats, error){
 		"its time": func(ctx context.Context, o workload.Options) (workload.Stats, error) {
@@ -134,7 +134,7 @@ func TestARunEndsWithItsTimeOrItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				stats, err := run(t.Context(), workload.Options{Services: twoOf(memlock.New()), Prefix: "verify", Clients: 8})
+				stats, err := run(t.Context(), workload.Options{Services: twoReplicas(memlock.New()), Prefix: "verify", Clients: 8})
 				if err != nil || stats.Took < 10*time.Second || stats.Took > 14*time.Second || stats.Total() == 0 {
 					t.Errorf("%d calls took %v, %v", stats.Total(), stats.Took, err)
 				}
@@ -143,11 +143,11 @@ func TestARunEndsWithItsTimeOrItsContext(t *testing.T) {
 	}
 }
 
-func TestALeaseIsOnlyAbandonedWhenNobodyKnowsOfIt(t *testing.T) {
+func TestUnknownLeaseIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
-		lossy := []workload.Replica{{Via: "one", Locks: &forgetful{Service: m.Replica(1)}}, {Via: "two", Locks: m.Replica(2)}}
+		lossy := []workload.Replica{{Via: "one", Locks: &lossy{Service: m.Replica(1)}}, {Via: "two", Locks: m.Replica(2)}}
 		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, RetryFor: time.Second})
 		if err != nil || stats.Retries < 100 {
 			t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
@@ -166,35 +166,35 @@ func TestALeaseIsOnlyAbandonedWhenNobodyKnowsOfIt(t *testing.T) {
 	})
 }
 
-// forgetful loses every third answer.
-type forgetful struct {
+// lossy loses every third answer.
+type lossy struct {
 	lock.Service
 	calls atomic.Int64
 }
 
-func (f *forgetful) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (f *lossy) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	g, err := f.Service.Acquire(ctx, a)
-	return g, f.lose(err)
+	return g, f.maybeLose(err)
 }
 
-func (f *forgetful) Release(ctx context.Context, r lock.Release) error {
-	return f.lose(f.Service.Release(ctx, r))
+func (f *lossy) Release(ctx context.Context, r lock.Release) error {
+	return f.maybeLose(f.Service.Release(ctx, r))
 }
 
-func (f *forgetful) lose(err error) error {
+func (f *lossy) maybeLose(err error) error {
 	if f.calls.Add(1)%3 == 0 {
 		return &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "lost"}
 	}
 	return err
 }
 
-func TestAnAnswerThatNothingAsksForEndsTheRun(t *testing.T) {
+func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, code := range []lock.Code{lock.ErrInvalid, lock.ErrInternal, lock.ErrRoleMissing, lock.ErrCapacityMismatch, "another"} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				broken := []workload.Replica{{Via: "here", Locks: refusing{memlock.New().Replica(1), code}}}
+				broken := []workload.Replica{{Via: "here", Locks: failingRenewals{memlock.New().Replica(1), code}}}
 				_, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: broken, Prefix: "verify"})
 				if !errors.Is(err, code) || !strings.Contains(err.Error(), "renew, via here") {
 					t.Errorf("the run ended with %v", err)
@@ -204,19 +204,19 @@ func TestAnAnswerThatNothingAsksForEndsTheRun(t *testing.T) {
 	}
 }
 
-// refusing refuses all renewals.
-type refusing struct {
+// failingRenewals refuses all renewals.
+type failingRenewals struct {
 	lock.Service
 	code lock.Code
 }
 
-func (r refusing) Renew(context.Context, lock.Renew) (lock.Grant, error) {
+func (r failingRenewals) Renew(context.Context, lock.Renew) (lock.Grant, error) {
 	return lock.Grant{}, &lock.Error{Code: r.code, Detail: "no"}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	t.Parallel()
-	here := twoOf(memlock.New())
+	here := twoReplicas(memlock.New())
 	for want, o := range map[string]workload.Options{
 		"no service":       {Prefix: "verify"},
 		"the prefix":       {Services: here, Prefix: "a b"},
@@ -232,7 +232,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestTwoStoresOnOneDatabaseBearIt(t *testing.T) {
+func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	var both []workload.Replica

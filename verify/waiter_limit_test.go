@@ -10,11 +10,11 @@ import (
 
 const byLimit = "no call is refused to wait while there is room"
 
-// waiting returns the nth call of a history, an acquire that waits.
-func waiting(n int, sent, answered time.Duration, code lock.Code) verify.Call {
+// waitingAcquire returns the nth call of a history, an acquire that waits.
+func waitingAcquire(n int, sent, answered time.Duration, code lock.Code) verify.Call {
 	c := verify.Call{
-		ID: n, Client: n, Verb: verify.Acquire, Name: alone, Sent: sent, Answered: answered,
-		Request: lock.Acquire{Name: alone, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
+		ID: n, Client: n, Verb: verify.Acquire, Name: exclusiveLock, Sent: sent, Answered: answered,
+		Request: lock.Acquire{Name: exclusiveLock, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
 	}
 	if code != "" {
 		c.Err = &lock.Error{Code: code, Detail: "x"}
@@ -22,7 +22,7 @@ func waiting(n int, sent, answered time.Duration, code lock.Code) verify.Call {
 	return c
 }
 
-func TestRefusalsToWaitNeedAsManyWaiters(t *testing.T) {
+func TestWaiterLimitRefusalsNeedEnoughWaiters(t *testing.T) {
 	t.Parallel()
 	const limit, cut = 2, 10 * time.Second
 	const kept = lock.ReplicaTTL + lock.PlaceRetention
@@ -41,8 +41,8 @@ func TestRefusalsToWaitNeedAsManyWaiters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := verify.History{Calls: []verify.Call{
-				waiting(0, time.Second, cut, c.fate), waiting(1, time.Second, cut, c.fate),
-				waiting(2, c.refused, c.refused+time.Millisecond, lock.ErrTooManyWaiters),
+				waitingAcquire(0, time.Second, cut, c.fate), waitingAcquire(1, time.Second, cut, c.fate),
+				waitingAcquire(2, c.refused, c.refused+time.Millisecond, lock.ErrTooManyWaiters),
 			}}
 			for _, check := range h.Check(verify.CheckOptions{WaitersPerLock: limit}).Checks {
 				if check.Name == byLimit && (len(check.Violations) > 0) != c.found {

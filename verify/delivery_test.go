@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// retell changes what subscribers were told of each event to what the table has.
-func (s script) retell() {
+// syncDeliveries changes what subscribers were told of each event to what the table has.
+func (s editable) syncDeliveries() {
 	s.Subscriptions = slices.Clone(s.Subscriptions)
 	for i := range s.Subscriptions {
 		s.Subscriptions[i].Requests = slices.Clone(s.Subscriptions[i].Requests)
 		for j := range s.Subscriptions[i].Requests {
-			s.reading(i, j, func(d *verify.Delivery) {
+			s.changeDeliveries(i, j, func(d *verify.Delivery) {
 				d.Events = slices.Clone(d.Events)
 				for k, e := range d.Events {
 					if n := slices.IndexFunc(s.Events, func(o lock.Event) bool { return o.ID == e.ID }); n >= 0 {
@@ -27,8 +27,8 @@ func (s script) retell() {
 	}
 }
 
-// reading changes the deliveries of one reading of one subscription.
-func (s script) reading(subscription, reading int, change func(*verify.Delivery)) {
+// changeDeliveries changes the deliveries of one changeDeliveries of one subscription.
+func (s editable) changeDeliveries(subscription, reading int, change func(*verify.Delivery)) {
 	r := &s.Subscriptions[subscription].Requests[reading]
 	r.Deliveries = slices.Clone(r.Deliveries)
 	for i := range r.Deliveries {
@@ -36,9 +36,9 @@ func (s script) reading(subscription, reading int, change func(*verify.Delivery)
 	}
 }
 
-// told returns a copy of the first delivery of the poller that tells of an event, which
+// delivery returns a copy of the first delivery of the poller that tells of an event, which
 // is put in place of the one that there was.
-func (s script) told(kind lock.Kind, holder string) *verify.Delivery {
+func (s editable) delivery(kind lock.Kind, holder string) *verify.Delivery {
 	s.t.Helper()
 	id := s.event(kind, holder).ID
 	s.Subscriptions = slices.Clone(s.Subscriptions)
@@ -63,44 +63,44 @@ func without(d *verify.Delivery, e *lock.Event) {
 	d.Events = slices.DeleteFunc(d.Events, func(o *lock.Event) bool { return o.ID == e.ID })
 }
 
-func TestWhatSubscribersAreNotTold(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"an event in the middle of a page is missing": {byTold, func(s script) {
-			without(s.told(lock.Released, "bob"), s.event(lock.Released, "bob"))
+func TestMissingDeliveriesAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"an event in the middle of a page is missing": {byDeliveries, func(s editable) {
+			without(s.delivery(lock.Released, "bob"), s.event(lock.Released, "bob"))
 		}, "it was never told of event 4"},
-		"an event came after its cursor had passed": {byTold, func(s script) {
-			without(s.told(lock.Granted, "ann"), s.event(lock.Granted, "ann"))
+		"an event came after its cursor had passed": {byDeliveries, func(s editable) {
+			without(s.delivery(lock.Granted, "ann"), s.event(lock.Granted, "ann"))
 		}, "it was never told of event 1, and of 0 more"},
-		"a page has all events twice": {byTold, func(s script) {
-			d := s.told(lock.Released, "ann")
+		"a page has all events twice": {byDeliveries, func(s editable) {
+			d := s.delivery(lock.Released, "ann")
 			d.Events = append(d.Events, d.Events...)
 		}, "twice, or out of order"},
-		"two events come in the wrong order": {byTold, func(s script) {
-			slices.Reverse(s.told(lock.Granted, "cleo").Events)
+		"two events come in the wrong order": {byDeliveries, func(s editable) {
+			slices.Reverse(s.delivery(lock.Granted, "cleo").Events)
 		}, "twice, or out of order"},
-		"an event is told that never was": {byTold, func(s script) {
-			d, e := s.told(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
+		"an event is told that never was": {byDeliveries, func(s editable) {
+			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.ID = 1000
 			d.Events = append(d.Events, &e)
 		}, "which is not in the table"},
-		"an event is told with another token": {byTold, func(s script) {
-			d, e := s.told(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
+		"an event is told with another token": {byDeliveries, func(s editable) {
+			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.Token++
 			d.Events[0] = &e
 		}, "in the table it is"},
-		"an event of another lock is told": {byTold, func(s script) {
-			d, e := s.told(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
+		"an event of another lock is told": {byDeliveries, func(s editable) {
+			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.Name = "other:lock"
 			d.Events[0] = &e
 		}, "had asked for locks under play:"},
-		"a cursor goes back": {byTold, func(s script) { s.told(lock.Released, "third").Next = 2 }, "which is before that"},
+		"a cursor goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 }, "which is before that"},
 	})
 }
 
-// lastTold delays the events of one of the poller's pages, and all that follows, by ten seconds. With readOn the poller was
+// delayDelivery delays the events of one of the poller's pages, and all that follows, by ten seconds. With readOn the poller was
 // reading meanwhile; otherwise it had paused.
-func lastTold(s script, readOn bool) {
-	d := s.told(lock.Released, "ann")
+func delayDelivery(s editable, readOn bool) {
+	d := s.delivery(lock.Released, "ann")
 	late := *d
 	d.Events, d.Next = nil, s.event(lock.Released, "ann").ID-1
 	poller := &s.Subscriptions[0]
@@ -122,18 +122,18 @@ func lastTold(s script, readOn bool) {
 	}
 }
 
-// failing returns a call that fails after a while.
-func failing(via string, at, takes time.Duration) verify.Call {
+// failedCall returns a call that fails after a while.
+func failedCall(via string, at, takes time.Duration) verify.Call {
 	return verify.Call{
 		ID: -1, Client: 99, Via: via, Verb: verify.ReadLock, Name: "play:down", Request: "play:down",
 		Err: &lock.Error{Code: lock.ErrUnavailable}, Sent: at, Answered: at + takes,
 	}
 }
 
-func TestWhatSubscribersAreToldLate(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"an event is told ten seconds later": {byPrompt, func(s script) { lastTold(s, true) }, "was told at"},
-		"an event is never told while the poller reads on": {byPrompt, func(s script) {
+func TestLateDeliveriesAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"an event is told ten seconds later": {byPromptness, func(s editable) { delayDelivery(s, true) }, "was told at"},
+		"an event is never told while the poller reads on": {byPromptness, func(s editable) {
 			all := &s.Subscriptions
 			*all = slices.Clone(*all)
 			poller := &(*all)[0]
@@ -143,8 +143,8 @@ func TestWhatSubscribersAreToldLate(t *testing.T) {
 	})
 	t.Run("but not while the poller does not read", func(t *testing.T) {
 		t.Parallel()
-		h := copyOf(play(t))
-		lastTold(script{t, &h}, false)
+		h := copyOf(recordCorrect(t))
+		delayDelivery(editable{t, &h}, false)
 		if r := h.Check(verify.CheckOptions{}); !r.OK() {
 			t.Error(text(t, r))
 		}
@@ -155,17 +155,17 @@ func TestWhatSubscribersAreToldLate(t *testing.T) {
 		},
 		"nor while calls to the replica fail": func(h *verify.History) {
 			for at := time.Duration(0); at < time.Minute; at += time.Second {
-				h.Calls = append(h.Calls, failing(via, at, 700*time.Millisecond))
+				h.Calls = append(h.Calls, failedCall(via, at, 700*time.Millisecond))
 			}
 		},
 		"nor while calls to another replica hang": func(h *verify.History) {
-			h.Calls = append(h.Calls, failing("another", 0, time.Minute))
+			h.Calls = append(h.Calls, failedCall("another", 0, time.Minute))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := copyOf(play(t))
-			lastTold(script{t, &h}, true)
+			h := copyOf(recordCorrect(t))
+			delayDelivery(editable{t, &h}, true)
 			disturb(&h)
 			if r := h.Check(verify.CheckOptions{}); !r.OK() {
 				t.Error(text(t, r))
@@ -174,20 +174,20 @@ func TestWhatSubscribersAreToldLate(t *testing.T) {
 	}
 	t.Run("yet while calls to another replica fail at once", func(t *testing.T) {
 		t.Parallel()
-		expectFound(t, play(t), spoiling{byPrompt, func(s script) {
-			lastTold(s, true)
+		expectFound(t, recordCorrect(t), mutation{byPromptness, func(s editable) {
+			delayDelivery(s, true)
 			for at := time.Duration(0); at < time.Minute; at += time.Second {
-				s.Calls = append(s.Calls, failing("another", at, 900*time.Millisecond))
+				s.Calls = append(s.Calls, failedCall("another", at, 900*time.Millisecond))
 			}
 		}, "was told at"})
 	})
 }
 
-func TestAGapAccountsForWhatIsMissing(t *testing.T) {
+func TestGapAccountsForMissingEvents(t *testing.T) {
 	t.Parallel()
-	h := copyOf(play(t))
-	s := script{t, &h}
-	d := s.told(lock.Granted, "bob")
+	h := copyOf(recordCorrect(t))
+	s := editable{t, &h}
+	d := s.delivery(lock.Granted, "bob")
 	without(d, s.event(lock.Granted, "bob"))
 	d.Gap = true
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
@@ -195,10 +195,10 @@ func TestAGapAccountsForWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestWhatANewEpochHasLostMustBeFollowedByAGap(t *testing.T) {
+func TestEventsLostByAnEpochNeedAGap(t *testing.T) {
 	t.Parallel()
-	lose := func(s script) *verify.Delivery {
-		d := s.told(lock.Granted, "ann")
+	lose := func(s editable) *verify.Delivery {
+		d := s.delivery(lock.Granted, "ann")
 		e := *d.Events[0]
 		e.ID, e.Name = 2, "play:lost"
 		d.Events, d.Next = append(d.Events, &e), 2
@@ -209,7 +209,7 @@ func TestWhatANewEpochHasLostMustBeFollowedByAGap(t *testing.T) {
 		}
 		s.Subscriptions[0].Requests[2].Cursor = 2
 		for i := range s.Subscriptions[0].Requests[2:] {
-			s.reading(0, 2+i, func(d *verify.Delivery) {
+			s.changeDeliveries(0, 2+i, func(d *verify.Delivery) {
 				d.Next += 1000
 				d.Events = slices.Clone(d.Events)
 				for k, o := range d.Events {
@@ -222,41 +222,41 @@ func TestWhatANewEpochHasLostMustBeFollowedByAGap(t *testing.T) {
 		s.Faults = []verify.Fault{{Description: "fail-over", At: d.At + 1, Ended: d.At + 2, Epoch: true}}
 		return &s.Subscriptions[0].Requests[2].Deliveries[0]
 	}
-	base := play(t)
-	expectFound(t, base, spoiling{byTold, func(s script) { lose(s) }, "which a new epoch has lost"})
+	base := recordCorrect(t)
+	expectFound(t, base, mutation{byDeliveries, func(s editable) { lose(s) }, "which a new epoch has lost"})
 	h := copyOf(base)
-	lose(script{t, &h}).Gap = true
+	lose(editable{t, &h}).Gap = true
 	for _, c := range h.Check(verify.CheckOptions{}).Checks {
-		if c.Name == byTold && len(c.Violations) > 0 {
+		if c.Name == byDeliveries && len(c.Violations) > 0 {
 			t.Errorf("%+v", c.Violations)
 		}
 	}
-	expectFound(t, base, spoiling{byTold, func(s script) { lose(s); s.Faults = nil }, "which is not in the table"})
+	expectFound(t, base, mutation{byDeliveries, func(s editable) { lose(s); s.Faults = nil }, "which is not in the table"})
 }
 
-func TestBlockingReadsThatReturnLate(t *testing.T) {
-	watch := func(s script) *verify.Call { return s.call(verify.Watch, "", 0) }
-	expectAllFound(t, map[string]spoiling{
-		"when the wait is over": {byBlocking, func(s script) { watch(s).Answered += 7 * time.Second }, "of calm too late"},
-		"never": {byBlocking, func(s script) {
+func TestLateBlockingReadsAreFound(t *testing.T) {
+	watch := func(s editable) *verify.Call { return s.call(verify.Watch, "", 0) }
+	expectAllFound(t, map[string]mutation{
+		"when the wait is over": {byBlocking, func(s editable) { watch(s).Answered += 7 * time.Second }, "of calm too late"},
+		"never": {byBlocking, func(s editable) {
 			c := watch(s)
 			c.Answered += 7 * time.Second
-			refuses(c, lock.Error{Code: lock.ErrUnavailable})
+			refuse(c, lock.Error{Code: lock.ErrUnavailable})
 			c.Cancelled = true
 		}, "was given up without an answer"},
-		"with what had been seen before": {byBlocking, func(s script) {
+		"with what had been seen before": {byBlocking, func(s editable) {
 			c := watch(s)
 			l := c.Response.(lock.Lock)
 			l.Revision = 1
 			c.Response = l
 		}, "returned revision 1"},
-		"with what never was": {byAgreement, func(s script) {
+		"with what never was": {byAgreement, func(s editable) {
 			c := watch(s)
 			l := c.Response.(lock.Lock)
 			l.Revision += 1000
 			c.Response = l
 		}, "no event tells of that"},
-		"with an older state of the lock": {byOrder, func(s script) {
+		"with an older state of the lock": {byLinearizable, func(s editable) {
 			c := watch(s)
 			seen := s.call(verify.ReadLock, "", 0).Response.(lock.Lock)
 			seen.AsOf = c.Response.(lock.Lock).AsOf
@@ -265,7 +265,7 @@ func TestBlockingReadsThatReturnLate(t *testing.T) {
 	})
 }
 
-func TestSubscribersShareWhatTheyAreTold(t *testing.T) {
+func TestSubscribersShareEqualEvents(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
 	e := lock.Event{ID: 1, Name: "play:1", At: time.Now(), Revision: 1, Kind: lock.Granted}
@@ -287,7 +287,7 @@ func TestSubscribersShareWhatTheyAreTold(t *testing.T) {
 	}
 }
 
-func TestAFaultLastsUntilItIsSaidToBeOver(t *testing.T) {
+func TestFaultLastsUntilMarkedOver(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
 	over := rec.MarkFault("a storm")

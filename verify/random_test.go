@@ -21,12 +21,12 @@ import (
 // seeds is how many random histories are played.
 const seeds = 30
 
-func TestRandomHistoriesWithLostAnswersAreClean(t *testing.T) {
+func TestRandomHistoriesWithLostAnswersPass(t *testing.T) {
 	t.Parallel()
 	examined := map[string]int{}
 	unknown := 0
 	for seed := range uint64(seeds) {
-		h := random(t, seed)
+		h := recordRandom(t, seed)
 		r := h.Check(verify.CheckOptions{AllowOvertaking: true})
 		if !r.OK() {
 			t.Fatalf("seed %d:\n%s", seed, text(t, r))
@@ -50,9 +50,9 @@ func TestRandomHistoriesWithLostAnswersAreClean(t *testing.T) {
 	}
 }
 
-// random returns what was recorded of clients who contend for a few locks, through
+// recordRandom returns what was recorded of clients who contend for a few locks, through
 // lines on which calls and answers are lost.
-func random(t *testing.T, seed uint64) verify.History {
+func recordRandom(t *testing.T, seed uint64) verify.History {
 	t.Helper()
 	var h verify.History
 	synctest.Test(t, func(t *testing.T) {
@@ -70,8 +70,8 @@ func random(t *testing.T, seed uint64) verify.History {
 		}
 		working, stop := context.WithCancel(t.Context())
 		var readers sync.WaitGroup
-		readers.Go(func() { follow(working, t, rec, m.Replica(2)) })
-		readers.Go(func() { keepWatching(working, rec.Client("replica 1", m.Replica(1))) })
+		readers.Go(func() { pollEvents(working, t, rec, m.Replica(2)) })
+		readers.Go(func() { watchLoop(working, rec.Client("replica 1", m.Replica(1))) })
 		all.Wait()
 		time.Sleep(time.Minute)
 		stop()
@@ -85,8 +85,8 @@ func random(t *testing.T, seed uint64) verify.History {
 	return h
 }
 
-// follow reads events, page by page, until the context ends.
-func follow(ctx context.Context, t *testing.T, rec *verify.Recorder, s lock.Service) {
+// pollEvents reads events, page by page, until the context ends.
+func pollEvents(ctx context.Context, t *testing.T, rec *verify.Recorder, s lock.Service) {
 	poller := rec.Subscribe(verify.Polling, "random:")
 	for q := (lock.EventQuery{Prefix: "random:", Cursor: lock.CursorNow, Wait: time.Second}); ctx.Err() == nil; {
 		poller.Requested("replica 2", q.Cursor)
@@ -101,8 +101,8 @@ func follow(ctx context.Context, t *testing.T, rec *verify.Recorder, s lock.Serv
 	}
 }
 
-// keepWatching reads a lock whenever it has changed, until the context ends.
-func keepWatching(ctx context.Context, s lock.Service) {
+// watchLoop reads a lock whenever it has changed, until the context ends.
+func watchLoop(ctx context.Context, s lock.Service) {
 	for w := (lock.Watch{Name: "random:0", Wait: 10 * time.Second}); ctx.Err() == nil; {
 		if l, err := s.Watch(ctx, w); err == nil {
 			w.Seen = l.Version()
@@ -116,7 +116,7 @@ type lossy struct {
 	rnd *rand.Rand
 }
 
-func (l *lossy) lose(do func() error) error {
+func (l *lossy) maybeLose(do func() error) error {
 	fate := l.rnd.IntN(16)
 	time.Sleep(time.Duration(l.rnd.IntN(5)) * time.Millisecond)
 	if fate == 0 {
@@ -131,26 +131,26 @@ func (l *lossy) lose(do func() error) error {
 }
 
 func (l *lossy) Acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
-	err = l.lose(func() (err error) { g, err = l.Service.Acquire(ctx, a); return err })
+	err = l.maybeLose(func() (err error) { g, err = l.Service.Acquire(ctx, a); return err })
 	return g, err
 }
 
 func (l *lossy) Renew(ctx context.Context, r lock.Renew) (g lock.Grant, err error) {
-	err = l.lose(func() (err error) { g, err = l.Service.Renew(ctx, r); return err })
+	err = l.maybeLose(func() (err error) { g, err = l.Service.Renew(ctx, r); return err })
 	return g, err
 }
 
 func (l *lossy) Release(ctx context.Context, r lock.Release) error {
-	return l.lose(func() error { return l.Service.Release(ctx, r) })
+	return l.maybeLose(func() error { return l.Service.Release(ctx, r) })
 }
 
 func (l *lossy) Revoke(ctx context.Context, r lock.Revoke) (k lock.Lock, err error) {
-	err = l.lose(func() (err error) { k, err = l.Service.Revoke(ctx, r); return err })
+	err = l.maybeLose(func() (err error) { k, err = l.Service.Revoke(ctx, r); return err })
 	return k, err
 }
 
 func (l *lossy) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.FencedValue, err error) {
-	err = l.lose(func() (err error) { f, err = l.Service.WriteFenced(ctx, w); return err })
+	err = l.maybeLose(func() (err error) { f, err = l.Service.WriteFenced(ctx, w); return err })
 	return f, err
 }
 
@@ -161,7 +161,7 @@ type worker struct {
 	name string
 }
 
-func (w *worker) chance(n int) bool { return w.rnd.IntN(n) == 0 }
+func (w *worker) oneIn(n int) bool { return w.rnd.IntN(n) == 0 }
 
 func (w *worker) rest(most time.Duration) { time.Sleep(time.Duration(w.rnd.Int64N(int64(most)))) }
 
@@ -172,40 +172,40 @@ func (w *worker) turn(ctx context.Context, n int) {
 	a := lock.Acquire{
 		Name: fmt.Sprint("random:", lockNumber), LeaseID: lock.LeaseID(uuid.New()), Holder: fmt.Sprintf("worker %s, turn %d", w.name, n),
 		Mode: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[lockNumber], TTL: time.Second,
-		Wait: time.Duration(w.rnd.IntN(3)) * time.Second, KeepPlace: w.chance(4), Grace: time.Duration(w.rnd.IntN(2)) * 300 * time.Millisecond,
+		Wait: time.Duration(w.rnd.IntN(3)) * time.Second, KeepPlace: w.oneIn(4), Grace: time.Duration(w.rnd.IntN(2)) * 300 * time.Millisecond,
 	}
 	switch {
 	case a.Mode == lock.Permit:
 		a.Capacity = 2
-	case w.chance(4):
+	case w.oneIn(4):
 		a.Mode = lock.Exclusive
 	}
-	if w.chance(6) {
+	if w.oneIn(6) {
 		a.MaxHold = 1500 * time.Millisecond
 	}
 	g, err := w.Acquire(ctx, a)
 	for range 2 {
-		if err != nil && !errors.Is(err, lock.ErrLeaseLost) && w.chance(2) {
+		if err != nil && !errors.Is(err, lock.ErrLeaseLost) && w.oneIn(2) {
 			g, err = w.Acquire(ctx, a)
 		}
 	}
-	for err == nil && !w.chance(3) {
+	for err == nil && !w.oneIn(3) {
 		w.rest(time.Second)
-		err = w.use(ctx, a, g)
+		err = w.useLease(ctx, a, g)
 	}
-	if !w.chance(8) {
+	if !w.oneIn(8) {
 		_ = w.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // what it is answered is recorded
 	}
-	w.look(ctx, a.Name)
+	w.readAndRevoke(ctx, a.Name)
 }
 
-// use does something with a lease.
-func (w *worker) use(ctx context.Context, a lock.Acquire, g lock.Grant) error {
+// useLease does something with a lease.
+func (w *worker) useLease(ctx context.Context, a lock.Acquire, g lock.Grant) error {
 	var err error
 	switch w.rnd.IntN(4) {
 	case 0, 1:
 		r := lock.Renew{Name: a.Name, LeaseID: a.LeaseID}
-		if w.chance(4) {
+		if w.oneIn(4) {
 			r.TTL = time.Duration(500+w.rnd.IntN(1000)) * time.Millisecond
 		}
 		_, err = w.Renew(ctx, r)
@@ -219,11 +219,11 @@ func (w *worker) use(ctx context.Context, a lock.Acquire, g lock.Grant) error {
 	return err
 }
 
-// look looks at a lock, and may take it away from who has it.
-func (w *worker) look(ctx context.Context, name string) {
+// readAndRevoke looks at a lock, and may take it away from who has it.
+func (w *worker) readAndRevoke(ctx context.Context, name string) {
 	l, err := w.Lock(ctx, name)
-	for err == nil && l.Token != 0 && w.chance(6) {
-		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()), SkipGrace: w.chance(3)}
+	for err == nil && l.Token != 0 && w.oneIn(6) {
+		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()), SkipGrace: w.oneIn(3)}
 		_, err = w.Revoke(ctx, r)
 		w.rest(400 * time.Millisecond)
 	}

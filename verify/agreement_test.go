@@ -11,31 +11,31 @@ import (
 
 func TestAnswersThatContradictEventsAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"a grant that is lost":         {byAgreement, func(s editable) { s.removeEvents(of("dan")) }, "no event tells of that grant: it was lost"},
-		"a release that is lost":       {byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "no event tells of it: it was lost"},
-		"a revocation that is lost":    {byAgreement, func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) }, "Token 4 was revoked, and no event"},
-		"a look at what is lost":       {byAgreement, func(s editable) { s.Events = s.Events[:1] }, "The lock was seen at revision"},
-		"a grant to a stranger":        {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Holder = "a stranger" }, "nobody had asked"},
-		"a grant as something else":    {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "had asked for it as exclusive"},
-		"a grant that was refused":     {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "was told that it was not"},
-		"a try that could not be done": {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "was told that it was not"},
-		"a grant at another instant":   {byAgreement, func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "the event is of"},
-		"a grant withdrawn and told":   {byAgreement, func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as if nobody knew of it"},
-		"a release by nobody":          {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, and nobody did that"},
-		"a revocation by nobody":       {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, and nobody did that"},
-		"a release that was refused":   {byAgreement, func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, and nobody did that"},
-		"one queued who did not ask":   {byAgreement, func(s editable) { s.event(lock.Queued, "fay").Holder = "a stranger" }, "joined the queue, and had not asked"},
-		"an end told in two ways":      {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "tell another story"},
+		"a grant that is lost":         {byAgreement, func(s editable) { s.removeEvents(of("dan")) }, "there is no event of the grant: it was lost"},
+		"a release that is lost":       {byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
+		"a revocation that is lost":    {byAgreement, func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) }, "Token 4 was revoked, but there is no event"},
+		"a look at what is lost":       {byAgreement, func(s editable) { s.Events = s.Events[:1] }, "A read showed the lock at revision"},
+		"a grant to a stranger":        {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Holder = "a stranger" }, "no call requested it"},
+		"a grant as something else":    {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "but the request was for exclusive"},
+		"a grant that was refused":     {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "every answer said that it was not"},
+		"a try that could not be done": {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "every answer said that it was not"},
+		"a grant at another instant":   {byAgreement, func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "but the event says"},
+		"a grant withdrawn and told":   {byAgreement, func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as unclaimed"},
+		"a release by nobody":          {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, but no call did that"},
+		"a revocation by nobody":       {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, but no call did that"},
+		"a release that was refused":   {byAgreement, func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, but no call did that"},
+		"one queued who did not ask":   {byAgreement, func(s editable) { s.event(lock.Queued, "fay").Holder = "a stranger" }, "joined the queue, but no call asked"},
+		"an end told in two ways":      {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "the events disagree"},
 		"an end of a lease never had": {byAgreement, func(s editable) {
 			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
-		}, "and it never had that"},
+		}, "but it never had such a lease"},
 		"a change at another instant": {byAgreement, func(s editable) {
 			changeRead(s, verify.ReadLock, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) })
-		}, "and its event is of"},
-		"a look at what is yet to come": {byAgreement, func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "seen at revision 99"},
+		}, "but its event says"},
+		"a look at what is yet to come": {byAgreement, func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "showed the lock at revision 99"},
 		"a claim that came much too late": {byAgreement, func(s editable) {
 			s.grant(verify.Acquire, "fay", 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(3 * time.Second) })
-		}, "the event is of"},
+		}, "but the event says"},
 	})
 }
 
@@ -54,7 +54,7 @@ func TestLeasesThatEndEarlyAreFound(t *testing.T) {
 		"an event is early": {byEarlyEnd, func(s editable) {
 			e := s.event(lock.Expired, "cleo")
 			e.At = e.At.Add(-time.Second)
-		}, "and its holder had been told"},
+		}, "but its holder was promised"},
 		"a refusal says so": {byEarlyEnd, func(s editable) {
 			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Granted, "cleo").At, Token: s.event(lock.Granted, "cleo").Token})
 		}, "was told that its lease with token 3 expired at"},
@@ -62,10 +62,10 @@ func TestLeasesThatEndEarlyAreFound(t *testing.T) {
 			s.removeEvents(is(lock.Expired, "cleo"))
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.ExpiresAt = g.ExpiresAt.Add(10 * time.Second) })
 			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost})
-		}, "at the latest that its lease with token 3 is lost"},
+		}, "at the latest, that its lease with token 3 is lost"},
 		"in a grace that was promised": {byEarlyEnd, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = time.Minute })
-		}, "and its holder had been told"},
+		}, "but its holder was promised"},
 	})
 }
 
@@ -96,18 +96,18 @@ func TestClientsWithConflictingLeasesAreFound(t *testing.T) {
 		"who was told too long an end": {byClients, func(s editable) {
 			longer(verify.Acquire, "cleo", 0)(s)
 			s.Calls = drop(s.Calls, s.call(verify.Renew, "cleo", 0))
-		}, `"dan" believed to have the lock`},
+		}, `"dan" counted on the lock`},
 		"a reader and a writer": {byClients, func(s editable) {
 			longer(verify.Acquire, "reader 2", 0)(s)
 			s.Calls = drop(s.Calls, s.call(verify.Release, "reader 2", 0))
-		}, `"writer" believed to have the lock`},
+		}, `"writer" counted on the lock`},
 		"more than there are permits": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
-		}, "3 clients believed"},
+		}, "3 clients counted on a permit"},
 		"two in one slot": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
-		}, `"third" believed to have the lock`},
+		}, `"third" counted on the lock`},
 	})
 }
 

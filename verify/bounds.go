@@ -9,20 +9,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// bounds narrow when operations may have taken effect, by what their answers say of
-// the transitions before and after. An order that there is stays possible; one that
-// there is not is ruled out sooner.
+// Bounds narrow when operations may have taken effect, by what their answers say about the
+// transitions before and after. Every possible order stays possible; impossible ones are ruled out
+// sooner.
 type bounds struct {
 	*lockHistory
-	chain []*operation // the transitions, in order
-	// tokens are those granted, from the least to the greatest; first is by which
-	// transition each was, and later by which the first that is greater.
+	chain []*operation // transitions, in order
+	// tokens are the granted ones in ascending order. first is the index of the transition that granted
+	// each token, later that of the first transition that granted a greater one.
 	tokens       []lock.Token
 	first, later []int
-	holders      map[string][]*lease // by their holders
+	holders      map[string][]*lease // by holder
 }
 
-// bounds returns what narrows operations among those transitions.
+// bounds returns the bounds given by the transitions.
 func (t *lockHistory) bounds(chain []*operation) bounds {
 	w := bounds{lockHistory: t, chain: chain, holders: map[string][]*lease{}}
 	first := map[lock.Token]int{}
@@ -46,15 +46,14 @@ func (t *lockHistory) bounds(chain []*operation) bounds {
 	return w
 }
 
-// narrow narrows the operations of calls, and the transitions around them. What is
-// left no time at all stays as it was: no order will be found. It returns those that
-// can do something.
+// narrow narrows the operations of calls, and the transitions around them. Contradictory bounds stay
+// as they are: the search will find no order. It returns the operations that can have an effect.
 func (w bounds) narrow(ops []*operation) []*operation {
 	first, last := make([]int, len(ops)), make([]int, len(ops))
 	for i, o := range ops {
 		first[i], last[i] = w.between(o)
 		if o.to > w.last {
-			continue // it may never have been done
+			continue // it may never have taken effect
 		}
 		if i := first[i]; i >= 0 && o.to >= w.chain[i].from {
 			w.chain[i].to = min(w.chain[i].to, o.to)
@@ -73,8 +72,7 @@ func (w bounds) narrow(ops []*operation) []*operation {
 	return left
 }
 
-// within narrows the operation to be after one transition and before another, false if
-// that cannot be.
+// within places the operation after one transition and before another, false if that is impossible.
 func (w bounds) within(o *operation, first, last int) bool {
 	from, to := o.from, o.to
 	if first >= 0 {
@@ -108,15 +106,14 @@ func (w bounds) between(o *operation) (first, last int) {
 	}
 	if l := w.blockingLease(o.call); l != nil {
 		first = max(first, w.index(l.granted.Revision))
-		if l.ended != nil && l.ended.Kind != lock.Revoked { // which leaves its grace
+		if l.ended != nil && l.ended.Kind != lock.Revoked { // a revoked lease may block in its grace
 			last = min(last, w.index(l.ended.Revision))
 		}
 	}
 	return first, last
 }
 
-// blockingLease returns the one lease that must have been there for the answer, nil if none
-// must, or if it may be one of several.
+// blockingLease returns the lease that caused the refusal, nil if there is none or if it is ambiguous.
 func (w bounds) blockingLease(c *Call) *lease {
 	var e *lock.Error
 	if !errors.As(c.Err, &e) || e.Code != lock.ErrHeld || e.Holder == "" {
@@ -128,13 +125,13 @@ func (w bounds) blockingLease(c *Call) *lease {
 	return nil
 }
 
-// index returns the place of the first transition whose revision is not less than r.
+// index returns the index of the first transition with at least revision r.
 func (w bounds) index(r int64) int {
 	i, _ := slices.BinarySearchFunc(w.chain, r, func(o *operation, r int64) int { return cmp.Compare(o.revision, r) })
 	return i
 }
 
-// newestToken returns the token that the answer says was the newestToken, false if it does not.
+// newestToken returns the newest token according to the answer, false if the answer does not say.
 func newestToken(c *Call) (lock.Token, bool) {
 	switch got := c.Response.(type) {
 	case lock.Lock:
@@ -152,7 +149,7 @@ func newestToken(c *Call) (lock.Token, bool) {
 	return 0, false
 }
 
-// whileNewest returns the transitions by which the token became the newest, and ceased to be.
+// whileNewest returns the transitions between which the token was the newest.
 func (w bounds) whileNewest(token lock.Token) (first, last int) {
 	i, found := slices.BinarySearch(w.tokens, token)
 	if !found {
@@ -161,27 +158,27 @@ func (w bounds) whileNewest(token lock.Token) (first, last int) {
 	return w.first[i], w.later[i]
 }
 
-// whileHeld returns the transitions by which the one lease of the request began and
-// ended, as far as the call must have been between them, or after them.
+// whileHeld returns the transitions between which the call must have been, if its group has one lease:
+// between grant and end, or after the end.
 func (w bounds) whileHeld(r *callGroup, c *Call) (first, last int) {
 	first, last = -1, len(w.chain)
 	if len(r.leases) != 1 || r.leases[0].granted == nil {
 		return first, last
 	}
 	l := r.leases[0]
-	has := c.Outcome() == Done && c.Verb != Release
-	if has || c.Outcome() == Unknown { // which does nothing after the end
+	held := c.Outcome() == Done && c.Verb != Release
+	if held || c.Outcome() == Unknown { // a call without an answer has no effect after the end
 		if first = w.index(l.granted.Revision); l.ended != nil {
 			last = w.index(l.ended.Revision)
 		}
-		if !has {
+		if !held {
 			first = -1
 		}
 		return first, last
 	}
 	var e *lock.Error
 	refused := errors.As(c.Err, &e)
-	if told := l.firstAnswer(); l.ended == nil || told == nil || told.Answered >= c.Sent || refused && (e.Code != lock.ErrLeaseLost || l.atMaxHold(e)) {
+	if answer := l.firstAnswer(); l.ended == nil || answer == nil || answer.Answered >= c.Sent || refused && (e.Code != lock.ErrLeaseLost || l.atMaxHold(e)) {
 		return first, last
 	}
 	return w.index(l.ended.Revision), last

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// callOperation returns the operation of a call that was answered, nil if the answer
-// says nothing of the lock, or if the operation of an event is that of the call.
+// callOperation returns the operation of a call, nil if its answer says nothing about the lock or if
+// the operation of an event stands for it.
 func (t *lockHistory) callOperation(c *Call) *operation {
 	step := t.stepOf(c)
 	if step == nil {
@@ -23,7 +23,7 @@ func (t *lockHistory) callOperation(c *Call) *operation {
 	return o
 }
 
-// A step is what an operation makes of a lock, if the rules allow it.
+// A step returns the lock after an operation, false if the rules do not allow the operation.
 type step func(lock.Record) (lock.Record, bool)
 
 func (t *lockHistory) stepOf(c *Call) step {
@@ -53,7 +53,7 @@ func (t *lockHistory) stepOf(c *Call) step {
 	return nil
 }
 
-// acquireStep is that an acquire was answered with a lease that there is.
+// acquireStep requires that the lease in the answer of an acquire is held.
 func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
 	shaken := t.grantCrossesEpoch(a.LeaseID, g)
 	return func(s lock.Record) (lock.Record, bool) {
@@ -62,12 +62,12 @@ func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
 			return s, false
 		}
 		l := s.Leases[i]
-		told := l.Token == g.Token && l.Slot == g.Slot && !l.Unclaimed()
-		return s, told && (shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
+		same := l.Token == g.Token && l.Slot == g.Slot && !l.Unclaimed()
+		return s, same && (shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
 	}
 }
 
-// grantCrossesEpoch is whether a new epoch may have begun during the lease of the answer.
+// grantCrossesEpoch reports whether a new epoch may have begun during the lease in the answer.
 func (t *lockHistory) grantCrossesEpoch(id lock.LeaseID, g lock.Grant) bool {
 	r := t.groups[id]
 	if r == nil {
@@ -81,8 +81,8 @@ func (t *lockHistory) grantCrossesEpoch(id lock.LeaseID, g lock.Grant) bool {
 	return false
 }
 
-// renewStep is a renewal. The instant of one that was answered is the earliest that
-// leads to the end which was answered. One whose answer was lost leaves the end open.
+// renewStep applies a renewal. An answered one happened at the earliest time that leads to the
+// answered end. One without an answer makes the end unknown.
 func (t *lockHistory) renewStep(c *Call, r lock.Renew) step {
 	switch c.Outcome() {
 	case Unknown:
@@ -95,8 +95,7 @@ func (t *lockHistory) renewStep(c *Call, r lock.Renew) step {
 	return t.refusalStep(c, r.LeaseID)
 }
 
-// lostRenewalStep is a renewal of which nobody was told: if the lease is there, nobody knows
-// when it ends.
+// lostRenewalStep applies a renewal without an answer: if the lease is held, its end becomes unknown.
 func lostRenewalStep(id lock.LeaseID) step {
 	return func(s lock.Record) (lock.Record, bool) {
 		i, ok := findLease(s, id)
@@ -134,8 +133,8 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 	return withLease(s, i, d.Grant), true
 }
 
-// releaseStep is a release that was answered. The release itself is an operation of
-// its event; this is that the lease is gone.
+// releaseStep requires that the lease of an answered release is not held. The release itself is the
+// operation of its event.
 func (t *lockHistory) releaseStep(c *Call, r lock.Release) step {
 	switch c.Outcome() {
 	case Done:
@@ -153,7 +152,7 @@ func absent(id lock.LeaseID) step {
 	}
 }
 
-// refusalStep is a refusal to who showed that lease_id.
+// refusalStep requires that the lock justifies the refusal of a call with that lease_id.
 func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 	var e *lock.Error
 	if !errors.As(c.Err, &e) || c.Outcome() != Refused {
@@ -172,9 +171,8 @@ func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 	return nil
 }
 
-// maxHoldReached is whether the lease may have come to its greatest hold at that
-// instant: it is there until its grace is over, and a renewal is refused. Where its end
-// is not known, it may have come at any.
+// maxHoldReached reports whether the lease may have reached its max hold at that time: it is held
+// until its grace is over, but renewals are refused. A lease with an unknown end may have at any time.
 func (t *lockHistory) maxHoldReached(l lock.Lease, end time.Time) bool {
 	if l.MaxHold == 0 {
 		return false
@@ -182,12 +180,12 @@ func (t *lockHistory) maxHoldReached(l lock.Lease, end time.Time) bool {
 	return endUnknown(l) || !end.Before(l.ExpiresAt) || t.grantCrossesEpoch(l.ID, lock.Grant{Lease: l})
 }
 
-// heldIsJustified is whether somebody was there to be refused for. A refusal names one of
-// those who had the lock. Who only tried, while nobody waited, must not have fitted
-// beside them.
+// heldIsJustified reports whether a refusal with lock_held was correct. The refusal must name a
+// current holder. A call that does not wait, while no request waits, must be incompatible with the
+// held leases.
 func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Error) bool {
 	if e.Holder == "" {
-		return a.Wait > 0 || a.KeepPlace // its place was another call's, and nobody had the lock
+		return a.Wait > 0 || a.KeepPlace // another call took over its place, and the lock was free
 	}
 	if e.Newest != 0 && e.Newest != s.Token {
 		return false
@@ -207,8 +205,8 @@ func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Err
 	return errors.Is(a.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrHeld)
 }
 
-// revokeStep is a revocation that was answered. What it ended are operations of their
-// events; this is how the lock was then, or that the token did not hold it.
+// revokeStep checks the lock that a revocation returned, or that the token did not hold the lock. The
+// ends of leases are operations of their events.
 func (t *lockHistory) revokeStep(c *Call, r lock.Revoke) step {
 	if l, ok := c.Response.(lock.Lock); ok {
 		return t.readStep(l)
@@ -218,7 +216,7 @@ func (t *lockHistory) revokeStep(c *Call, r lock.Revoke) step {
 	}
 	return func(s lock.Record) (lock.Record, bool) {
 		r.Name = t.name
-		over := s // when the grace of what was revoked is over
+		over := s // after the grace of revoked leases
 		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), lock.Lease.Revoked)
 		mismatch := func(s lock.Record) bool {
 			return errors.Is(r.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
@@ -227,8 +225,8 @@ func (t *lockHistory) revokeStep(c *Call, r lock.Revoke) step {
 	}
 }
 
-// readStep is that the lock was as it was seen. A plain read may be of before a grant
-// whose instant is earlier than its own, so it moves nobody's time.
+// readStep requires that the lock is as the read showed it. A plain read may precede a grant with
+// an earlier timestamp, so it does not advance the lock's time.
 func (t *lockHistory) readStep(seen lock.Lock) step {
 	return func(s lock.Record) (lock.Record, bool) {
 		is, open := s.Lock(seen.AsOf), 0
@@ -257,8 +255,7 @@ func (t *lockHistory) readStep(seen lock.Lock) step {
 	}
 }
 
-// unclaimed is whether the lease was seen before it was fetched, which it was in the
-// instant in which it was granted.
+// unclaimed reports whether the read showed the lease before it was claimed, at the time of its grant.
 func unclaimed(l lock.Lease, h lock.LeaseInfo) bool {
 	return l.Place != 0 && h.ExpiresAt.Equal(h.AcquiredAt.Add(lock.ClaimTimeout))
 }
@@ -272,8 +269,8 @@ func leaseInSlot(l lock.Lock, slot int) (lock.LeaseInfo, bool) {
 	return lock.LeaseInfo{}, false
 }
 
-// verifyStep is that a token stood as was answered. It is exact: what it says to be over
-// stays over.
+// verifyStep requires that the token has the status that was answered. It is exact: an ended token
+// stays ended.
 func verifyStep(v lock.Verify, got lock.Verification) step {
 	return func(s lock.Record) (lock.Record, bool) {
 		is := v.Check(s, got.CheckedAt)
@@ -284,15 +281,14 @@ func verifyStep(v lock.Verify, got lock.Verification) step {
 			}
 		}
 		left := len(s.Leases) != 1 || near(is.Remaining, got.Remaining) ||
-			s.Leases[0].Place != 0 && near(lock.ClaimTimeout, got.Remaining) // it was not fetched yet, in the instant of its grant
+			s.Leases[0].Place != 0 && near(lock.ClaimTimeout, got.Remaining) // not claimed yet, at the time of its grant
 		return afterVerification(s, v, got), is.Status == got.Status && is.Newest == got.Newest && left
 	}
 }
 
-// afterVerification returns the lock after a verdict. A token that was verified to hold the lock no
-// longer cannot be renewed any more, whatever the instant of the renewal: its lease has
-// reached the longest that it may be held. That moves no clock: grants that follow may
-// have been decided a moment before.
+// afterVerification returns the lock after a verification. A token that was found to have ended can never be
+// renewed, whatever the time of the renewal, so its lease gets a max hold that it has reached. The
+// lock's time does not advance: later grants may have been decided a moment before.
 func afterVerification(s lock.Record, v lock.Verify, got lock.Verification) lock.Record {
 	live := s.ActiveLeases(got.CheckedAt)
 	for i, l := range s.Leases {
@@ -306,15 +302,14 @@ func afterVerification(s lock.Record, v lock.Verify, got lock.Verification) lock
 	return s
 }
 
-// near is whether two durations are the same, when one has come over the wire in
-// milliseconds.
+// near reports whether two durations are equal to the millisecond, which is the precision of the API.
 func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Millisecond }
 
-// writeStep is that a fenced write was let in, or not, by its token.
+// writeStep requires that the fenced write was accepted or refused correctly, by its token.
 func (t *lockHistory) writeStep(c *Call, w lock.FencedWrite) step {
 	passed := c.Outcome() == Done || errors.Is(c.Err, lock.ErrVersionMismatch)
 	if w.Slot != 0 && !passed {
-		return nil // what slots remember is too little to say so
+		return nil // the state has no history of slots to decide this
 	}
 	var e *lock.Error
 	errors.As(c.Err, &e)

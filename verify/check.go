@@ -8,51 +8,49 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// CheckOptions say what a History need not prove. The zero value demands all.
+// CheckOptions relax the checks. The zero value requires everything.
 type CheckOptions struct {
-	// AllowOvertaking allows that waiters are passed over, as those are at whose places no call
-	// waits: whenever a client goes away, or a replica dies.
+	// AllowOvertaking accepts that a waiter is skipped, as the service does while the client of a waiter
+	// is disconnected: after a client cancels, or a replica dies.
 	AllowOvertaking bool
-	// AllowWaiters allows that somebody still waits at the end.
+	// AllowWaiters accepts that calls still wait at the end.
 	AllowWaiters bool
-	// Restored allows that the database was put back to a state from before the first call, without
-	// a mark: calls and their events may be lost. Then the History proves only that leases which
-	// conflict do not overlap, that tokens grow, and that no token is granted twice.
+	// Restored says that the database was restored to a state from before the first call, without a
+	// mark: calls and their events may be lost. Then the History proves only that conflicting leases do
+	// not overlap, that tokens grow, and that no token is granted twice.
 	Restored bool
-	// PausedClients are clients that were stopped at times, and so may believe for longer in a
-	// lease than it lasts. What they believe is not looked at.
+	// PausedClients were suspended at times, so they may count on a lease after its end. They are left
+	// out of the check of clients' leases.
 	PausedClients []int
-	// WaitersPerLock is how many may wait for one lock; zero: that is not checked. It is for a
-	// load whose connections end visibly: a waiter on a connection that hangs may be counted
-	// for longer than its client knows.
+	// WaitersPerLock is the limit on waiters of one lock; zero skips the check. Use it only if broken
+	// connections are visible: a waiter on a hanging connection counts for longer than its client knows.
 	WaitersPerLock int
-	// Timeout is for how long to look for an order of the operations of one lock; zero:
-	// UsualTimeout. An order that is not found in time is a violation.
+	// Timeout bounds the search for an order of the operations of one lock; zero: DefaultTimeout. A
+	// search that does not finish in time is a violation.
 	Timeout time.Duration
 }
 
-// DefaultTimeout is for how long an order of the operations of one lock is looked for.
+// DefaultTimeout is how long the search for an order of the operations of one lock may take.
 const DefaultTimeout = 30 * time.Second
 
 // The names of the checks.
 const (
-	checkEvents       = "the events of each lock keep its rules"
-	checkExclusion    = "leases that conflict do not overlap, and tokens grow"
-	checkRevival      = "no lease that was over comes back"
-	checkAgreement    = "answers and events tell the same"
-	checkEarlyEnd     = "no lease ends before it was said to"
-	checkFenced       = "fenced writes follow one another"
-	checkUniqueness   = "nothing is done twice"
-	checkLinearizable = "all could have happened one after the other, by the rules"
-	checkLimit        = "no call is refused to wait while there is room"
-	checkClients      = "no two clients believed at once that the lock was theirs"
-	checkDeliveries   = "every subscriber was told every event, once and in order"
-	checkPromptness   = "subscribers were told promptly"
+	checkEvents       = "the events of each lock follow the rules"
+	checkExclusion    = "conflicting leases do not overlap, and tokens grow"
+	checkRevival      = "no ended lease is used again"
+	checkAgreement    = "answers and events agree"
+	checkEarlyEnd     = "no lease ends before its promised end"
+	checkFenced       = "fenced writes have consecutive versions and no stale token"
+	checkUniqueness   = "no token and no lease_id is granted twice"
+	checkLinearizable = "all operations are linearizable"
+	checkLimit        = "no waiter is refused below the limit"
+	checkClients      = "no two clients held conflicting leases by their own clocks"
+	checkDeliveries   = "every subscriber received every event once, in order"
+	checkPromptness   = "subscribers received events promptly"
 	checkBlocking     = "blocking reads returned when the lock changed"
 )
 
-// Check holds what was answered against the rules of package lock, against itself and
-// against the events.
+// Check compares the answers with the rules of package lock, with each other and with the events.
 func (h History) Check(o CheckOptions) Report {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -78,13 +76,13 @@ type examination struct {
 	locks   []*lockHistory
 	clock   clockBounds
 
-	index *index // for the checks of subscribers
+	index *index // for the checks of subscribers and blocking reads
 }
 
 // A checker is one of the checks.
 type checker struct {
 	name    string
-	events  bool // whether it needs them
+	events  bool // reports whether the check needs the events
 	examine func(*Check)
 }
 
@@ -109,7 +107,7 @@ func (x *examination) checks() []checker {
 	return checks
 }
 
-// skipReason returns why a check proves nothing about this History, empty if it proves something.
+// skipReason returns why a check proves nothing about this History, empty if the check applies.
 func (x *examination) skipReason(c checker) string {
 	outlives := c.name == checkExclusion || c.name == checkUniqueness || c.name == checkClients
 	switch {
@@ -121,7 +119,7 @@ func (x *examination) skipReason(c checker) string {
 	return ""
 }
 
-// each returns a check of all locks, by as many at a time as there are processors.
+// each returns a check of all locks, run in parallel on all processors.
 func (x *examination) each(one func(*lockHistory, *Check)) func(*Check) {
 	return func(c *Check) {
 		parts := make([]Check, len(x.locks))
@@ -143,7 +141,7 @@ func (x *examination) each(one func(*lockHistory, *Check)) func(*Check) {
 	}
 }
 
-// eventRules checks the events of one lock by themselves.
+// eventRules checks the events of one lock on their own.
 func (x *examination) eventRules(t *lockHistory, c *Check) {
 	c.Examined += len(t.events)
 	if len(t.events) == 0 {
@@ -155,7 +153,7 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 	}
 }
 
-// hasEpoch is whether another clock, or another database, may have answered meanwhile.
+// hasEpoch reports whether another clock or another database may have answered at some time.
 func (t *lockHistory) hasEpoch() bool {
 	for _, f := range t.faults {
 		if f.Epoch {
@@ -165,10 +163,10 @@ func (t *lockHistory) hasEpoch() bool {
 	return false
 }
 
-// epochSpan is within what time after it was noted a new epoch begins.
+// epochSpan is how long after its mark a new epoch may begin.
 const epochSpan = 10 * time.Second
 
-// crossesEpoch is whether a new epoch may have begun between the two.
+// crossesEpoch reports whether a new epoch may have begun in the interval.
 func (t *lockHistory) crossesEpoch(from, to time.Duration) bool {
 	for _, f := range t.faults {
 		if f.Epoch && f.At <= to && from <= f.At+epochSpan {
@@ -178,7 +176,7 @@ func (t *lockHistory) crossesEpoch(from, to time.Duration) bool {
 	return false
 }
 
-// crossesEpoch is whether a new epoch may have begun while the lease lasted.
+// crossesEpoch reports whether a new epoch may have begun during the lease.
 func (l *lease) crossesEpoch(t *lockHistory) bool {
 	if !t.hasEpoch() {
 		return false
@@ -201,7 +199,7 @@ func (l *lease) crossesEpoch(t *lockHistory) bool {
 	return t.crossesEpoch(from, to)
 }
 
-// releaseCalls returns the releases of a request that may be nil.
+// releaseCalls returns the releases of a group that may be nil.
 func (r *callGroup) releaseCalls() []*Call {
 	if r == nil {
 		return nil

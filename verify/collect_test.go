@@ -96,10 +96,10 @@ func TestCollectReportsErrors(t *testing.T) {
 	t.Parallel()
 	s := usedLocks(t, 1)
 	for want, b := range map[string]broken{
-		"list the locks":  {s, lock.ErrUnavailable, nil},
-		"read events":     {s, nil, lock.ErrUnavailable},
-		"collect sooner":  {s, nil, nil},
-		"have the servic": {s, nil, nil},
+		"list the locks":    {s, lock.ErrUnavailable, nil},
+		"read events":       {s, nil, lock.ErrUnavailable},
+		"collect sooner":    {s, nil, nil},
+		"--event-retention": {s, nil, nil},
 	} {
 		if _, err := verify.Collect(t.Context(), b, "worn:"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want it to say %q", err, want)

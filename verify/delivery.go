@@ -11,26 +11,23 @@ import (
 )
 
 const (
-	// promptWithin is how soon a subscriber must be told of an event that is known to be
-	// committed, and a blocking read must return after a change, while nothing disturbs
-	// the service.
+	// promptWithin is how soon an event that is known to be committed must reach a subscriber, and a
+	// blocking read must return after a change, while the service is undisturbed.
 	promptWithin = 2 * time.Second
-	// promptInTotal is the same where disturbances come so often that the service
-	// never has promptWithin between two of them: the time between them, added up.
+	// promptInTotal bounds the sum of undisturbed times where disturbances leave no interval of promptWithin.
 	promptInTotal = 5 * time.Second
-	// maxPollPause is the longest pause between two pages after which a poller still
-	// counts as having read all the time.
+	// maxPollPause is the longest pause between two pages after which a poller still counts as reading.
 	maxPollPause = 500 * time.Millisecond
-	// maxViolations is after how many violations by one subscriber no more are looked for.
+	// maxViolations is how many violations of one subscriber are reported.
 	maxViolations = 20
 )
 
-// An index is what the checks of subscribers look up.
+// An index holds the lookup tables for the checks of subscribers.
 type index struct {
-	table     []*lock.Event // all events, in the order of their ids
+	table     []*lock.Event // all events, ordered by id
 	locks     map[string]*lockHistory
-	proven    map[int64]time.Duration // when each event was known to be committed, at the latest
-	disturbed map[string]disturbances // of each replica
+	proven    map[int64]time.Duration // latest time at which each event was committed, by id
+	disturbed map[string]disturbances // by replica
 }
 
 // newIndex prepares the checks of subscribers.
@@ -50,15 +47,15 @@ func (x *examination) newIndex() *index {
 	return n
 }
 
-// addProof notes that the event was known to be committed at that instant.
+// addProof records that the event was known to be committed at that time.
 func (n *index) addProof(id int64, at time.Duration) {
 	if known, ok := n.proven[id]; !ok || at < known {
 		n.proven[id] = at
 	}
 }
 
-// addAnswers notes which events of a lock its answers prove. What proves one event proves
-// those of the lock that came before it.
+// addAnswers records which events of a lock its answers prove. Proof of an event is proof of all
+// earlier events of the lock.
 func (n *index) addAnswers(t *lockHistory) {
 	for _, l := range t.leases {
 		if first := l.firstAnswer(); first != nil && l.granted != nil {
@@ -76,7 +73,7 @@ func (n *index) addAnswers(t *lockHistory) {
 	for _, c := range t.calls {
 		if seen, ok := c.Response.(lock.Lock); ok {
 			i, found := t.event(seen.Revision)
-			if found && t.events[i].At.Equal(seen.ChangedAt) { // else a new epoch has lost what was seen
+			if found && t.events[i].At.Equal(seen.ChangedAt) { // otherwise a new epoch has lost it
 				n.addProof(t.events[i].ID, c.Answered)
 			}
 		}
@@ -92,12 +89,12 @@ func (n *index) addAnswers(t *lockHistory) {
 	}
 }
 
-// find returns the place in the table of the first event whose id is not less.
+// find returns the index in the table of the first event with that id or a greater one.
 func (n *index) find(id int64) (int, bool) {
 	return slices.BinarySearchFunc(n.table, id, func(e *lock.Event, id int64) int { return cmp.Compare(e.ID, id) })
 }
 
-// each calls do with every event that the subscriber was told.
+// each calls do with every event that the subscriber received.
 func (s *Subscription) each(do func(Delivery, *lock.Event)) {
 	for _, r := range s.Requests {
 		for _, d := range r.Deliveries {
@@ -110,12 +107,11 @@ func (s *Subscription) each(do func(Delivery, *lock.Event)) {
 
 // String names the subscriber in violations.
 func (s *Subscription) String() string {
-	return fmt.Sprintf("The %s with the number %d", s.Kind, s.Number)
+	return fmt.Sprintf("Subscriber %d (%s)", s.Number, s.Kind)
 }
 
-// deliveries checks that each subscriber was told just the events of the table that lie
-// between its first cursor and its last, in the order of their ids, except for those
-// that it was told are missing.
+// deliveries checks that each subscriber received exactly the events of the table between its first
+// and its last cursor, ordered by id, except for those excused by a gap.
 func (x *examination) deliveries(c *Check) {
 	for i := range x.Subscriptions {
 		h := deliveryChecker{examination: x, subscription: &x.Subscriptions[i], report: c, cursor: cursorNow}
@@ -123,17 +119,17 @@ func (x *examination) deliveries(c *Check) {
 	}
 }
 
-// A deliveryChecker follows one subscriber through all that it was told.
+// A deliveryChecker follows one subscriber through everything that it received.
 type deliveryChecker struct {
 	*examination
 	subscription *Subscription
 	report       *Check
-	cursor       int64 // up to where it was told everything; fromNow before the first delivery
-	last         int64 // the id of the newest event that it was told
-	gap          bool  // whether it was told that events are missing, and no event since
+	cursor       int64 // everything up to this id was delivered; cursorNow before the first delivery
+	last         int64 // id of the newest event received
+	gap          bool  // a gap was received, and no event since
 	lost         *lock.Event
-	lostAt       time.Duration // when it was told of lost, an event that a new epoch has lost
-	violations   int           // violations
+	lostAt       time.Duration // when lost, an event that a new epoch has lost, was received
+	violations   int           // number found
 }
 
 func (h *deliveryChecker) checkAll() {
@@ -146,10 +142,10 @@ func (h *deliveryChecker) checkAll() {
 	}
 }
 
-// check takes a delivery in.
+// check processes one delivery.
 func (h *deliveryChecker) check(r EventRequest, d Delivery) {
 	if d.Next < 0 {
-		h.violated(nil, "was given a cursor that is no id of an event")
+		h.violated(nil, "received a cursor that is not an event id")
 		return
 	}
 	if h.cursor < 0 {
@@ -173,13 +169,13 @@ func (h *deliveryChecker) check(r EventRequest, d Delivery) {
 		h.last, h.gap = max(h.last, e.ID), false
 	}
 	if d.Next < h.cursor {
-		h.violated(nil, fmt.Sprintf("was at %d and was given the cursor %d, which is before that", h.cursor, d.Next))
+		h.violated(nil, fmt.Sprintf("was at cursor %d and received the earlier cursor %d", h.cursor, d.Next))
 	}
 	h.cursor, h.gap = d.Next, h.gap && d.Next <= before
 }
 
-// applyGap takes in that events are missing. Where that is since another history has taken
-// the place of the one before, it may begin at an earlier id.
+// applyGap processes a gap. If another history has taken the place of the earlier one, its ids
+// may start lower.
 func (h *deliveryChecker) applyGap(d Delivery) {
 	h.gap, h.lost = true, nil
 	if !h.newEpochBetween(0, forever) {
@@ -192,13 +188,13 @@ func (h *deliveryChecker) applyGap(d Delivery) {
 	h.cursor, h.last = min(h.cursor, begin), min(h.last, begin)
 }
 
-// checkEvent checks an checkEvent that was told.
+// checkEvent checks one received event.
 func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 	if e.ID <= h.last {
-		h.violated(e, fmt.Sprintf("was told of event %d after event %d: twice, or out of order", e.ID, h.last))
+		h.violated(e, fmt.Sprintf("received event %d after event %d: twice, or out of order", e.ID, h.last))
 	}
 	if !strings.HasPrefix(e.Name, h.subscription.Prefix) {
-		h.violated(e, fmt.Sprintf("was told of event %d of %s, and had asked for locks under %s", e.ID, e.Name, h.subscription.Prefix))
+		h.violated(e, fmt.Sprintf("received event %d of %s, but requested locks under %s", e.ID, e.Name, h.subscription.Prefix))
 		return
 	}
 	i, found := h.index.find(e.ID)
@@ -206,28 +202,27 @@ func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 	case !found && h.mayBeLost(d.At):
 		h.lost, h.lostAt = e, d.At
 	case !found:
-		h.violated(e, fmt.Sprintf("was told of event %d, %s, which is not in the table", e.ID, e.Kind))
+		h.violated(e, fmt.Sprintf("received event %d (%s), which is not in the table", e.ID, e.Kind))
 	case !sameEvent(*h.index.table[i], *e):
-		h.violated(h.index.table[i], fmt.Sprintf("was told of event %d as %s; in the table it is %s", e.ID, eventText(*e), eventText(*h.index.table[i])))
+		h.violated(h.index.table[i], fmt.Sprintf("received event %d as %s, but in the table it is %s", e.ID, eventText(*e), eventText(*h.index.table[i])))
 	case h.lost != nil && h.newEpochBetween(h.lostAt, d.At):
-		h.violated(e, fmt.Sprintf("was told of event %d, which a new epoch has lost, and then of event %d, and of no gap between them", h.lost.ID, e.ID))
+		h.violated(e, fmt.Sprintf("received event %d, which a new epoch has lost, and then event %d without a gap between them", h.lost.ID, e.ID))
 		h.lost = nil
 	}
 }
 
-// mayBeLost reports whether a new epoch may have lost an event that was told at that
-// instant.
+// mayBeLost reports whether a new epoch may have lost an event that was received at that time.
 func (h *deliveryChecker) mayBeLost(at time.Duration) bool {
 	return h.newEpochBetween(at-epochSpan, forever)
 }
 
-// newEpochBetween reports whether a new epoch had begun, at the latest, between the two.
+// newEpochBetween reports whether a new epoch began in the interval.
 func (h *deliveryChecker) newEpochBetween(from, to time.Duration) bool {
 	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Epoch && from <= f.Ended && f.Ended <= to })
 }
 
-// checkMissing checks that no event of the table that the delivery has passed is missing in
-// it. A gap excuses those before the first event that is told after it.
+// checkMissing checks that the delivery contains every event of the table that its cursor passes. A
+// gap excuses the events before the first one that is delivered after it.
 func (h *deliveryChecker) checkMissing(d Delivery) {
 	if h.gap && len(d.Events) == 0 {
 		return
@@ -254,18 +249,18 @@ func (h *deliveryChecker) checkMissing(d Delivery) {
 		return
 	}
 	h.report.Missed += len(missing)
-	h.violated(missing[0], fmt.Sprintf("was at %d and is told at %s to go on from %d: it was never told of event %d, and of %d more between these, and of no gap",
-		h.cursor, sinceStart(d.At), d.Next, missing[0].ID, len(missing)-1))
+	h.violated(missing[0], fmt.Sprintf("moved from cursor %d to %d at %s without event %d and %d more between them, and without a gap",
+		h.cursor, d.Next, sinceStart(d.At), missing[0].ID, len(missing)-1))
 }
 
-// violated notes a violation by the subscriber. The event, which may be nil, is shown
-// among those of its lock.
+// violated records a violation by the subscriber. The event, which may be nil, is shown among those
+// of its lock.
 func (h *deliveryChecker) violated(e *lock.Event, what string) {
 	h.violations++
 	h.report.subscriberViolated(h.index, h.subscription, e, what)
 }
 
-// subscriberViolated notes a violation by a subscriber.
+// subscriberViolated records a violation by a subscriber.
 func (c *Check) subscriberViolated(n *index, s *Subscription, e *lock.Event, what string) {
 	t := &lockHistory{name: s.Prefix}
 	if e != nil {
@@ -276,4 +271,3 @@ func (c *Check) subscriberViolated(n *index, s *Subscription, e *lock.Event, wha
 	}
 	c.violated(t, fmt.Sprintf("%s %s.", s, what), nil, e)
 }
-

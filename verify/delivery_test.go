@@ -67,10 +67,10 @@ func TestMissingDeliveriesAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
 		"an event in the middle of a page is missing": {byDeliveries, func(s editable) {
 			without(s.delivery(lock.Released, "bob"), s.event(lock.Released, "bob"))
-		}, "it was never told of event 4"},
+		}, "without event 4"},
 		"an event came after its cursor had passed": {byDeliveries, func(s editable) {
 			without(s.delivery(lock.Granted, "ann"), s.event(lock.Granted, "ann"))
-		}, "it was never told of event 1, and of 0 more"},
+		}, "without event 1 and 0 more"},
 		"a page has all events twice": {byDeliveries, func(s editable) {
 			d := s.delivery(lock.Released, "ann")
 			d.Events = append(d.Events, d.Events...)
@@ -92,8 +92,8 @@ func TestMissingDeliveriesAreFound(t *testing.T) {
 			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.Name = "other:lock"
 			d.Events[0] = &e
-		}, "had asked for locks under play:"},
-		"a cursor goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 }, "which is before that"},
+		}, "but requested locks under play:"},
+		"a cursor goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 }, "received the earlier cursor"},
 	})
 }
 
@@ -132,14 +132,14 @@ func failedCall(via string, at, takes time.Duration) verify.Call {
 
 func TestLateDeliveriesAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"an event is told ten seconds later": {byPromptness, func(s editable) { delayDelivery(s, true) }, "was told at"},
+		"an event is told ten seconds later": {byPromptness, func(s editable) { delayDelivery(s, true) }, "of undisturbed time late"},
 		"an event is never told while the poller reads on": {byPromptness, func(s editable) {
 			all := &s.Subscriptions
 			*all = slices.Clone(*all)
 			poller := &(*all)[0]
 			poller.Requests = slices.Clone(poller.Requests[:2])
 			poller.Requests[1].Ended += time.Minute
-		}, "although it read for"},
+		}, "while it read for"},
 	})
 	t.Run("but not while the poller does not read", func(t *testing.T) {
 		t.Parallel()
@@ -179,7 +179,7 @@ func TestLateDeliveriesAreFound(t *testing.T) {
 			for at := time.Duration(0); at < time.Minute; at += time.Second {
 				s.Calls = append(s.Calls, failedCall("another", at, 900*time.Millisecond))
 			}
-		}, "was told at"})
+		}, "of undisturbed time late"})
 	})
 }
 
@@ -237,25 +237,25 @@ func TestEventsLostByAnEpochNeedAGap(t *testing.T) {
 func TestLateBlockingReadsAreFound(t *testing.T) {
 	watch := func(s editable) *verify.Call { return s.call(verify.Watch, "", 0) }
 	expectAllFound(t, map[string]mutation{
-		"when the wait is over": {byBlocking, func(s editable) { watch(s).Answered += 7 * time.Second }, "of calm too late"},
+		"when the wait is over": {byBlocking, func(s editable) { watch(s).Answered += 7 * time.Second }, "of undisturbed time late"},
 		"never": {byBlocking, func(s editable) {
 			c := watch(s)
 			c.Answered += 7 * time.Second
 			refuse(c, lock.Error{Code: lock.ErrUnavailable})
 			c.Cancelled = true
-		}, "was given up without an answer"},
+		}, "was cancelled without an answer"},
 		"with what had been seen before": {byBlocking, func(s editable) {
 			c := watch(s)
 			l := c.Response.(lock.Lock)
 			l.Revision = 1
 			c.Response = l
-		}, "returned revision 1"},
+		}, "returned the older revision 1"},
 		"with what never was": {byAgreement, func(s editable) {
 			c := watch(s)
 			l := c.Response.(lock.Lock)
 			l.Revision += 1000
 			c.Response = l
-		}, "no event tells of that"},
+		}, "there is no such event"},
 		"with an older state of the lock": {byLinearizable, func(s editable) {
 			c := watch(s)
 			seen := s.call(verify.ReadLock, "", 0).Response.(lock.Lock)

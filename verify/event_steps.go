@@ -9,16 +9,16 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A origin is how a lease began, as far as it is known.
+// An origin is what is known about the start of a lease.
 type origin int
 
 const (
-	immediate    origin = iota // told, and begun at the instant of its event
-	claimed                    // told, and begun when it was fetched
-	unknownStart               // nobody knows from when its TTL runs
+	immediate    origin = iota // answered; the lease starts at the time of its event
+	claimed                    // answered; the lease starts when it was claimed
+	unknownStart               // not known when its TTL starts
 )
 
-// origin returns how the lease began, and the answer that tells.
+// origin returns the origin of the lease, and the answer that shows it.
 func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 	told := l.firstAnswer()
 	if len(l.acquired) > 0 {
@@ -34,10 +34,10 @@ func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 	return immediate, g
 }
 
-// command returns what is asked for under the lease, with the TTL that was answered.
+// command returns the acquire that was granted, with the TTL of the answer.
 func (l *lease) command(t *lockHistory, g lock.Grant) lock.Acquire {
 	a, ok := l.group.acquire()
-	if !ok { // nobody is known to have asked: let it be somebody
+	if !ok { // no acquire was recorded: make one up
 		a = lock.Acquire{Mode: l.mode, Holder: l.holder, LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}, Capacity: max(t.capacity, 0)}
 	}
 	a.Name, a.Wait, a.KeepPlace = t.name, 0, false
@@ -62,7 +62,7 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 		o.revision = l.granted.Revision
 	}
 	o.step = func(s lock.Record) (lock.Record, bool) {
-		s.Leases = slices.DeleteFunc(slices.Clone(s.Leases), func(g lock.Lease) bool { // it may be over
+		s.Leases = slices.DeleteFunc(slices.Clone(s.Leases), func(g lock.Lease) bool { // its grace may be over
 			return g.Revoked() && endUnknown(g) && g.Slot > l.slot
 		})
 		if len(s.Leases) > 0 {
@@ -97,13 +97,13 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 	return o
 }
 
-// matches whether g is the lease, by its token and slot.
+// matches reports whether g has the token and the slot of the lease.
 func (l *lease) matches(g lock.Lease) bool { return g.Token == l.token && g.Slot == l.slot }
 
-// remoteCall is the attachment of a call that remoteCall elsewhere.
+// remoteCall is the attachment of a call that waits at another replica.
 const remoteCall lock.Attachment = 1
 
-// grantToWaiter grants the lock to a call that waits with another replica.
+// grantToWaiter grants the lock to a call that waits at another replica.
 func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock.Record, bool) {
 	s, later := v.Locks[0], v.Now.Add(time.Hour)
 	w := lock.Waiter{
@@ -121,10 +121,10 @@ func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock
 	return next, ok && l.matches(next.Leases[i]) && d.Now.Equal(v.Now)
 }
 
-// claimOperation returns the operation by which a grant to a call that waits is fetched.
+// claimOperation returns the operation by which a waiting call claims its grant.
 func (t *lockHistory) claimOperation(l *lease, g lock.Grant) *operation {
 	return &operation{
-		text: fmt.Sprintf("fetch token %d", l.token), before: -1,
+		text: fmt.Sprintf("claim token %d", l.token), before: -1,
 		step: func(s lock.Record) (lock.Record, bool) {
 			d := lock.Claim{Name: t.name, LeaseID: l.group.id, Attachment: remoteCall}.Apply(viewAt(s, g.AcquiredAt))
 			i, ok := findLease(s, l.group.id)
@@ -136,8 +136,8 @@ func (t *lockHistory) claimOperation(l *lease, g lock.Grant) *operation {
 	}
 }
 
-// expiryOperation returns the operation by which time ends leases: those of events that
-// follow one another and are of one instant.
+// expiryOperation returns the operation by which time ends the leases of consecutive events with the
+// same timestamp.
 func (t *lockHistory) expiryOperation(ended []*lease) *operation {
 	last := ended[len(ended)-1].ended
 	o := &operation{revision: last.Revision}
@@ -172,8 +172,8 @@ func (t *lockHistory) expiryOperation(ended []*lease) *operation {
 	return o
 }
 
-// endOperation returns the operation by which somebody ends the lease: its holder, an
-// operator, or the service, which withdraws what nobody was told of.
+// endOperation returns the operation that ends the lease: a release, a revocation, or the withdrawal of
+// a grant that no client knows of.
 func (t *lockHistory) endOperation(l *lease) *operation {
 	e := l.ended
 	o := &operation{text: fmt.Sprintf("%s: token %d of %q", e.Kind, l.token, l.holder), revision: e.Revision}
@@ -187,9 +187,9 @@ func (t *lockHistory) endOperation(l *lease) *operation {
 		case lock.Released:
 			c = lock.Release{Name: t.name, LeaseID: s.Leases[i].ID}
 		case lock.Revoked:
-			atOnce, known := t.revokedSkippingGrace(l)
-			open := endUnknown(s.Leases[i]) // it may have been in its grace, or nobody knew of it
-			next, ok := t.revocation(l, atOnce, s)
+			skipGrace, known := t.revokedSkippingGrace(l)
+			open := endUnknown(s.Leases[i]) // it may be in its grace, or its grant had no answer
+			next, ok := t.revocation(l, skipGrace, s)
 			if j := slices.IndexFunc(next.Leases, l.matches); ok && j >= 0 && (open || !known) {
 				left := next.Leases[j]
 				left.ExpiresAt = unknownEnd()
@@ -205,14 +205,14 @@ func (t *lockHistory) endOperation(l *lease) *operation {
 	return o
 }
 
-// revocation returns s after the revocation that the event of the lease tells of.
-func (t *lockHistory) revocation(l *lease, atOnce bool, s lock.Record) (lock.Record, bool) {
-	r := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: l.ended.Reason, SkipGrace: atOnce}
+// revocation returns s after the revocation in the lease's end event.
+func (t *lockHistory) revocation(l *lease, skipGrace bool, s lock.Record) (lock.Record, bool) {
+	r := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: l.ended.Reason, SkipGrace: skipGrace}
 	d := r.Apply(viewAt(s, l.ended.At))
 	return d.Locks[0], l.isEndedBy(d)
 }
 
-// isEndedBy reports whether the decision is the end of the lease, as its event tells.
+// isEndedBy reports whether the decision ends the lease as its event says.
 func (l *lease) isEndedBy(d lock.Decision) bool {
 	return d.Err == nil && len(d.Events) == 1 && d.Events[0].Kind == l.ended.Kind && d.Now.Equal(l.ended.At)
 }
@@ -224,7 +224,7 @@ func (t *lockHistory) skipGraceOperation(l *lease) *operation {
 	o := &operation{text: fmt.Sprintf("skip the grace of token %d of %q", l.token, l.holder), revision: e.Revision, endsGrace: l.matches}
 	o.step = func(s lock.Record) (lock.Record, bool) {
 		if s.ChangedAt = e.At; !slices.ContainsFunc(s.Leases, l.matches) {
-			return s, true // its grace is among those that are not known
+			return s, true // it is in state.graces
 		}
 		d := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason, SkipGrace: true}.Apply(viewAt(s, e.At))
 		return d.Locks[0], d.Err == nil && len(d.Events) == 1
@@ -232,8 +232,8 @@ func (t *lockHistory) skipGraceOperation(l *lease) *operation {
 	return o
 }
 
-// renewalPending is whether the lease has not got the end yet that its holder was told,
-// and so is not to be ended before that.
+// renewalPending reports whether a renewal must still be applied: the end of the lease is before the
+// end that was promised.
 func (l *lease) renewalPending(s lock.Record) bool {
 	end, by := l.promisedEnd()
 	return by != nil && slices.ContainsFunc(s.Leases, func(g lock.Lease) bool {

@@ -10,17 +10,16 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A leaseInterval is the time on the database's clock in which a lease is proven to have
-// been somebody's: from its grant to the latest end that an answer promised, unless
-// it was ended before.
+// A leaseInterval is the time on the database's clock in which a lease is proven to have been held:
+// from its grant to the latest end that an answer promised, unless it was ended before.
 type leaseInterval struct {
 	*lease
 	from, to time.Time
 	proof    []*Call
 }
 
-// exclusion checks by the instants that were answered that no two leases that
-// conflict were there at once, and that the later of them has the greater token.
+// exclusion checks, by the database's clock, that conflicting leases do not overlap and that the
+// later one has the greater token.
 func (x *examination) exclusion(t *lockHistory, c *Check) {
 	var spans []leaseInterval
 	for _, l := range t.leases {
@@ -42,7 +41,7 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 		}
 		there = append(there, s)
 		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(there) > permits {
-			c.violated(t, fmt.Sprintf("%d permits were out at %s, of %d.", len(there), clock(s.from), permits), proofs(there...), s.granted)
+			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(there), clock(s.from), permits), proofs(there...), s.granted)
 		}
 		for mode, o := range newest {
 			if conflict(mode, s.mode) {
@@ -60,7 +59,7 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 }
 
 func (c *Check) reportOverlap(t *lockHistory, o, s leaseInterval) {
-	c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d while %q had it with token %d, until %s.",
+	c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d while %q held it with token %d, until %s.",
 		s.holder, clock(s.from), s.token, o.holder, o.token, clock(o.to)), proofs(o, s), o.granted, s.granted)
 }
 
@@ -79,7 +78,7 @@ func proofs(spans ...leaseInterval) []*Call {
 	return all
 }
 
-// interval returns the span of a lease, false if nothing is proven of it.
+// interval returns the interval of a lease, false if nothing is proven about it.
 func (t *lockHistory) interval(l *lease) (leaseInterval, bool) {
 	s := leaseInterval{lease: l}
 	if l.granted != nil {
@@ -111,8 +110,8 @@ func (t *lockHistory) interval(l *lease) (leaseInterval, bool) {
 	return s, true
 }
 
-// mayHaveEnded is whether the lease may have been ended by somebody, although no
-// event tells of it.
+// mayHaveEnded reports whether a release or a revocation may have ended the lease although there
+// is no event of it.
 func (t *lockHistory) mayHaveEnded(l *lease) bool {
 	ends := func(c *Call) bool { return c.Outcome() == Done || c.Outcome() == Unknown }
 	if slices.ContainsFunc(l.group.releaseCalls(), ends) {
@@ -124,18 +123,18 @@ func (t *lockHistory) mayHaveEnded(l *lease) bool {
 	})
 }
 
-// clock shows an instant of the database's clock.
+// clock formats a time of the database's clock.
 func clock(at time.Time) string { return at.UTC().Format("15:04:05.000000") }
 
-// A holdInterval is a stretch of time, on the recorder's clock, in which a client believed
-// that a lease was its own: from an answer until the Until that it carried.
+// A holdInterval is a time, on the recorder's clock, in which a client counted on a lease: from an
+// answer until the Until that it carried.
 type holdInterval struct {
 	*lease
 	from, to time.Duration
 	proof    *Call
 }
 
-// clientsExclude checks that no two clients clientsExclude at once in leases that conflict.
+// clientsExclude checks that no two clients counted on conflicting leases at the same time.
 func (x *examination) clientsExclude(t *lockHistory, c *Check) {
 	if x.Start.IsZero() {
 		return
@@ -156,12 +155,12 @@ func (x *examination) clientsExclude(t *lockHistory, c *Check) {
 			}
 			others[o.lease] = true
 			if conflict(o.mode, b.mode) || o.slot == b.slot {
-				c.violated(t, fmt.Sprintf("%q believed to have the lock with token %d from %s on, and %q with token %d until %s.",
+				c.violated(t, fmt.Sprintf("%q counted on the lock with token %d from %s, while %q counted on it with token %d until %s.",
 					b.holder, b.token, sinceStart(b.from), o.holder, o.token, sinceStart(o.to)), []*Call{o.proof, b.proof}, o.granted, b.granted)
 			}
 		}
 		if b.mode == lock.Permit && t.capacity > 0 && len(others) > t.capacity {
-			c.violated(t, fmt.Sprintf("%d clients believed at %s to have one of %d permits.", len(others), sinceStart(b.from), t.capacity), proofCalls(now, b), b.granted)
+			c.violated(t, fmt.Sprintf("%d clients counted on a permit at %s; the capacity is %d.", len(others), sinceStart(b.from), t.capacity), proofCalls(now, b), b.granted)
 		}
 		now = append(now, b)
 	}
@@ -175,8 +174,8 @@ func proofCalls(beliefs []holdInterval, more ...holdInterval) []*Call {
 	return all
 }
 
-// holdIntervals returns when the lease was believed in. That ends when the holder gives it
-// up or is told that it is lost, and when an operator takes it away.
+// holdIntervals returns when the client counted on the lease. That ends when it releases the lease
+// or learns that it is lost, and when an operator revokes it.
 func (x *examination) holdIntervals(t *lockHistory, l *lease) []holdInterval {
 	if l.group == nil || l.crossesEpoch(t) {
 		return nil
@@ -196,8 +195,8 @@ func (x *examination) holdIntervals(t *lockHistory, l *lease) []holdInterval {
 	return all
 }
 
-// givenUpBy returns when the lease was given up at the latest, for all that its holder
-// and the operators knew.
+// givenUpBy returns the latest time at which the lease was released, lost or revoked, as far as its
+// holder and the operators knew.
 func (l *lease) givenUpBy(t *lockHistory) time.Duration {
 	at := t.last + 1
 	for _, c := range l.group.releases {
@@ -216,8 +215,8 @@ func (l *lease) givenUpBy(t *lockHistory) time.Duration {
 	return at
 }
 
-// uniqueness checks that no lease_id has had two leases, and no token was granted twice. After a restore
-// a lease_id may have another lease, since its first one is forgotten.
+// uniqueness checks that no lease_id had two leases and no token was granted twice. After a restore
+// a lease_id may have another lease, since the first one is forgotten.
 func (x *examination) uniqueness(c *Check) {
 	type grantee struct {
 		*lease
@@ -246,8 +245,8 @@ func (x *examination) uniqueness(c *Check) {
 	}
 }
 
-// grantedOnce checks that at most one lease was granted under the lease_id, but for
-// such as were withdrawn before anybody was told.
+// grantedOnce checks that at most one lease was granted under the lease_id, apart from grants that
+// were withdrawn before a client knew of them.
 func (r *callGroup) grantedOnce(t *lockHistory, c *Check) {
 	var kept []*lease
 	for _, l := range r.leases {
@@ -257,7 +256,7 @@ func (r *callGroup) grantedOnce(t *lockHistory, c *Check) {
 	}
 	if len(kept) > 1 {
 		a, b := kept[0], kept[1]
-		c.violated(t, fmt.Sprintf("One lease_id of %q was granted the lock twice, with token %d in slot %d and with token %d in slot %d.",
+		c.violated(t, fmt.Sprintf("One lease_id of %q was granted the lock twice: token %d in slot %d, and token %d in slot %d.",
 			r.holder(), a.token, a.slot, b.token, b.slot), append(r.acquires[:len(r.acquires):len(r.acquires)], a.firstAnswer(), b.firstAnswer()), a.granted, b.granted)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// noEarlyEnd checks that time has ended no lease before the end that its holder was
-// told, grace included, and that revocations leave the grace.
+// noEarlyEnd checks that no lease expired before the end promised to its holder, grace included, and
+// that revocations leave the grace.
 func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
 		t.graceKept(l, c)
@@ -21,7 +21,7 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 		if l.ended != nil && l.ended.Kind == lock.Expired {
 			c.Examined++
 			if l.ended.At.Before(end) {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, and its holder had been told %s.",
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but its holder was promised %s.",
 					l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{by}, l.granted, l.ended)
 			}
 		}
@@ -38,8 +38,8 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 	}
 }
 
-// graceKept checks that a revocation which does not skip the grace of a lease leaves it to
-// its holder: no lease that conflicts is granted before it is over.
+// graceKept checks that a revocation that does not skip the grace leaves it to the holder: no
+// conflicting lease is granted before the grace is over.
 func (t *lockHistory) graceKept(l *lease, c *Check) {
 	end, by := l.graceEnd(t)
 	if by == nil {
@@ -52,22 +52,22 @@ func (t *lockHistory) graceKept(l *lease, c *Check) {
 			continue
 		}
 		if conflict(next.mode, l.mode) || next.slot == l.slot {
-			c.violated(t, fmt.Sprintf("%q was granted the lock with token %d at %s, and the grace of %q, whose token %d was revoked, lasted until %s.",
+			c.violated(t, fmt.Sprintf("%q was granted the lock with token %d at %s, during the grace of %q, whose revoked token %d had grace until %s.",
 				next.holder, next.token, clock(g.At), l.holder, l.token, clock(end)), []*Call{by}, l.ended, g)
 			return
 		}
 	}
 }
 
-// graceEnd returns when the grace of a revoked lease was over at the earliest, and the answer
-// that told the holder of that grace; nil if the lease was not revoked, the revocation
-// skipped the grace, or that is not known. The grace begins with the revocation, or with the
-// end of the lease if that was before. The holder may have renewed it for longer than it knows.
+// graceEnd returns the earliest end of a revoked lease's grace, and the answer that told the holder
+// of that grace. The answer is nil if the lease was not revoked, the revocation skipped the grace, or
+// that is unknown. The grace starts at the revocation, or at the end of the lease if that came first.
+// The holder may have renewed the lease for longer than it knows.
 func (l *lease) graceEnd(t *lockHistory) (time.Time, *Call) {
 	if l.ended == nil || l.ended.Kind != lock.Revoked || l.crossesEpoch(t) {
 		return time.Time{}, nil
 	}
-	if atOnce, known := t.revokedSkippingGrace(l); atOnce || !known {
+	if skipped, known := t.revokedSkippingGrace(l); skipped || !known {
 		return time.Time{}, nil
 	}
 	end, by := l.promisedEnd()
@@ -80,8 +80,7 @@ func (l *lease) graceEnd(t *lockHistory) (time.Time, *Call) {
 	return end, by
 }
 
-// promisedEnd returns the latest end, grace included, that the holder was told, and the
-// answer that told it.
+// promisedEnd returns the latest end, grace included, that an answer promised, and that answer.
 func (l *lease) promisedEnd() (end time.Time, by *Call) {
 	for _, c := range slices.Concat(l.acquired, l.renewed) {
 		if g := grant(c); g.ExpiresAt.Add(g.Grace).After(end) {
@@ -91,36 +90,34 @@ func (l *lease) promisedEnd() (end time.Time, by *Call) {
 	return end, by
 }
 
-// refusedEarly checks that a lease which is said to be lost had come to its end, or
-// was ended by somebody.
+// refusedEarly checks a lease_lost answer: the lease had reached its end, or was ended by a call.
 func (t *lockHistory) refusedEarly(l *lease, call *Call, e *lock.Error, dial clockBounds, c *Check) {
 	end, by := l.promisedEnd()
 	if a, ok := l.group.acquire(); ok && a.MaxHold > 0 {
-		end = end.Add(-grant(by).Grace) // at its greatest hold it is refused at its end
+		end = end.Add(-grant(by).Grace) // at its max hold, renewals are refused at the end without grace
 	}
 	switch {
 	case e.Ended == lock.Expired && e.EndedAt.Before(end):
-		c.violated(t, fmt.Sprintf("%q was told that its lease with token %d expired at %s, and had been told %s.", l.holder, l.token, clock(e.EndedAt), clock(end)),
+		c.violated(t, fmt.Sprintf("%q was told that its lease with token %d expired at %s, but was promised %s.", l.holder, l.token, clock(e.EndedAt), clock(end)),
 			[]*Call{by, call}, l.granted, l.ended)
 	case e.Ended == 0 && !t.mayHaveEnded(l):
 		if latest, known := dial.latest(call.Answered); known && latest.Before(end) {
-			c.violated(t, fmt.Sprintf("%q was told at %s at the latest that its lease with token %d is lost, and had been told %s.", l.holder, clock(latest), l.token, clock(end)),
+			c.violated(t, fmt.Sprintf("%q was told, at %s at the latest, that its lease with token %d is lost, but was promised %s.", l.holder, clock(latest), l.token, clock(end)),
 				[]*Call{by, call}, l.granted, l.ended)
 		}
 	}
 }
 
-// clockSpan is for how long the database's clock and the recorder's are taken to keep
-// their distance.
+// clockSpan is how long the database's clock and the recorder's are assumed to keep their offset.
 const clockSpan = 30 * time.Second
 
-// A clockBounds tells the database's clock by the recorder's. An answer that carries the
-// instant of its decision bounds the distance of the two: that instant was before the
-// answer and, unless a lock was granted, which may be decided as of a moment before, after the
-// sending. Where bounds contradict one another, since a clock was set, nothing is known.
+// clockBounds bound the database's clock by the recorder's. An answer that carries the time of its
+// decision bounds their offset: the decision came before the answer and after the sending. A grant
+// bounds only the first, since it may be decided as of a moment before the call. If bounds contradict
+// each other, because a clock was set, nothing is known.
 type clockBounds struct {
 	start    time.Time
-	maxAhead map[int]time.Duration // how far the database's clock was ahead at most, in each span
+	maxAhead map[int]time.Duration // upper bound of the database's clock minus the recorder's, in each span
 	minAhead map[int]time.Duration
 }
 
@@ -134,7 +131,7 @@ func (h History) clockBounds() clockBounds {
 	return d
 }
 
-// decidedAt returns when the call was decided, if its answer tells.
+// decidedAt returns when the call was decided, if its answer says so.
 func (c Call) decidedAt() (time.Time, bool) {
 	switch got := c.Response.(type) {
 	case lock.Lock:
@@ -162,7 +159,7 @@ func (d clockBounds) observe(c Call, at time.Time) {
 	}
 }
 
-// latest returns what the database's clock showed at most, false if that is not known.
+// latest returns the latest time that the database's clock can have shown, false if unknown.
 func (d clockBounds) latest(at time.Duration) (time.Time, bool) {
 	span := int(at / clockSpan)
 	most, ok := d.maxAhead[span]

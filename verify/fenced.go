@@ -13,15 +13,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A resource is all that was written under one key, and read.
+// A resource is everything that was written and read under one key.
 type resource struct {
-	lock   *lockHistory // nobody's: for its name
+	lock   *lockHistory // stands for the key in violations
 	writes []*Call
 	reads  []*Call
-	lost   int // how many writes may have been done, and nobody knows
+	lost   int // number of writes with an unknown outcome
 }
 
-// fenced checks what was written under tokens, key by key.
+// fenced checks fenced writes, key by key.
 func (x *examination) fenced(c *Check) {
 	all := map[string]*resource{}
 	of := func(key string) *resource {
@@ -65,8 +65,8 @@ func (r *resource) addWrite(call *Call) {
 
 func fencedValue(c *Call) lock.FencedValue { f, _ := c.Response.(lock.FencedValue); return f }
 
-// checkVersions checks that each write has its own version, but for one that was sent
-// again; that none is missing; and that tokens do not fall.
+// checkVersions checks that each write has its own version unless it was a retry, that no version is
+// missing, and that tokens do not decrease.
 func (r *resource) checkVersions(c *Check) {
 	writes := slices.Clone(r.writes)
 	slices.SortStableFunc(writes, func(a, b *Call) int { return cmp.Compare(fencedValue(a).Version, fencedValue(b).Version) })
@@ -75,20 +75,20 @@ func (r *resource) checkVersions(c *Check) {
 		a, b := fencedValue(writes[i-1]), fencedValue(writes[i])
 		switch both := writes[i-1 : i+1]; {
 		case a.Version == b.Version && !repeats(writes[i-1], writes[i]):
-			c.violated(r.lock, fmt.Sprintf("Two writes were answered with version %d.", a.Version), both)
+			c.violated(r.lock, fmt.Sprintf("Two writes have the same version %d.", a.Version), both)
 		case b.Token < a.Token:
 			c.violated(r.lock, fmt.Sprintf("Version %d was written under token %d, after version %d under token %d.", b.Version, b.Token, a.Version, a.Token), both)
 		}
 		missing += max(b.Version-a.Version-1, 0)
 	}
 	if missing > int64(r.lost) {
-		c.violated(r.lock, fmt.Sprintf("%d versions were written by nobody, and only %d writes were left without an answer.", missing, r.lost), ends(writes))
+		c.violated(r.lock, fmt.Sprintf("%d versions belong to no known write, but only %d writes have an unknown outcome.", missing, r.lost), ends(writes))
 	}
 }
 
 func ends(calls []*Call) []*Call { return []*Call{calls[0], calls[len(calls)-1]} }
 
-// repeats is whether the two are one write, sent twice.
+// repeats reports whether the two calls are one write, sent twice.
 func repeats(a, b *Call) bool {
 	w, v := a.Request.(lock.FencedWrite), b.Request.(lock.FencedWrite)
 	return (w.IfVersion != nil || v.IfVersion != nil) && w.Lock == v.Lock && w.Token == v.Token && sameJSON(w.Value, v.Value)
@@ -102,8 +102,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// checkRealTimeOrder checks that no write has a version that was there before it was sent, and
-// that no read tells of less than was written, or read, before.
+// checkRealTimeOrder checks that no write has a version that existed before it was sent, and that no
+// read returns an older version than one answered before it was sent.
 func (r *resource) checkRealTimeOrder(c *Check) {
 	calls := slices.Concat(r.writes, r.reads)
 	byAnswer := slices.Clone(calls)
@@ -123,27 +123,27 @@ func (r *resource) checkRealTimeOrder(c *Check) {
 	}
 }
 
-// checkAfter checks a call against the newest version that was known before it was sent.
+// checkAfter compares a call with the newest version that was known before it was sent.
 func (r *resource) checkAfter(newest, call *Call, c *Check) {
 	before, now := fencedValue(newest), fencedValue(call)
 	switch {
 	case call.Verb == ReadFenced && errors.Is(call.Err, lock.ErrNotFound) && before.Version > 0:
-		c.violated(r.lock, fmt.Sprintf("Version %d was there, and nothing was found after that.", before.Version), []*Call{newest, call})
+		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later read found nothing.", before.Version), []*Call{newest, call})
 	case call.Outcome() != Done:
 	case now.Version < before.Version:
-		c.violated(r.lock, fmt.Sprintf("Version %d was there, and version %d was answered after that.", before.Version, now.Version), []*Call{newest, call})
+		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later call was answered version %d.", before.Version, now.Version), []*Call{newest, call})
 	case call.Verb == WriteFenced && now.Version == before.Version && !call.repeated():
-		c.violated(r.lock, fmt.Sprintf("Version %d was there, and was written again after that.", before.Version), []*Call{newest, call})
+		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later write was answered the same version.", before.Version), []*Call{newest, call})
 	}
 }
 
-// repeated is whether a write may have been answered with a version that was there.
+// repeated reports whether a write may have been answered with a version that existed before.
 func (c *Call) repeated() bool {
 	w, ok := c.Request.(lock.FencedWrite)
 	return ok && w.IfVersion != nil && fencedValue(c).Version == *w.IfVersion+1
 }
 
-// checkReads checks that what was read is what was written.
+// checkReads checks that each read returned what was written.
 func (r *resource) checkReads(c *Check) {
 	by := map[int64]*Call{}
 	for _, w := range r.writes {
@@ -160,54 +160,54 @@ func (r *resource) checkReads(c *Check) {
 		w := by[got.Version]
 		switch {
 		case w == nil && r.lost == 0:
-			c.violated(r.lock, fmt.Sprintf("Version %d was read, and nobody wrote it.", got.Version), []*Call{read})
+			c.violated(r.lock, fmt.Sprintf("Version %d was read, but no call wrote it.", got.Version), []*Call{read})
 		case w == nil:
 		case fencedValue(w).Token != got.Token || !sameJSON(w.Request.(lock.FencedWrite).Value, got.Value):
-			c.violated(r.lock, fmt.Sprintf("Version %d was read, and it was not what had been written.", got.Version), []*Call{w, read})
+			c.violated(r.lock, fmt.Sprintf("Version %d was read with another value or token than it was written with.", got.Version), []*Call{w, read})
 		case w.Sent > read.Answered && r.lost == 0:
 			c.violated(r.lock, fmt.Sprintf("Version %d was read before it was written.", got.Version), []*Call{read, w})
 		}
 	}
 }
 
-// checkStaleWrites checks that no write was done under a token when a greater one was known
-// to be granted before it was sent.
+// checkStaleWrites checks that no write succeeded under a token after a greater one was known to be
+// granted.
 func (t *lockHistory) checkStaleWrites(c *Check) {
-	var told []*lease
+	var known []*lease
 	for _, l := range t.leases {
 		if l.firstAnswer() != nil {
-			told = append(told, l)
+			known = append(known, l)
 		}
 	}
 	answered := map[*lease]time.Duration{}
-	for _, l := range told {
+	for _, l := range known {
 		answered[l] = l.firstAnswer().Answered
 	}
-	slices.SortStableFunc(told, func(a, b *lease) int { return cmp.Compare(answered[a], answered[b]) })
+	slices.SortStableFunc(known, func(a, b *lease) int { return cmp.Compare(answered[a], answered[b]) })
 	newest, inSlot := (*lease)(nil), map[int]*lease{}
-	for _, call := range t.calls { // in the order in which they were sent
-		for len(told) > 0 && answered[told[0]] < call.Sent {
-			l := told[0]
+	for _, call := range t.calls { // ordered by Sent
+		for len(known) > 0 && answered[known[0]] < call.Sent {
+			l := known[0]
 			if newest == nil || l.token > newest.token {
 				newest = l
 			}
 			if o := inSlot[l.slot]; o == nil || l.token > o.token {
 				inSlot[l.slot] = l
 			}
-			told = told[1:]
+			known = known[1:]
 		}
 		w, ok := call.Request.(lock.FencedWrite)
 		if !ok || call.Outcome() != Done {
 			continue
 		}
 		c.Examined++
-		known := newest
+		greatest := newest
 		if w.Slot != 0 {
-			known = inSlot[w.Slot]
+			greatest = inSlot[w.Slot]
 		}
-		if known != nil && known.token > w.Token {
-			c.violated(t, fmt.Sprintf("A write to %s was done under token %d, when token %d was known to be granted.", w.Key, w.Token, known.token),
-				[]*Call{known.firstAnswer(), call}, known.granted)
+		if greatest != nil && greatest.token > w.Token {
+			c.violated(t, fmt.Sprintf("A write to %s succeeded under token %d after token %d was known to be granted.", w.Key, w.Token, greatest.token),
+				[]*Call{greatest.firstAnswer(), call}, greatest.granted)
 		}
 	}
 }

@@ -21,31 +21,31 @@ func TestFencedWritesOutOfOrderAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
 		"two writes with one version": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
-		}, "Two writes were answered with version 2"},
+		}, "Two writes have the same version 2"},
 		"a version that is missing": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 4 })
-		}, "1 versions were written by nobody"},
+		}, "1 versions belong to no known write"},
 		"a token that falls": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Token = 0 })
 		}, "was written under token 0, after"},
 		"a version that goes back": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 1 })
-		}, "and version 1 was answered after that"},
+		}, "but a later call was answered version 1"},
 		"a write that repeats nothing": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
-		}, "was written again after that"},
+		}, "but a later write was answered the same version"},
 		"a read of less than was written": {byFenced, func(s editable) {
 			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 1 })
-		}, "and version 1 was answered after that"},
+		}, "but a later call was answered version 1"},
 		"a read that finds nothing": {byFenced, func(s editable) {
 			refuse(s.call(verify.ReadFenced, "", 1), lock.Error{Code: lock.ErrNotFound})
-		}, "nothing was found after that"},
+		}, "but a later read found nothing"},
 		"a read of what nobody wrote": {byFenced, func(s editable) {
 			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 9 })
-		}, "nobody wrote it"},
+		}, "but no call wrote it"},
 		"a read of something else": {byFenced, func(s editable) {
 			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Value = json.RawMessage("1") })
-		}, "not what had been written"},
+		}, "with another value or token"},
 		"a read from before the write": {byFenced, func(s editable) {
 			c, w := s.call(verify.ReadFenced, "", 1), s.call(verify.WriteFenced, "bob", 0)
 			c.Sent, c.Answered = w.Sent-2000, w.Sent-1000
@@ -53,7 +53,7 @@ func TestFencedWritesOutOfOrderAreFound(t *testing.T) {
 		"a write under an old token": {byFenced, func(s editable) {
 			c := s.call(verify.WriteFenced, "ann", 3)
 			c.Err, c.Response = nil, lock.FencedValue{Key: fencedKey, Lock: exclusiveLock, Token: 1, Version: 4}
-		}, "when token 2 was known to be granted"},
+		}, "after token 2 was known to be granted"},
 	})
 }
 

@@ -123,14 +123,14 @@ func TestRevocationsThatSkipTheGraceAreFound(t *testing.T) {
 	}
 	leave := func(r *lock.Revoke) { r.SkipGrace = false }
 	for name, c := range map[string]mutation{
-		"of a lease that is waited for":    {byEarlyEnd, graceOf("left", 2100*time.Millisecond), "and the grace of \"left\""},
-		"of one that nobody asked to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) }, "and the grace of \"skipped\""},
-		"of a lease in its grace":          {byEarlyEnd, graceOf("in its grace", 5*time.Second), "and the grace of \"in its grace\""},
-		"of a reader, for a writer":        {byEarlyEnd, graceOf("reader 1", 5*time.Second), "and the grace of \"reader 1\""},
+		"of a lease that is waited for":    {byEarlyEnd, graceOf("left", 2100*time.Millisecond), "during the grace of \"left\""},
+		"of one that nobody asked to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) }, "during the grace of \"skipped\""},
+		"of a lease in its grace":          {byEarlyEnd, graceOf("in its grace", 5*time.Second), "during the grace of \"in its grace\""},
+		"of a reader, for a writer":        {byEarlyEnd, graceOf("reader 1", 5*time.Second), "during the grace of \"reader 1\""},
 		"of a permit, for its slot": {byEarlyEnd, func(s editable) {
 			s.event(lock.Granted, "third").Slot = s.event(lock.Granted, "first").Slot
-		}, "and the grace of \"first\""},
-		"by the order of all": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) }, "no order"},
+		}, "during the grace of \"first\""},
+		"by the order of all": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) }, "not linearizable"},
 		"a second time, which nobody did": {byAgreement, func(s editable) { s.changeRevoke("enough of it", leave) },
 			"The grace of \"ended later\" with token"},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A Verb says what a call asked for.
+// A Verb names the method that a call used.
 type Verb string
 
 // The verbs, each with the types of what is asked and answered.
@@ -18,43 +18,43 @@ const (
 	Renew       Verb = "renew"        // lock.Renew, lock.Grant
 	Release     Verb = "release"      // lock.Release, nothing
 	Revoke      Verb = "revoke"       // lock.Revoke, lock.Lock
-	ReadLock    Verb = "look"         // string (the name), lock.Lock
+	ReadLock    Verb = "read"         // string (the lock's name), lock.Lock
 	Watch       Verb = "watch"        // lock.Watch, lock.Lock: a blocking read
-	VerifyToken Verb = "verify"       // lock.Verify, lock.Verdict
-	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.Fenced
-	ReadFenced  Verb = "read fenced"  // string (the key), lock.Fenced
+	VerifyToken Verb = "verify"       // lock.Verify, lock.Verification
+	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.FencedValue
+	ReadFenced  Verb = "read fenced"  // string (the key), lock.FencedValue
 )
 
-// A Call is one call of a client, with its answer.
+// A Call is one call of a client and its answer.
 type Call struct {
-	ID       int    // its place in the History, from 0
-	Client   int    // who made it; the calls of one client do not overlap
-	Via      string // the replica, or the address, that it was sent to
+	ID       int    // index in History.Calls
+	Client   int    // number of the client; the calls of one client do not overlap
+	Via      string // replica or address that received the call
 	Verb     Verb
-	Name     string // of the lock; of the key, for ReadFenced
-	Request  any    // as the Verb says
-	Response any    // as the Verb says; nil unless it was done
-	Err      error  // nil if it was done
-	// Cancelled reports whether the client gave the call up before the service answered.
+	Name     string // of the lock; for ReadFenced, of the key
+	Request  any    // type as listed at Verb
+	Response any    // type as listed at Verb; nil unless the call succeeded
+	Err      error  // nil if the call succeeded
+	// Cancelled reports whether the client cancelled the call before the service answered.
 	Cancelled bool
 
-	// When it was sent and when its answer was there, since the recording began, on
-	// the monotonic clock of the process that records.
+	// Sent and Answered are times since the recording began, on the monotonic clock of the
+	// recording process.
 	Sent, Answered time.Duration
 }
 
-// An Outcome says what is known of a call.
+// An Outcome says what is known about the effect of a call.
 type Outcome int
 
-// The outcomes of a call.
+// Outcomes of a call.
 const (
-	Done    Outcome = iota // it took effect between Sent and Answered
-	Refused                // it was refused for good, and what it asked for did not happen
-	NotDone                // the service could not do it now: nothing happened
-	Unknown                // it may have happened, or may yet
+	Done    Outcome = iota // took effect between Sent and Answered
+	Refused                // rejected for good; no effect
+	NotDone                // unavailable now; no effect
+	Unknown                // may have taken effect, or may do so later
 )
 
-// Outcome returns what is known of the call.
+// Outcome returns what is known about the effect of the call.
 func (c Call) Outcome() Outcome {
 	switch {
 	case c.Err == nil:
@@ -70,37 +70,36 @@ func (c Call) Outcome() Outcome {
 	return Unknown
 }
 
-// A Fault is something that was done to the service, or its clients, meanwhile.
+// A Fault is something that a test did to the service or to its clients.
 type Fault struct {
 	Description string
 	At          time.Duration // since the recording began
-	Ended       time.Duration // when it was undone; At or less if that was not noted
-	// Epoch is whether another clock, or another database, may answer from about then
-	// on: leases may then end at other instants than was told.
+	Ended       time.Duration // when it was undone; At or less if that was not recorded
+	// Epoch reports whether another clock or another database may answer from about At on.
+	// Leases may then end at other times than promised.
 	Epoch bool
 }
 
-// A History is all that was recorded.
+// A History is everything that a Recorder recorded.
 type History struct {
-	Calls  []Call // in the order in which they were sent
+	Calls  []Call // ordered by Sent
 	Faults []Fault
-	// Start is when the recording began, on the clock of the process that records.
+	// Start is when the recording began, on the clock of the recording process.
 	Start time.Time
-	// Events are what the service tells of the locks, oldest first, from the first
-	// event of each; nil if they were not collected.
+	// Events are the service's events of the locks, oldest first, from the first event of each
+	// lock; nil if they were not collected.
 	Events []lock.Event
-	// Subscriptions are what the readers of events were told.
+	// Subscriptions are what the subscribers received.
 	Subscriptions []Subscription
 }
 
-// catchUp is for how long a page of events is waited for while it is known that
-// there must be more.
+// catchUp is how long one request waits for more events when more are known to exist.
 const catchUp = lock.MaxWait / 10
 
-// Collect returns all events of the locks whose names begin with prefix, oldest
-// first. A transaction that is still open hides what was committed after it began,
-// so Collect reads until each lock's events lead to the revision that the lock had
-// when it began, or until ctx ends. Have the clients be done before.
+// Collect returns all events of the locks whose names begin with prefix, oldest first. An open
+// transaction hides events that were committed after it began, so Collect reads until the events of
+// each lock reach the revision that the lock had when Collect began, or until ctx ends. Call it
+// after all clients have stopped.
 func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, error) {
 	want, err := revisions(ctx, s, prefix)
 	if err != nil {
@@ -113,7 +112,7 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 			return nil, fmt.Errorf("read events: %w", err)
 		}
 		if page.Gap {
-			return nil, fmt.Errorf("events after %s are not kept any longer; collect sooner, or have the service keep events for longer", q.Cursor)
+			return nil, fmt.Errorf("events after %s are already pruned; collect sooner, or raise --event-retention", q.Cursor)
 		}
 		for _, e := range page.Items {
 			if e.Revision >= want[e.Name] {
@@ -126,7 +125,7 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 		case len(want) == 0:
 			return events, nil
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("the newest events of %d locks do not come to light, as behind a transaction that is still open: %w",
+			return nil, fmt.Errorf("the newest events of %d locks did not become visible; an open transaction may hide them: %w",
 				len(want), context.Cause(ctx))
 		default:
 			q.Wait = catchUp
@@ -134,7 +133,7 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 	}
 }
 
-// revisions returns the revision that each lock has, of those that have changed.
+// revisions returns the revision of each lock that has ever changed.
 func revisions(ctx context.Context, s lock.Service, prefix string) (map[string]int64, error) {
 	want := map[string]int64{}
 	for q := (lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {

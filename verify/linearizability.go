@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// linearizable looks for an order of all operations of one lock in which each takes
-// effect between its call and its return, and the rules of package lock allow each.
-// The order of grants and ends is that of their events.
+// linearizable searches for an order of all operations of one lock in which each takes effect
+// between its call and its return, and the rules of package lock allow each. Grants and ends are in
+// the order of their events.
 func (x *examination) linearizable(t *lockHistory, c *Check) {
 	ops := t.operations()
 	c.Examined += len(ops)
@@ -25,20 +25,20 @@ func (x *examination) linearizable(t *lockHistory, c *Check) {
 	}
 }
 
-// A linearizability is operations for which an order is looked for, on a lock that begins in
-// that state.
+// A linearizability is the question whether operations on a lock in the initial state have such an
+// order.
 type linearizability struct {
 	initial state
 	ops     []*operation
 }
 
-// check looks for an order.
+// check searches for an order.
 func (p linearizability) check(timeout time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(p.initial), p.operations(), timeout)
 }
 
-// operations returns the operations as porcupine takes them. It tries them in the order
-// in which they begin: of those that begin together, first those that change nothing.
+// operations returns the operations for porcupine, which tries them in the order in which they
+// begin. Of those that begin together, operations that change nothing come first.
 func (p linearizability) operations() []porcupine.Operation {
 	all := make([]porcupine.Operation, len(p.ops))
 	for i, o := range p.ops {
@@ -50,8 +50,8 @@ func (p linearizability) operations() []porcupine.Operation {
 	return all
 }
 
-// operations returns what took effect on the lock: the grants and ends that the
-// events tell of, and what was answered.
+// operations returns what took effect on the lock: the grants and ends in its events, and the calls
+// that were answered.
 func (t *lockHistory) operations() []*operation {
 	chain := t.transitions()
 	for i := 1; i < len(chain); i++ {
@@ -77,7 +77,7 @@ func (t *lockHistory) operations() []*operation {
 	return ops
 }
 
-// ignoreClock lets the time of a lock run backwards.
+// ignoreClock lets the lock's time go backwards.
 func ignoreClock(do step) step {
 	return func(s lock.Record) (lock.Record, bool) {
 		s.ChangedAt = time.Time{}
@@ -85,7 +85,7 @@ func ignoreClock(do step) step {
 	}
 }
 
-// transitions returns the grants and ends of leases in the order of their events.
+// transitions returns the grants and ends of leases, ordered by event.
 func (t *lockHistory) transitions() []*operation {
 	begun, ended, skipped := map[*lock.Event]*lease{}, map[*lock.Event]*lease{}, map[*lock.Event]*lease{}
 	for _, l := range t.leases {
@@ -136,16 +136,17 @@ func (t *lockHistory) transitions() []*operation {
 	return chain
 }
 
-// notClaimed is why the service takes a grant back when time has passed.
+// notClaimed is the reason of an event that withdraws a grant because its claim timeout passed. It must
+// be equal to the text in package lock.
 const notClaimed = "nobody fetched the grant"
 
-// endedByTime is whether time alone has ended the lease.
+// endedByTime reports whether the lease ended by the passage of time, without a call.
 func endedByTime(e *lock.Event) bool {
 	return e.Kind == lock.Expired || e.Kind == lock.Withdrawn && e.Reason == notClaimed
 }
 
-// grantBounds returns when the lease may have been granted: since it was asked for, until
-// somebody was told.
+// grantBounds returns when the lease may have been granted: after its first acquire was sent, and
+// before an answer mentioned it.
 func (t *lockHistory) grantBounds(l *lease) (from, to time.Duration) {
 	to = t.last + 1
 	if l.group != nil {
@@ -157,7 +158,7 @@ func (t *lockHistory) grantBounds(l *lease) (from, to time.Duration) {
 	return from, to
 }
 
-// lastKnownAlive returns when the last call was sent that found one of the leases there.
+// lastKnownAlive returns when the last call was sent that was answered with one of the leases.
 func lastKnownAlive(leases []*lease) time.Duration {
 	var sent time.Duration
 	for _, l := range leases {
@@ -175,7 +176,7 @@ func firstSent(calls []*Call) time.Duration {
 	return slices.MinFunc(calls, func(a, b *Call) int { return cmp.Compare(a.Sent, b.Sent) }).Sent
 }
 
-// endBounds returns when the lease may have been ended by those who did.
+// endBounds returns when the lease may have been ended by the calls that can have ended it.
 func (t *lockHistory) endBounds(l *lease) (from, to time.Duration) {
 	to = t.last + 1
 	switch l.ended.Kind {
@@ -202,8 +203,8 @@ func (t *lockHistory) endBounds(l *lease) (from, to time.Duration) {
 	return from, to
 }
 
-// tighten narrows when the transitions may have been, since each is after the one
-// before it. Should they contradict one another, they are left as they are.
+// tighten narrows the bounds of the transitions, which happened in this order. Contradictory bounds
+// stay as they are.
 func tighten(chain []*operation) {
 	from, to := make([]time.Duration, len(chain)), make([]time.Duration, len(chain))
 	for i, o := range chain {
@@ -226,8 +227,8 @@ func tighten(chain []*operation) {
 	}
 }
 
-// extraOperations returns the operations of a lease beside its grant and its end: that it
-// was fetched; and its grant and end if no event tells of them.
+// extraOperations returns the operations of a lease besides its grant and its end: that it was claimed,
+// and its grant if there is no event of it.
 func (t *lockHistory) extraOperations(l *lease) []*operation {
 	var ops []*operation
 	if b, g := t.origin(l); b == claimed {
@@ -237,7 +238,7 @@ func (t *lockHistory) extraOperations(l *lease) []*operation {
 	}
 	if l.granted == nil {
 		o := t.grantOperation(l)
-		o.text += ", of which no event tells"
+		o.text += ", without an event"
 		o.before = -1
 		o.from, o.to = t.grantBounds(l)
 		ops = append(ops, o)

@@ -45,16 +45,16 @@ func TestReadsAndWritesThatAreNotLinearizableAreFound(t *testing.T) {
 			c := s.call(verify.ReadLock, "", 0)
 			after := s.call(verify.Acquire, "bob", 1).Answered
 			c.Sent, c.Answered = after+1000, after+2000
-		}, "look"},
+		}, "read"},
 		"a look that shows too long a lease": {byLinearizable, func(s editable) {
 			changeRead(s, verify.ReadLock, 1, func(l *lock.Lock) { l.Leases[0].ExpiresAt = l.Leases[0].ExpiresAt.Add(1) })
-		}, "look"},
+		}, "read"},
 		"a look that shows nobody": {byLinearizable, func(s editable) {
 			changeRead(s, verify.ReadLock, 1, func(l *lock.Lock) { l.Leases, l.State = nil, lock.Free })
-		}, "look"},
+		}, "read"},
 		"a look that shows one more": {byLinearizable, func(s editable) {
 			changeRead(s, verify.ReadLock, 3, func(l *lock.Lock) { l.Leases = append(l.Leases, lock.LeaseInfo{Slot: 9}) })
-		}, "look"},
+		}, "read"},
 		"a verdict that is wrong": {byLinearizable, func(s editable) {
 			c := s.call(verify.VerifyToken, "", 0)
 			v := c.Response.(lock.Verification)

@@ -9,42 +9,42 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A lockHistory is all that is known of one lock.
+// A lockHistory is everything that was recorded about one lock.
 type lockHistory struct {
 	name   string
 	calls  []*Call
-	events []lock.Event // in the order of their revisions
+	events []lock.Event // ordered by revision
 	groups map[lock.LeaseID]*callGroup
-	// leases are those that were granted, as the events tell, in their order; and
-	// then those that only answers tell of.
+	// leases are first those granted by events, in that order, and then those that only answers
+	// mention.
 	leases   []*lease
-	capacity int // of its permits, zero if that is not one number
+	capacity int // of its permits; 0 if unknown, -1 if calls disagree
 	faults   []Fault
-	last     time.Duration // when the last answer of the history came
+	last     time.Duration // when the last call of the whole history was answered
 }
 
-// A callGroup is all that was asked for under one lease_id.
+// A callGroup is all calls with one lease_id.
 type callGroup struct {
 	id                         lock.LeaseID
 	acquires, renews, releases []*Call
 	leases                     []*lease
 }
 
-// A lease is one that was granted, for all that anybody knows.
+// A lease is one that was granted, as far as events and answers show.
 type lease struct {
-	group    *callGroup // nil if nobody is known to have asked for it
+	group    *callGroup // nil if no recorded call requested the lease
 	token    lock.Token
 	slot     int
 	mode     lock.Mode
 	holder   string
-	granted  *lock.Event // nil if no event tells of it
-	ended    *lock.Event // nil if none does
-	skipped  *lock.Event // that an operator skipped the rest of the grace of a revocation; nil if none does
-	acquired []*Call     // the acquires that were answered with it
-	renewed  []*Call     // the renewals that were
+	granted  *lock.Event // event of the grant; nil if there is none
+	ended    *lock.Event // event of the end; nil if there is none
+	skipped  *lock.Event // second revocation, which skipped the rest of the grace; nil if there is none
+	acquired []*Call     // acquires that were answered with this lease
+	renewed  []*Call     // renewals that were answered with this lease
 }
 
-// acquire returns what is acquire for under the lease_id, false if it was never acquired.
+// acquire returns the request of the first acquire, false if there is none.
 func (r *callGroup) acquire() (lock.Acquire, bool) {
 	if r == nil || len(r.acquires) == 0 {
 		return lock.Acquire{}, false
@@ -54,10 +54,10 @@ func (r *callGroup) acquire() (lock.Acquire, bool) {
 	return a, true
 }
 
-// holder returns the text of who asks, empty if that is not known.
+// holder returns the holder's text, empty if it is unknown.
 func (r *callGroup) holder() string { a, _ := r.acquire(); return a.Holder }
 
-// locks sorts what was recorded by locks, in the order of their names.
+// locks groups the history by lock, ordered by name.
 func (h History) locks() []*lockHistory {
 	all := map[string]*lockHistory{}
 	of := func(name string) *lockHistory {
@@ -91,7 +91,7 @@ func (h History) locks() []*lockHistory {
 	return tales
 }
 
-// addCall notes a call with its request.
+// addCall adds a call to its group.
 func (t *lockHistory) addCall(c *Call) {
 	t.calls = append(t.calls, c)
 	switch a := c.Request.(type) {
@@ -99,7 +99,7 @@ func (t *lockHistory) addCall(c *Call) {
 		r := t.group(a.LeaseID)
 		r.acquires = append(r.acquires, c)
 		if a.Wait > 0 && c.Outcome() == Unknown {
-			r.releases = append(r.releases, c) // a client that hangs up gives up what came meanwhile
+			r.releases = append(r.releases, c) // a client that disconnects releases a grant that comes meanwhile
 		}
 		switch {
 		case a.Capacity == 0:
@@ -124,7 +124,7 @@ func (t *lockHistory) group(id lock.LeaseID) *callGroup {
 	return t.groups[id]
 }
 
-// addEvents notes the leases that the events tell of.
+// addEvents adds the leases that the events mention.
 func (t *lockHistory) addEvents() {
 	byHolder := map[string][]*callGroup{}
 	for _, r := range t.groups {
@@ -155,7 +155,7 @@ func (t *lockHistory) addEvents() {
 	}
 }
 
-// requestedBy returns the request that was granted, of those with that holder.
+// requestedBy returns the group, among those with the event's holder, that was granted.
 func requestedBy(requests []*callGroup, e *lock.Event) *callGroup {
 	if len(requests) == 1 {
 		return requests[0]
@@ -170,7 +170,7 @@ func requestedBy(requests []*callGroup, e *lock.Event) *callGroup {
 	return nil
 }
 
-// addAnswers notes which leases answers tell of, and those that no event tells of.
+// addAnswers links answers to their leases, and adds the leases that no event mentions.
 func (t *lockHistory) addAnswers() {
 	for _, c := range t.calls {
 		g, ok := c.Response.(lock.Grant)
@@ -198,8 +198,8 @@ func (t *lockHistory) groupOf(c *Call) *callGroup {
 	return nil
 }
 
-// lease returns the lease that the answer tells of. Of several in one phase of readers
-// it is the last, those before having been withdrawn.
+// lease returns the lease in an answer. If several in one shared phase match, it is the last:
+// the earlier ones were withdrawn.
 func (t *lockHistory) lease(r *callGroup, g lock.Grant) *lease {
 	for _, l := range slices.Backward(r.leases) {
 		if l.matches(g.Lease) {
@@ -211,7 +211,7 @@ func (t *lockHistory) lease(r *callGroup, g lock.Grant) *lease {
 	return l
 }
 
-// firstAnswer returns the firstAnswer answer that tells of the lease, nil if none does.
+// firstAnswer returns the first answer that mentions the lease, nil if there is none.
 func (l *lease) firstAnswer() *Call {
 	var first *Call
 	for _, c := range slices.Concat(l.acquired, l.renewed) {
@@ -223,23 +223,23 @@ func (l *lease) firstAnswer() *Call {
 }
 
 // revokedSkippingGrace reports whether the revocation that ended the lease skipped its grace, and
-// whether that is known: it is that of the calls whose reason the event has.
-func (t *lockHistory) revokedSkippingGrace(l *lease) (atOnce, known bool) {
+// whether that is known: the revocation is matched by its reason.
+func (t *lockHistory) revokedSkippingGrace(l *lease) (skipped, known bool) {
 	for _, c := range t.calls {
 		r, ok := c.Request.(lock.Revoke)
 		if !ok || r.Token != l.token || r.Reason != l.ended.Reason {
 			continue
 		}
-		if known && r.SkipGrace != atOnce {
+		if known && r.SkipGrace != skipped {
 			return false, false
 		}
-		atOnce, known = r.SkipGrace, true
+		skipped, known = r.SkipGrace, true
 	}
-	return atOnce, known
+	return skipped, known
 }
 
-// grant returns what the answer of an acquire or a renewal says.
+// grant returns the grant with which an acquire or a renewal was answered, zero if it was not.
 func grant(c *Call) lock.Grant { g, _ := c.Response.(lock.Grant); return g }
 
-// conflict is whether leases of these modes cannot be together, whatever else there is.
+// conflict reports whether leases of these modes can never be held together.
 func conflict(a, b lock.Mode) bool { return a != b || a == lock.Exclusive }

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// promptness checks that each subscriber was told of each event soon after it was known to
-// be committed.
+// promptness checks that each subscriber received each event soon after it was known to be
+// committed.
 func (x *examination) promptness(c *Check) {
 	for i := range x.Subscriptions {
 		x.index.checkPromptness(&x.Subscriptions[i], c)
@@ -30,52 +30,52 @@ func (n *index) checkPromptness(s *Subscription, c *Check) {
 			at[e.ID] = d.At
 		}
 	})
-	attended, found := s.readIntervals(), 0
+	reads, violations := s.readIntervals(), 0
 	from, _ := n.find(first + 1)
 	for _, e := range n.table[min(from, len(n.table)):] {
 		proven, known := n.proven[e.ID]
-		told, heard := at[e.ID]
-		if !known || !strings.HasPrefix(e.Name, s.Prefix) || !heard && e.ID <= last {
+		received, found := at[e.ID]
+		if !known || !strings.HasPrefix(e.Name, s.Prefix) || !found && e.ID <= last {
 			continue
 		}
-		if !heard {
-			told = forever
+		if !found {
+			received = forever
 		}
 		c.Examined++
-		late := n.lateBy(attended, proven, told)
+		late := n.lateBy(reads, proven, received)
 		if late == 0 {
 			continue
 		}
-		what := fmt.Sprintf("was told at %s of event %d, which was known to be committed at %s: %v of calm later", sinceStart(told), e.ID, sinceStart(proven), late)
-		if !heard {
-			what = fmt.Sprintf("was not told of event %d, which was known to be committed at %s, although it read for %v of calm after that", e.ID, sinceStart(proven), late)
+		what := fmt.Sprintf("received event %d at %s, but it was known to be committed at %s: %v of undisturbed time late", e.ID, sinceStart(received), sinceStart(proven), late)
+		if !found {
+			what = fmt.Sprintf("did not receive event %d, known to be committed at %s, while it read for %v of undisturbed time", e.ID, sinceStart(proven), late)
 		}
 		c.subscriberViolated(n, s, e, what)
-		if found++; found == maxViolations {
+		if violations++; violations == maxViolations {
 			return
 		}
 	}
 }
 
-// lateBy returns how much too late the subscriber was told, zero if it was in time.
-func (n *index) lateBy(attended []readInterval, proven, told time.Duration) time.Duration {
-	if told-proven <= promptWithin {
+// lateBy returns how late an event was received, zero if it was in time.
+func (n *index) lateBy(reads []readInterval, proven, received time.Duration) time.Duration {
+	if received-proven <= promptWithin {
 		return 0
 	}
-	i, _ := slices.BinarySearchFunc(attended, proven, func(a readInterval, at time.Duration) int { return cmp.Compare(a.to, at) })
-	for _, a := range attended[min(i, len(attended)):] {
-		if a.from >= told {
+	i, _ := slices.BinarySearchFunc(reads, proven, func(a readInterval, at time.Duration) int { return cmp.Compare(a.to, at) })
+	for _, a := range reads[min(i, len(reads)):] {
+		if a.from >= received {
 			break
 		}
-		if late := n.overdue(a.via, max(a.from, proven), min(a.to, told)); late > 0 {
+		if late := n.overdue(a.via, max(a.from, proven), min(a.to, received)); late > 0 {
 			return late
 		}
 	}
 	return 0
 }
 
-// overdue returns how long the service had in calm between the two, if that is more
-// than it may need; else zero.
+// overdue returns the undisturbed time in the interval if that is more than the service may need,
+// else zero.
 func (n *index) overdue(via string, from, to time.Duration) time.Duration {
 	d, known := n.disturbed[via]
 	if !known || to-from <= promptWithin {
@@ -88,7 +88,7 @@ func (n *index) overdue(via string, from, to time.Duration) time.Duration {
 	return 0
 }
 
-// cursors returns the first cursor and the last, which are negative if there was none.
+// cursors returns the first and the last cursor, negative if there was none.
 func (s *Subscription) cursors() (first, last int64) {
 	first, last = cursorNow, cursorNow
 	for _, r := range s.Requests {
@@ -104,7 +104,7 @@ func (s *Subscription) cursors() (first, last int64) {
 	return first, last
 }
 
-// An readInterval is a time in which a subscriber read from a replica without a break.
+// A readInterval is a time in which a subscriber read from one replica without a break.
 type readInterval struct {
 	via string
 	interval
@@ -126,8 +126,8 @@ func (s *Subscription) readIntervals() []readInterval {
 	return all
 }
 
-// blockingReads checks that each blocking read of the lock blockingReads soon after it was known
-// that the lock had changed, and nothing that is older than what it was given.
+// blockingReads checks that each blocking read of the lock returned soon after the lock was known to
+// have changed, and never with a revision before the one it was given.
 func (x *examination) blockingReads(t *lockHistory, c *Check) {
 	n := x.index
 	for _, call := range t.calls {
@@ -138,7 +138,7 @@ func (x *examination) blockingReads(t *lockHistory, c *Check) {
 		c.Examined++
 		seen, got := revisionOf(w.Seen), call.Response
 		if l, ok := got.(lock.Lock); ok && l.Revision < seen && !t.hasEpoch() {
-			c.violated(t, fmt.Sprintf("A blocking read that had seen revision %d returned revision %d.", seen, l.Revision), []*Call{call})
+			c.violated(t, fmt.Sprintf("A blocking read from revision %d returned the older revision %d.", seen, l.Revision), []*Call{call})
 		}
 		i, found := t.event(seen + 1)
 		if !found {
@@ -155,14 +155,14 @@ func (x *examination) blockingReads(t *lockHistory, c *Check) {
 		}
 		how := "returned"
 		if call.Cancelled {
-			how = "was given up without an answer"
+			how = "was cancelled without an answer"
 		}
-		c.violated(t, fmt.Sprintf("A blocking read that had seen revision %d %s at %s, and the lock was known at %s to have changed: %v of calm too late.",
+		c.violated(t, fmt.Sprintf("A blocking read from revision %d %s at %s, but the lock was known to have changed at %s: %v of undisturbed time late.",
 			seen, how, sinceStart(call.Answered), sinceStart(proven), late), []*Call{call}, changed)
 	}
 }
 
-// revisionOf returns the revision with which the version of a lock begins, zero for none.
+// revisionOf returns the revision at the start of a lock's version, zero if there is none.
 func revisionOf(version string) int64 {
 	text, _, _ := strings.Cut(version, ".")
 	revision, err := strconv.ParseInt(text, 10, 64)
@@ -172,16 +172,16 @@ func revisionOf(version string) int64 {
 	return revision
 }
 
-// slowAfter is how long an answer may take, besides its wait, until the service counts
-// as disturbed.
+// slowAfter is how long an answer may take, besides its wait, before the service counts as
+// disturbed.
 const slowAfter = time.Second
 
-// A interval is a time on the recorder's clock.
+// An interval is a time on the recorder's clock.
 type interval struct{ from, to time.Duration }
 
-// disturbances are when not much can be asked of a replica: while a fault lasts and
-// until a call that was sent after it is answered; while a call to it fails or is slow;
-// while a call to another replica is slow. They do not overlap and are in order.
+// disturbances are the times in which little is required of a replica: from the start of a fault until
+// a call that was sent after its end is answered, while a call to the replica fails or is slow, and while a call to
+// another replica is slow. They are ordered and do not overlap.
 type disturbances []interval
 
 // disturbed returns the disturbances of each replica.
@@ -212,9 +212,8 @@ func (h History) disturbed() map[string]disturbances {
 	return all
 }
 
-// servesAgain returns when the first of the calls was answered that was sent after that. The
-// calls are in the order in which they were sent. A call that waits for a lock may be
-// answered late, so the first answer among the next few counts.
+// servesAgain returns when the first call was answered that was sent after that time. The calls are
+// ordered by Sent. A call that waits for a lock may be answered late, so the first answer among the next few counts.
 func servesAgain(calls []interval, after time.Duration) time.Duration {
 	const few = 50
 	i, _ := slices.BinarySearchFunc(calls, after, func(s interval, at time.Duration) int { return cmp.Compare(s.from, at) })
@@ -230,10 +229,10 @@ func servesAgain(calls []interval, after time.Duration) time.Duration {
 	return soonest
 }
 
-// forever is after all that was recorded.
+// forever is later than anything that was recorded.
 const forever = time.Duration(1<<63 - 1)
 
-// wait returns for how long the call asked to wait.
+// wait returns how long the call asked to wait.
 func (c Call) wait() time.Duration {
 	switch a := c.Request.(type) {
 	case lock.Acquire:
@@ -257,8 +256,7 @@ func (d disturbances) merged() disturbances {
 	return all
 }
 
-// undisturbed returns the longest undisturbed stretch between the two, and how long all of
-// them are together.
+// undisturbed returns the longest undisturbed part of the interval, and the sum of all such parts.
 func (d disturbances) undisturbed(from, to time.Duration) (longest, total time.Duration) {
 	i, _ := slices.BinarySearchFunc(d, from, func(s interval, at time.Duration) int { return cmp.Compare(s.to, at) })
 	for at := from; at < to; i++ {

@@ -14,27 +14,26 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A Recorder hears what clients ask and are answered. It is safe for concurrent use.
+// A Recorder records calls, faults and subscriptions. It is safe for concurrent use.
 type Recorder struct {
 	start time.Time
 
 	mu      sync.Mutex
-	last    time.Duration // the newest instant that was noted
+	last    time.Duration // newest time that was recorded
 	clients int
 	calls   []Call
 	faults  []Fault
-	// subscribers were started by Subscribe; heard holds the first copy of each event that
+	// subscribers were started by Subscribe; events holds the first copy of each event that
 	// any of them received.
 	subscribers []*Subscriber
 	events      map[int64]*lock.Event
 }
 
-// NewRecorder returns a Recorder whose time begins now.
+// NewRecorder returns a Recorder whose clock starts now.
 func NewRecorder() *Recorder { return &Recorder{start: time.Now(), events: map[int64]*lock.Event{}} }
 
-// Client returns the service as one client uses it, whose calls are recorded. They
-// must not overlap, but for those whose answers are not waited for any more. Via names where the service
-// sends them.
+// Client returns the service as used by one new client whose calls are recorded. The calls must not
+// overlap, except with calls that the client has given up. via names the replica or address.
 func (r *Recorder) Client(via string, s lock.Service) lock.Service {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,12 +41,12 @@ func (r *Recorder) Client(via string, s lock.Service) lock.Service {
 	return &client{Service: s, recorder: r, number: r.clients, via: via}
 }
 
-// MarkFault notes a fault that is injected now. The function that it returns notes that the
-// fault is undone. A fault of which that is not noted is taken to be over at once.
+// MarkFault records a fault that is injected now. Call the returned function when the fault is
+// undone; without that call the fault counts as over at once.
 func (r *Recorder) MarkFault(what string) (over func()) { return r.mark(what, false) }
 
-// MarkEpoch notes a fault after which another clock, or another database, may answer:
-// a fail-over, a restore, a clock that is set. It returns what Mark does.
+// MarkEpoch is MarkFault for a fault after which another clock or another database may answer: a
+// fail-over, a restore, a clock change.
 func (r *Recorder) MarkEpoch(what string) (over func()) { return r.mark(what, true) }
 
 func (r *Recorder) mark(what string, epoch bool) (over func()) {
@@ -62,22 +61,21 @@ func (r *Recorder) mark(what string, epoch bool) (over func()) {
 	}
 }
 
-// instant returns how long ago the recording began. No two instants are the same,
-// though the clock may stand still: what came after another thing is known to have.
+// instant returns the time since the recording began. No two calls return the same value, even if
+// the clock stands still, so order is always known. The caller holds mu.
 func (r *Recorder) instant() time.Duration {
 	r.last = max(time.Since(r.start), r.last+1)
 	return r.last
 }
 
-// now is instant for who does not have the lock.
+// now is instant for callers that do not hold mu.
 func (r *Recorder) now() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.instant()
 }
 
-// History returns what was recorded. Calls that still run are not in it: wait for
-// the clients first.
+// History returns what was recorded. Unfinished calls are not in it: wait for the clients first.
 func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +90,7 @@ func (r *Recorder) History() History {
 	return h
 }
 
-// A client is a lock.Service that records what is asked and answered.
+// A client is a lock.Service that records calls and answers.
 type client struct {
 	lock.Service
 	recorder *Recorder
@@ -100,7 +98,7 @@ type client struct {
 	via      string
 }
 
-// record makes the call and notes its answer.
+// record makes the call and records its answer.
 func record[T any](ctx context.Context, c *client, verb Verb, name string, asked any, do func() (T, error)) (T, error) {
 	call := Call{Client: c.number, Via: c.via, Verb: verb, Name: name, Request: asked, Sent: c.recorder.now()}
 	got, err := do()
@@ -118,7 +116,7 @@ func record[T any](ctx context.Context, c *client, verb Verb, name string, asked
 
 func (c *client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	if a.LeaseID == (lock.LeaseID{}) {
-		a.LeaseID = lock.LeaseID(uuid.New()) // or an answer that is lost could not be told from others
+		a.LeaseID = lock.LeaseID(uuid.New()) // a lost answer could not be matched otherwise
 	}
 	return record(ctx, c, Acquire, a.Name, a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
 }
@@ -132,7 +130,7 @@ func (c *client) Release(ctx context.Context, r lock.Release) error {
 	return err
 }
 
-// Batch makes a call of each item, so that it is recorded.
+// Batch makes one recorded call for each item.
 func (c *client) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	return lock.BatchSequentially(ctx, c, items)
 }
@@ -164,61 +162,60 @@ func (c *client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, 
 // A SubscriptionKind says how a subscriber reads events.
 type SubscriptionKind string
 
-// The kinds of subscriptions. Blocking reads of a lock are calls, with the verb Watch.
+// Kinds of subscriptions. Blocking reads of a lock are calls, with the verb Watch.
 const (
 	Streaming SubscriptionKind = "stream" // a stream of server-sent events that reconnects
 	Polling   SubscriptionKind = "poller" // pages of events, one request after the other
 )
 
-// A Subscription is all that one reader of events asked and was told in its life. It
-// has one cursor, which outlives errors, connections and replicas.
+// A Subscription is everything that one reader of events requested and received. It has one cursor,
+// which outlives errors, connections and replicas.
 type Subscription struct {
 	Kind     SubscriptionKind
-	Number   int    // from 1, of all subscriptions of the recorder
-	Prefix   string // of the names of the locks whose events it asks for
+	Number   int    // from 1, unique in the recorder
+	Prefix   string // of the names of the locks whose events it requests
 	Requests []EventRequest
 }
 
-// A EventRequest is one request: for a page of events, or for a stream, which lasts.
+// An EventRequest is one request: for a page of events, or for a stream.
 type EventRequest struct {
-	Via  string // the replica, or the address, that it was sent to
+	Via  string // replica or address that received the request
 	Sent time.Duration
-	// Opened is when it was known that the service serves the request: for a page, when
-	// that was asked for; for a stream, when its answer had begun. Zero if it never was.
+	// Opened is when the service was known to serve the request: for a page, when it was sent;
+	// for a stream, when the answer began. Zero if the service never served it.
 	Opened     time.Duration
-	Ended      time.Duration // when the answer, or the connection, had ended
-	Failed     bool          // whether it ended with an error
-	Cursor     int64         // the cursor, as Delivery.Next has it
+	Ended      time.Duration // when the answer or the connection ended
+	Failed     bool          // reports whether it ended with an error
+	Cursor     int64         // cursor of the request, encoded as Delivery.Next
 	Deliveries []Delivery
 }
 
-// A Delivery is what a subscriber was told at once: a page, or one message of a stream.
+// A Delivery is what a subscriber received at one time: a page, or one message of a stream.
 type Delivery struct {
 	At time.Duration
-	// Next is the cursor after the delivery, which is the id of an event: all events up
-	// to it were told, now or before. It is fromNow for the end of the events, and
-	// unreadable for a cursor that is no id.
+	// Next is the cursor after the delivery, the id of an event: all events up to it have been
+	// delivered. It is cursorNow for the end of the events, and cursorInvalid for a cursor that is not an id.
 	Next int64
 	// Gap reports whether the service said that events are missing before these.
 	Gap bool
-	// Events are shared with other deliveries of the same events: they must not be changed.
+	// Events are shared with other deliveries of the same events; do not change them.
 	Events []*lock.Event
 }
 
-// The cursors that are no ids.
+// Cursors that are not the id of an event.
 const (
 	cursorNow     int64 = -1
 	cursorInvalid int64 = -2
 )
 
-// A Subscriber records a Subscription. Its methods are for one goroutine.
+// A Subscriber records a Subscription. Its methods must be called from one goroutine.
 type Subscriber struct {
 	recorder *Recorder
 	all      Subscription
 }
 
-// Subscribe begins the recording of a subscriber that reads the events of the locks
-// whose names begin with the prefix.
+// Subscribe starts the recording of a subscriber that reads the events of the locks whose names
+// begin with the prefix.
 func (r *Recorder) Subscribe(kind SubscriptionKind, prefix string) *Subscriber {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,7 +224,7 @@ func (r *Recorder) Subscribe(kind SubscriptionKind, prefix string) *Subscriber {
 	return s
 }
 
-// Requested notes that a request is sent now, with that cursor.
+// Requested records that a request with that cursor is sent now.
 func (s *Subscriber) Requested(via, cursor string) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
@@ -239,14 +236,14 @@ func (s *Subscriber) Requested(via, cursor string) {
 	s.all.Requests = append(s.all.Requests, n)
 }
 
-// Opened notes that the stream that was asked for last is open.
+// Opened records that the newest request, a stream, is open.
 func (s *Subscriber) Opened() {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	s.last().Opened = s.recorder.instant()
 }
 
-// Received notes what the request that was asked last was told now.
+// Received records a page or a stream message that answers the newest request.
 func (s *Subscriber) Received(page lock.Page[lock.Event]) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
@@ -261,8 +258,7 @@ func (s *Subscriber) Received(page lock.Page[lock.Event]) {
 	n.Ended, n.Deliveries = d.At, append(n.Deliveries, d)
 }
 
-// Ended notes that the request that was asked last has ended, with an error unless err
-// is nil.
+// Ended records that the newest request has ended, with an error unless err is nil.
 func (s *Subscriber) Ended(err error) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
@@ -272,15 +268,15 @@ func (s *Subscriber) Ended(err error) {
 
 func (s *Subscriber) last() *EventRequest { return &s.all.Requests[len(s.all.Requests)-1] }
 
-// subscription returns what was recorded until now. The recorder's lock must be held.
+// subscription returns what was recorded until now. The caller holds the recorder's mu.
 func (s *Subscriber) subscription() Subscription {
 	all := s.all
 	all.Requests = slices.Clone(all.Requests)
 	return all
 }
 
-// sharedEvent returns a copy of the event that all subscribers share which were told the
-// same: a run of minutes tells each of them a hundred thousand.
+// sharedEvent returns a copy of the event that all subscribers share which received an equal one. A
+// run of minutes delivers a hundred thousand events to each subscriber.
 func (r *Recorder) sharedEvent(e lock.Event) *lock.Event {
 	first, known := r.events[e.ID]
 	if known && sameEvent(*first, e) {
@@ -293,7 +289,7 @@ func (r *Recorder) sharedEvent(e lock.Event) *lock.Event {
 	return own
 }
 
-// sameEvent reports whether the two are equal field by field. Refs do not travel.
+// sameEvent reports whether the events are equal field by field. Ref is ignored: it is not sent to clients.
 func sameEvent(a, b lock.Event) bool {
 	if !a.At.Equal(b.At) {
 		return false
@@ -302,7 +298,7 @@ func sameEvent(a, b lock.Event) bool {
 	return a == b
 }
 
-// cursorID returns the id that a cursor is.
+// cursorID returns the id in a cursor, or one of the constants above.
 func cursorID(cursor string) int64 {
 	switch cursor {
 	case "", "0":

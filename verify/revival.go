@@ -10,16 +10,16 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An endEvidence is how it was learned that a lease is over.
+// An endEvidence is a call whose answer shows that a lease has ended.
 type endEvidence struct {
 	description string
 	call        *Call
-	conclusive  bool // it was decided so; else it was only seen
-	// released is whether its holder may have released it before.
+	conclusive  bool // the answer was a decision; otherwise a plain read
+	// released reports whether the holder may have released the lease before.
 	released bool
 }
 
-// noRevival checks that nothing was done with a lease after it was known to be over.
+// noRevival checks that no lease was used after it was known to have ended.
 func (x *examination) noRevival(t *lockHistory, c *Check) {
 	later := t.superseded()
 	for _, l := range t.leases {
@@ -33,7 +33,7 @@ func (x *examination) noRevival(t *lockHistory, c *Check) {
 		}
 		for _, o := range overs {
 			if again := t.usedAfter(l, o); again != nil {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, and came back.", l.holder, l.token, o.description),
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, but was used again later.", l.holder, l.token, o.description),
 					[]*Call{first, o.call, again}, l.granted, l.ended)
 				break
 			}
@@ -43,23 +43,22 @@ func (x *examination) noRevival(t *lockHistory, c *Check) {
 	}
 }
 
-// lockRead returns what was seen of a lock, false if the call did not read one.
+// lockRead returns the lock that a read returned, false if the call was not a read.
 func (c *Call) lockRead() (lock.Lock, bool) {
 	seen, ok := c.Response.(lock.Lock)
 	return seen, ok && (c.Verb == ReadLock || c.Verb == Watch)
 }
 
-// verifiedEnded reports whether the call was answered that the token of the lease does not
-// hold the lock any more.
+// verifiedEnded reports whether the call was a verification that found the lease's token ended or stale.
 func (l *lease) verifiedEnded(c *Call) bool {
 	asked, _ := c.Request.(lock.Verify)
 	got, ok := c.Response.(lock.Verification)
 	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
 }
 
-// renewedAfterVerification checks that no renewal was answered after a verdict that the lease
-// was over at an instant, with an end beyond that instant: the renewal must then have been
-// decided before the verdict, which must have told of it, or must have been refused.
+// renewedAfterVerification checks that no renewal was answered, with an end beyond the time of a
+// verification, after that verification had found the lease ended: a renewal decided earlier would have
+// been seen by the verification, and a later one had to be refused.
 func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
 	if l.crossesEpoch(t) {
 		return
@@ -71,14 +70,14 @@ func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
 		c.Examined++
 		at := v.Response.(lock.Verification).CheckedAt
 		if l.granted != nil && l.granted.At.After(at) {
-			continue // it was about another reader of the phase, who sat in the slot before
+			continue // it was about an earlier reader in the same slot and phase
 		}
 		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
-			continue // it was given up, or taken away, after its renewals
+			continue // it was released or revoked after its renewals
 		}
 		for _, r := range l.renewed {
 			if g := grant(r); r.Answered > v.Sent && g.ExpiresAt.Add(g.Grace).After(at) {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to be over at %s, and a renewal that was answered after that has it last until %s.",
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to have ended at %s, but a renewal answered later extended it to %s.",
 					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.firstAnswer(), v, r}, l.granted, l.ended)
 				return
 			}
@@ -86,7 +85,7 @@ func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
 	}
 }
 
-// endEvidence returns how it was first learned that the lease is over, each way once.
+// endEvidence returns the first evidence of each kind that the lease has ended.
 func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 	var overs []endEvidence
 	var lost, released, unseen, verified *Call
@@ -114,19 +113,19 @@ func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 		}
 	}
 	if lost != nil {
-		overs = append(overs, endEvidence{"was said to be lost", lost, true, saysReleased(lost)})
+		overs = append(overs, endEvidence{"was reported lost", lost, true, saysReleased(lost)})
 	}
 	if released != nil {
 		overs = append(overs, endEvidence{"was released", released, true, true})
 	}
 	if later != nil {
-		overs = append(overs, endEvidence{"was followed by one that conflicts with it", later, true, l.mayBeReleased(later.Answered)})
+		overs = append(overs, endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
 	}
 	if verified != nil {
-		overs = append(overs, endEvidence{"was verified to be over", verified, true, true})
+		overs = append(overs, endEvidence{"was verified to have ended", verified, true, true})
 	}
 	if unseen != nil {
-		overs = append(overs, endEvidence{"was not seen any more", unseen, false, true})
+		overs = append(overs, endEvidence{"was missing from a read", unseen, false, true})
 	}
 	return overs
 }
@@ -136,28 +135,27 @@ func saysReleased(c *Call) bool {
 	return errors.As(c.Err, &e) && (e.Ended == lock.Released || e.Ended == 0)
 }
 
-// mayBeReleased is whether a release of the lease was sent before that.
+// mayBeReleased reports whether a release of the lease was sent before that time.
 func (l *lease) mayBeReleased(before time.Duration) bool {
 	return slices.ContainsFunc(l.group.releases, func(c *Call) bool { return c.Sent < before && mayEnd(c) })
 }
 
-// shownIn reports whether the lease was seen at the lock. A revoked lease in its grace is over.
+// shownIn reports whether a read showed the lease. A revoked lease in its grace has ended.
 func (l *lease) shownIn(look lock.Lock) bool {
 	return slices.ContainsFunc(look.Leases, func(h lock.LeaseInfo) bool {
 		return !h.Revoked && h.Token == l.token && h.Slot == l.slot && h.Holder == l.holder
 	})
 }
 
-// renewalInFlight is whether a renewal may have been on its way when the lock was looked
-// at, that was decided before and not yet to be seen.
+// renewalInFlight reports whether a renewal may have been decided before the read and committed after it.
 func (l *lease) renewalInFlight(look *Call) bool {
 	return slices.ContainsFunc(l.group.renews, func(c *Call) bool {
 		return c.Sent < look.Answered && (c.Outcome() == Unknown || c.Outcome() == Done && c.Answered > look.Sent)
 	})
 }
 
-// usedAfter returns a call that was sent after the lease was over and was answered as if
-// it were not, nil if there is none.
+// usedAfter returns a call that was sent after the lease had ended and succeeded all the same, nil
+// if there is none.
 func (t *lockHistory) usedAfter(l *lease, o endEvidence) *Call {
 	for _, c := range slices.Concat(l.acquired, l.renewed) {
 		if c.Sent > o.call.Answered {
@@ -183,8 +181,7 @@ func (t *lockHistory) usedAfter(l *lease, o endEvidence) *Call {
 	return nil
 }
 
-// superseded returns for each lease the first answer that tells of a later one that
-// conflicts with it.
+// superseded returns, for each lease, the first answer that mentions a later, conflicting lease.
 func (t *lockHistory) superseded() map[*lease]*Call {
 	leases := slices.Clone(t.leases)
 	slices.SortStableFunc(leases, func(a, b *lease) int { return cmp.Compare(b.token, a.token) })
@@ -234,7 +231,7 @@ func (t *lockHistory) renewedAfterEnd(l *lease, c *Check) {
 	for _, call := range l.renewed {
 		c.Examined++
 		if at := grant(call).ExpiresAt.Add(-longest); at.After(l.ended.At) {
-			c.violated(t, fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, and had ended at %s.",
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, but had ended at %s.",
 				l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.firstAnswer(), call}, l.granted, l.ended)
 		}
 	}

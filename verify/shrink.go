@@ -12,17 +12,17 @@ import (
 
 // Bounds of the search for the shortest history.
 const (
-	shrinkTimeout = 2 * time.Second  // for how long each try may look for an order
-	shrinkTotal   = 30 * time.Second // and all of them, about
+	shrinkTimeout = 2 * time.Second  // for each search
+	shrinkTotal   = 30 * time.Second // for all searches, approximately
 )
 
-// reportUnordered notes that no order was found, with the fewest operations that have none.
+// reportUnordered records that no order was found, with the fewest operations that have none.
 func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult, timeout time.Duration) {
 	s := shrinker{until: time.Now().Add(shrinkTotal)}
 	small, culprit := s.shortest(t, p)
 	calls, events := t.evidence(culprit)
 	if found == porcupine.Unknown && small.check(shrinkTimeout) != porcupine.Illegal {
-		c.violated(t, fmt.Sprintf("No order of %d operations was found within %v, and none was ruled out. The trouble begins with %s.",
+		c.violated(t, fmt.Sprintf("The search for an order of %d operations did not finish within %v. The first operation without an order is %s.",
 			len(p.ops), timeout, culprit), calls, events...)
 		return
 	}
@@ -35,11 +35,11 @@ func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupi
 			events = append(events, &t.events[i])
 		}
 	}
-	c.violated(t, fmt.Sprintf("There is no order in which the rules allow all that was answered: %s fits nowhere.", culprit), calls, events...)
+	c.violated(t, fmt.Sprintf("The operations are not linearizable: %s has no place in any order.", culprit), calls, events...)
 	c.counterexamples = append(c.counterexamples, small)
 }
 
-// evidence returns the call of an operation, and the events that tell of its lease.
+// evidence returns the call of an operation, and the events of its lease.
 func (t *lockHistory) evidence(o *operation) (calls []*Call, events []*lock.Event) {
 	if o == nil || o.call == nil {
 		return nil, nil
@@ -55,13 +55,12 @@ func (t *lockHistory) evidence(o *operation) (calls []*Call, events []*lock.Even
 	return []*Call{o.call}, events
 }
 
-// A shrinker is the search for the fewest operations that have no order. It is
-// delta debugging (Zeller and Hildebrandt, 2002), made quick by first cutting off
-// what came after and before.
+// A shrinker searches for the fewest operations that have no order. It uses delta debugging
+// (Zeller and Hildebrandt, 2002), after cutting off later and earlier operations.
 type shrinker struct{ until time.Time }
 
-// shortest returns the fewest operations that it finds to have no order, and what
-// came last to them.
+// shortest returns the fewest operations that it finds to have no order, and the last of them to
+// return.
 func (s shrinker) shortest(t *lockHistory, p linearizability) (linearizability, *operation) {
 	ends := make([]time.Duration, 0, len(p.ops))
 	for _, o := range p.ops {
@@ -91,19 +90,19 @@ func (s shrinker) shortest(t *lockHistory, p linearizability) (linearizability, 
 	return s.dropPrefix(t, s.minimize(p)), culprit
 }
 
-// String says who did what.
+// String names the operation and its client.
 func (o *operation) String() string {
 	switch {
 	case o == nil:
-		return "what was left open at the end"
+		return "an operation that never returned"
 	case o.call == nil:
-		return "the service's (" + o.text + ")"
+		return "the service's operation (" + o.text + ")"
 	}
 	return fmt.Sprintf("(client %d, %s)", o.call.Client, o.text)
 }
 
-// until returns what was known at that time: operations that were not over then may
-// or may not have taken effect, and those that had not begun have not.
+// until returns what was known at that time: operations that had not returned may or may not have
+// taken effect, and operations that had not begun are left out.
 func (p linearizability) until(at, end time.Duration) linearizability {
 	cut := linearizability{initial: p.initial}
 	for _, o := range p.ops {
@@ -117,12 +116,12 @@ func (p linearizability) until(at, end time.Duration) linearizability {
 	return cut
 }
 
-// changes is whether the operation may change the lock.
+// changes reports whether the operation may change the lock.
 func (o *operation) changes() bool {
 	return o.call == nil || o.call.Verb == Renew && o.call.Outcome() != Refused
 }
 
-// optional returns an operation that may do nothing, and has until the end to return.
+// optional returns the operation as one that may have no effect and may return until end.
 func (o *operation) optional(end time.Duration) *operation {
 	maybe := *o
 	maybe.before, maybe.to = -1, end
@@ -131,7 +130,7 @@ func (o *operation) optional(end time.Duration) *operation {
 	return &maybe
 }
 
-// minimize leaves out operations of calls for as long as there is no order even so.
+// minimize leaves out operations of calls while the rest has no order.
 func (s shrinker) minimize(p linearizability) linearizability {
 	for size := len(p.ops); size > 0; size /= 2 {
 		for from := 0; from < len(p.ops); {
@@ -149,7 +148,7 @@ func (s shrinker) minimize(p linearizability) linearizability {
 	return p
 }
 
-// calls returns how many of the operations are those of calls.
+// calls returns the number of operations that belong to calls.
 func (p linearizability) calls() (n int) {
 	for _, o := range p.ops {
 		if o.call != nil {
@@ -159,9 +158,8 @@ func (p linearizability) calls() (n int) {
 	return n
 }
 
-// without leaves out the operations of calls from one place up to another.
-// What a renewal was answered is left out, but not that it may have been done: without
-// it the lease would have ended sooner.
+// without leaves out the calls' operations with index from up to to. Of a renewal only its answer is
+// left out, not its possible effect: without it the lease would have ended sooner.
 func (p linearizability) without(from, to int) linearizability {
 	less := linearizability{initial: p.initial, ops: slices.Clone(p.ops[:from])}
 	for i, o := range p.ops[from:] {
@@ -175,7 +173,7 @@ func (p linearizability) without(from, to int) linearizability {
 	return less
 }
 
-// unanswered returns the operation of a renewal of which nobody was told.
+// unanswered returns the operation of a renewal without an answer.
 func (o *operation) unanswered() *operation {
 	quiet := *o
 	quiet.call, quiet.text = nil, "some renewal"
@@ -183,8 +181,8 @@ func (o *operation) unanswered() *operation {
 	return &quiet
 }
 
-// dropPrefix leaves out what happened before an instant at which nobody had the lock, the
-// latest after which there is no order even so.
+// dropPrefix leaves out what happened before the latest time at which the lock was free such that
+// the rest has no order.
 func (s shrinker) dropPrefix(t *lockHistory, p linearizability) linearizability {
 	var free []int
 	held := map[int]bool{}
@@ -210,8 +208,7 @@ func (s shrinker) dropPrefix(t *lockHistory, p linearizability) linearizability 
 	return p
 }
 
-// after leaves out the transitions of those events, the last of which left nobody
-// with the lock.
+// after leaves out the transitions of those events; the lock is free after the last of them.
 func (p linearizability) after(events []lock.Event) linearizability {
 	last := events[len(events)-1]
 	less := linearizability{initial: state{lock: lock.Record{Name: last.Name, ChangedAt: last.At, LastEnd: last.Kind}, revision: last.Revision}}
@@ -226,7 +223,7 @@ func (p linearizability) after(events []lock.Event) linearizability {
 	return less
 }
 
-// event returns where the event of that revision is.
+// event returns the index of the event with that revision.
 func (t *lockHistory) event(revision int64) (int, bool) {
 	return slices.BinarySearchFunc(t.events, revision, func(e lock.Event, r int64) int { return int(e.Revision - r) })
 }

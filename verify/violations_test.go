@@ -43,17 +43,17 @@ type mutation struct {
 }
 
 const (
-	byEvents       = "the events of each lock keep its rules"
-	byExclusion    = "leases that conflict do not overlap, and tokens grow"
-	byRevival      = "no lease that was over comes back"
-	byAgreement    = "answers and events tell the same"
-	byEarlyEnd     = "no lease ends before it was said to"
-	byFenced       = "fenced writes follow one another"
-	byUniqueness   = "nothing is done twice"
-	byLinearizable = "all could have happened one after the other, by the rules"
-	byClients      = "no two clients believed at once that the lock was theirs"
-	byDeliveries   = "every subscriber was told every event, once and in order"
-	byPromptness   = "subscribers were told promptly"
+	byEvents       = "the events of each lock follow the rules"
+	byExclusion    = "conflicting leases do not overlap, and tokens grow"
+	byRevival      = "no ended lease is used again"
+	byAgreement    = "answers and events agree"
+	byEarlyEnd     = "no lease ends before its promised end"
+	byFenced       = "fenced writes have consecutive versions and no stale token"
+	byUniqueness   = "no token and no lease_id is granted twice"
+	byLinearizable = "all operations are linearizable"
+	byClients      = "no two clients held conflicting leases by their own clocks"
+	byDeliveries   = "every subscriber received every event once, in order"
+	byPromptness   = "subscribers received events promptly"
 	byBlocking     = "blocking reads returned when the lock changed"
 )
 
@@ -99,7 +99,7 @@ func TestEventsThatBreakTheRulesAreFound(t *testing.T) {
 		"an event is missing": {byEvents, func(s editable) {
 			e := s.event(lock.Expired, "cleo")
 			*e = s.Events[len(s.Events)-1]
-		}, "the revision is not the one after"},
+		}, "the revision does not follow"},
 		"a token does not grow": {byEvents, func(s editable) {
 			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
 		}, "not greater than"},
@@ -122,21 +122,21 @@ func TestOverlappingLeasesAreFound(t *testing.T) {
 		}
 	}
 	expectAllFound(t, map[string]mutation{
-		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond), `while "bob" had it`},
+		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond), `while "bob" held it`},
 		"one is granted in the grace of another": {byExclusion, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = 3 * time.Second })
-		}, `while "cleo" had it`},
-		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond), `while "reader 2" had it`},
+		}, `while "cleo" held it`},
+		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond), `while "reader 2" held it`},
 		"more permits are out than there are": {byExclusion, func(s editable) {
 			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
 			s.event(lock.Granted, "third").Slot, s.event(lock.Released, "third").Slot = 3, 3
-		}, "3 permits were out"},
+		}, "3 permits were held"},
 		"two sit in one slot": {byExclusion, func(s editable) {
 			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
-		}, `while "first" had it`},
+		}, `while "first" held it`},
 		"the later has the lesser token": {byExclusion, func(s editable) {
 			swap(s, "ann", "bob")
 		}, "is not greater than"},
@@ -185,23 +185,23 @@ func TestRevivedLeasesAreFound(t *testing.T) {
 			c.ID, c.Sent, c.Answered = len(s.Calls), c.Sent-2000, c.Sent-1000
 			refuse(&c, lock.Error{Code: lock.ErrLeaseLost})
 			s.Calls = append(s.Calls, c)
-		}, "was said to be lost"},
+		}, "was reported lost"},
 		"a renewal after it was not seen any more": {byRevival, func(s editable) {
 			look := s.call(verify.ReadLock, "", 2)
 			renew := s.call(verify.Renew, "cleo", 0)
 			revived(s, "cleo")
 			renew.Sent, renew.Answered = look.Answered+1000, look.Answered+2000
-		}, "was not seen any more"},
+		}, "was missing from a read"},
 		"a renewal after another had the lock": {byRevival, func(s editable) {
 			revived(s, "dan")
 			c := s.call(verify.Renew, "dan", 0)
 			after := s.call(verify.Acquire, "eve", 0).Answered
 			c.Sent, c.Answered = after+1000, after+2000
-		}, "was followed by one that conflicts"},
+		}, "was followed by a conflicting one"},
 		"a look that shows what was released": {byRevival, func(s editable) {
 			look := s.call(verify.ReadLock, "", 0)
 			after := s.call(verify.Release, "ann", 0).Answered
 			look.Sent, look.Answered = after+1000, after+2000
-		}, "was released, and came back"},
+		}, "was released, but was used again"},
 	})
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// limitSlack is for how much longer than the rules say a place may count: for the time that a
-// call is under way, and between two heartbeats of a replica.
+// limitSlack is how much longer than the rules say a place may count: a call is under way, and a
+// replica's heartbeats are apart.
 const limitSlack = 2 * time.Second
 
-// waiterLimit checks that no call was refused with too_many_waiters while fewer places counted
-// than the limit of the lock. A place counts while its call waits, and for lock.KeepPlace after
-// it was kept or its replica died. A call whose answer was lost is taken to be cut then.
+// waiterLimit checks that no call was refused with too_many_waiters while fewer places than the
+// limit counted. A place counts while its call waits, and for lock.PlaceRetention after it was kept
+// or its replica died. A call whose answer was lost is assumed to be cut at that time.
 func (x *examination) waiterLimit(t *lockHistory, c *Check) {
-	var from, to []time.Duration // when each place may have begun to count, and ceased
+	var from, to []time.Duration // when each place may have started and stopped to count
 	for _, r := range t.groups {
 		if first, last, waits := r.placeBounds(); waits {
 			from, to = append(from, first), append(to, last)
@@ -33,14 +33,14 @@ func (x *examination) waiterLimit(t *lockHistory, c *Check) {
 		begun, _ := slices.BinarySearch(from, call.Answered+1)
 		over, _ := slices.BinarySearch(to, call.Sent)
 		if n := begun - over; n < x.options.WaitersPerLock {
-			c.violated(t, fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted, of %d.",
+			c.violated(t, fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted; the limit is %d.",
 				call.Request.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
 		}
 	}
 }
 
-// keepsPlace reports whether the place of a call that was answered with err is kept: if the
-// client asked for that, or if the replica is about to stop, which then says when to come back.
+// keepsPlace reports whether the place of a call answered with err is kept: because the client asked
+// for that, or because the replica is stopping and says when to return.
 func keepsPlace(err error, asked bool) bool {
 	var e *lock.Error
 	if !errors.As(err, &e) {
@@ -49,8 +49,8 @@ func keepsPlace(err error, asked bool) bool {
 	return asked && e.Code == lock.ErrHeld || e.Code == lock.ErrUnavailable && e.RetryAfter > 0
 }
 
-// placeBounds returns between which instants, at the most, the place of the request may have
-// counted as a waiter; false if it never had one.
+// placeBounds returns the widest interval in which the place of the group may have counted, false if
+// it never had a place.
 func (r *callGroup) placeBounds() (from, to time.Duration, waits bool) {
 	for _, c := range r.acquires {
 		a := c.Request.(lock.Acquire)

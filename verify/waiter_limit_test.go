@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-const byLimit = "no call is refused to wait while there is room"
+const byLimit = "no waiter is refused below the limit"
 
 // waitingAcquire returns the nth call of a history, an acquire that waits.
 func waitingAcquire(n int, sent, answered time.Duration, code lock.Code) verify.Call {

@@ -76,8 +76,8 @@ func casesOf(r verify.Report, name string) (examined, violations int) {
 }
 
 const (
-	deliveries    = "every subscriber was told every event, once and in order"
-	promptness    = "subscribers were told promptly"
+	deliveries    = "every subscriber received every event once, in order"
+	promptness    = "subscribers received events promptly"
 	blockingReads = "blocking reads returned when the lock changed"
 )
 

@@ -123,9 +123,9 @@ func (t *lockHistory) callAgrees(call *Call, c *Check) {
 			}
 		}
 	case string, lock.Watch:
-		if look, ok := call.Response.(lock.Lock); ok {
+		if read, ok := call.Response.(lock.Lock); ok {
 			c.Examined++
-			t.readAgrees(call, look, c)
+			t.readAgrees(call, read, c)
 		}
 	}
 	var e *lock.Error
@@ -165,17 +165,17 @@ func (t *lockHistory) releaseAgrees(call *Call, a lock.Release, c *Check) {
 }
 
 // readAgrees compares a read of the lock with the event of the revision that it shows.
-func (t *lockHistory) readAgrees(call *Call, look lock.Lock, c *Check) {
-	if look.Revision == 0 {
+func (t *lockHistory) readAgrees(call *Call, read lock.Lock, c *Check) {
+	if read.Revision == 0 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(t.events, look.Revision, func(e lock.Event, r int64) int { return int(e.Revision - r) })
+	i, found := slices.BinarySearchFunc(t.events, read.Revision, func(e lock.Event, r int64) int { return int(e.Revision - r) })
 	if !found {
-		c.violated(t, fmt.Sprintf("A read showed the lock at revision %d, but there is no such event: it was lost.", look.Revision), []*Call{call})
+		c.violated(t, fmt.Sprintf("A read showed the lock at revision %d, but there is no such event: it was lost.", read.Revision), []*Call{call})
 		return
 	}
-	if e := &t.events[i]; !e.At.Equal(look.ChangedAt) && !t.hasEpoch() {
-		c.violated(t, fmt.Sprintf("A read showed revision %d with the time %s, but its event says %s.", e.Revision, clock(look.ChangedAt), clock(e.At)),
+	if e := &t.events[i]; !e.At.Equal(read.ChangedAt) && !t.hasEpoch() {
+		c.violated(t, fmt.Sprintf("A read showed revision %d with the time %s, but its event says %s.", e.Revision, clock(read.ChangedAt), clock(e.At)),
 			[]*Call{call}, e)
 	}
 }

@@ -11,35 +11,35 @@ import (
 
 func TestAnswersThatContradictEventsAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"a grant that is lost":         {byAgreement, func(s editable) { s.removeEvents(of("dan")) }, "there is no event of the grant: it was lost"},
-		"a release that is lost":       {byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
-		"a revocation that is lost":    {byAgreement, func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) }, "Token 4 was revoked, but there is no event"},
-		"a look at what is lost":       {byAgreement, func(s editable) { s.Events = s.Events[:1] }, "A read showed the lock at revision"},
-		"a grant to a stranger":        {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Holder = "a stranger" }, "no call requested it"},
-		"a grant as something else":    {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "but the request was for exclusive"},
-		"a grant that was refused":     {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "every answer said that it was not"},
-		"a try that could not be done": {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "every answer said that it was not"},
-		"a grant at another instant":   {byAgreement, func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "but the event says"},
-		"a grant withdrawn and told":   {byAgreement, func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as unclaimed"},
-		"a release by nobody":          {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, but no call did that"},
-		"a revocation by nobody":       {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, but no call did that"},
-		"a release that was refused":   {byAgreement, func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, but no call did that"},
-		"one queued who did not ask":   {byAgreement, func(s editable) { s.event(lock.Queued, "fay").Holder = "a stranger" }, "joined the queue, but no call asked"},
-		"an end told in two ways":      {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "the events disagree"},
-		"an end of a lease never had": {byAgreement, func(s editable) {
+		"a lost grant":                        {byAgreement, func(s editable) { s.removeEvents(of("dan")) }, "there is no event of the grant: it was lost"},
+		"a lost release":                      {byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
+		"a lost revocation":                   {byAgreement, func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) }, "Token 4 was revoked, but there is no event"},
+		"a read of a lost revision":           {byAgreement, func(s editable) { s.Events = s.Events[:1] }, "A read showed the lock at revision"},
+		"a grant without a request":           {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Holder = "unknown" }, "no call requested it"},
+		"a grant in another mode":             {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "but the request was for exclusive"},
+		"a grant after a refusal":             {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "every answer said that it was not"},
+		"a grant after an unavailable answer": {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "every answer said that it was not"},
+		"a grant with another time":           {byAgreement, func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "but the event says"},
+		"a withdrawn grant that was answered": {byAgreement, func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as unclaimed"},
+		"a release without a call":            {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, but no call did that"},
+		"a revocation without a call":         {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, but no call did that"},
+		"a release after a refusal":           {byAgreement, func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, but no call did that"},
+		"a waiter without a request":          {byAgreement, func(s editable) { s.event(lock.Queued, "fay").Holder = "unknown" }, "joined the queue, but no call asked"},
+		"an end with two kinds":               {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "the events disagree"},
+		"an end of an unknown lease": {byAgreement, func(s editable) {
 			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
 		}, "but it never had such a lease"},
-		"a change at another instant": {byAgreement, func(s editable) {
+		"a read with another time": {byAgreement, func(s editable) {
 			changeRead(s, verify.ReadLock, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) })
 		}, "but its event says"},
-		"a look at what is yet to come": {byAgreement, func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "showed the lock at revision 99"},
-		"a claim that came much too late": {byAgreement, func(s editable) {
+		"a read of a future revision": {byAgreement, func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "showed the lock at revision 99"},
+		"a claim after its timeout": {byAgreement, func(s editable) {
 			s.grant(verify.Acquire, "fay", 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(3 * time.Second) })
 		}, "but the event says"},
 	})
 }
 
-// changeRead changes what the nth look saw.
+// changeRead changes the answer of the nth read.
 func changeRead(s editable, verb verify.Verb, nth int, change func(*lock.Lock)) {
 	s.t.Helper()
 	c := s.call(verb, "", nth)
@@ -51,19 +51,19 @@ func changeRead(s editable, verb verify.Verb, nth int, change func(*lock.Lock)) 
 
 func TestLeasesThatEndEarlyAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"an event is early": {byEarlyEnd, func(s editable) {
+		"an early event": {byEarlyEnd, func(s editable) {
 			e := s.event(lock.Expired, "cleo")
 			e.At = e.At.Add(-time.Second)
 		}, "but its holder was promised"},
-		"a refusal says so": {byEarlyEnd, func(s editable) {
+		"an early lease_lost with the end": {byEarlyEnd, func(s editable) {
 			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Granted, "cleo").At, Token: s.event(lock.Granted, "cleo").Token})
 		}, "was told that its lease with token 3 expired at"},
-		"a refusal comes too soon, and does not say why": {byEarlyEnd, func(s editable) {
+		"an early lease_lost without the end": {byEarlyEnd, func(s editable) {
 			s.removeEvents(is(lock.Expired, "cleo"))
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.ExpiresAt = g.ExpiresAt.Add(10 * time.Second) })
 			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost})
 		}, "at the latest, that its lease with token 3 is lost"},
-		"in a grace that was promised": {byEarlyEnd, func(s editable) {
+		"an end during the promised grace": {byEarlyEnd, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = time.Minute })
 		}, "but its holder was promised"},
 	})
@@ -71,16 +71,16 @@ func TestLeasesThatEndEarlyAreFound(t *testing.T) {
 
 func TestDuplicateGrantsAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"a token that two locks have": {byUniqueness, func(s editable) {
+		"one token for two locks": {byUniqueness, func(s editable) {
 			s.event(lock.Granted, "writer").Token = s.event(lock.Granted, "ann").Token
 		}, "Token 1 was granted to"},
-		"a token that a lock has twice": {byUniqueness, func(s editable) {
+		"one token twice for a lock": {byUniqueness, func(s editable) {
 			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
 		}, "Token 1 was granted to"},
-		"a lease_id that was granted twice": {byUniqueness, func(s editable) {
+		"one lease_id granted twice": {byUniqueness, func(s editable) {
 			s.event(lock.Granted, "eve").Holder = "dan"
 		}, "granted the lock twice"},
-		"a lease_id that was told two tokens": {byUniqueness, func(s editable) {
+		"one lease_id with two tokens": {byUniqueness, func(s editable) {
 			s.grant(verify.Acquire, "bob", 2, func(g *lock.Grant) { g.Token = 1000 })
 		}, "granted the lock twice"},
 	})
@@ -93,7 +93,7 @@ func TestClientsWithConflictingLeasesAreFound(t *testing.T) {
 		}
 	}
 	expectAllFound(t, map[string]mutation{
-		"who was told too long an end": {byClients, func(s editable) {
+		"an answer with too late an end": {byClients, func(s editable) {
 			longer(verify.Acquire, "cleo", 0)(s)
 			s.Calls = drop(s.Calls, s.call(verify.Renew, "cleo", 0))
 		}, `"dan" counted on the lock`},
@@ -101,11 +101,11 @@ func TestClientsWithConflictingLeasesAreFound(t *testing.T) {
 			longer(verify.Acquire, "reader 2", 0)(s)
 			s.Calls = drop(s.Calls, s.call(verify.Release, "reader 2", 0))
 		}, `"writer" counted on the lock`},
-		"more than there are permits": {byClients, func(s editable) {
+		"more clients than permits": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
 		}, "3 clients counted on a permit"},
-		"two in one slot": {byClients, func(s editable) {
+		"two clients in one slot": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 		}, `"third" counted on the lock`},
 	})
@@ -123,8 +123,8 @@ func TestPausedClientsAreNotChecked(t *testing.T) {
 	}
 }
 
-// TestDisconnectedWaiterMayHaveReleased: the Go client releases by itself what came to
-// a call that was cut off while it waited, which nobody records.
+// TestDisconnectedWaiterMayHaveReleased: the Go client releases a grant that arrives after its call was
+// cancelled while waiting; the recorder does not see that release.
 func TestDisconnectedWaiterMayHaveReleased(t *testing.T) {
 	t.Parallel()
 	h := copyOf(recordCorrect(t))

@@ -190,12 +190,12 @@ func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Err
 	if e.Newest != 0 && e.Newest != s.Token {
 		return false
 	}
-	named := false
+	holds := false
 	for _, l := range s.Leases {
-		named = named || l.Holder == e.Holder
+		holds = holds || l.Holder == e.Holder
 	}
-	if !named || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.hasEpoch() {
-		return named
+	if !holds || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.hasEpoch() {
+		return holds
 	}
 	if _, mine := findLease(s, a.LeaseID); mine {
 		return false

@@ -18,13 +18,13 @@ import (
 
 func idText(id lock.LeaseID) string { return uuid.UUID(id).String() }
 
-// usedLocks returns a service at which each of n locks was acquired and released.
+// usedLocks returns a service in which each of n locks was acquired and released.
 func usedLocks(t *testing.T, n int) lock.Service {
 	t.Helper()
 	s := memlock.New().Replica(1)
 	for i := range n {
 		name, id := fmt.Sprint("worn:", i), lock.LeaseID(uuid.New())
-		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, LeaseID: id, Holder: "somebody"}); err != nil {
+		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, LeaseID: id, Holder: "a holder"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Release(t.Context(), lock.Release{Name: name, LeaseID: id}); err != nil {
@@ -45,7 +45,7 @@ func TestAllEventsAreCollected(t *testing.T) {
 	}
 }
 
-// delayed shows events only after a while, as those behind a transaction that is open.
+// A delayed service shows events only after some time, as behind an open transaction.
 type delayed struct {
 	lock.Service
 	from time.Time
@@ -75,7 +75,7 @@ func TestCollectWaitsForDelayedEvents(t *testing.T) {
 	})
 }
 
-// broken tells of less than there is, or nothing.
+// A broken service fails, or reports a gap.
 type broken struct {
 	lock.Service
 	locks, events error
@@ -111,7 +111,7 @@ func TestRecorderRecordsCallsAndFaults(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
 	s := rec.Client("here", memlock.New().Replica(1))
-	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "somebody"}); err != nil {
+	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "a holder"}); err != nil {
 		t.Fatal(err)
 	}
 	rec.MarkFault("a fault")

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// syncDeliveries changes what subscribers were told of each event to what the table has.
+// syncDeliveries replaces each delivered event with the one in the table.
 func (s editable) syncDeliveries() {
 	s.Subscriptions = slices.Clone(s.Subscriptions)
 	for i := range s.Subscriptions {
@@ -27,7 +27,7 @@ func (s editable) syncDeliveries() {
 	}
 }
 
-// changeDeliveries changes the deliveries of one changeDeliveries of one subscription.
+// changeDeliveries changes the deliveries of one request of one subscription.
 func (s editable) changeDeliveries(subscription, reading int, change func(*verify.Delivery)) {
 	r := &s.Subscriptions[subscription].Requests[reading]
 	r.Deliveries = slices.Clone(r.Deliveries)
@@ -36,8 +36,8 @@ func (s editable) changeDeliveries(subscription, reading int, change func(*verif
 	}
 }
 
-// delivery returns a copy of the first delivery of the poller that tells of an event, which
-// is put in place of the one that there was.
+// delivery returns the first delivery to the poller with that event, as a copy that has replaced the
+// original.
 func (s editable) delivery(kind lock.Kind, holder string) *verify.Delivery {
 	s.t.Helper()
 	id := s.event(kind, holder).ID
@@ -54,11 +54,11 @@ func (s editable) delivery(kind lock.Kind, holder string) *verify.Delivery {
 			}
 		}
 	}
-	s.t.Fatalf("no subscriber was told that %q was %v", holder, kind)
+	s.t.Fatalf("no subscriber received that %q was %v", holder, kind)
 	return nil
 }
 
-// without drops the event from the delivery.
+// without removes the event from the delivery.
 func without(d *verify.Delivery, e *lock.Event) {
 	d.Events = slices.DeleteFunc(d.Events, func(o *lock.Event) bool { return o.ID == e.ID })
 }
@@ -71,34 +71,34 @@ func TestMissingDeliveriesAreFound(t *testing.T) {
 		"an event came after its cursor had passed": {byDeliveries, func(s editable) {
 			without(s.delivery(lock.Granted, "ann"), s.event(lock.Granted, "ann"))
 		}, "without event 1 and 0 more"},
-		"a page has all events twice": {byDeliveries, func(s editable) {
+		"a page with all events twice": {byDeliveries, func(s editable) {
 			d := s.delivery(lock.Released, "ann")
 			d.Events = append(d.Events, d.Events...)
 		}, "twice, or out of order"},
 		"two events come in the wrong order": {byDeliveries, func(s editable) {
 			slices.Reverse(s.delivery(lock.Granted, "cleo").Events)
 		}, "twice, or out of order"},
-		"an event is told that never was": {byDeliveries, func(s editable) {
+		"an event that is not in the table": {byDeliveries, func(s editable) {
 			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.ID = 1000
 			d.Events = append(d.Events, &e)
 		}, "which is not in the table"},
-		"an event is told with another token": {byDeliveries, func(s editable) {
+		"an event with another token": {byDeliveries, func(s editable) {
 			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.Token++
 			d.Events[0] = &e
 		}, "in the table it is"},
-		"an event of another lock is told": {byDeliveries, func(s editable) {
+		"an event of another lock": {byDeliveries, func(s editable) {
 			d, e := s.delivery(lock.Granted, "ann"), *s.event(lock.Granted, "ann")
 			e.Name = "other:lock"
 			d.Events[0] = &e
 		}, "but requested locks under play:"},
-		"a cursor goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 }, "received the earlier cursor"},
+		"a cursor that goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 }, "received the earlier cursor"},
 	})
 }
 
-// delayDelivery delays the events of one of the poller's pages, and all that follows, by ten seconds. With readOn the poller was
-// reading meanwhile; otherwise it had paused.
+// delayDelivery delays the events of one of the poller's pages, and all later ones, by ten seconds.
+// With readOn the poller reads meanwhile; otherwise it pauses.
 func delayDelivery(s editable, readOn bool) {
 	d := s.delivery(lock.Released, "ann")
 	late := *d
@@ -122,7 +122,7 @@ func delayDelivery(s editable, readOn bool) {
 	}
 }
 
-// failedCall returns a call that fails after a while.
+// failedCall returns a call that fails after some time.
 func failedCall(via string, at, takes time.Duration) verify.Call {
 	return verify.Call{
 		ID: -1, Client: 99, Via: via, Verb: verify.ReadLock, Name: "play:down", Request: "play:down",
@@ -132,8 +132,8 @@ func failedCall(via string, at, takes time.Duration) verify.Call {
 
 func TestLateDeliveriesAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"an event is told ten seconds later": {byPromptness, func(s editable) { delayDelivery(s, true) }, "of undisturbed time late"},
-		"an event is never told while the poller reads on": {byPromptness, func(s editable) {
+		"an event ten seconds late": {byPromptness, func(s editable) { delayDelivery(s, true) }, "of undisturbed time late"},
+		"an event that never comes while the poller reads": {byPromptness, func(s editable) {
 			all := &s.Subscriptions
 			*all = slices.Clone(*all)
 			poller := &(*all)[0]
@@ -141,7 +141,7 @@ func TestLateDeliveriesAreFound(t *testing.T) {
 			poller.Requests[1].Ended += time.Minute
 		}, "while it read for"},
 	})
-	t.Run("but not while the poller does not read", func(t *testing.T) {
+	t.Run("accepted while the poller does not read", func(t *testing.T) {
 		t.Parallel()
 		h := copyOf(recordCorrect(t))
 		delayDelivery(editable{t, &h}, false)
@@ -150,15 +150,15 @@ func TestLateDeliveriesAreFound(t *testing.T) {
 		}
 	})
 	for name, disturb := range map[string]func(*verify.History){
-		"nor while a fault lasts": func(h *verify.History) {
+		"accepted while a fault lasts": func(h *verify.History) {
 			h.Faults = []verify.Fault{{Description: "a storm", At: 0, Ended: time.Hour}}
 		},
-		"nor while calls to the replica fail": func(h *verify.History) {
+		"accepted while calls to the replica fail": func(h *verify.History) {
 			for at := time.Duration(0); at < time.Minute; at += time.Second {
 				h.Calls = append(h.Calls, failedCall(via, at, 700*time.Millisecond))
 			}
 		},
-		"nor while calls to another replica hang": func(h *verify.History) {
+		"accepted while calls to another replica hang": func(h *verify.History) {
 			h.Calls = append(h.Calls, failedCall("another", 0, time.Minute))
 		},
 	} {
@@ -172,7 +172,7 @@ func TestLateDeliveriesAreFound(t *testing.T) {
 			}
 		})
 	}
-	t.Run("yet while calls to another replica fail at once", func(t *testing.T) {
+	t.Run("found while calls to another replica fail at once", func(t *testing.T) {
 		t.Parallel()
 		expectFound(t, recordCorrect(t), mutation{byPromptness, func(s editable) {
 			delayDelivery(s, true)
@@ -244,13 +244,13 @@ func TestLateBlockingReadsAreFound(t *testing.T) {
 			refuse(c, lock.Error{Code: lock.ErrUnavailable})
 			c.Cancelled = true
 		}, "was cancelled without an answer"},
-		"with what had been seen before": {byBlocking, func(s editable) {
+		"with an older revision": {byBlocking, func(s editable) {
 			c := watch(s)
 			l := c.Response.(lock.Lock)
 			l.Revision = 1
 			c.Response = l
 		}, "returned the older revision 1"},
-		"with what never was": {byAgreement, func(s editable) {
+		"with an unknown revision": {byAgreement, func(s editable) {
 			c := watch(s)
 			l := c.Response.(lock.Lock)
 			l.Revision += 1000
@@ -271,11 +271,11 @@ func TestSubscribersShareEqualEvents(t *testing.T) {
 	e := lock.Event{ID: 1, Name: "play:1", At: time.Now(), Revision: 1, Kind: lock.Granted}
 	other := e
 	other.Token++
-	for _, told := range []lock.Event{e, e, other} {
+	for _, received := range []lock.Event{e, e, other} {
 		s := rec.Subscribe(verify.Streaming, "play:")
 		s.Requested("here", lock.CursorNow)
 		s.Opened()
-		s.Received(lock.Page[lock.Event]{Items: []lock.Event{told}, Next: "1"})
+		s.Received(lock.Page[lock.Event]{Items: []lock.Event{received}, Next: "1"})
 		s.Ended(nil)
 	}
 	var all []*lock.Event

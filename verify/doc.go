@@ -54,8 +54,8 @@
 // A call whose answer was lost may have taken effect, or may do so later. The events decide
 // where they can: a grant is matched by its holder, an end by its lease, so each lease_id needs
 // its own holder text. A renewal leaves no event, so after a renewal without an answer the end
-// of the lease is unknown until the next renewal is answered. Grants that no client was told of,
-// and expiries, are ordered as the events have them.
+// of the lease is unknown until the next renewal is answered. Grants without an answer, and
+// expiries, are ordered as the events have them.
 //
 // # Reads
 //

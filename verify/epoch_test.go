@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// recordWithClockSetBack has another clock, an hour behind, answer from an instant on: it returns the
-// history, and when that began for those who recorded it.
+// recordWithClockSetBack records a history in which another clock, an hour behind, answers from some
+// time on. It returns the history and that time on the recorder's clock.
 func recordWithClockSetBack(t *testing.T) (verify.History, time.Duration) {
 	t.Helper()
 	h := recordCorrect(t)
@@ -70,7 +70,7 @@ func TestClockChangeIsAcceptedWithAnEpoch(t *testing.T) {
 	t.Parallel()
 	h, at := recordWithClockSetBack(t)
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
-		t.Errorf("a clock that was set back was not noticed:\n%s", text(t, r))
+		t.Errorf("a clock set back was not found:\n%s", text(t, r))
 	}
 	h.Faults = []verify.Fault{{Description: "the clock was set back", At: at, Epoch: true}}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
@@ -87,7 +87,7 @@ func TestLeasesMayEndEarlyAfterAFailOver(t *testing.T) {
 	refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
 	changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
-		t.Error("a lease that ended early was not noticed")
+		t.Error("a lease that ended early was not found")
 	}
 	h.Faults = []verify.Fault{{Description: "fail-over", At: s.call(verify.Acquire, "cleo", 0).Answered, Epoch: true}}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
@@ -113,7 +113,7 @@ func TestRestoreMayLoseGrantsButNotRepeatTokens(t *testing.T) {
 	s := editable{t, &h}
 	s.removeEvents(of("eve"))
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
-		t.Error("a grant was forgotten, and without a restore the check passes")
+		t.Error("a lost grant passes without a restore")
 	}
 	restored := verify.CheckOptions{Restored: true}
 	if r := h.Check(restored); !r.OK() {
@@ -124,6 +124,6 @@ func TestRestoreMayLoseGrantsButNotRepeatTokens(t *testing.T) {
 	g.Token = s.call(verify.Acquire, "eve", 0).Response.(lock.Grant).Token
 	again.Response = g
 	if r := h.Check(restored); r.OK() {
-		t.Error("a token was granted twice after a restore, and the check passes")
+		t.Error("a token granted twice passes after a restore")
 	}
 }

@@ -20,14 +20,14 @@ const (
 
 // origin returns the origin of the lease, and the answer that shows it.
 func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
-	told := l.firstAnswer()
+	answer := l.firstAnswer()
 	if len(l.acquired) > 0 {
-		told = l.acquired[0]
+		answer = l.acquired[0]
 	}
-	if told == nil || l.crossesEpoch(t) {
+	if answer == nil || l.crossesEpoch(t) {
 		return unknownStart, lock.Grant{}
 	}
-	g := grant(told)
+	g := grant(answer)
 	if l.granted != nil && g.AcquiredAt.After(l.granted.At) && l.granted.Place != 0 {
 		return claimed, g
 	}

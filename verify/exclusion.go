@@ -21,27 +21,27 @@ type leaseInterval struct {
 // exclusion checks, by the database's clock, that conflicting leases do not overlap and that the
 // later one has the greater token.
 func (x *examination) exclusion(t *lockHistory, c *Check) {
-	var spans []leaseInterval
+	var intervals []leaseInterval
 	for _, l := range t.leases {
 		if s, ok := t.interval(l); ok {
-			spans = append(spans, s)
+			intervals = append(intervals, s)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
-	var there []leaseInterval
+	slices.SortStableFunc(intervals, func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
+	var current []leaseInterval
 	newest := map[lock.Mode]leaseInterval{}
 	slots := map[int]leaseInterval{}
-	for _, s := range spans {
+	for _, s := range intervals {
 		c.Examined++
-		there = slices.DeleteFunc(there, func(o leaseInterval) bool { return !s.from.Before(o.to) })
-		for _, o := range there {
+		current = slices.DeleteFunc(current, func(o leaseInterval) bool { return !s.from.Before(o.to) })
+		for _, o := range current {
 			if conflict(o.mode, s.mode) || o.slot == s.slot {
 				c.reportOverlap(t, o, s)
 			}
 		}
-		there = append(there, s)
-		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(there) > permits {
-			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(there), clock(s.from), permits), proofs(there...), s.granted)
+		current = append(current, s)
+		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(current) > permits {
+			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(current), clock(s.from), permits), proofs(current...), s.granted)
 		}
 		for mode, o := range newest {
 			if conflict(mode, s.mode) {
@@ -70,9 +70,9 @@ func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
 	}
 }
 
-func proofs(spans ...leaseInterval) []*Call {
+func proofs(intervals ...leaseInterval) []*Call {
 	var all []*Call
-	for _, s := range spans {
+	for _, s := range intervals {
 		all = append(all, s.proof...)
 	}
 	return all

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// changeFenced changes what the nth write of somebody, or read, was answered.
+// changeFenced changes the answer of the nth fenced write of the holder, or of the nth fenced read.
 func (s editable) changeFenced(verb verify.Verb, holder string, nth int, change func(*lock.FencedValue)) {
 	s.t.Helper()
 	c := s.call(verb, holder, nth)
@@ -22,31 +22,31 @@ func TestFencedWritesOutOfOrderAreFound(t *testing.T) {
 		"two writes with one version": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
 		}, "Two writes have the same version 2"},
-		"a version that is missing": {byFenced, func(s editable) {
+		"a missing version": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 4 })
 		}, "1 versions belong to no known write"},
-		"a token that falls": {byFenced, func(s editable) {
+		"a decreasing token": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Token = 0 })
 		}, "was written under token 0, after"},
-		"a version that goes back": {byFenced, func(s editable) {
+		"a decreasing version": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 1 })
 		}, "but a later call was answered version 1"},
-		"a write that repeats nothing": {byFenced, func(s editable) {
+		"a repeated version without a retry": {byFenced, func(s editable) {
 			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
 		}, "but a later write was answered the same version"},
-		"a read of less than was written": {byFenced, func(s editable) {
+		"a read of an old version": {byFenced, func(s editable) {
 			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 1 })
 		}, "but a later call was answered version 1"},
 		"a read that finds nothing": {byFenced, func(s editable) {
 			refuse(s.call(verify.ReadFenced, "", 1), lock.Error{Code: lock.ErrNotFound})
 		}, "but a later read found nothing"},
-		"a read of what nobody wrote": {byFenced, func(s editable) {
+		"a read of an unknown version": {byFenced, func(s editable) {
 			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 9 })
 		}, "but no call wrote it"},
-		"a read of something else": {byFenced, func(s editable) {
+		"a read of another value": {byFenced, func(s editable) {
 			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Value = json.RawMessage("1") })
 		}, "with another value or token"},
-		"a read from before the write": {byFenced, func(s editable) {
+		"a read before the write": {byFenced, func(s editable) {
 			c, w := s.call(verify.ReadFenced, "", 1), s.call(verify.WriteFenced, "bob", 0)
 			c.Sent, c.Answered = w.Sent-2000, w.Sent-1000
 		}, "was read before it was written"},

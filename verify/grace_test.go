@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// recordRevocations plays what recordRevocations do to leases with a grace, and returns what was recorded.
+// recordRevocations records revocations of leases with a grace.
 func recordRevocations(t *testing.T) verify.History {
 	t.Helper()
 	var h verify.History
@@ -27,10 +27,10 @@ func recordRevocations(t *testing.T) verify.History {
 }
 
 // revokeLease revokes a lease as an operator does.
-func (c *harness) revokeLease(holder, reason string, atOnce bool, slot *int) {
+func (c *harness) revokeLease(holder, reason string, skipGrace bool, slot *int) {
 	c.t.Helper()
 	g := c.grants[holder]
-	_, err := c.client("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: atOnce})
+	_, err := c.client("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: skipGrace})
 	c.want(nil, err)
 }
 
@@ -98,7 +98,7 @@ func TestRevocationsThatLeaveTheGracePass(t *testing.T) {
 	}
 }
 
-// changeRevoke changes what the nth revocation with the reason asked for.
+// changeRevoke changes the request of the revocations with that reason.
 func (s editable) changeRevoke(reason string, change func(*lock.Revoke)) {
 	s.t.Helper()
 	for i := range s.Calls {
@@ -123,15 +123,15 @@ func TestRevocationsThatSkipTheGraceAreFound(t *testing.T) {
 	}
 	leave := func(r *lock.Revoke) { r.SkipGrace = false }
 	for name, c := range map[string]mutation{
-		"of a lease that is waited for":    {byEarlyEnd, graceOf("left", 2100*time.Millisecond), "during the grace of \"left\""},
-		"of one that nobody asked to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) }, "during the grace of \"skipped\""},
-		"of a lease in its grace":          {byEarlyEnd, graceOf("in its grace", 5*time.Second), "during the grace of \"in its grace\""},
-		"of a reader, for a writer":        {byEarlyEnd, graceOf("reader 1", 5*time.Second), "during the grace of \"reader 1\""},
-		"of a permit, for its slot": {byEarlyEnd, func(s editable) {
+		"of a lease with waiters":   {byEarlyEnd, graceOf("left", 2100*time.Millisecond), "during the grace of \"left\""},
+		"without a request to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) }, "during the grace of \"skipped\""},
+		"of a lease in its grace":   {byEarlyEnd, graceOf("in its grace", 5*time.Second), "during the grace of \"in its grace\""},
+		"of a reader, for a writer": {byEarlyEnd, graceOf("reader 1", 5*time.Second), "during the grace of \"reader 1\""},
+		"of a permit, granting its slot": {byEarlyEnd, func(s editable) {
 			s.event(lock.Granted, "third").Slot = s.event(lock.Granted, "first").Slot
 		}, "during the grace of \"first\""},
-		"by the order of all": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) }, "not linearizable"},
-		"a second time, which nobody did": {byAgreement, func(s editable) { s.changeRevoke("enough of it", leave) },
+		"found by linearizability": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) }, "not linearizable"},
+		"a second time without a call": {byAgreement, func(s editable) { s.changeRevoke("enough of it", leave) },
 			"The grace of \"ended later\" with token"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// The locks of the play, and what is written under the first.
+// The locks of the recorded history, and the key that is written under the first.
 const (
 	exclusiveLock = "play:alone"
 	sharedLock    = "play:rooms"
@@ -23,12 +23,12 @@ const (
 	fencedKey     = "play:account"
 )
 
-// A harness are people who use a service one after the other, a while apart.
+// A harness lets named holders use a service in memory one after the other, some time apart.
 type harness struct {
 	t      *testing.T
 	memory *memlock.Memory
 	rec    *verify.Recorder
-	as     map[string]lock.Service // each through a replica of its own
+	as     map[string]lock.Service // by holder
 	ids    map[string]lock.LeaseID
 	grants map[string]lock.Grant
 	poller *verify.Subscriber
@@ -44,7 +44,7 @@ func newHarness(t *testing.T) *harness {
 	return c
 }
 
-// via is what the replica is called.
+// via is the name of the replica.
 const via = "the only replica"
 
 // poll reads the events since the poller's last page.
@@ -58,7 +58,7 @@ func (c *harness) poll() {
 	c.cursor = page.Next
 }
 
-// watchWhile starts a blocking read of the lock, runs meanwhile, and waits for the read to return.
+// watchWhile starts a blocking read of the lock, runs meanwhile, and waits until the read returns.
 func (c *harness) watchWhile(name string, meanwhile func()) {
 	c.t.Helper()
 	seen := c.read(name).Version()
@@ -74,7 +74,7 @@ func (c *harness) watchWhile(name string, meanwhile func()) {
 	<-done
 }
 
-// client returns the service as somebody uses it.
+// client returns the service as used by the holder.
 func (c *harness) client(holder string) lock.Service {
 	c.t.Helper()
 	time.Sleep(100 * time.Millisecond)
@@ -85,7 +85,7 @@ func (c *harness) client(holder string) lock.Service {
 	return c.as[holder]
 }
 
-// want ends the test unless err is the code; nil for none.
+// want ends the test unless err has the code; nil means no error.
 func (c *harness) want(code error, err error) {
 	c.t.Helper()
 	if !errors.Is(err, code) {
@@ -93,7 +93,7 @@ func (c *harness) want(code error, err error) {
 	}
 }
 
-// acquire has somebody acquire a lock, for ten seconds unless a says otherwise.
+// acquire acquires a lock for the holder, for ten seconds unless a says otherwise.
 func (c *harness) acquire(holder string, code error, a lock.Acquire) {
 	c.t.Helper()
 	s := c.client(holder)
@@ -121,7 +121,7 @@ func (c *harness) release(holder string) {
 
 func (c *harness) read(name string) lock.Lock {
 	c.t.Helper()
-	l, err := c.client("a passer-by").Lock(c.t.Context(), name)
+	l, err := c.client("a reader").Lock(c.t.Context(), name)
 	c.want(nil, err)
 	return l
 }
@@ -136,14 +136,14 @@ func (c *harness) write(holder string, code error, version *int64) {
 
 func (c *harness) readFenced() {
 	c.t.Helper()
-	_, err := c.client("a passer-by").ReadFenced(c.t.Context(), fencedKey)
+	_, err := c.client("a reader").ReadFenced(c.t.Context(), fencedKey)
 	c.want(nil, err)
 }
 
 func (c *harness) verify(holder string) {
 	c.t.Helper()
 	g := c.grants[holder]
-	_, err := c.client("a passer-by").VerifyToken(c.t.Context(), lock.Verify{Name: g.Name, Token: g.Token})
+	_, err := c.client("a reader").VerifyToken(c.t.Context(), lock.Verify{Name: g.Name, Token: g.Token})
 	c.want(nil, err)
 }
 
@@ -154,7 +154,7 @@ func (c *harness) revoke(holder string) {
 	c.want(nil, err)
 }
 
-// waitWhile has somebody wait for a lock while the others do something.
+// waitWhile lets the holder wait for a lock while meanwhile runs.
 func (c *harness) waitWhile(holder string, a lock.Acquire, meanwhile func()) {
 	c.t.Helper()
 	a.Wait = 20 * time.Second
@@ -169,7 +169,7 @@ func (c *harness) waitWhile(holder string, a lock.Acquire, meanwhile func()) {
 	<-done
 }
 
-// recordCorrect has the cast play all that can happen to locks, and returns what was recorded.
+// recordCorrect records a history of correct answers that covers all that can happen to locks.
 func recordCorrect(t *testing.T) verify.History {
 	t.Helper()
 	var h verify.History
@@ -244,7 +244,7 @@ func (c *harness) useSharedLocks() {
 	c.poll()
 }
 
-// The calls and events of a History, to be spoilt.
+// An editable is a History that a test changes.
 type editable struct {
 	t *testing.T
 	*verify.History
@@ -256,7 +256,7 @@ func copyOf(h verify.History) verify.History {
 	return h
 }
 
-// call returns the nth call, from 0, that somebody made with a verb.
+// call returns the holder's nth call, from 0, with that verb.
 func (s editable) call(verb verify.Verb, holder string, nth int) *verify.Call {
 	s.t.Helper()
 	ids := map[lock.LeaseID]bool{}
@@ -286,11 +286,11 @@ func (s editable) call(verb verify.Verb, holder string, nth int) *verify.Call {
 			nth--
 		}
 	}
-	s.t.Fatalf("there is no such %s of %q", verb, holder)
+	s.t.Fatalf("no %s of %q was recorded", verb, holder)
 	return nil
 }
 
-// grant changes the grant with which the nth acquire, or renewal, was answered.
+// grant changes the grant in the holder's nth answer with that verb.
 func (s editable) grant(verb verify.Verb, holder string, nth int, change func(*lock.Grant)) {
 	s.t.Helper()
 	c := s.call(verb, holder, nth)
@@ -299,17 +299,17 @@ func (s editable) grant(verb verify.Verb, holder string, nth int, change func(*l
 	c.Response = g
 }
 
-// event returns the event of a kind about somebody.
+// event returns the first event of that kind about the holder.
 func (s editable) event(kind lock.Kind, holder string) *lock.Event {
 	s.t.Helper()
 	i := slices.IndexFunc(s.Events, func(e lock.Event) bool { return e.Kind == kind && e.Holder == holder })
 	if i < 0 {
-		s.t.Fatalf("there is no such event of %q", holder)
+		s.t.Fatalf("no such event of %q was recorded", holder)
 	}
 	return &s.Events[i]
 }
 
-// removeEvents drops events, and renumbers what comes after, as if they had never been.
+// removeEvents removes events and renumbers the later ones.
 func (s editable) removeEvents(these func(lock.Event) bool) {
 	gone := map[string]int64{}
 	var left []lock.Event
@@ -327,7 +327,7 @@ func (s editable) removeEvents(these func(lock.Event) bool) {
 	s.Events = left
 }
 
-// refuse has a call be answered with a refusal.
+// refuse replaces the answer of a call with a refusal.
 func refuse(c *verify.Call, e lock.Error) {
-	e.Detail, c.Response, c.Err = "Spoilt.", nil, &e
+	e.Detail, c.Response, c.Err = "Changed by the test.", nil, &e
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// mutations are ways to spoil a random history. Each returns false if there is nothing
-// in it that it could spoil.
+// mutations change a random history. Each returns false if the history has nothing to change.
 var mutations = map[string]func(*verify.History, *rand.Rand) bool{
-	"two grants have each other's tokens": func(h *verify.History, rnd *rand.Rand) bool {
+	"two grants with swapped tokens": func(h *verify.History, rnd *rand.Rand) bool {
 		a, b := anyCall(h, rnd, grantedExclusive), anyCall(h, rnd, grantedExclusive)
 		if a == nil || a.Request.(lock.Acquire).LeaseID == b.Request.(lock.Acquire).LeaseID {
 			return false
@@ -24,7 +23,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		a.Response, b.Response = g, k
 		return true
 	},
-	"the event of a release is missing": func(h *verify.History, rnd *rand.Rand) bool {
+	"a missing release event": func(h *verify.History, rnd *rand.Rand) bool {
 		i := anyEvent(h, rnd, func(e lock.Event) bool { return e.Kind == lock.Released })
 		if i < 0 {
 			return false
@@ -33,7 +32,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		s.removeEvents(func(e lock.Event) bool { return e.ID == gone.ID })
 		return true
 	},
-	"a grant that was told is missing": func(h *verify.History, rnd *rand.Rand) bool {
+	"a missing grant event": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
@@ -41,7 +40,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		editable{nil, h}.removeEvents(of(c.Request.(lock.Acquire).Holder))
 		return true
 	},
-	"a grant was earlier than it was told": func(h *verify.History, rnd *rand.Rand) bool {
+	"a grant with an earlier time": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
@@ -51,7 +50,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		c.Response = g
 		return true
 	},
-	"a lease was to end later than it did": func(h *verify.History, rnd *rand.Rand) bool {
+	"a lease with a later end": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
@@ -61,7 +60,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		c.Response = g
 		return true
 	},
-	"a refusal is a grant": func(h *verify.History, rnd *rand.Rand) bool {
+	"a grant in place of a refusal": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Acquire && errors.Is(c.Err, lock.ErrHeld) })
 		if c == nil {
 			return false
@@ -71,7 +70,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Name: a.Name, ID: a.LeaseID, Token: 1 << 40, AcquiredAt: at, ExpiresAt: at.Add(a.TTL)}}
 		return true
 	},
-	"a grant is a refusal": func(h *verify.History, rnd *rand.Rand) bool {
+	"a refusal in place of a grant": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return grantedExclusive(c) && attempts(h, c) == 1 })
 		if c == nil {
 			return false
@@ -79,7 +78,7 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		refuse(c, lock.Error{Code: lock.ErrHeld, Holder: c.Request.(lock.Acquire).Holder})
 		return true
 	},
-	"a lease that was lost is renewed": func(h *verify.History, rnd *rand.Rand) bool {
+	"a renewal in place of lease_lost": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Renew && errors.Is(c.Err, lock.ErrLeaseLost) })
 		if c == nil {
 			return false
@@ -89,14 +88,14 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Token: e.Token, TTL: time.Second, ExpiresAt: e.EndedAt.Add(time.Minute)}}
 		return true
 	},
-	"a look shows a token that was never granted": func(h *verify.History, rnd *rand.Rand) bool {
+	"a read with an unknown token": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.ReadLock && c.Err == nil })
 		l := c.Response.(lock.Lock)
 		l.Token += 1 << 40
 		c.Response = l
 		return true
 	},
-	"a write was done under an older token": func(h *verify.History, rnd *rand.Rand) bool {
+	"a write under an older token": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.WriteFenced && c.Err == nil })
 		if c == nil {
 			return false
@@ -108,13 +107,13 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 	},
 }
 
-// grantedExclusive is whether the call was told of an exclusive grant.
+// grantedExclusive reports whether the call was answered with an exclusive grant.
 func grantedExclusive(c verify.Call) bool {
 	g, ok := c.Response.(lock.Grant)
 	return ok && c.Verb == verify.Acquire && g.Mode == lock.Exclusive
 }
 
-// attempts returns how often the lease_id of the acquire was sent.
+// attempts returns how often an acquire with the same lease_id was sent.
 func attempts(h *verify.History, c verify.Call) (n int) {
 	for _, o := range h.Calls {
 		if a, ok := o.Request.(lock.Acquire); ok && a.LeaseID == c.Request.(lock.Acquire).LeaseID {
@@ -142,7 +141,7 @@ func anyEvent(h *verify.History, rnd *rand.Rand, is func(lock.Event) bool) int {
 	return -1
 }
 
-// maxShownCalls is how many calls a violation is shown with at most.
+// maxShownCalls is the most calls that a violation may show.
 const maxShownCalls = 6
 
 func TestMutatedHistoriesAreFound(t *testing.T) {
@@ -150,14 +149,14 @@ func TestMutatedHistoriesAreFound(t *testing.T) {
 	for name, mutate := range mutations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spoilt := 0
+			mutated := 0
 			for seed := range uint64(20) {
 				h := copyOf(recordRandom(t, seed))
-				h.Subscriptions = nil // or they would find what the other checks are to find
+				h.Subscriptions = nil // or they would find the violations before the other checks
 				if !mutate(&h, rand.New(rand.NewPCG(seed, 1))) {
 					continue
 				}
-				spoilt++
+				mutated++
 				r := h.Check(verify.CheckOptions{AllowOvertaking: true, Timeout: 5 * time.Second})
 				if r.OK() {
 					t.Errorf("seed %d: nothing was found", seed)
@@ -168,8 +167,8 @@ func TestMutatedHistoriesAreFound(t *testing.T) {
 					}
 				}
 			}
-			if spoilt < 10 {
-				t.Errorf("only %d histories had anything to spoil", spoilt)
+			if mutated < 10 {
+				t.Errorf("only %d histories could be mutated", mutated)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// seeds is how many random histories are played.
+// seeds is how many random histories are recorded.
 const seeds = 30
 
 func TestRandomHistoriesWithLostAnswersPass(t *testing.T) {
@@ -42,7 +42,7 @@ func TestRandomHistoriesWithLostAnswersPass(t *testing.T) {
 	}
 	for name, n := range examined {
 		if n < 100 {
-			t.Errorf("%s: only %d cases were examined", name, n)
+			t.Errorf("%s: only %d cases", name, n)
 		}
 	}
 	if unknown < 100 {
@@ -50,8 +50,8 @@ func TestRandomHistoriesWithLostAnswersPass(t *testing.T) {
 	}
 }
 
-// recordRandom returns what was recorded of clients who contend for a few locks, through
-// lines on which calls and answers are lost.
+// recordRandom records clients that contend for a few locks over connections that lose calls and
+// answers.
 func recordRandom(t *testing.T, seed uint64) verify.History {
 	t.Helper()
 	var h verify.History
@@ -60,8 +60,8 @@ func recordRandom(t *testing.T, seed uint64) verify.History {
 		var all sync.WaitGroup
 		for i := range 8 {
 			rnd := rand.New(rand.NewPCG(seed, uint64(i)))
-			line := &lossy{Service: m.Replica(lock.Replica(1 + i%2)), rnd: rand.New(rand.NewPCG(seed, uint64(100+i)))}
-			w := &worker{Service: rec.Client(fmt.Sprint("replica ", 1+i%2), line), rnd: rnd, name: fmt.Sprintf("%d of seed %d", i, seed)}
+			link := &lossy{Service: m.Replica(lock.Replica(1 + i%2)), rnd: rand.New(rand.NewPCG(seed, uint64(100+i)))}
+			w := &worker{Service: rec.Client(fmt.Sprint("replica ", 1+i%2), link), rnd: rnd, name: fmt.Sprintf("%d of seed %d", i, seed)}
 			all.Go(func() {
 				for n := range 12 {
 					w.turn(t.Context(), n)
@@ -85,7 +85,7 @@ func recordRandom(t *testing.T, seed uint64) verify.History {
 	return h
 }
 
-// pollEvents reads events, page by page, until the context ends.
+// pollEvents reads events page by page until ctx ends.
 func pollEvents(ctx context.Context, t *testing.T, rec *verify.Recorder, s lock.Service) {
 	poller := rec.Subscribe(verify.Polling, "random:")
 	for q := (lock.EventQuery{Prefix: "random:", Cursor: lock.CursorNow, Wait: time.Second}); ctx.Err() == nil; {
@@ -101,7 +101,7 @@ func pollEvents(ctx context.Context, t *testing.T, rec *verify.Recorder, s lock.
 	}
 }
 
-// watchLoop reads a lock whenever it has changed, until the context ends.
+// watchLoop reads a lock whenever it has changed until ctx ends.
 func watchLoop(ctx context.Context, s lock.Service) {
 	for w := (lock.Watch{Name: "random:0", Wait: 10 * time.Second}); ctx.Err() == nil; {
 		if l, err := s.Watch(ctx, w); err == nil {
@@ -110,21 +110,21 @@ func watchLoop(ctx context.Context, s lock.Service) {
 	}
 }
 
-// lossy loses calls on their way there, and answers on their way back.
+// A lossy service loses requests and answers.
 type lossy struct {
 	lock.Service
 	rnd *rand.Rand
 }
 
 func (l *lossy) maybeLose(do func() error) error {
-	fate := l.rnd.IntN(16)
+	dice := l.rnd.IntN(16)
 	time.Sleep(time.Duration(l.rnd.IntN(5)) * time.Millisecond)
-	if fate == 0 {
+	if dice == 0 {
 		return &lock.Error{Code: lock.ErrUnavailable, Detail: "It was lost on its way there."}
 	}
 	err := do()
 	time.Sleep(time.Duration(l.rnd.IntN(5)) * time.Millisecond)
-	if fate == 1 {
+	if dice == 1 {
 		return &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "Its answer was lost."}
 	}
 	return err
@@ -154,7 +154,7 @@ func (l *lossy) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.Fen
 	return f, err
 }
 
-// A worker does what chance says, one thing after the other.
+// A worker makes random calls, one after the other.
 type worker struct {
 	lock.Service
 	rnd  *rand.Rand
@@ -165,8 +165,7 @@ func (w *worker) oneIn(n int) bool { return w.rnd.IntN(n) == 0 }
 
 func (w *worker) rest(most time.Duration) { time.Sleep(time.Duration(w.rnd.Int64N(int64(most)))) }
 
-// turn acquires a lock, does something under it and releases it, unless chance says
-// otherwise.
+// turn acquires a lock, uses the lease and releases it, unless chance says otherwise.
 func (w *worker) turn(ctx context.Context, n int) {
 	lockNumber := w.rnd.IntN(3)
 	a := lock.Acquire{
@@ -194,12 +193,12 @@ func (w *worker) turn(ctx context.Context, n int) {
 		err = w.useLease(ctx, a, g)
 	}
 	if !w.oneIn(8) {
-		_ = w.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // what it is answered is recorded
+		_ = w.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // the answer is recorded
 	}
 	w.readAndRevoke(ctx, a.Name)
 }
 
-// useLease does something with a lease.
+// useLease makes a random call under the lease.
 func (w *worker) useLease(ctx context.Context, a lock.Acquire, g lock.Grant) error {
 	var err error
 	switch w.rnd.IntN(4) {
@@ -219,7 +218,7 @@ func (w *worker) useLease(ctx context.Context, a lock.Acquire, g lock.Grant) err
 	return err
 }
 
-// readAndRevoke looks at a lock, and may take it away from who has it.
+// readAndRevoke reads a lock and may revoke its lease.
 func (w *worker) readAndRevoke(ctx context.Context, name string) {
 	l, err := w.Lock(ctx, name)
 	for err == nil && l.Token != 0 && w.oneIn(6) {
@@ -228,6 +227,6 @@ func (w *worker) readAndRevoke(ctx context.Context, name string) {
 		w.rest(400 * time.Millisecond)
 	}
 	if err == nil {
-		_, _ = w.ReadFenced(ctx, name+":1") // what it is answered is recorded
+		_, _ = w.ReadFenced(ctx, name+":1") // the answer is recorded
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// The renewal that readSite records is sent before its lease ends and answered long
-// after that: its commit waits for a standby.
+// The renewal in a readFixture is sent before the lease ends and answered long
+// after that, because its commit waits for a standby.
 const (
 	readAhead = 100 * time.Millisecond // of the recorder's clock, compared with the database's
 	renewSent = 900 * time.Millisecond
 	renewDone = 1500 * time.Millisecond
 )
 
-// A readFixture is the history of one lease, to which reads are added.
+// A readFixture is the history of one lease, to which tests add reads.
 type readFixture struct {
 	verify.History
 	begin time.Time // of the database's clock
@@ -43,7 +43,7 @@ func newReadFixture() *readFixture {
 	return s
 }
 
-// at returns the database's instant at one of the recorder's.
+// at converts a time of the recorder's clock to the database's clock.
 func (s *readFixture) at(d time.Duration) time.Time { return s.begin.Add(d) }
 
 func (s *readFixture) add(verb verify.Verb, asked, got any, sent, answered time.Duration) {
@@ -52,7 +52,7 @@ func (s *readFixture) add(verb verify.Verb, asked, got any, sent, answered time.
 	})
 }
 
-// addRead adds a read of the lock around an instant. If held it is held until then.
+// addRead adds a read of the lock around that time. If held, the lease ends at until.
 func (s *readFixture) addRead(around time.Duration, revision int64, held bool, until time.Duration) {
 	l := lock.Lock{Name: "read:1", State: lock.Free, Revision: revision, Token: s.grant.Token, AsOf: s.at(around)}
 	if revision > 0 {
@@ -68,7 +68,7 @@ func (s *readFixture) addRead(around time.Duration, revision int64, held bool, u
 	s.add(verify.ReadLock, "read:1", l, around-5*time.Millisecond, around+5*time.Millisecond)
 }
 
-// addVerification adds a verification of the token around an instant.
+// addVerification adds a verification of the token around that time.
 func (s *readFixture) addVerification(around time.Duration, standing lock.TokenStatus, remaining time.Duration) {
 	v := lock.Verification{Name: "read:1", Token: s.grant.Token, Status: standing, Newest: s.grant.Token, CheckedAt: s.at(around), Remaining: remaining}
 	s.add(verify.VerifyToken, lock.Verify{Name: "read:1", Token: s.grant.Token}, v, around-5*time.Millisecond, around+5*time.Millisecond)
@@ -167,15 +167,16 @@ func TestInconsistentReadsAreFound(t *testing.T) {
 			r := s.check()
 			for _, check := range c.check {
 				if !slices.ContainsFunc(r.Checks, func(k verify.Check) bool { return k.Name == check && len(k.Violations) > 0 }) {
-					t.Errorf("%q has found nothing:\n%s", check, strings.TrimSpace(text(t, r)))
+					t.Errorf("%q found nothing:\n%s", check, strings.TrimSpace(text(t, r)))
 				}
 			}
 		})
 	}
 }
 
-// TestVerificationDoesNotApplyToTheNextLeaseInTheSlot: of two readers with one token the first leaves, and another takes its slot in
-// the same phase. That the slot was verified to be free of the token before says nothing of the lease there is now.
+// TestVerificationDoesNotApplyToTheNextLeaseInTheSlot: of two readers with one token the first releases,
+// and a third takes its slot in the same phase. A verification in between, that the slot's lease has ended, says nothing
+// about the new lease.
 func TestVerificationDoesNotApplyToTheNextLeaseInTheSlot(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

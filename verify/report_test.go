@@ -34,8 +34,7 @@ func TestReportNamesSkippedChecks(t *testing.T) {
 	}
 }
 
-// recordViolation returns the report of a play in which a refusal comes out of nowhere, while
-// there is a fault.
+// recordViolation returns a history with an unjustified refusal during a fault, and its report.
 func recordViolation(t *testing.T) (verify.History, verify.Report) {
 	t.Helper()
 	h := recordCorrect(t)
@@ -75,7 +74,7 @@ func TestShownCallsViolateOnTheirOwn(t *testing.T) {
 		for _, v := range c.Violations {
 			h.Calls = v.Calls
 			if h.Check(verify.CheckOptions{}).OK() {
-				t.Errorf("without all other calls nothing is violated of: %s", v.Message)
+				t.Errorf("without the other calls nothing is violated: %s", v.Message)
 			}
 		}
 	}
@@ -92,7 +91,7 @@ func TestReportContainsNoSecret(t *testing.T) {
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	shown, told := text(t, r)+page.String(), 0
+	shown, short := text(t, r)+page.String(), 0
 	for _, c := range h.Calls {
 		a, ok := c.Request.(lock.Acquire)
 		if !ok {
@@ -103,11 +102,11 @@ func TestReportContainsNoSecret(t *testing.T) {
 			t.Fatal("a lease_id is shown")
 		}
 		if strings.Contains(shown, id[:8]) {
-			told++
+			short++
 		}
 	}
-	if told == 0 {
-		t.Error("no lease_id can be told from others")
+	if short == 0 {
+		t.Error("no lease_id is shown in short form")
 	}
 }
 
@@ -120,17 +119,17 @@ func TestVisualizationShowsTheViolatedLock(t *testing.T) {
 	}
 	for _, want := range []string{"<html", "lock_held by", "kill -9 of a replica"} {
 		if !strings.Contains(page.String(), want) {
-			t.Errorf("%q is not in the picture", want)
+			t.Errorf("%q is not drawn", want)
 		}
 	}
 	if strings.Contains(page.String(), "reader 1") {
-		t.Error("another lock is in the picture")
+		t.Error("another lock is drawn")
 	}
 	if err := (verify.Report{}).WriteHTML(&page); err == nil {
-		t.Error("a picture of nothing was drawn")
+		t.Error("an empty report was drawn")
 	}
 	h.Calls[0].Sent = 0
 	if err := recordCorrect(t).Check(verify.CheckOptions{}).WriteHTML(&page); err != nil {
-		t.Errorf("a history that is right is not drawn: %v", err)
+		t.Errorf("a history without violations is not drawn: %v", err)
 	}
 }

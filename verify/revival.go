@@ -27,11 +27,11 @@ func (x *examination) noRevival(t *lockHistory, c *Check) {
 		if first == nil || l.group == nil {
 			continue
 		}
-		overs := t.endEvidence(l, first, later[l])
-		if len(overs) > 0 {
+		evidence := t.endEvidence(l, first, later[l])
+		if len(evidence) > 0 {
 			c.Examined++
 		}
-		for _, o := range overs {
+		for _, o := range evidence {
 			if again := t.usedAfter(l, o); again != nil {
 				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, but was used again later.", l.holder, l.token, o.description),
 					[]*Call{first, o.call, again}, l.granted, l.ended)
@@ -87,7 +87,7 @@ func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
 
 // endEvidence returns the first evidence of each kind that the lease has ended.
 func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
-	var overs []endEvidence
+	var evidence []endEvidence
 	var lost, released, unseen, verified *Call
 	sooner := func(a, b *Call) *Call {
 		if a == nil || b.Answered < a.Answered {
@@ -105,7 +105,7 @@ func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 		}
 	}
 	for _, c := range t.calls {
-		if look, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(look) && !l.renewalInFlight(c) && !l.crossesEpoch(t) {
+		if read, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(read) && !l.renewalInFlight(c) && !l.crossesEpoch(t) {
 			unseen = sooner(unseen, c)
 		}
 		if c.Sent > first.Answered && l.verifiedEnded(c) && !l.crossesEpoch(t) {
@@ -113,21 +113,21 @@ func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 		}
 	}
 	if lost != nil {
-		overs = append(overs, endEvidence{"was reported lost", lost, true, saysReleased(lost)})
+		evidence = append(evidence, endEvidence{"was reported lost", lost, true, saysReleased(lost)})
 	}
 	if released != nil {
-		overs = append(overs, endEvidence{"was released", released, true, true})
+		evidence = append(evidence, endEvidence{"was released", released, true, true})
 	}
 	if later != nil {
-		overs = append(overs, endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
+		evidence = append(evidence, endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
 	}
 	if verified != nil {
-		overs = append(overs, endEvidence{"was verified to have ended", verified, true, true})
+		evidence = append(evidence, endEvidence{"was verified to have ended", verified, true, true})
 	}
 	if unseen != nil {
-		overs = append(overs, endEvidence{"was missing from a read", unseen, false, true})
+		evidence = append(evidence, endEvidence{"was missing from a read", unseen, false, true})
 	}
-	return overs
+	return evidence
 }
 
 func saysReleased(c *Call) bool {
@@ -141,16 +141,16 @@ func (l *lease) mayBeReleased(before time.Duration) bool {
 }
 
 // shownIn reports whether a read showed the lease. A revoked lease in its grace has ended.
-func (l *lease) shownIn(look lock.Lock) bool {
-	return slices.ContainsFunc(look.Leases, func(h lock.LeaseInfo) bool {
+func (l *lease) shownIn(read lock.Lock) bool {
+	return slices.ContainsFunc(read.Leases, func(h lock.LeaseInfo) bool {
 		return !h.Revoked && h.Token == l.token && h.Slot == l.slot && h.Holder == l.holder
 	})
 }
 
 // renewalInFlight reports whether a renewal may have been decided before the read and committed after it.
-func (l *lease) renewalInFlight(look *Call) bool {
+func (l *lease) renewalInFlight(read *Call) bool {
 	return slices.ContainsFunc(l.group.renews, func(c *Call) bool {
-		return c.Sent < look.Answered && (c.Outcome() == Unknown || c.Outcome() == Done && c.Answered > look.Sent)
+		return c.Sent < read.Answered && (c.Outcome() == Unknown || c.Outcome() == Done && c.Answered > read.Sent)
 	})
 }
 
@@ -171,7 +171,7 @@ func (t *lockHistory) usedAfter(l *lease, o endEvidence) *Call {
 		return nil
 	}
 	for _, c := range t.calls {
-		if look, ok := c.lockRead(); ok && c.Sent > o.call.Answered && l.shownIn(look) {
+		if read, ok := c.lockRead(); ok && c.Sent > o.call.Answered && l.shownIn(read) {
 			return c
 		}
 		if v, ok := c.Response.(lock.Verification); ok && v.Token == l.token && v.Status == lock.Current && c.Sent > o.call.Answered && l.mode == lock.Exclusive {

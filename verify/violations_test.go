@@ -18,7 +18,7 @@ func TestCorrectHistoryPasses(t *testing.T) {
 	}
 	for _, c := range r.Checks {
 		if c.Examined == 0 {
-			t.Errorf("%s: nothing was examined", c.Name)
+			t.Errorf("%s: no cases", c.Name)
 		}
 	}
 	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 3 {
@@ -35,11 +35,11 @@ func text(t *testing.T, r verify.Report) string {
 	return b.String()
 }
 
-// A mutation is something that must not be, which is put into a play that was right.
+// A mutation changes a correct history so that one check must fail.
 type mutation struct {
-	check string // which must find it
+	check string // that must find it
 	apply func(editable)
-	want  string // to be said
+	want  string // part of the violation's message
 }
 
 const (
@@ -103,10 +103,10 @@ func TestEventsThatBreakTheRulesAreFound(t *testing.T) {
 		"a token does not grow": {byEvents, func(s editable) {
 			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
 		}, "not greater than"},
-		"two have the lock": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "conflicts with"},
-		"a third permit of two is out": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "first")) },
+		"two conflicting leases": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "conflicts with"},
+		"a third permit of two": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "first")) },
 			"the slot is taken"},
-		"somebody waits for ever": {byEvents, func(s editable) {
+		"a request waits at the end": {byEvents, func(s editable) {
 			s.removeEvents(func(e lock.Event) bool { return of("fay")(e) && e.Kind != lock.Queued })
 		},
 			"still wait"},
@@ -123,21 +123,21 @@ func TestOverlappingLeasesAreFound(t *testing.T) {
 	}
 	expectAllFound(t, map[string]mutation{
 		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond), `while "bob" held it`},
-		"one is granted in the grace of another": {byExclusion, func(s editable) {
+		"one is granted during the grace of another": {byExclusion, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = 3 * time.Second })
 		}, `while "cleo" held it`},
 		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond), `while "reader 2" held it`},
-		"more permits are out than there are": {byExclusion, func(s editable) {
+		"more permits than the capacity": {byExclusion, func(s editable) {
 			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
 			s.event(lock.Granted, "third").Slot, s.event(lock.Released, "third").Slot = 3, 3
 		}, "3 permits were held"},
-		"two sit in one slot": {byExclusion, func(s editable) {
+		"two leases in one slot": {byExclusion, func(s editable) {
 			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 		}, `while "first" held it`},
-		"the later has the lesser token": {byExclusion, func(s editable) {
+		"the later lease has the smaller token": {byExclusion, func(s editable) {
 			swap(s, "ann", "bob")
 		}, "is not greater than"},
 	})
@@ -153,7 +153,7 @@ func drop(calls []verify.Call, c *verify.Call) []verify.Call {
 	return left
 }
 
-// swap has two leases have each other's tokens, in all that was told of them.
+// swap exchanges the tokens of two leases in all answers and events.
 func swap(s editable, a, b string) {
 	x, y := s.event(lock.Granted, a).Token, s.event(lock.Granted, b).Token
 	other := map[lock.Token]lock.Token{x: y, y: x}
@@ -178,27 +178,27 @@ func TestRevivedLeasesAreFound(t *testing.T) {
 		c.Response, c.Err = g, nil
 	}
 	expectAllFound(t, map[string]mutation{
-		"a renewal after the end that an event tells": {byRevival, func(s editable) { revived(s, "cleo") }, "had ended at"},
-		"a renewal after it was said to be lost": {byRevival, func(s editable) {
+		"a renewal after the end event": {byRevival, func(s editable) { revived(s, "cleo") }, "had ended at"},
+		"a renewal after the lease was reported lost": {byRevival, func(s editable) {
 			revived(s, "cleo")
 			c := *s.call(verify.Renew, "cleo", 0)
 			c.ID, c.Sent, c.Answered = len(s.Calls), c.Sent-2000, c.Sent-1000
 			refuse(&c, lock.Error{Code: lock.ErrLeaseLost})
 			s.Calls = append(s.Calls, c)
 		}, "was reported lost"},
-		"a renewal after it was not seen any more": {byRevival, func(s editable) {
+		"a renewal after a read without the lease": {byRevival, func(s editable) {
 			look := s.call(verify.ReadLock, "", 2)
 			renew := s.call(verify.Renew, "cleo", 0)
 			revived(s, "cleo")
 			renew.Sent, renew.Answered = look.Answered+1000, look.Answered+2000
 		}, "was missing from a read"},
-		"a renewal after another had the lock": {byRevival, func(s editable) {
+		"a renewal after a conflicting grant": {byRevival, func(s editable) {
 			revived(s, "dan")
 			c := s.call(verify.Renew, "dan", 0)
 			after := s.call(verify.Acquire, "eve", 0).Answered
 			c.Sent, c.Answered = after+1000, after+2000
 		}, "was followed by a conflicting one"},
-		"a look that shows what was released": {byRevival, func(s editable) {
+		"a read that shows a released lease": {byRevival, func(s editable) {
 			look := s.call(verify.ReadLock, "", 0)
 			after := s.call(verify.Release, "ann", 0).Answered
 			look.Sent, look.Answered = after+1000, after+2000

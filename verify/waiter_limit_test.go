@@ -27,21 +27,21 @@ func TestWaiterLimitRefusalsNeedEnoughWaiters(t *testing.T) {
 	const limit, cut = 2, 10 * time.Second
 	const kept = lock.ReplicaTTL + lock.PlaceRetention
 	for name, c := range map[string]struct {
-		fate    lock.Code     // of the calls that wait from the first second to the tenth
-		refused time.Duration // when another is
+		answer  lock.Code     // of the calls that wait from the first second to the tenth
+		refused time.Duration // when another call is refused
 		found   bool
 	}{
-		"while they wait":                           {lock.ErrHeld, 5 * time.Second, false},
-		"before they wait":                          {lock.ErrHeld, 500 * time.Millisecond, true},
-		"after their waits are over":                {lock.ErrHeld, cut + time.Second, true},
-		"soon after their answers were lost":        {lock.ErrUnknownOutcome, cut + kept, false},
-		"long after their answers were lost":        {lock.ErrUnknownOutcome, cut + kept + 3*time.Second, true},
-		"while those before them were refused, too": {lock.ErrTooManyWaiters, 5 * time.Second, true},
+		"while calls wait":                   {lock.ErrHeld, 5 * time.Second, false},
+		"before calls wait":                  {lock.ErrHeld, 500 * time.Millisecond, true},
+		"after the waits have ended":         {lock.ErrHeld, cut + time.Second, true},
+		"soon after the answers were lost":   {lock.ErrUnknownOutcome, cut + kept, false},
+		"long after the answers were lost":   {lock.ErrUnknownOutcome, cut + kept + 3*time.Second, true},
+		"while the other calls were refused": {lock.ErrTooManyWaiters, 5 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := verify.History{Calls: []verify.Call{
-				waitingAcquire(0, time.Second, cut, c.fate), waitingAcquire(1, time.Second, cut, c.fate),
+				waitingAcquire(0, time.Second, cut, c.answer), waitingAcquire(1, time.Second, cut, c.answer),
 				waitingAcquire(2, c.refused, c.refused+time.Millisecond, lock.ErrTooManyWaiters),
 			}}
 			for _, check := range h.Check(verify.CheckOptions{WaitersPerLock: limit}).Checks {
@@ -51,7 +51,7 @@ func TestWaiterLimitRefusalsNeedEnoughWaiters(t *testing.T) {
 			}
 			for _, check := range h.Check(verify.CheckOptions{}).Checks {
 				if check.Name == byLimit {
-					t.Error("it is checked although the limit is not known")
+					t.Error("the check ran without a limit")
 				}
 			}
 		})

@@ -11,22 +11,22 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// maxFormer is how many leases that are over a client comes back to.
+// maxFormer is how many ended leases a client remembers.
 const maxFormer = 8
 
-// A client does one turn after the other.
+// A client takes one turn after the other.
 type client struct {
 	*run
 	number    int
 	turn      int
-	services  []lock.Service // to the services, each recorded
+	services  []lock.Service // recorded, in the order of Options.Services
 	former    []lease
-	abandoned []lease // leases and places that were left without a word
+	abandoned []lease // leases and places that were left without a release
 	stats     Stats
-	inLull    bool // whether it tries the lock of a lull
+	inLull    bool // reports whether the client takes part in a lull
 }
 
-// takeTurns does turns until the run is over, and then lets go of all.
+// takeTurns takes turns until the run is over, and then releases what is left.
 func (c *client) takeTurns() {
 	for ; c.over.Err() == nil; c.turn++ {
 		p := c.draw(c.number, c.turn)
@@ -44,11 +44,11 @@ func (c *client) takeTurns() {
 		c.abandoned = slices.DeleteFunc(c.abandoned, func(l lease) bool { return time.Now().After(l.ends.Add(l.acquire.Grace)) })
 	}
 	for _, l := range c.abandoned {
-		_ = c.release(l, 0) // nobody rests on the answer; it is recorded
+		_ = c.release(l, 0) // only the record of the answer matters
 	}
 }
 
-// sleep sleeps, unless the run is over before.
+// sleep sleeps for d or until the run is over.
 func (c *client) sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -61,30 +61,30 @@ func (c *client) sleep(d time.Duration) {
 	}
 }
 
-// How a call is sent.
+// callOptions say how a call is sent.
 type callOptions struct {
 	verb        verify.Verb
 	via         int
-	wait        time.Duration // how long the service may take to answer, besides
-	cancelAfter time.Duration // after which nobody waits for the first answer; or stays
+	wait        time.Duration // added to the time in which the service must answer
+	cancelAfter time.Duration // when the first attempt is cancelled, or never
 }
 
-// finalRetryFor is the patience when the run is over.
+// finalRetryFor is how long a call is retried once the run is over.
 const finalRetryFor = 3 * time.Second
 
-// callWithRetries makes a call, and makes it again while it is not known what became of it and the
-// patience lasts; an acquire only for as long as it was not given up by its client.
+// callWithRetries makes a call and retries it while its outcome is unknown, for up to RetryFor. An
+// acquire that its client cancelled is not retried.
 func callWithRetries[T any](c *client, s callOptions, do func(context.Context, lock.Service) (T, error)) (T, error) {
 	began := time.Now()
 	for n := 0; ; n++ {
 		c.joinLull()
 		s.via = (s.via + n%2) % len(c.services)
-		got, gone, err := callOnce(c, s, do)
-		patience := c.RetryFor
+		got, cancelled, err := callOnce(c, s, do)
+		retryFor := c.RetryFor
 		if c.over.Err() != nil {
-			patience = min(patience, finalRetryFor)
+			retryFor = min(retryFor, finalRetryFor)
 		}
-		if !isLost(err) || s.verb == verify.Acquire && (gone || c.AbandonLostWaits && s.wait > 0) || time.Since(began) >= patience {
+		if !isLost(err) || s.verb == verify.Acquire && (cancelled || c.AbandonLostWaits && s.wait > 0) || time.Since(began) >= retryFor {
 			return got, err
 		}
 		s.cancelAfter = never
@@ -93,8 +93,7 @@ func callWithRetries[T any](c *client, s callOptions, do func(context.Context, l
 	}
 }
 
-// callOnce makes the call once. It returns whether its client has gone before it was
-// answered.
+// callOnce makes the call once. It reports whether the client cancelled it before it was answered.
 func callOnce[T any](c *client, s callOptions, do func(context.Context, lock.Service) (T, error)) (T, bool, error) {
 	ctx, cancel := context.WithTimeout(c.base, s.wait+c.AnswerTimeout)
 	defer cancel()
@@ -108,8 +107,7 @@ func callOnce[T any](c *client, s callOptions, do func(context.Context, lock.Ser
 	return got, ctx.Err() != nil, err
 }
 
-// pauseAfter waits before a call is sent again, for as long as the service asks for if
-// it is asked too often.
+// pauseAfter waits before a retry, for as long as a rate-limited answer asks for.
 func (c *client) pauseAfter(err error) {
 	pause := 25*time.Millisecond + rand.N(200*time.Millisecond)
 	if e := (*lock.Error)(nil); errors.As(err, &e) && e.Code == lock.ErrRateLimited {

@@ -18,7 +18,7 @@ type lease struct {
 	acquire lock.Acquire
 	token   lock.Token
 	slot    int
-	ends    time.Time // about
+	ends    time.Time // estimate
 }
 
 // useLease acquires a lease, uses it and ends it.
@@ -39,7 +39,7 @@ func (c *client) useLease(p plan) {
 	}
 }
 
-// acquire acquires, and acquires again if that is what is intended.
+// acquire acquires a lease, twice if the plan says so.
 func (c *client) acquire(p plan) (lease, error) {
 	a := p.acquire
 	a.Name, a.LeaseID = c.names.forTurn(p.lock), lock.LeaseID(uuid.New())
@@ -55,7 +55,7 @@ func (c *client) acquire(p plan) (lease, error) {
 	return l, err
 }
 
-// leaveQueue gives the place up that is kept for a lease, or does not come back to it.
+// leaveQueue gives up a kept place, either by a release or by not returning to it.
 func (c *client) leaveQueue(l lease, p plan) error {
 	if p.pick%2 == 0 {
 		return c.release(l, p.via)
@@ -77,7 +77,7 @@ func (c *client) sendAcquire(l *lease, via int, vanish time.Duration) error {
 	return err
 }
 
-// end ends a lease as it is intended, or releases it if the run is over.
+// end ends a lease as planned, or releases it if the run is over.
 func (c *client) end(l *lease, p plan) error {
 	switch {
 	case c.over.Err() != nil:
@@ -121,8 +121,7 @@ func (c *client) renew(l *lease, s step) error {
 	return err
 }
 
-// remember keeps a lease that is over to come back to it, instead of the one that was
-// over the longest.
+// remember keeps an ended lease for later turns. It replaces the oldest.
 func (c *client) remember(l lease) {
 	if len(c.former) == maxFormer {
 		c.former = c.former[1:]
@@ -130,7 +129,7 @@ func (c *client) remember(l lease) {
 	c.former = append(c.former, l)
 }
 
-// useEndedLease does something with a lease as if it were not over.
+// useEndedLease uses an ended lease as if it were still held.
 func (c *client) useEndedLease(p plan) {
 	if len(c.former) == 0 {
 		return

@@ -8,60 +8,60 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A turnKind is what a client sets out to do at once.
+// A turnKind is what a client does in one turn.
 type turnKind int
 
 const (
-	useLease turnKind = iota // a lease from its beginning to its end
-	useEnded                 // something with a lease that is over
-	readLock                 // at a lock, and at the tokens there
-	revoke                   // somebody from a lock
+	useLease turnKind = iota // acquire, use and end a lease
+	useEnded                 // use an ended lease
+	readLock                 // read a lock and verify its token
+	revoke                   // revoke a lease
 )
 
-// An leaseEnd is how a client ends a lease.
+// A leaseEnd is how a client ends a lease.
 type leaseEnd int
 
 const (
 	release leaseEnd = iota
-	sleep            // until about when the lease ends, and then renew, and release
-	abandon          // without a word
+	sleep            // sleep until about the end of the lease, then renew and release
+	abandon          // leave the lease to expire
 )
 
-// never is when a client goes away that does not.
+// never, as the time of a cancellation, means that the call is not cancelled.
 const never time.Duration = -1
 
-// A plan is what a client intends to do in one turn. It is drawn before the turn
-// begins and does not depend on what happens.
+// A plan is what a client intends to do in one turn. It is drawn before the turn begins and does not
+// depend on what happens.
 type plan struct {
 	kind        turnKind
 	lock        int
-	via         int           // the replica to begin with
-	pick        int           // which of those that there are to choose from
-	acquire     lock.Acquire  // without name, lease_id and holder
-	cancelAfter time.Duration // after which the client is gone that acquires
-	repeat      bool          // whether to acquire a second time
-	steps       []step        // under the lease
+	via         int           // index of the first replica to use
+	pick        int           // random number to choose among what exists then
+	acquire     lock.Acquire  // without Name, LeaseID and Holder
+	cancelAfter time.Duration // when the acquire is cancelled, or never
+	repeat      bool          // send the acquire and the release twice
+	steps       []step        // while the lease is held
 	end         leaseEnd
-	wakeOffset  time.Duration // the lease's end, when to wake up from the sleep
-	rest        time.Duration // after the turn
+	wakeOffset  time.Duration // relative to the end of the lease, when to stop sleeping
+	rest        time.Duration // pause after the turn
 }
 
-// A step is one thing that a client does with a lease.
+// A step is one call that a client makes with a lease.
 type step struct {
 	verb        verify.Verb
 	via         int
 	key         int
-	pause       time.Duration // before it
-	cancelAfter time.Duration // after which nobody waits for its first answer
-	repeat      bool          // whether to do it a second time
-	conditional bool          // a write: only if nobody has written since it was read
-	wrongToken  bool          // a write, a look at a token: with one that is not mine
-	// variant is, of a renewal, with other metadata; of a careful write, with another version; of
-	// a revocation, at once
+	pause       time.Duration // before the call
+	cancelAfter time.Duration // when the first attempt is cancelled, or never
+	repeat      bool          // make the call twice
+	conditional bool          // a write with IfVersion; a verification or revocation with a slot
+	wrongToken  bool          // a write or verification with another token; a renewal with another TTL; a revocation with AcquiredAt
+	// variant is a renewal with other metadata, a conditional write with a wrong version, or a
+	// revocation that skips the grace.
 	variant bool
 }
 
-// draw returns what the client of that number intends in that turn.
+// draw returns the plan of a client for a turn.
 func (o Options) draw(client, number int) plan {
 	d := rng{rand.New(rand.NewPCG(o.Seed, uint64(client)<<32|uint64(number)))}
 	p := plan{
@@ -93,7 +93,7 @@ func (o Options) draw(client, number int) plan {
 	return p
 }
 
-// neverCancel returns a as one asks who waits until he is served.
+// neverCancel returns a as a client sends it that waits until it is granted the lock.
 func neverCancel(a lock.Acquire) lock.Acquire {
 	if a.KeepPlace = false; a.Wait > 0 {
 		a.Wait = lock.MaxWait
@@ -141,13 +141,13 @@ func (o Options) drawStep(d rng) step {
 	return s
 }
 
-// rng are what intentions are drawn with.
+// An rng draws plans.
 type rng struct{ *rand.Rand }
 
 // oneIn is true once in n times.
 func (d rng) oneIn(n int) bool { return d.IntN(n) == 0 }
 
-// between returns a time from least to most, in whole milliseconds, as they travel.
+// between returns a time from least to most in whole milliseconds, the precision of the API.
 func (d rng) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)+1))).Truncate(time.Millisecond)
 }

@@ -34,11 +34,11 @@ func TestSameSeedGivesTheSamePlans(t *testing.T) {
 		t.Error(diff)
 	}
 	if same(drawPlans(t, 1), drawPlans(t, 2)) == "" {
-		t.Error("another seed gives the same intentions")
+		t.Error("another seed gives the same plans")
 	}
 	plans := drawPlans(t, 3)
 	if same(plans[:20], plans[20:40]) == "" {
-		t.Error("two clients have the same intentions")
+		t.Error("two clients have the same plans")
 	}
 }
 

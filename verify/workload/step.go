@@ -13,11 +13,11 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// unknownTokenOffset is by how much a token is beyond all that were granted.
+// unknownTokenOffset makes a token greater than any that was granted.
 const unknownTokenOffset = 1 << 40
 
-// do does a step with a lease, and does it again if that is intended. It returns an
-// error if the client must not go on with the lease.
+// do makes the call of a step, twice if planned. It returns an error if the client must not use the
+// lease any longer.
 func (c *client) do(l *lease, s step) error {
 	once := map[verify.Verb]func(*lease, step) error{
 		verify.Renew: c.renew, verify.WriteFenced: c.write, verify.VerifyToken: c.verify,
@@ -31,7 +31,7 @@ func (c *client) do(l *lease, s step) error {
 	return err
 }
 
-// write writes a resource under the token of the lease, or under one that is none.
+// write writes a resource under the lease's token, or under a wrong one.
 func (c *client) write(l *lease, s step) error {
 	w := lock.FencedWrite{
 		Key: keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), Lock: l.acquire.Name, Token: c.tokenFor(l, s),
@@ -46,7 +46,7 @@ func (c *client) write(l *lease, s step) error {
 			return err
 		}
 		if s.variant {
-			f.Version++ // as somebody who has read it wrong
+			f.Version++ // a version that does not exist
 		}
 		w.IfVersion = &f.Version
 		c.sleep(s.pause)
@@ -60,8 +60,7 @@ func (c *client) write(l *lease, s step) error {
 	return err
 }
 
-// tokenFor returns the token of the lease; or, to pretend, one of a lease before it, or
-// one that was never granted.
+// tokenFor returns the lease's token; for a wrong one, that of an earlier lease or one never granted.
 func (c *client) tokenFor(l *lease, s step) lock.Token {
 	if !s.wrongToken {
 		return l.token
@@ -112,17 +111,17 @@ func (c *client) read(name string, via int) (lock.Lock, error) {
 	})
 }
 
-// readLock looks at a lock, and then at the newest token that it saw there.
+// readLock reads a lock and verifies the newest token that it shows.
 func (c *client) readLock(p plan) {
 	seen, err := c.read(c.names.forTurn(p.lock), p.via)
 	if err != nil || seen.Token == 0 {
 		return
 	}
-	// Nobody rests on the answer; it is recorded.
+	// Only the record of the answer matters.
 	_ = c.verify(&lease{acquire: lock.Acquire{Name: seen.Name}, token: seen.Token}, step{via: p.via + 1, cancelAfter: never})
 }
 
-// revoke revokes one of the leases that it sees, also one that was revoked and is in its
+// revoke revokes one of the leases that a read shows, possibly one that is revoked and in its
 // grace. Mostly it leaves the grace.
 func (c *client) revoke(p plan) {
 	seen, err := c.read(c.names.forTurn(p.lock), p.via)
@@ -149,18 +148,18 @@ func (c *client) revoke(p plan) {
 	}
 }
 
-// lullLasts is how long a lull is.
+// lullLasts is the length of a lull.
 const lullLasts = 400 * time.Millisecond
 
-// A lull is a time in which the clients do nothing but try to acquire one lock that is
-// held. Refused tries draw ids and tokens in transactions that are rolled back: nothing
-// is flushed, which is when a crash of the database can take back what readers saw.
+// A lull is a time in which clients only try to acquire one lock that is held. Refused calls draw ids
+// and tokens in transactions that are rolled back, so nothing is flushed. A crash of the database at
+// that time can take back what readers were shown.
 type lull struct {
 	number int
 	ends   time.Time
 }
 
-// lullAt returns the lull at that instant, false if there is none.
+// lullAt returns the lull at that time, false if there is none.
 func (r *run) lullAt(now time.Time) (lull, bool) {
 	l := r.lull.Load()
 	if l == nil || !now.Before(l.ends) {
@@ -169,7 +168,7 @@ func (r *run) lullAt(now time.Time) (lull, bool) {
 	return *l, true
 }
 
-// beginLulls begins a lull whenever Lulls has a value, until the run is over.
+// beginLulls starts a lull for each value of Lulls until the run is over.
 func (r *run) beginLulls() {
 	for n := 1; ; n++ {
 		select {
@@ -181,8 +180,8 @@ func (r *run) beginLulls() {
 	}
 }
 
-// joinLull tries to acquire the lock of the lull until that is over, if there is one. The
-// client that is granted the lock holds it until then.
+// joinLull tries to acquire the lock of the current lull, if any, until the lull is over. The client that
+// is granted the lock holds it until then.
 func (c *client) joinLull() {
 	now, on := c.lullAt(time.Now())
 	if !on || c.inLull {
@@ -197,7 +196,7 @@ func (c *client) joinLull() {
 	for n := c.number; c.over.Err() == nil && time.Now().Before(now.ends); n++ {
 		if err := c.sendAcquire(&l, n, never); err == nil {
 			c.sleep(time.Until(now.ends))
-			_ = c.release(l, n) // the answer is recorded; if it is lost the lease ends by its TTL
+			_ = c.release(l, n) // the answer is recorded; if it is lost, the lease expires
 			return
 		}
 		c.sleep(time.Duration(4+n%8) * time.Millisecond)

@@ -16,35 +16,35 @@ import (
 
 // Bounds of subscribers.
 const (
-	// readyWithin is how long the clients wait until all subscribers have a cursor.
+	// readyWithin is how long clients wait until all subscribers have a cursor.
 	readyWithin = 5 * time.Second
-	// catchUpWithin is how long subscribers may read on when the clients are done.
+	// catchUpWithin is how long subscribers may read after the clients are done.
 	catchUpWithin = 15 * time.Second
-	// streamShort and streamLong are the mean times, each for one stream of two, after which
-	// a subscriber closes its stream and opens another one, unless it breaks before.
+	// streamShort and streamLong are the two mean times after which a subscriber closes its stream and
+	// opens another.
 	streamShort, streamLong = 500 * time.Millisecond, 6 * time.Second
 	// maxStream bounds both.
 	maxStream = time.Minute
-	// shortPage bounds the pages of which a poller asks for few events.
+	// shortPage is the largest small page that a poller requests.
 	shortPage = 20
 	// pollWait is the longest wait for a page of events.
 	pollWait = time.Second
-	// minWatch and longestWatch bound the wait of a blocking read. It is long, so that
-	// one that overlooks a change is late.
+	// minWatch and maxWatch bound the wait of a blocking read. The wait is long so that a read that
+	// misses a change is late.
 	minWatch, maxWatch = 3 * time.Second, 10 * time.Second
-	// watchers is how many goroutines make blocking reads.
+	// watchers is the number of goroutines that make blocking reads.
 	watchers = 2
 	// retryPause is the longest pause of a subscriber after an error.
 	retryPause = 150 * time.Millisecond
 )
 
-// A Stream sends events as they happen, page by page, until it is closed or breaks.
+// A Stream returns events as they happen, page by page, until it is closed or breaks.
 type Stream interface {
 	Next() (lock.Page[lock.Event], error)
 	Close() error
 }
 
-// StreamOf returns what opens streams of a client as a Replica has it.
+// StreamOf converts a client's method that opens streams to Replica.Stream.
 func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) func(context.Context, lock.EventQuery) (Stream, error) {
 	return func(ctx context.Context, q lock.EventQuery) (Stream, error) {
 		s, err := open(ctx, q)
@@ -55,33 +55,33 @@ func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) 
 	}
 }
 
-// SubscriberStats say what subscribers were told.
+// SubscriberStats sum up what subscribers received.
 type SubscriberStats struct {
 	Streams, Pollers, Watchers int
-	Events                     int // told to streams and pollers
-	Gaps                       int // told, too
+	Events                     int // received by streams and pollers
+	Gaps                       int // received, too
 	Connections                int // of streams
-	Pages                      int // answered to pollers
+	Pages                      int // received by pollers
 	Watches                    int // blocking reads that were answered
 }
 
-// An subscribers are the subscribers of a run.
+// subscribers are the subscribers of a run.
 type subscribers struct {
 	*run
 	rec  *verify.Recorder
-	ctx  context.Context // ends when all are to stop
+	ctx  context.Context // ends when all must stop
 	stop context.CancelFunc
 
-	ready   sync.WaitGroup // until each reader of events has a cursor
-	readers sync.WaitGroup // until each has been told of the end, or ctx has ended
-	waiting sync.WaitGroup // until each blocking read is over
+	ready   sync.WaitGroup // done when each reader has a cursor
+	readers sync.WaitGroup // done when each reader has received the last event, or ctx has ended
+	waiting sync.WaitGroup // done when all blocking reads have returned
 
 	mu    sync.Mutex
 	stats SubscriberStats
 	calls Stats // of blocking reads
 }
 
-// subscribe starts subscribers and returns when each has a cursor, or after readyWithin.
+// subscribe starts the subscribers and returns when each has a cursor, or after readyWithin.
 func (r *run) subscribe(rec *verify.Recorder) *subscribers {
 	a := &subscribers{run: r, rec: rec}
 	a.ctx, a.stop = context.WithCancel(r.base)
@@ -109,11 +109,11 @@ func (r *run) subscribe(rec *verify.Recorder) *subscribers {
 	return a
 }
 
-// endOf returns the name of the lock whose grant tells subscribers that there is no more.
+// endOf returns the name of the lock whose grant is the last event for subscribers.
 func (r *run) endOf() string { return r.Prefix + ":end" }
 
-// stopAtEnd marks the end of the run with a lock of its own, lets the subscribers read up
-// to there, for catchUpWithin at most, and stops them.
+// stopAtEnd creates the last event, lets the subscribers read up to it for at most catchUpWithin, and
+// stops them.
 func (a *subscribers) stopAtEnd() {
 	defer a.stop()
 	if !a.Subscribers {
@@ -129,7 +129,7 @@ func (a *subscribers) stopAtEnd() {
 	a.waiting.Wait()
 }
 
-// markEnd acquires and releases the lock of the end.
+// markEnd acquires and releases the lock whose grant is the last event.
 func (a *subscribers) markEnd() error {
 	c := a.client(a.Clients, a.rec)
 	l := lease{acquire: lock.Acquire{
@@ -145,12 +145,12 @@ func (a *subscribers) markEnd() error {
 	return err
 }
 
-// A eventReader is a subscriber that reads events.
+// An eventReader is a subscriber that reads events.
 type eventReader struct {
 	*subscribers
 	*verify.Subscriber
 	rng         rng
-	via         int // the replica that is asked
+	via         int // index of the replica in use
 	cursor      string
 	stats       SubscriberStats
 	cursorReady sync.Once // done when the reader has its first cursor
@@ -175,7 +175,7 @@ func (a *subscribers) start(kind verify.SubscriptionKind, via int, read func(*ev
 	})
 }
 
-// receive records a page and returns whether it tells of the end.
+// receive records a page and reports whether it has the last event.
 func (r *eventReader) receive(page lock.Page[lock.Event]) (end bool) {
 	r.Received(page)
 	r.cursor = page.Next
@@ -190,8 +190,8 @@ func (r *eventReader) receive(page lock.Page[lock.Event]) (end bool) {
 	return end
 }
 
-// stream reads streams of events, one after the other, until it is told of the end. It
-// closes them at random moments, and asks another replica when one cannot be asked.
+// stream reads one stream after the other until the last event. It closes streams at random times,
+// and moves to another replica after two failures.
 func (r *eventReader) stream() {
 	for home, failed := r.via, 0; r.ctx.Err() == nil; {
 		r.via = (home + failed/2) % len(r.Services)
@@ -206,12 +206,12 @@ func (r *eventReader) stream() {
 	}
 }
 
-// connect opens one stream and reads it until it ends. It returns an error if it could
-// not be opened.
+// connect opens one stream and reads it until it ends. It returns an error if the stream could not be
+// opened.
 func (r *eventReader) connect() (end bool, err error) {
 	s := r.Services[r.via]
 	if s.Stream == nil {
-		return false, errors.New("load: no stream")
+		return false, errors.New("workload: the service has no stream")
 	}
 	ctx, hangUp := context.WithTimeout(r.ctx, r.streamFor())
 	defer hangUp()
@@ -233,7 +233,7 @@ func (r *eventReader) connect() (end bool, err error) {
 	return end, nil
 }
 
-// streamFor returns for how long to read a stream.
+// streamFor returns how long to read a stream.
 func (r *eventReader) streamFor() time.Duration {
 	mean := streamShort
 	if r.rng.oneIn(2) {
@@ -242,8 +242,8 @@ func (r *eventReader) streamFor() time.Duration {
 	return min(time.Duration(r.rng.ExpFloat64()*float64(mean)), maxStream)
 }
 
-// poll reads pages of events until it is told of the end. It keeps its cursor over
-// errors, and moves to another replica now and then.
+// poll reads pages of events until the last event. It keeps its cursor over errors and sometimes
+// moves to another replica.
 func (r *eventReader) poll() {
 	for r.ctx.Err() == nil {
 		q := lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor, Limit: lock.MaxLimit}
@@ -276,7 +276,7 @@ func (r *eventReader) poll() {
 	}
 }
 
-// page asks for a page.
+// page requests a page.
 func (r *eventReader) page(q lock.EventQuery) (lock.Page[lock.Event], error) {
 	ctx, cancel := context.WithTimeout(r.ctx, q.Wait+r.AnswerTimeout)
 	defer cancel()
@@ -285,7 +285,7 @@ func (r *eventReader) page(q lock.EventQuery) (lock.Page[lock.Event], error) {
 	return s.Locks.Events(ctx, q)
 }
 
-// pause waits for a time between the two, or until all are to stop.
+// pause waits for a random time between least and most, or until all must stop.
 func (r *eventReader) pause(least, most time.Duration) {
 	select {
 	case <-time.After(r.rng.between(least, most)):
@@ -293,8 +293,8 @@ func (r *eventReader) pause(least, most time.Duration) {
 	}
 }
 
-// watch makes blocking reads of the locks of the run until all are to stop. After some it
-// asks how the newest token stands: that a lease is over has to be final.
+// watch makes blocking reads of the run's locks until all must stop. It sometimes verifies the
+// newest token afterwards, because an ended token must stay ended.
 func (a *subscribers) watch(number int) {
 	c := a.client(a.Clients+1+number, a.rec)
 	d := rng{rand.New(rand.NewPCG(a.Seed, 1<<62|uint64(number)))}
@@ -323,15 +323,15 @@ func (a *subscribers) watch(number int) {
 	a.calls.add(c.stats)
 }
 
-// within makes a call that may take a while longer than it waits.
+// within makes a call with a timeout of its wait and AnswerTimeout.
 func within[Q, T any](a *subscribers, wait time.Duration, call func(context.Context, Q) (T, error), q Q) (T, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, wait+a.AnswerTimeout)
 	defer cancel()
 	return call(ctx, q)
 }
 
-// String says what subscribers there were, and what they were told.
+// String sums up the subscribers in one sentence.
 func (s SubscriberStats) String() string {
-	return fmt.Sprintf("%d streams were told over %d connections, and %d pollers in %d pages, %d events and %d gaps; %d blocking reads returned",
+	return fmt.Sprintf("%d streams (%d connections) and %d pollers (%d pages) received %d events and %d gaps; %d blocking reads returned",
 		s.Streams, s.Connections, s.Pollers, s.Pages, s.Events, s.Gaps, s.Watches)
 }

@@ -31,7 +31,7 @@ func (p *pages) Next() (lock.Page[lock.Event], error) {
 // Close does nothing.
 func (p *pages) Close() error { return nil }
 
-// withStreams adds streams to the services.
+// withStreams adds streams to the replicas.
 func withStreams(all []workload.Replica) []workload.Replica {
 	for i, s := range all {
 		all[i].Stream = workload.StreamOf(func(ctx context.Context, q lock.EventQuery) (*pages, error) {
@@ -41,7 +41,7 @@ func withStreams(all []workload.Replica) []workload.Replica {
 	return all
 }
 
-// runAndCheck runs a load with subscribers in simulated time and checks what was recorded.
+// runAndCheck runs a workload with subscribers in simulated time and checks the history.
 func runAndCheck(t *testing.T, services func(*memlock.Memory) []workload.Replica) (workload.Stats, verify.History, verify.Report) {
 	t.Helper()
 	var stats workload.Stats
@@ -87,7 +87,7 @@ func TestSubscribersReceiveEverything(t *testing.T) {
 	s := stats.Subscribers
 	t.Logf("%v", s)
 	if !r.OK() {
-		t.Errorf("violations in a service without a fault: %+v", r.Checks)
+		t.Errorf("violations in a correct service: %+v", r.Checks)
 	}
 	if s.Streams != 2 || s.Pollers != 2 || s.Watchers != 2 || s.Connections < 5 || s.Gaps != 0 || s.Watches < 10 {
 		t.Errorf("the subscribers were %+v", s)
@@ -103,26 +103,26 @@ func TestSubscribersReceiveEverything(t *testing.T) {
 	last := h.Subscriptions[0].Requests
 	end := last[len(last)-1].Deliveries
 	if e := end[len(end)-1].Events; len(e) == 0 || e[len(e)-1].Name != "verify:end" {
-		t.Error("the first subscriber did not read on to the end")
+		t.Error("the first subscriber did not read to the last event")
 	}
 }
 
-// A droppingEvents service does not tell of every hundredth event.
+// droppingEvents is a service that leaves out every hundredth event.
 type droppingEvents struct{ lock.Service }
 
 func (d droppingEvents) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	page, err := d.Service.Events(ctx, q)
-	var told []lock.Event
+	var kept []lock.Event
 	for _, e := range page.Items {
 		if e.ID%100 != 0 {
-			told = append(told, e)
+			kept = append(kept, e)
 		}
 	}
-	page.Items = told
+	page.Items = kept
 	return page, err
 }
 
-// A sleepingWatch service returns from a blocking read when its wait is over.
+// sleepingWatch is a service whose blocking reads return only after their wait.
 type sleepingWatch struct{ lock.Service }
 
 func (s sleepingWatch) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
@@ -134,7 +134,7 @@ func (s sleepingWatch) Watch(ctx context.Context, w lock.Watch) (lock.Lock, erro
 	return s.Lock(ctx, w.Name)
 }
 
-// A delayedEvents service tells events four seconds late.
+// delayedEvents is a service that returns events four seconds late.
 type delayedEvents struct{ lock.Service }
 
 func (d delayedEvents) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
@@ -166,7 +166,7 @@ func TestSubscriberViolationsAreFound(t *testing.T) {
 			t.Parallel()
 			_, _, r := runAndCheck(t, services)
 			if _, n := casesOf(r, check); n == 0 {
-				t.Error("nothing was found")
+				t.Error("no violation was found")
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestSubscribersStopWithoutEvents(t *testing.T) {
 	})
 }
 
-// A noEvents service tells no events.
+// noEvents is a service that returns no events.
 type noEvents struct{ lock.Service }
 
 func (noEvents) Events(context.Context, lock.EventQuery) (lock.Page[lock.Event], error) {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// twoReplicas returns two ways to one service in memory.
+// twoReplicas returns two replicas of one service in memory.
 func twoReplicas(m *memlock.Memory) []workload.Replica {
 	return []workload.Replica{{Via: "one", Locks: m.Replica(1)}, {Via: "two", Locks: m.Replica(2)}}
 }
@@ -61,7 +61,7 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 		}
 		page, err := m.Replica(1).Locks(t.Context(), lock.LockQuery{Prefix: "verify:1:", Limit: lock.MaxLimit})
 		if err != nil || len(page.Items) < 40 {
-			t.Errorf("%d names were used: they are to change; %v", len(page.Items), err)
+			t.Errorf("only %d names were used; %v", len(page.Items), err)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestWaitUntilFreeNamesAHeldLock(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := workload.WaitUntilFree(soon, s, "verify:"); err == nil || !strings.Contains(err.Error(), "verify:7 is not free") {
-			t.Errorf("settled with %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	})
 }
@@ -159,14 +159,14 @@ func TestUnknownLeaseIsNotUsed(t *testing.T) {
 				granted[asked.LeaseID] = granted[asked.LeaseID] || c.Err == nil
 			case lock.Renew:
 				if !granted[asked.LeaseID] {
-					t.Fatalf("%s renewed a lease that it does not know to have", c.Via)
+					t.Fatalf("a lease was renewed via %s before any answer granted it", c.Via)
 				}
 			}
 		}
 	})
 }
 
-// lossy loses every third answer.
+// A lossy service loses every third answer.
 type lossy struct {
 	lock.Service
 	calls atomic.Int64
@@ -196,7 +196,7 @@ func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				broken := []workload.Replica{{Via: "here", Locks: failingRenewals{memlock.New().Replica(1), code}}}
 				_, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: broken, Prefix: "verify"})
-				if !errors.Is(err, code) || !strings.Contains(err.Error(), "renew, via here") {
+				if !errors.Is(err, code) || !strings.Contains(err.Error(), "renew via here") {
 					t.Errorf("the run ended with %v", err)
 				}
 			})
@@ -204,7 +204,7 @@ func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
 	}
 }
 
-// failingRenewals refuses all renewals.
+// failingRenewals is a service that refuses all renewals.
 type failingRenewals struct {
 	lock.Service
 	code lock.Code
@@ -218,13 +218,13 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	t.Parallel()
 	here := twoReplicas(memlock.New())
 	for want, o := range map[string]workload.Options{
-		"no service":       {Prefix: "verify"},
-		"the prefix":       {Services: here, Prefix: "a b"},
-		"give 1 to 150":    {Services: here, Prefix: strings.Repeat("x", 151)},
-		"at least one":     {Services: here, Prefix: "verify", Clients: -1},
-		"the TTL is 1ms":   {Services: here, Prefix: "verify", TTL: time.Millisecond},
-		"below zero":       {Services: here, Prefix: "verify", For: -1},
-		"no less than no ": {Services: here, Prefix: "verify", Operations: -1},
+		"no service":           {Prefix: "verify"},
+		"the prefix":           {Services: here, Prefix: "a b"},
+		"give 1 to 150":        {Services: here, Prefix: strings.Repeat("x", 151)},
+		"at least one":         {Services: here, Prefix: "verify", Clients: -1},
+		"the TTL is 1ms":       {Services: here, Prefix: "verify", TTL: time.Millisecond},
+		"must not be negative": {Services: here, Prefix: "verify", For: -1},
+		"no negative number":   {Services: here, Prefix: "verify", Operations: -1},
 	} {
 		if _, err := workload.Run(t.Context(), verify.NewRecorder(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want it to say %q", o, err, want)

@@ -23,9 +23,9 @@ var leftovers = []struct{ what, count string }{
 	{"leases", "select count(*) from paddock.locks where lease_id is not null"},
 }
 
-// isGivenBack waits until nothing is left over.
-func (d *deployment) isGivenBack(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// awaitCleanup waits until nothing is left over.
+func (d *deployment) awaitCleanup(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	conn, err := d.database.connect(ctx, "paddock")
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *deployment) isGivenBack(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
 	for _, l := range leftovers {
-		err := until(ctx, func() error {
+		err := retry(ctx, func() error {
 			var n int
 			if err := conn.QueryRow(ctx, l.count).Scan(&n); err != nil || n == 0 {
 				return err
@@ -47,9 +47,9 @@ func (d *deployment) isGivenBack(ctx context.Context) (err error) {
 	return nil
 }
 
-// until tries again and again until it goes well or ctx ends, and returns the last
+// retry tries again and again retry it goes well or ctx ends, and returns the last
 // error.
-func until(ctx context.Context, try func() error) error {
+func retry(ctx context.Context, try func() error) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -65,16 +65,16 @@ func until(ctx context.Context, try func() error) error {
 	}
 }
 
-// everyReplicaServes has each replica grant a lock, renew the lease and take it back.
-func (p *play) everyReplicaServes(ctx context.Context, prefix string) error {
-	return together(len(p.replicas), func(i int) error {
+// checkReplicasServe has each replica grant a lock, renew the lease and take it back.
+func (p *round) checkReplicasServe(ctx context.Context, prefix string) error {
+	return inParallel(len(p.replicas), func(i int) error {
 		r := p.replicas[i]
 		c, err := r.client()
 		if err != nil {
 			return err
 		}
 		locks := p.recorder.Client(r.String(), c)
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 		defer cancel()
 		name, id := fmt.Sprintf("%s:probe:%d", prefix, r.number), lock.LeaseID(uuid.New())
 		for _, call := range []func() error{
@@ -85,7 +85,7 @@ func (p *play) everyReplicaServes(ctx context.Context, prefix string) error {
 			func() error { _, err := locks.Renew(ctx, lock.Renew{Name: name, LeaseID: id}); return err },
 			func() error { return locks.Release(ctx, lock.Release{Name: name, LeaseID: id}) },
 		} {
-			if err := until(ctx, call); err != nil {
+			if err := retry(ctx, call); err != nil {
 				return fmt.Errorf("%v does not serve: %w", r, err)
 			}
 		}
@@ -93,14 +93,14 @@ func (p *play) everyReplicaServes(ctx context.Context, prefix string) error {
 	})
 }
 
-// saidWell returns an error if a replica has said that it broke down, or something
+// checkLogs returns an error if a replica has said that it broke down, or something
 // that is secret.
-func (d *deployment) saidWell(h verify.History) error {
+func (d *deployment) checkLogs(h verify.History) error {
 	secret := secretsOf(h)
 	var err error
 	for _, r := range d.replicas {
-		for line := range bytes.Lines(r.said.bytes()) {
-			if said := d.oughtNotToBeSaid(line, secret); said != "" {
+		for line := range bytes.Lines(r.log.bytes()) {
+			if said := d.forbiddenInLog(line, secret); said != "" {
 				err = errors.Join(err, fmt.Errorf("%v said %s", r, said))
 			}
 		}
@@ -108,8 +108,8 @@ func (d *deployment) saidWell(h verify.History) error {
 	return err
 }
 
-// oughtNotToBeSaid returns what is wrong with a line of a log; nothing if nothing is.
-func (d *deployment) oughtNotToBeSaid(line []byte, secret map[lock.LeaseID]bool) string {
+// forbiddenInLog returns what is wrong with a line of a log; nothing if nothing is.
+func (d *deployment) forbiddenInLog(line []byte, secret map[lock.LeaseID]bool) string {
 	for _, breakdown := range []string{"panic", "fatal error:", "WARNING: DATA RACE"} {
 		if bytes.Contains(line, []byte(breakdown)) {
 			return string(line)
@@ -118,7 +118,7 @@ func (d *deployment) oughtNotToBeSaid(line []byte, secret map[lock.LeaseID]bool)
 	if bytes.Contains(line, []byte(d.database.password)) {
 		return "what the password is"
 	}
-	for _, word := range bytes.FieldsFunc(line, isNoneOfUUID) {
+	for _, word := range bytes.FieldsFunc(line, notInUUID) {
 		if id, err := uuid.ParseBytes(word); err == nil && secret[lock.LeaseID(id)] {
 			return "what a lease_id is"
 		}
@@ -126,8 +126,8 @@ func (d *deployment) oughtNotToBeSaid(line []byte, secret map[lock.LeaseID]bool)
 	return ""
 }
 
-// isNoneOfUUID is whether a UUID cannot have that letter.
-func isNoneOfUUID(letter rune) bool {
+// notInUUID is whether a UUID cannot have that letter.
+func notInUUID(letter rune) bool {
 	return letter != '-' && (letter < '0' || letter > '9') && (letter < 'a' || letter > 'f') && (letter < 'A' || letter > 'F')
 }
 
@@ -135,7 +135,7 @@ func isNoneOfUUID(letter rune) bool {
 func (d *deployment) lostCommits() int {
 	n := 0
 	for _, r := range d.replicas {
-		n += bytes.Count(r.said.bytes(), []byte(`"msg":"a commit's outcome is unknown"`))
+		n += bytes.Count(r.log.bytes(), []byte(`"msg":"a commit's outcome is unknown"`))
 	}
 	return n
 }
@@ -150,12 +150,12 @@ func secretsOf(h verify.History) map[lock.LeaseID]bool {
 	return secret
 }
 
-// clocksAreOff returns an error unless each replica takes the time to be as far from
+// checkClocks returns an error unless each replica takes the time to be as far from
 // the machine's as it is to.
-func (d *deployment) clocksAreOff() error {
+func (d *deployment) checkClocks() error {
 	var err error
 	for _, r := range d.replicas {
-		line, _, _ := bytes.Cut(r.said.bytes(), []byte("\n"))
+		line, _, _ := bytes.Cut(r.log.bytes(), []byte("\n"))
 		var first struct{ Time time.Time }
 		if e := json.Unmarshal(line, &first); e != nil {
 			err = errors.Join(err, e)

@@ -12,7 +12,7 @@ import (
 
 // builds are the programs that the replicas run.
 type builds struct {
-	usual  string // as it is released
+	normal string // as it is released
 	skewed string // sees another wall clock than the machine's, see skewVariable
 }
 
@@ -20,8 +20,8 @@ type builds struct {
 func build(t *testing.T, raced bool) builds {
 	t.Helper()
 	dir := t.TempDir()
-	b := builds{usual: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
-	compile(t, b.usual, raced)
+	b := builds{normal: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
+	compile(t, b.normal, raced)
 	compile(t, b.skewed, raced, "-overlay", skewOverlay(t, dir))
 	return b
 }

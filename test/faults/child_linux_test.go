@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// live runs the child to its end. The kernel kills it when the thread that started it
+// run runs the child to its end. The kernel kills it when the thread that started it
 // is gone, and so one is kept for that.
-func (c *child) live(started chan<- error) {
+func (c *child) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -4,8 +4,8 @@ package faults_test
 
 import "syscall"
 
-// live runs the child to its end.
-func (c *child) live(started chan<- error) {
+// run runs the child to its end.
+func (c *child) run(started chan<- error) {
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err := c.cmd.Start()
 	started <- err

@@ -66,7 +66,7 @@ func (db *database) initialise(ctx context.Context) error {
 
 // start starts the server and returns once it takes connections.
 func (db *database) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	args := []string{"-c", "listen_addresses=", "-c", "port=5432",
 		"-c", "unix_socket_directories=" + `"` + db.host.SocketDir() + `"`,
@@ -106,7 +106,7 @@ func (db *database) answers(ctx context.Context) error {
 // connect connects past all lines, as somebody outside of the service.
 func (db *database) connect(ctx context.Context, name string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(db.url(url.Values{
-		"host": {db.host.SocketDir()}, "port": {"5432"}, "application_name": {"outsider"}, "connect_timeout": {fmt.Sprint(int(patience.Seconds()))},
+		"host": {db.host.SocketDir()}, "port": {"5432"}, "application_name": {"outsider"}, "connect_timeout": {fmt.Sprint(int(stepTimeout.Seconds()))},
 	}, "", name))
 	if err != nil {
 		return nil, err

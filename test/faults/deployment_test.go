@@ -16,9 +16,9 @@ type deployment struct {
 	lulls    chan time.Time // each value begins a lull of the load
 }
 
-// ways are how the replicas differ: in their wall clocks, in how many batches run side
+// replicaVariants are how the replicas differ: in their wall clocks, in how many batches run side
 // by side, in whether they hear of each other. Nothing of that may matter.
-var ways = []struct {
+var replicaVariants = []struct {
 	skew  time.Duration
 	flags []string
 }{
@@ -34,16 +34,16 @@ func deploy(t *testing.T, b builds) *deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	atTheEnd(t, db.host.Close)
+	cleanup(t, db.host.Close)
 	d := &deployment{database: db, meter: &meter{}, lulls: make(chan time.Time)}
-	for i, way := range ways {
-		r := &replica{number: i + 1, program: b.usual, skew: way.skew, flags: way.flags, said: &journal{}}
+	for i, way := range replicaVariants {
+		r := &replica{number: i + 1, program: b.normal, skew: way.skew, flags: way.flags, log: &logBuffer{}}
 		if r.skew != 0 {
 			r.program = b.skewed
 		}
-		d.connect(t, r)
+		d.newProxies(t, r)
 		d.replicas = append(d.replicas, r)
-		atTheEnd(t, r.kill)
+		cleanup(t, r.kill)
 	}
 	var all sync.WaitGroup
 	for _, r := range d.replicas {
@@ -59,27 +59,27 @@ func deploy(t *testing.T, b builds) *deployment {
 	return d
 }
 
-// connect lays the lines of a replica.
-func (d *deployment) connect(t *testing.T, r *replica) {
+// newProxies lays the lines of a replica.
+func (d *deployment) newProxies(t *testing.T, r *replica) {
 	t.Helper()
-	r.front = layLine(t, "clients to "+r.String())
-	r.back = layLine(t, r.String()+" to PostgreSQL")
-	r.back.leadTo("unix", d.database.socket())
-	r.database = d.database.url(url.Values{}, r.back.near(), "paddock")
+	r.clientProxy = startProxy(t, "clients to "+r.String())
+	r.databaseProxy = startProxy(t, r.String()+" to PostgreSQL")
+	r.databaseProxy.setTarget("unix", d.database.socket())
+	r.database = d.database.url(url.Values{}, r.databaseProxy.listenAddress(), "paddock")
 }
 
-func layLine(t *testing.T, from string) *line {
+func startProxy(t *testing.T, from string) *proxy {
 	t.Helper()
-	l, err := newLine(from)
+	l, err := newProxy(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	atTheEnd(t, l.close)
+	cleanup(t, l.close)
 	return l
 }
 
-// atTheEnd has the test do so when it is over, however it ends.
-func atTheEnd(t *testing.T, do func() error) {
+// cleanup has the test do so when it is over, however it ends.
+func cleanup(t *testing.T, do func() error) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := do(); err != nil {

@@ -16,44 +16,44 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
 )
 
-// lagging is a fail-over to a standby that has not received the newest.
-func (s *site) lagging() loss {
+// laggingFailOver is a fail-over to a standby that has not received the newest.
+func (s *clusterHarness) laggingFailOver() loss {
 	behind := s.cluster.Standbys()
 	return loss{
 		before: func(ctx context.Context) error {
 			return errors.Join(behind[0].Cut(ctx), behind[1].Cut(ctx))
 		},
-		strike: func(ctx context.Context) error {
+		trigger: func(ctx context.Context) error {
 			return errors.Join(s.cluster.Primary().Kill(), behind[0].Promote(ctx))
 		},
 	}
 }
 
-// meetingLate is the same, but the replica that has granted what is lost, and alone may
+// withLateReplica is the same, but the replica that has granted what is lost, and alone may
 // know how long leases there were, comes late to the new primary.
-func (s *site) meetingLate(l loss) loss {
+func (s *clusterHarness) withLateReplica(l loss) loss {
 	return loss{
 		before: l.before,
-		strike: func(ctx context.Context) error {
+		trigger: func(ctx context.Context) error {
 			knows, other := s.replicas[0], s.replicas[1]
-			err := errors.Join(knows.signal(syscall.SIGSTOP), l.strike(ctx))
-			s.eventually("the other replica begins an epoch", func() bool { return bytes.Contains(other.said.bytes(), []byte("a new epoch has begun")) })
+			err := errors.Join(knows.signal(syscall.SIGSTOP), l.trigger(ctx))
+			s.eventually("the other replica begins an epoch", func() bool { return bytes.Contains(other.output.bytes(), []byte("a new epoch has begun")) })
 			return errors.Join(err, knows.signal(syscall.SIGCONT))
 		},
 	}
 }
 
-// restored is a restore of a backup.
-func (s *site) restored(way pgcluster.Way) loss {
+// restoreBackup is a restore of a backup.
+func (s *clusterHarness) restoreBackup(way pgcluster.Way) loss {
 	return loss{
-		before: s.cluster.Backup,
-		strike: func(ctx context.Context) error { return s.cluster.Restore(ctx, way) },
+		before:  s.cluster.Backup,
+		trigger: func(ctx context.Context) error { return s.cluster.Restore(ctx, way) },
 	}
 }
 
-func (o outcome) judge(t *testing.T) {
+func (o lossResult) check(t *testing.T) {
 	t.Helper()
-	t.Logf("refused %d times; the first grant was %v after the strike", o.refusals, o.closed)
+	t.Logf("refused %d times; the first grant was %v after the strike", o.refusals, o.paused)
 	for _, v := range o.violations {
 		t.Error(v)
 	}
@@ -62,33 +62,33 @@ func (o outcome) judge(t *testing.T) {
 	}
 }
 
-// promotedLagging promotes a standby that has not received the newest.
-func promotedLagging(t *testing.T, program string) {
-	s := newSite(t, program, pgcluster.Options{})
+// laggingStandbyPromoted promotes a standby that has not received the newest.
+func laggingStandbyPromoted(t *testing.T, program string) {
+	s := newClusterHarness(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
-	s.suffers(s.meetingLate(s.lagging())).judge(t)
+	s.runLoss(s.withLateReplica(s.laggingFailOver())).check(t)
 }
 
 // backupRestored puts a backup in the database's place, in three ways.
 func backupRestored(t *testing.T, program string) {
-	s := newSite(t, program, pgcluster.Options{})
+	s := newClusterHarness(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
-	for _, l := range []loss{s.restored(pgcluster.AsCrashed), s.restored(pgcluster.FromArchive), s.restoredUnseen()} {
-		s.suffers(l).judge(t)
+	for _, l := range []loss{s.restoreBackup(pgcluster.AsCrashed), s.restoreBackup(pgcluster.FromArchive), s.unnoticedRestore()} {
+		s.runLoss(l).check(t)
 	}
 }
 
 // What the store does about a database that is another, and what it would be without.
 const (
-	guarded   = "func (e epoch) check(k known) error {\n"
-	guardless = guarded + "\tif e.longest >= 0 {\n\t\treturn nil\n\t}\n"
+	epochCheck   = "func (e epoch) check(k known) error {\n"
+	noEpochCheck = epochCheck + "\tif e.longest >= 0 {\n\t\treturn nil\n\t}\n"
 )
 
-// unguarded shows that what promotedLagging checks can go wrong.
-func unguarded(t *testing.T) {
-	s := newSite(t, program(t, "-overlay", overlay(t, "../../store/epoch.go", guarded, guardless)), pgcluster.Options{})
+// withoutEpochCheck shows that what promotedLagging checks can go wrong.
+func withoutEpochCheck(t *testing.T) {
+	s := newClusterHarness(t, program(t, "-overlay", overlay(t, "../../store/epoch.go", epochCheck, noEpochCheck)), pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
-	o := s.suffers(s.lagging())
+	o := s.runLoss(s.laggingFailOver())
 	t.Logf("without the guard: %q", o.violations)
 	for _, want := range []string{"before the one who had it gave it up", "had been granted"} {
 		if !slices.ContainsFunc(o.violations, func(v string) bool { return strings.Contains(v, want) }) {
@@ -121,16 +121,16 @@ func overlay(t *testing.T, file, old, other string) string {
 	return written(t, dir, "overlay.json", replace)
 }
 
-// restoredUnseen is a restore that nobody can notice, so an operator says so.
-func (s *site) restoredUnseen() loss {
+// unnoticedRestore is a restore that nobody can notice, so an operator says so.
+func (s *clusterHarness) unnoticedRestore() loss {
 	return loss{
 		before: s.cluster.Backup,
-		strike: func(ctx context.Context) error {
+		trigger: func(ctx context.Context) error {
 			s.stopServing()
 			if err := s.cluster.Restore(ctx, pgcluster.AsCrashed); err != nil {
 				return err
 			}
-			if err := s.paddock(ctx, "epoch", "new", "--reason", "a backup was restored"); err != nil {
+			if err := s.runPaddock(ctx, "epoch", "new", "--reason", "a backup was restored"); err != nil {
 				return err
 			}
 			s.serve(2, s.cluster.URL())
@@ -139,18 +139,18 @@ func (s *site) restoredUnseen() loss {
 	}
 }
 
-// paddock runs a command of the program on the database to its end.
-func (s *site) paddock(ctx context.Context, args ...string) error {
-	return s.paddockAs(ctx, s.cluster.URL(), args...)
+// runPaddock runs a command of the program on the database to its end.
+func (s *clusterHarness) runPaddock(ctx context.Context, args ...string) error {
+	return s.runPaddockAs(ctx, s.cluster.URL(), args...)
 }
 
-// paddockAs does so by another URL.
-func (s *site) paddockAs(ctx context.Context, databaseURL string, args ...string) error {
-	c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program, args...)
+// runPaddockAs does so by another URL.
+func (s *clusterHarness) runPaddockAs(ctx context.Context, databaseURL string, args ...string) error {
+	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program, args...)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	select {
 	case <-c.ended:
@@ -158,7 +158,7 @@ func (s *site) paddockAs(ctx context.Context, databaseURL string, args ...string
 		return fmt.Errorf("paddock %v has not ended: %w", args, context.Cause(ctx))
 	}
 	if code := c.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("paddock %v ended with %d:\n%s", args, code, c.said.bytes())
+		return fmt.Errorf("paddock %v ended with %d:\n%s", args, code, c.output.bytes())
 	}
 	return nil
 }

@@ -24,35 +24,35 @@ const (
 
 // A loss is what a database forgets, and how it comes to that.
 type loss struct {
-	before func(context.Context) error // from here on it will be forgotten
-	strike func(context.Context) error // a database that has forgotten takes its place
+	before  func(context.Context) error // from here on it will be forgotten
+	trigger func(context.Context) error // a database that has forgotten takes its place
 }
 
-// A belief is a lease that its holder has been granted and believes in.
-type belief struct {
+// A heldLease is a lease that its holder has been granted and believes in.
+type heldLease struct {
 	lock.Grant
 	name string
 }
 
-// An outcome is what came of a loss.
-type outcome struct {
+// An lossResult is what came of a loss.
+type lossResult struct {
 	violations []string
 	refusals   int           // as the database may have lost leases
-	closed     time.Duration // from the strike to the first grant
+	paused     time.Duration // from the strike to the first grant
 }
 
-// suffers has leases be granted, lost, and asked for by others from all sides. It
+// runLoss has leases be granted, lost, and asked for by others from all sides. It
 // returns what must not have happened.
-func (s *site) suffers(l loss) (o outcome) {
+func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 	s.t.Helper()
 	prefix := fmt.Sprintf("loss-%d", rand.Uint32())
-	kept := s.believe(prefix+":kept", 4, keptTTL)
-	s.renewing(kept, func() { s.must(l.before(s.t.Context())) })
-	s.spend(prefix+":spent", 80)
-	lost := s.believe(prefix+":lost", 6, lostTTL)
+	kept := s.grantLeases(prefix+":kept", 4, keptTTL)
+	s.renewWhile(kept, func() { s.must(l.before(s.t.Context())) })
+	s.spendTokens(prefix+":spent", 80)
+	lost := s.grantLeases(prefix+":lost", 6, lostTTL)
 	greatest := lost[len(lost)-1].Token
 	struck := time.Now()
-	s.must(l.strike(s.t.Context()))
+	s.must(l.trigger(s.t.Context()))
 
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -67,12 +67,12 @@ func (s *site) suffers(l loss) (o outcome) {
 	}
 	for i, b := range lost {
 		all.Go(func() {
-			g, at, refusals := s.contend(b.name, i)
+			g, at, refusals := s.acquireUntilGranted(b.name, i)
 			mu.Lock()
 			defer mu.Unlock()
 			o.refusals += refusals
-			if d := at.Sub(struck); o.closed == 0 || d < o.closed {
-				o.closed = d
+			if d := at.Sub(struck); o.paused == 0 || d < o.paused {
+				o.paused = d
 			}
 			if at.Before(b.Until) {
 				o.violated("%s was granted %v before the one who had it gave it up", b.name, b.Until.Sub(at))
@@ -84,13 +84,13 @@ func (s *site) suffers(l loss) (o outcome) {
 	}
 	all.Wait()
 	for _, b := range lost {
-		s.isFencedOff(b, &o)
+		s.checkFenced(b, &o)
 	}
 	return o
 }
 
-// renewing keeps leases alive while something is done that may take longer than they last.
-func (s *site) renewing(kept []belief, do func()) {
+// renewWhile keeps leases alive while something is done that may take longer than they last.
+func (s *clusterHarness) renewWhile(kept []heldLease, do func()) {
 	done := make(chan struct{})
 	var renewals sync.WaitGroup
 	renewals.Go(func() {
@@ -114,45 +114,45 @@ func (s *site) renewing(kept []belief, do func()) {
 	do()
 }
 
-func (o *outcome) violated(format string, args ...any) {
+func (o *lossResult) violated(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
-// believe has n locks be granted, each to another holder, by one of the replicas.
-func (s *site) believe(prefix string, n int, ttl time.Duration) []belief {
+// grantLeases has n locks be granted, each to another holder, by one of the replicas.
+func (s *clusterHarness) grantLeases(prefix string, n int, ttl time.Duration) []heldLease {
 	s.t.Helper()
-	all := make([]belief, n)
+	all := make([]heldLease, n)
 	for i := range all {
 		all[i].name = fmt.Sprintf("%s:%d", prefix, i)
 		a := lock.Acquire{Name: all[i].name, LeaseID: lock.LeaseID(uuid.New()), Holder: "who had it", TTL: ttl}
-		s.must(s.insist(func(ctx context.Context) (err error) {
-			all[i].Grant, err = s.any().Acquire(ctx, a)
+		s.must(s.retryCall(func(ctx context.Context) (err error) {
+			all[i].Grant, err = s.first().Acquire(ctx, a)
 			return err
 		}))
 	}
 	return all
 }
 
-// spend has tokens be granted that will be forgotten.
-func (s *site) spend(name string, n int) {
+// spendTokens has tokens be granted that will be forgotten.
+func (s *clusterHarness) spendTokens(name string, n int) {
 	s.t.Helper()
 	for i := range n {
 		id := lock.LeaseID(uuid.New())
 		a := lock.Acquire{Name: name, LeaseID: id, Holder: "who spends", TTL: keptTTL}
-		s.must(s.insist(func(ctx context.Context) error { _, err := s.replica(i).Acquire(ctx, a); return err }))
+		s.must(s.retryCall(func(ctx context.Context) error { _, err := s.replica(i).Acquire(ctx, a); return err }))
 		r := lock.Release{Name: name, LeaseID: id}
-		s.must(s.insist(func(ctx context.Context) error { return s.replica(i).Release(ctx, r) }))
+		s.must(s.retryCall(func(ctx context.Context) error { return s.replica(i).Release(ctx, r) }))
 	}
 }
 
-// contend asks for a lock until it is granted. It returns when it was, and how often it
+// acquireUntilGranted asks for a lock until it is granted. It returns when it was, and how often it
 // was refused since the database may have lost a lease.
-func (s *site) contend(name string, i int) (g lock.Grant, at time.Time, refusals int) {
+func (s *clusterHarness) acquireUntilGranted(name string, i int) (g lock.Grant, at time.Time, refusals int) {
 	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "who wants it", TTL: keptTTL}
-	err := s.insist(func(ctx context.Context) (err error) {
+	err := s.retryCall(func(ctx context.Context) (err error) {
 		i++
 		g, err = s.replica(i).Acquire(ctx, a)
-		if at = time.Now(); isClosed(err) {
+		if at = time.Now(); isPaused(err) {
 			refusals++
 		}
 		return err
@@ -163,29 +163,29 @@ func (s *site) contend(name string, i int) (g lock.Grant, at time.Time, refusals
 	return g, at, refusals
 }
 
-// isClosed is whether a lock is refused since a lease that the database has lost may
+// isPaused is whether a lock is refused since a lease that the database has lost may
 // be alive.
-func isClosed(err error) bool {
+func isPaused(err error) bool {
 	e := (*lock.Error)(nil)
 	return errors.As(err, &e) && e.Code == lock.ErrUnavailable && e.RetryAfter > 0 && strings.Contains(e.Detail, "may have lost leases")
 }
 
-func (s *site) renew(b belief) (g lock.Grant, err error) {
-	err = s.insist(func(ctx context.Context) (err error) {
-		g, err = s.any().Renew(ctx, lock.Renew{Name: b.name, LeaseID: b.ID})
+func (s *clusterHarness) renew(b heldLease) (g lock.Grant, err error) {
+	err = s.retryCall(func(ctx context.Context) (err error) {
+		g, err = s.first().Renew(ctx, lock.Renew{Name: b.name, LeaseID: b.ID})
 		return err
 	})
 	return g, err
 }
 
-// isFencedOff checks that the holder of a lost lease can neither renew it nor write
+// checkFenced checks that the holder of a lost lease can neither renew it nor write
 // under its token, now that another one has the lock.
-func (s *site) isFencedOff(b belief, o *outcome) {
+func (s *clusterHarness) checkFenced(b heldLease, o *lossResult) {
 	if _, err := s.renew(b); !errors.Is(err, lock.ErrLeaseLost) {
 		o.violated("the lost lease of %s was renewed: %v", b.name, err)
 	}
-	err := s.insist(func(ctx context.Context) error {
-		_, err := s.any().WriteFenced(ctx, lock.FencedWrite{Key: b.name, Lock: b.name, Token: b.Token, Value: []byte(`"late"`)})
+	err := s.retryCall(func(ctx context.Context) error {
+		_, err := s.first().WriteFenced(ctx, lock.FencedWrite{Key: b.name, Lock: b.name, Token: b.Token, Value: []byte(`"late"`)})
 		return err
 	})
 	if !errors.Is(err, lock.ErrStaleToken) {
@@ -193,14 +193,14 @@ func (s *site) isFencedOff(b belief, o *outcome) {
 	}
 }
 
-func (s *site) replica(i int) lock.Service { return s.services[i%len(s.services)].Locks }
+func (s *clusterHarness) replica(i int) lock.Service { return s.services[i%len(s.services)].Locks }
 
-// insist makes a call again and again until it is done, or refused for good.
-func (s *site) insist(call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+// retryCall makes a call again and again until it is done, or refused for good.
+func (s *clusterHarness) retryCall(call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), stepTimeout)
 	defer cancel()
 	var refused error
-	err := until(ctx, func() error {
+	err := retry(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		err := call(ctx)

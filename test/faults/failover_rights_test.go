@@ -19,11 +19,11 @@ const docsOperations = "../../docs/operations.md"
 // Who is who on that page, with their passwords.
 var owner, app = [2]string{"paddock_owner", "change me"}, [2]string{"paddock_app", "change me, too"}
 
-// newGuardedSite starts a cluster under quorum, with the roles and rights that the page
+// newRestrictedCluster starts a cluster under quorum, with the roles and rights that the page
 // gives: the tables are the owner's, and what serves may not touch their shape.
-func newGuardedSite(t *testing.T, program string) *site {
+func newRestrictedCluster(t *testing.T, program string) *clusterHarness {
 	t.Helper()
-	s := newSite(t, program, pgcluster.Options{Synchronous: quorum})
+	s := newClusterHarness(t, program, pgcluster.Options{Synchronous: quorum})
 	text, err := os.ReadFile(docsOperations)
 	s.must(err)
 	blocks := regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
@@ -32,17 +32,17 @@ func newGuardedSite(t *testing.T, program string) *site {
 	}
 	roles := strings.Replace(blocks[0][1], "create database paddock owner", "alter database paddock owner to", 1)
 	s.must(s.cluster.Primary().Exec(t.Context(), roles))
-	s.must(s.paddockAs(t.Context(), s.cluster.URLAs(owner[0], owner[1]), "migrate", "up"))
+	s.must(s.runPaddockAs(t.Context(), s.cluster.URLAs(owner[0], owner[1]), "migrate", "up"))
 	s.must(s.asOwner(blocks[1][1]))
-	s.must(s.paddockAs(t.Context(), s.appURL(), "epoch", "quorum", "on"))
+	s.must(s.runPaddockAs(t.Context(), s.appURL(), "epoch", "quorum", "on"))
 	return s
 }
 
 // appURL leads to the database for what serves.
-func (s *site) appURL() string { return s.cluster.URLAs(app[0], app[1]) }
+func (s *clusterHarness) appURL() string { return s.cluster.URLAs(app[0], app[1]) }
 
-func (s *site) asOwner(sql string) (err error) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+func (s *clusterHarness) asOwner(sql string) (err error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), stepTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.cluster.URLAs(owner[0], owner[1]))
 	if err != nil {

@@ -19,26 +19,26 @@ import (
 // quorum has each commit wait for one of the two standbys.
 const quorum = "ANY 1 (a, b, c)"
 
-// A site is replicas on a cluster of PostgreSQL servers. They find the primary by
+// A clusterHarness is replicas on a cluster of PostgreSQL servers. They find the primary by
 // themselves.
-type site struct {
+type clusterHarness struct {
 	t        *testing.T
 	cluster  *pgcluster.Cluster
 	program  string
 	replicas []*child
 	services []workload.Replica
-	pulse    *pulse
+	meter    *grantMeter
 }
 
-// newSite starts a cluster and replicas of the program on it. All is gone when the
+// newClusterHarness starts a cluster and replicas of the program on it. All is gone when the
 // test is over.
-func newSite(t *testing.T, program string, opts pgcluster.Options) *site {
+func newClusterHarness(t *testing.T, program string, opts pgcluster.Options) *clusterHarness {
 	t.Helper()
 	cluster, err := pgcluster.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, cluster: cluster, program: program, pulse: &pulse{}}
+	s := &clusterHarness{t: t, cluster: cluster, program: program, meter: &grantMeter{}}
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
@@ -48,43 +48,43 @@ func newSite(t *testing.T, program string, opts pgcluster.Options) *site {
 }
 
 // serve starts replicas on the database at the URL.
-func (s *site) serve(n int, databaseURL string, args ...string) {
+func (s *clusterHarness) serve(n int, databaseURL string, args ...string) {
 	s.t.Helper()
 	for range n {
-		c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program,
+		c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program,
 			append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 		s.must(err)
-		s.t.Cleanup(func() { s.ends(c, syscall.SIGKILL) })
-		address, err := c.await(s.t.Context(), `"msg":"listening","address":"([^"]+)"`)
+		s.t.Cleanup(func() { s.stopChild(c, syscall.SIGKILL) })
+		address, err := c.awaitOutput(s.t.Context(), `"msg":"listening","address":"([^"]+)"`)
 		s.must(err)
 		locks, err := client.New(client.Options{BaseURL: "http://" + address})
 		s.must(err)
 		s.replicas = append(s.replicas, c)
-		s.services = append(s.services, workload.Replica{Via: address, Locks: beating{locks, s.pulse}, Stream: workload.StreamOf(locks.Stream)})
+		s.services = append(s.services, workload.Replica{Via: address, Locks: countedGrants{locks, s.meter}, Stream: workload.StreamOf(locks.Stream)})
 	}
 }
 
 // stopServing ends the replicas in good order, as for an upgrade.
-func (s *site) stopServing() {
+func (s *clusterHarness) stopServing() {
 	s.t.Helper()
 	for _, c := range s.replicas {
-		s.ends(c, syscall.SIGTERM)
+		s.stopChild(c, syscall.SIGTERM)
 	}
 	s.replicas, s.services = nil, nil
 }
 
-// ends ends a replica. What it said is of use if the test has failed.
-func (s *site) ends(c *child, how syscall.Signal) {
-	if err := c.end(how); err != nil {
+// stopChild ends a replica. What it said is of use if the test has failed.
+func (s *clusterHarness) stopChild(c *child, how syscall.Signal) {
+	if err := c.stop(how); err != nil {
 		s.t.Error(err)
 	}
 	if s.t.Failed() {
-		s.t.Logf("%v said last:\n%s", c.cmd.Args, lastWords(c.said.bytes()))
+		s.t.Logf("%v said last:\n%s", c.cmd.Args, lastLines(c.output.bytes()))
 	}
 }
 
-// lastWords returns the newest of what a replica has said, but for what it says of every request.
-func lastWords(said []byte) []byte {
+// lastLines returns the newest of what a replica has said, but for what it says of every request.
+func lastLines(said []byte) []byte {
 	const most = 100
 	lines := slices.DeleteFunc(bytes.SplitAfter(said, []byte("\n")), func(line []byte) bool {
 		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"refused"`))
@@ -92,15 +92,15 @@ func lastWords(said []byte) []byte {
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }
 
-func (s *site) must(err error) {
+func (s *clusterHarness) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// any is one of the replicas.
-func (s *site) any() lock.Service { return s.services[0].Locks }
+// first is one of the replicas.
+func (s *clusterHarness) first() lock.Service { return s.services[0].Locks }
 
 // program builds cmd/paddock and returns the path.
 func program(t *testing.T, flags ...string) string {
@@ -110,29 +110,29 @@ func program(t *testing.T, flags ...string) string {
 	return path
 }
 
-// A pulse knows of the grants of all clients.
-type pulse struct {
+// A grantMeter knows of the grants of all clients.
+type grantMeter struct {
 	mu      sync.Mutex
 	grants  int
 	last    time.Time
 	longest time.Duration // between two grants since anew
 }
 
-// beating is a service whose grants the pulse counts.
-type beating struct {
+// countedGrants is a service whose grants the pulse counts.
+type countedGrants struct {
 	lock.Service
-	pulse *pulse
+	meter *grantMeter
 }
 
-func (b beating) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (b countedGrants) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	g, err := b.Service.Acquire(ctx, a)
 	if err == nil {
-		b.pulse.beat()
+		b.meter.add()
 	}
 	return g, err
 }
 
-func (p *pulse) beat() {
+func (p *grantMeter) add() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -142,37 +142,37 @@ func (p *pulse) beat() {
 	p.grants, p.last = p.grants+1, now
 }
 
-// anew begins the search for the longest time without a grant.
-func (p *pulse) anew() {
+// reset begins the search for the longest time without a grant.
+func (p *grantMeter) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.longest = 0
 }
 
-// stopped returns the longest time without a grant.
-func (p *pulse) stopped() time.Duration {
+// longestGap returns the longest time without a grant.
+func (p *grantMeter) longestGap() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.longest
 }
 
-func (p *pulse) count() int {
+func (p *grantMeter) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.grants
 }
 
-// beats waits for so many grants more.
-func (s *site) beats(n int) {
+// awaitGrants waits for so many grants more.
+func (s *clusterHarness) awaitGrants(n int) {
 	s.t.Helper()
-	before := s.pulse.count()
-	s.eventually("locks are granted", func() bool { return s.pulse.count() >= before+n })
+	before := s.meter.count()
+	s.eventually("locks are granted", func() bool { return s.meter.count() >= before+n })
 }
 
 // eventually waits until something is so.
-func (s *site) eventually(what string, so func() bool) {
+func (s *clusterHarness) eventually(what string, so func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), stepTimeout)
 	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	flagFor  = flag.Duration("faults.for", usualLength(), "for how long to break things, about; or $PADDOCK_FAULTS_FOR")
+	flagFor  = flag.Duration("faults.for", defaultLength(), "for how long to break things, about; or $PADDOCK_FAULTS_FOR")
 	flagSeed = flag.Uint64("faults.seed", 0, "what the schedule of the first round is drawn from; 0: by chance")
 	flagRace = flag.Bool("faults.race", false, "whether the race detector is to watch the replicas, too")
 
@@ -20,8 +20,8 @@ var (
 	flagNoise    = flag.Bool("faults.noise", false, "make the noise of TestANoisyNeighbourIsBorne in full size, and limit the delay of renewals")
 )
 
-// usualLength is for how long to break things if no flag says so.
-func usualLength() time.Duration {
+// defaultLength is for how long to break things if no flag says so.
+func defaultLength() time.Duration {
 	text := os.Getenv("PADDOCK_FAULTS_FOR")
 	if text == "" {
 		return 20 * time.Second
@@ -49,22 +49,22 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 		seed = rand.Uint64N(1_000_000)
 	}
 	for left := max(1, int(*flagFor/perFault)); left > 0; left -= roundFaults {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playRound(t, b, seed, min(left, roundFaults)) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runRound(t, b, seed, min(left, roundFaults)) })
 		seed++
 	}
 }
 
-// playRound has a deployment suffer that many faults, and checks what its clients were
+// runRound has a deployment suffer that many faults, and checks what its clients were
 // told.
-func playRound(t *testing.T, b builds, seed uint64, faults int) {
-	p := newPlay(t, deploy(t, b), seed)
-	if err := p.clocksAreOff(); err != nil {
+func runRound(t *testing.T, b builds, seed uint64, faults int) {
+	p := newRound(t, deploy(t, b), seed)
+	if err := p.checkClocks(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.underLoad(t.Context(), faults); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
-	} else if err := p.aftermath(t.Context()); err != nil {
+	} else if err := p.checkRecovery(t.Context()); err != nil {
 		t.Errorf("seed %d: afterwards: %v", seed, err)
 	}
-	p.judge(t)
+	p.verify(t)
 }

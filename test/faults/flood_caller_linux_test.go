@@ -11,22 +11,22 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A caller is a connection of HTTP/1.1 that asks one thing after the other.
-type caller struct {
+// A httpConn is a connection of HTTP/1.1 that asks one thing after the other.
+type httpConn struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-func (e *exposed) caller() (*caller, error) {
-	c, err := e.secure("http/1.1")
+func (e *securedReplica) httpConn() (*httpConn, error) {
+	c, err := e.dialTLS("http/1.1")
 	if err != nil {
 		return nil, err
 	}
-	return &caller{c, bufio.NewReaderSize(c, 1<<10)}, nil
+	return &httpConn{c, bufio.NewReaderSize(c, 1<<10)}, nil
 }
 
 // request returns the text of a request. One without a body is one that asks to look.
-func (e *exposed) request(method, path, key, body string) string {
+func (e *securedReplica) request(method, path, key, body string) string {
 	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, e.address, e.secrets[key])
 	if body != "" {
 		text += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
@@ -34,14 +34,14 @@ func (e *exposed) request(method, path, key, body string) string {
 	return text + "\r\n" + body
 }
 
-// say sends the text of a request.
-func (c *caller) say(text string) error {
+// send sends the text of a request.
+func (c *httpConn) send(text string) error {
 	_, err := io.WriteString(c, text)
 	return err
 }
 
-// hear returns the next answer.
-func (c *caller) hear() (answer, error) {
+// receive returns the next answer.
+func (c *httpConn) receive() (answer, error) {
 	got, err := http.ReadResponse(c.in, nil)
 	if err != nil {
 		return answer{}, err
@@ -50,12 +50,12 @@ func (c *caller) hear() (answer, error) {
 	return answer{got.StatusCode, text}, err
 }
 
-// ask sends a request and returns the answer.
-func (c *caller) ask(text string) (answer, error) {
-	if err := c.say(text); err != nil {
+// roundTrip sends a request and returns the answer.
+func (c *httpConn) roundTrip(text string) (answer, error) {
+	if err := c.send(text); err != nil {
 		return answer{}, err
 	}
-	return c.hear()
+	return c.receive()
 }
 
 // An answer is one that was read.
@@ -64,15 +64,15 @@ type answer struct {
 	text   []byte
 }
 
-// A told is what answers say that is looked at here.
-type told struct {
+// A fields is what answers say that is looked at here.
+type fields struct {
 	Code   lock.Code `json:"code"`
 	Detail string    `json:"detail"`
 	Token  int64     `json:"fencing_token"`
 }
 
-// told returns what the answer says. One without a body says nothing.
-func (a answer) told() (t told, err error) {
+// fields returns what the answer says. One without a body says nothing.
+func (a answer) fields() (t fields, err error) {
 	if len(a.text) > 0 {
 		err = json.Unmarshal(a.text, &t)
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// once sends a request on a connection of its own.
-func (e *exposed) once(text string) (answer, error) {
-	c, err := e.caller()
+// roundTrip sends a request on a connection of its own.
+func (e *securedReplica) roundTrip(text string) (answer, error) {
+	c, err := e.httpConn()
 	if err != nil {
 		return answer{}, err
 	}
 	defer func() { _ = c.Close() }() // the service may have been first
-	return c.ask(text)
+	return c.roundTrip(text)
 }
 
-// isTooMuch checks that the request is refused since there are as many as may be, and that
+// checkLimit checks that the request is refused since there are as many as may be, and that
 // the detail says of what.
-func (e *exposed) isTooMuch(text, of string) {
+func (e *securedReplica) checkLimit(text, of string) {
 	e.t.Helper()
-	got, err := e.once(text)
+	got, err := e.roundTrip(text)
 	e.must(err)
-	told, err := got.told()
+	told, err := got.fields()
 	e.must(err)
 	if got.status != http.StatusTooManyRequests || told.Code != lock.ErrTooManyWaiters || !strings.Contains(told.Detail, of) {
 		e.t.Errorf("one too many is told %v, want that there are too many: %s", got, of)
@@ -35,49 +35,49 @@ func (e *exposed) isTooMuch(text, of string) {
 }
 
 // wait returns the request of somebody who would wait for the lock a moment.
-func (c *crowd) wait(name, key string) string {
+func (c *waiterGroup) wait(name, key string) string {
 	return c.request(http.MethodPost, "/v1/locks/"+name+"/acquire", key,
 		fmt.Sprintf(`{"lease_id": "%s", "holder": "one more", "wait_ms": 1}`, uuid.New()))
 }
 
-// fill has all waiters wait, and one more of each kind be refused.
-func (c *crowd) fill() {
+// fillLimits has all waiters wait, and one more of each kind be refused.
+func (c *waiterGroup) fillLimits() {
 	c.t.Helper()
-	c.come(0, waitersEach)
-	c.isTooMuch(c.wait(c.lock(0), "late"), "wait for this lock")
-	c.isTooMuch(c.wait(c.lock(1), waiterKey(0)), "API key")
-	c.makeRoom()
-	c.come(waitersEach, floodWaiters)
-	c.isTooMuch(c.wait(c.lock(1), "late"), "As many calls wait for locks as may")
+	c.add(0, waitersEach)
+	c.checkLimit(c.wait(c.lock(0), "late"), "wait for this lock")
+	c.checkLimit(c.wait(c.lock(1), waiterKey(0)), "API key")
+	c.replaceOne()
+	c.add(waitersEach, floodWaiters)
+	c.checkLimit(c.wait(c.lock(1), "late"), "As many calls wait for locks as may")
 }
 
-// makeRoom has a waiter hang up, and another with the same key come in its place.
-func (c *crowd) makeRoom() {
+// replaceOne has a waiter hang up, and another with the same key come in its place.
+func (c *waiterGroup) replaceOne() {
 	c.t.Helper()
-	first := c.leavers[0]
+	first := c.leaving[0]
 	first.left.Store(true)
 	c.must(first.hangUp())
-	c.leavers = c.leavers[1:]
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	c.leaving = c.leaving[1:]
+	ctx, cancel := context.WithTimeout(c.t.Context(), stepTimeout)
 	defer cancel()
-	c.must(until(ctx, func() error {
-		got, err := c.once(c.wait(c.lock(0), waiterKey(0)))
+	c.must(retry(ctx, func() error {
+		got, err := c.roundTrip(c.wait(c.lock(0), waiterKey(0)))
 		if err == nil && got.status != http.StatusConflict {
 			err = fmt.Errorf("there was room, and one more is told %v", got)
 		}
 		return err
 	}))
-	c.must(c.waitAlone(c.waiter(0), false))
-	c.waitingAre(waitersEach)
+	c.must(c.waitHTTP1(c.waiter(0), false))
+	c.awaitWaiters(waitersEach)
 }
 
-// mayFollow checks that there is room for one more stream of the key.
-func (r *readers) mayFollow(key string) {
+// checkRoom checks that there is room for one more stream of the key.
+func (r *streamGroup) checkRoom(key string) {
 	r.t.Helper()
-	c, err := r.caller()
+	c, err := r.httpConn()
 	r.must(err)
 	defer func() { _ = c.Close() }() // it is of no further use
-	r.must(c.say(r.request(http.MethodGet, r.news(), key, "")))
+	r.must(c.send(r.request(http.MethodGet, r.path(), key, "")))
 	got, err := http.ReadResponse(c.in, nil)
 	r.must(err)
 	if got.StatusCode != http.StatusOK {

@@ -24,7 +24,7 @@ const (
 )
 
 // excesses are requests that are too much, over HTTP/1.1, and what each is answered.
-func (e *exposed) excesses() []excess {
+func (e *securedReplica) excesses() []excess {
 	post := "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
 	get := "HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
 	sized := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, len(body), body) }
@@ -44,49 +44,49 @@ func (e *exposed) excesses() []excess {
 
 // An excess is a request that is too much.
 type excess struct {
-	name    string
-	begin   string
-	forever string // what follows until nobody takes any more of it
-	status  int
+	name   string
+	begin  string
+	repeat string // what follows until nobody takes any more of it
+	status int
 }
 
-// excess tries all that is too much, excessEach at once, and checks the answers.
-func (e *exposed) excess() {
+// sendExcess tries all that is too much, excessEach at once, and checks the answers.
+func (e *securedReplica) sendExcess() {
 	e.t.Helper()
 	var trying errgroup.Group
 	trying.SetLimit(2 * excessEach)
 	for _, x := range e.excesses() {
 		for range excessEach {
 			trying.Go(func() error {
-				if err := e.try(x); err != nil {
+				if err := e.sendOne(x); err != nil {
 					return fmt.Errorf("%s: %w", x.name, err)
 				}
 				return nil
 			})
 		}
 	}
-	trying.Go(e.openTooMany)
-	trying.Go(e.takeBackMany)
+	trying.Go(e.openTooManyStreams)
+	trying.Go(e.resetManyStreams)
 	e.must(trying.Wait())
 }
 
-// try sends the request, and goes on while it can after it was answered.
-func (e *exposed) try(x excess) error {
-	c, err := e.caller()
+// sendOne sends the request, and goes on while it can after it was answered.
+func (e *securedReplica) sendOne(x excess) error {
+	c, err := e.httpConn()
 	if err != nil {
 		return err
 	}
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		text := strings.Repeat(x.forever, 1+32<<10/max(1, len(x.forever)))
-		err := c.say(x.begin)
-		for sent := 0; err == nil && len(x.forever) > 0 && sent < endless; sent += len(text) {
-			err = c.say(text)
+		text := strings.Repeat(x.repeat, 1+32<<10/max(1, len(x.repeat)))
+		err := c.send(x.begin)
+		for sent := 0; err == nil && len(x.repeat) > 0 && sent < endless; sent += len(text) {
+			err = c.send(text)
 		}
 	})
 	defer sending.Wait()
 	defer func() { _ = c.Close() }() // the service may have been first
-	if err := c.SetDeadline(time.Now().Add(2 * patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * stepTimeout)); err != nil {
 		return err
 	}
 	got, err := http.ReadResponse(c.in, nil)
@@ -96,7 +96,7 @@ func (e *exposed) try(x excess) error {
 	if got.StatusCode != x.status {
 		return fmt.Errorf("is answered %s, want %d", got.Status, x.status)
 	}
-	if len(x.forever) == 0 {
+	if len(x.repeat) == 0 {
 		return nil
 	}
 	if _, err := io.Copy(io.Discard, c.in); isTimeout(err) {
@@ -105,10 +105,10 @@ func (e *exposed) try(x excess) error {
 	return nil
 }
 
-// openTooMany opens more streams than a connection may have, with bodies that do not go
+// openTooManyStreams opens more streams than a connection may have, with bodies that do not go
 // on. Those beyond are refused, and the others are when their time is over.
-func (e *exposed) openTooMany() error {
-	w, err := e.wire()
+func (e *securedReplica) openTooManyStreams() error {
+	w, err := e.http2Conn()
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (e *exposed) openTooMany() error {
 			return err
 		}
 	}
-	if err := w.SetReadDeadline(time.Now().Add(2 * patience)); err != nil {
+	if err := w.SetReadDeadline(time.Now().Add(2 * stepTimeout)); err != nil {
 		return err
 	}
 	refused, answered := 0, 0
@@ -135,17 +135,17 @@ func (e *exposed) openTooMany() error {
 			refused++
 		}
 	}
-	if answered > maxTogether || refused < manyStreams-maxTogether {
+	if answered > maxConnStreams || refused < manyStreams-maxConnStreams {
 		return fmt.Errorf("of %d streams %d were refused and %d answered", manyStreams, refused, answered)
 	}
 	return nil
 }
 
-// takeBackMany opens streams and takes them back at once, on one connection after the
+// resetManyStreams opens streams and takes them back at once, on one connection after the
 // other if the service closes them for that.
-func (e *exposed) takeBackMany() error {
+func (e *securedReplica) resetManyStreams() error {
 	for done := 0; done < manyResets; {
-		w, err := e.wire()
+		w, err := e.http2Conn()
 		if err != nil {
 			return err
 		}
@@ -166,23 +166,23 @@ func (e *exposed) takeBackMany() error {
 // greedyKey is the key that calls too often in a flood.
 func greedyKey(flood int) string { return fmt.Sprint("greedy ", flood) }
 
-// askTooMuch calls until the key may not any more, and expects that to be for no other
+// exceedRate calls until the key may not any more, and expects that to be for no other
 // reason, and not before the burst that it has.
-func (e *exposed) askTooMuch(key string) error {
-	c, err := e.caller()
+func (e *securedReplica) exceedRate(key string) error {
+	c, err := e.httpConn()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Close() }() // nothing depends on how it ends
 	for n := range 4 * floodBurst {
-		got, err := c.ask(e.request(http.MethodGet, "/v1/locks/excess", key, ""))
+		got, err := c.roundTrip(e.request(http.MethodGet, "/v1/locks/excess", key, ""))
 		if err != nil {
 			return err
 		}
 		if got.status == http.StatusOK {
 			continue
 		}
-		told, err := got.told()
+		told, err := got.fields()
 		if err == nil && (told.Code != lock.ErrRateLimited || n < floodBurst) {
 			err = fmt.Errorf("call %d of a key that may make %d at once is answered %v", n, floodBurst, got)
 		}

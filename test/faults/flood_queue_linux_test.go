@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// waitAlone has a waiter wait on a connection of its own.
-func (c *crowd) waitAlone(w *waiter, leaves bool) error {
-	conn, err := c.caller()
+// waitHTTP1 has a waiter wait on a connection of its own.
+func (c *waiterGroup) waitHTTP1(w *waiter, leaves bool) error {
+	conn, err := c.httpConn()
 	if err != nil {
 		return err
 	}
 	path, body := w.acquire()
 	text := c.request(http.MethodPost, path, w.key, body)
-	if err := conn.say(text); err != nil {
+	if err := conn.send(text); err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	c.came(w, leaves, conn.Close)
+	c.register(w, leaves, conn.Close)
 	go func() {
-		err := c.stand(conn, w, text)
+		err := c.runWaiter(conn, w, text)
 		if !w.left.Load() {
 			c.fail(errors.Join(err, conn.Close()))
 		}
@@ -29,10 +29,10 @@ func (c *crowd) waitAlone(w *waiter, leaves bool) error {
 	return nil
 }
 
-// stand waits, and gives the lock back once it was granted.
-func (c *crowd) stand(conn *caller, w *waiter, text string) error {
+// runWaiter waits, and gives the lock back once it was granted.
+func (c *waiterGroup) runWaiter(conn *httpConn, w *waiter, text string) error {
 	for {
-		got, err := conn.hear()
+		got, err := conn.receive()
 		if err != nil {
 			return fmt.Errorf("%s waits: %w", w.holder, err)
 		}
@@ -43,13 +43,13 @@ func (c *crowd) stand(conn *caller, w *waiter, text string) error {
 		if granted {
 			break
 		}
-		if err := conn.say(text); err != nil {
+		if err := conn.send(text); err != nil {
 			return err
 		}
 	}
 	path, body := w.release()
 	for {
-		got, err := conn.ask(c.request(http.MethodPost, path, w.key, body))
+		got, err := conn.roundTrip(c.request(http.MethodPost, path, w.key, body))
 		if err != nil {
 			return fmt.Errorf("%s releases: %w", w.holder, err)
 		}
@@ -60,12 +60,12 @@ func (c *crowd) stand(conn *caller, w *waiter, text string) error {
 }
 
 // released is whether the lock was, or the call is to be sent again.
-func (c *crowd) released(w *waiter, got answer) (bool, error) {
-	told, err := got.told()
+func (c *waiterGroup) released(w *waiter, got answer) (bool, error) {
+	told, err := got.fields()
 	switch {
 	case err != nil:
 		return false, err
-	case isToComeAgain(told.Code):
+	case isRetryable(told.Code):
 		return false, nil
 	case len(got.text) > 0:
 		return false, fmt.Errorf("%s releases %s and is told %v", w.holder, w.lock, got)
@@ -74,18 +74,18 @@ func (c *crowd) released(w *waiter, got answer) (bool, error) {
 	return true, nil
 }
 
-// isToComeAgain is whether the code means the same call again.
-func isToComeAgain(code lock.Code) bool {
+// isRetryable is whether the code means the same call again.
+func isRetryable(code lock.Code) bool {
 	return code == lock.ErrHeld || code == lock.ErrUnavailable || code == lock.ErrUnknownOutcome
 }
 
 // granted is whether the lock was, or the call is to be sent again.
-func (c *crowd) granted(w *waiter, got answer) (bool, error) {
-	told, err := got.told()
+func (c *waiterGroup) granted(w *waiter, got answer) (bool, error) {
+	told, err := got.fields()
 	switch {
 	case err != nil:
 		return false, err
-	case isToComeAgain(told.Code):
+	case isRetryable(told.Code):
 		c.again.Add(1)
 		return false, nil
 	case told.Token == 0:
@@ -94,42 +94,42 @@ func (c *crowd) granted(w *waiter, got answer) (bool, error) {
 	return true, nil
 }
 
-// A callOf is a call of a waiter that has a stream of HTTP/2.
-type callOf struct {
+// A waiterCall is a call of a waiter that has a stream of HTTP/2.
+type waiterCall struct {
 	*waiter
 	releases bool // or acquires
 }
 
-// waitTogether has waiters wait on one connection.
-func (c *crowd) waitTogether(all []*waiter) error {
-	conn, err := c.wire()
+// waitHTTP2 has waiters wait on one connection.
+func (c *waiterGroup) waitHTTP2(all []*waiter) error {
+	conn, err := c.http2Conn()
 	if err != nil {
 		return err
 	}
-	calls := map[uint32]callOf{}
+	calls := map[uint32]waiterCall{}
 	for i, w := range all {
 		path, body := w.acquire()
 		stream, err := conn.open(http.MethodPost, path, c.secrets[w.key], body, true)
 		if err != nil {
 			return errors.Join(err, conn.Close())
 		}
-		calls[stream] = callOf{w, false}
-		c.came(w, i%leavers == leavers-1, func() error { return conn.reset(stream) })
+		calls[stream] = waiterCall{w, false}
+		c.register(w, i%leaverShare == leaverShare-1, func() error { return conn.reset(stream) })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wires = append(c.wires, conn)
+	c.conns = append(c.conns, conn)
 	go func() {
-		if err := c.standTogether(conn, calls); !c.over.Load() {
+		if err := c.runWaiters(conn, calls); !c.closing.Load() {
 			c.fail(fmt.Errorf("a connection with waiters has ended: %w", err))
 		}
 	}()
 	return nil
 }
 
-// standTogether is stand for all those who have a stream, and goes on until the
+// runWaiters is stand for all those who have a stream, and goes on until the
 // connection ends.
-func (c *crowd) standTogether(conn *wire, calls map[uint32]callOf) error {
+func (c *waiterGroup) runWaiters(conn *http2Conn, calls map[uint32]waiterCall) error {
 	return conn.each(func(stream uint32, body []byte, whole bool) error {
 		call := calls[stream]
 		delete(calls, stream)

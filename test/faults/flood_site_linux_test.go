@@ -32,79 +32,79 @@ const (
 	floodBurst   = 2500
 )
 
-// An exposed is one replica as the world finds it: over TLS, and with API keys.
-type exposed struct {
-	t        *testing.T
-	database *database
-	outsider *pgx.Conn // to its database, past it
-	process  *child
-	address  string
-	trust    *tls.Config
-	cert     string // the files with its certificate and the key of that
-	key      string
-	auth     string            // the file with its keys
-	secrets  map[string]string // by the names of the keys
-	late     *client.Client    // whose key is "late", for what the test itself does
+// An securedReplica is one replica as the world finds it: over TLS, and with API keys.
+type securedReplica struct {
+	t          *testing.T
+	database   *database
+	admin      *pgx.Conn // to its database, past it
+	process    *child
+	address    string
+	trust      *tls.Config
+	cert       string // the files with its certificate and the key of that
+	key        string
+	auth       string            // the file with its keys
+	secrets    map[string]string // by the names of the keys
+	testClient *client.Client    // whose key is "late", for what the test itself does
 }
 
-// expose starts the program on a PostgreSQL of its own. All is gone when the test is
+// startSecured starts the program on a PostgreSQL of its own. All is gone when the test is
 // over.
-func expose(t *testing.T, program string) *exposed {
+func startSecured(t *testing.T, program string) *securedReplica {
 	t.Helper()
-	e := newExposed(t)
-	e.issue("good", "rude", "late", greedyKey(0), greedyKey(1))
+	e := newSecured(t)
+	e.issueKeys("good", "rude", "late", greedyKey(0), greedyKey(1))
 	for i := range waiterKeys {
-		e.issue(waiterKey(i))
+		e.issueKeys(waiterKey(i))
 	}
 	for i := range streamKeys {
-		e.issue(streamKey(i))
+		e.issueKeys(streamKey(i))
 	}
 	e.launch(program, "--auth-file="+e.auth,
 		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate), fmt.Sprint("--burst-per-key=", floodBurst))
-	e.late = e.client("late")
-	_, err := e.late.Lock(t.Context(), "late") // so that it has its connection from the beginning
+	e.testClient = e.client("late")
+	_, err := e.testClient.Lock(t.Context(), "late") // so that it has its connection from the beginning
 	e.must(err)
 	return e
 }
 
-// newExposed starts a PostgreSQL for a replica that launch starts. It ends with the test.
-func newExposed(t *testing.T) *exposed {
+// newSecured starts a PostgreSQL for a replica that launch starts. It ends with the test.
+func newSecured(t *testing.T) *securedReplica {
 	t.Helper()
-	e := &exposed{t: t, auth: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}}
+	e := &securedReplica{t: t, auth: filepath.Join(t.TempDir(), "keys.json"), secrets: map[string]string{}}
 	var err error
 	e.database, err = newDatabase(t.Context())
 	e.must(err)
-	atTheEnd(t, e.database.host.Close)
-	e.outsider, err = e.database.connect(t.Context(), "paddock")
+	cleanup(t, e.database.host.Close)
+	e.admin, err = e.database.connect(t.Context(), "paddock")
 	e.must(err)
-	atTheEnd(t, func() error { return e.outsider.Close(context.WithoutCancel(t.Context())) })
+	cleanup(t, func() error { return e.admin.Close(context.WithoutCancel(t.Context())) })
 	e.cert, e.key = e.certify(t.TempDir())
 	return e
 }
 
 // launch starts the replica with further flags. It ends with the test.
-func (e *exposed) launch(program string, flags ...string) {
+func (e *securedReplica) launch(program string, flags ...string) {
 	e.t.Helper()
 	databaseURL := e.database.url(url.Values{"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	args := []string{"serve", "--migrate", "--listen=127.0.0.1:0", "--tls-cert=" + e.cert, "--tls-key=" + e.key}
 	var err error
-	e.process, err = launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program, append(args, flags...)...)
+	e.process, err = launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program, append(args, flags...)...)
 	e.must(err)
 	process := e.process
-	atTheEnd(e.t, func() error { return process.end(syscall.SIGKILL) })
-	e.address, err = e.process.await(e.t.Context(), `"msg":"listening","address":"([^"]+)"`)
+	cleanup(e.t, func() error { return process.stop(syscall.SIGKILL) })
+	e.address, err = e.process.awaitOutput(e.t.Context(), `"msg":"listening","address":"([^"]+)"`)
 	e.must(err)
 }
 
-func (e *exposed) must(err error) {
+func (e *securedReplica) must(err error) {
 	e.t.Helper()
 	if err != nil {
 		e.t.Fatal(err)
 	}
 }
 
-// issue makes keys that are good for all names.
-func (e *exposed) issue(names ...string) {
+// issueKeys makes keys that are good for all names.
+func (e *securedReplica) issueKeys(names ...string) {
 	e.t.Helper()
 	for _, name := range names {
 		k, secret, err := access.Issue(name, access.Lock, nil, time.Time{})
@@ -115,7 +115,7 @@ func (e *exposed) issue(names ...string) {
 
 // certify writes a certificate for this machine and its key, trusts the one and
 // returns where they are.
-func (e *exposed) certify(dir string) (cert, key string) {
+func (e *securedReplica) certify(dir string) (cert, key string) {
 	e.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	e.must(err)
@@ -136,7 +136,7 @@ func (e *exposed) certify(dir string) (cert, key string) {
 }
 
 // client returns one that shows the key of that name.
-func (e *exposed) client(key string) *client.Client {
+func (e *securedReplica) client(key string) *client.Client {
 	e.t.Helper()
 	c, err := client.New(client.Options{BaseURL: "https://" + e.address, Key: e.secrets[key], TLS: e.trust})
 	e.must(err)
@@ -144,7 +144,7 @@ func (e *exposed) client(key string) *client.Client {
 }
 
 // dial opens a connection and goes no further than TCP.
-func (e *exposed) dial() (*net.TCPConn, error) {
+func (e *securedReplica) dial() (*net.TCPConn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(e.t.Context(), "tcp", e.address)
 	if err != nil {
@@ -153,14 +153,14 @@ func (e *exposed) dial() (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// secure opens a connection that speaks the protocol, h2 or http/1.1, over TLS. While
+// dialTLS opens a connection that speaks the protocol, h2 or http/1.1, over TLS. While
 // the machine is busy a handshake may take longer than the replica allows, and is tried again.
-func (e *exposed) secure(protocol string) (c *tls.Conn, err error) {
-	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+func (e *securedReplica) dialTLS(protocol string) (c *tls.Conn, err error) {
+	ctx, cancel := context.WithTimeout(e.t.Context(), stepTimeout)
 	defer cancel()
 	config := e.trust.Clone()
 	config.ServerName, config.NextProtos = "127.0.0.1", []string{protocol}
-	return c, until(ctx, func() error {
+	return c, retry(ctx, func() error {
 		plain, err := e.dial()
 		if err != nil {
 			return err
@@ -173,9 +173,9 @@ func (e *exposed) secure(protocol string) (c *tls.Conn, err error) {
 }
 
 // count counts what a query selects.
-func (e *exposed) count(query string) int {
+func (e *securedReplica) count(query string) int {
 	e.t.Helper()
 	var n int
-	e.must(e.outsider.QueryRow(e.t.Context(), query).Scan(&n))
+	e.must(e.admin.QueryRow(e.t.Context(), query).Scan(&n))
 	return n
 }

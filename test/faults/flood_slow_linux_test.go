@@ -36,9 +36,9 @@ var slowKinds = []struct {
 		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", true, http.StatusBadRequest},
 }
 
-// A slowness is all the slow connections of a round.
-type slowness struct {
-	*exposed
+// A slowConns is all the slow connections of a round.
+type slowConns struct {
+	*securedReplica
 	work errgroup.Group // ends when the service has closed them all
 
 	mu      sync.Mutex
@@ -46,10 +46,10 @@ type slowness struct {
 	longest []time.Duration // that a connection was open, by kind
 }
 
-// slow opens the slow connections, of all kinds.
-func (e *exposed) slow() *slowness {
+// openSlow opens the slow connections, of all kinds.
+func (e *securedReplica) openSlow() *slowConns {
 	e.t.Helper()
-	s := &slowness{exposed: e, longest: make([]time.Duration, len(slowKinds))}
+	s := &slowConns{securedReplica: e, longest: make([]time.Duration, len(slowKinds))}
 	var opening errgroup.Group
 	opening.SetLimit(32)
 	for kind := range slowKinds {
@@ -62,11 +62,11 @@ func (e *exposed) slow() *slowness {
 	return s
 }
 
-func (s *slowness) open(kind int) (err error) {
+func (s *slowConns) open(kind int) (err error) {
 	k := slowKinds[kind]
 	var c net.Conn
 	if k.secure {
-		c, err = s.secure("http/1.1")
+		c, err = s.dialTLS("http/1.1")
 	} else {
 		c, err = s.dial()
 	}
@@ -83,7 +83,7 @@ func (s *slowness) open(kind int) (err error) {
 		s.drips = append(s.drips, c)
 	}
 	s.work.Go(func() error {
-		err := s.await(c, k.within+patience, k.status)
+		err := s.awaitClose(c, k.within+stepTimeout, k.status)
 		s.note(kind, time.Since(began))
 		if err != nil {
 			err = fmt.Errorf("who sends %s: %w", k.name, err)
@@ -93,9 +93,9 @@ func (s *slowness) open(kind int) (err error) {
 	return nil
 }
 
-// await waits until the service closes the connection, for that long at most, and has given
+// awaitClose waits until the service closes the connection, for that long at most, and has given
 // the answer if there is to be one.
-func (s *slowness) await(c net.Conn, most time.Duration, status int) error {
+func (s *slowConns) awaitClose(c net.Conn, most time.Duration, status int) error {
 	defer func() { _ = c.Close() }() // it is closed already
 	if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *slowness) await(c net.Conn, most time.Duration, status int) error {
 // isTimeout is whether a connection was still open when nobody waited any longer.
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-func (s *slowness) note(kind int, took time.Duration) {
+func (s *slowConns) note(kind int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.longest[kind] = max(s.longest[kind], took)
@@ -121,7 +121,7 @@ func (s *slowness) note(kind int, took time.Duration) {
 
 // drip sends a byte a second on each connection of which that is the way, until none
 // takes any more.
-func (s *slowness) drip() {
+func (s *slowConns) drip() {
 	next := time.NewTicker(time.Second)
 	defer next.Stop()
 	for len(s.drips) > 0 {
@@ -137,8 +137,8 @@ func (s *slowness) drip() {
 	}
 }
 
-// areSentAway waits until the service has closed all, and says how long that took.
-func (s *slowness) areSentAway() {
+// awaitAllClosed waits until the service has closed all, and says how long that took.
+func (s *slowConns) awaitAllClosed() {
 	s.t.Helper()
 	s.must(s.work.Wait())
 	for i, k := range slowKinds {

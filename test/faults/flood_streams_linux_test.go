@@ -21,67 +21,67 @@ const (
 	streamsEach = 200
 	// Of the streams of a key some are of readers who want to hear of everything and read
 	// nothing: so many that share a connection of HTTP/2 with others, and so many that have one.
-	deafTogether, deafAlone = 4, 2
-	listeners               = floodStreams - streamKeys*(deafTogether+deafAlone)
+	unreadHTTP2, unreadHTTP1 = 4, 2
+	listeners                = floodStreams - streamKeys*(unreadHTTP2+unreadHTTP1)
 )
 
 func streamKey(i int) string { return fmt.Sprint("streams ", i) }
 
 // Readers are those who follow events for a round.
-type readers struct {
-	*exposed
-	name  string // of the lock whose events the listeners follow
-	heard [listeners]atomic.Int64
-	next  int          // listener
-	deaf  []io.Closer  // connections of those who share none
-	cut   atomic.Int64 // streams of those who share a connection and read nothing that the service has ended
-	conns []io.Closer
-	over  atomic.Bool // whether the connections are being closed
+type streamGroup struct {
+	*securedReplica
+	name     string // of the lock whose events the listeners follow
+	received [listeners]atomic.Int64
+	next     int          // listener
+	unread   []io.Closer  // connections of those who share none
+	cut      atomic.Int64 // streams of those who share a connection and read nothing that the service has ended
+	conns    []io.Closer
+	closing  atomic.Bool // whether the connections are being closed
 }
 
-const all = "/v1/events/stream"
+const streamPath = "/v1/events/stream"
 
-func (r *readers) news() string { return all + "?lock=" + r.name }
+func (r *streamGroup) path() string { return streamPath + "?lock=" + r.name }
 
-// come opens all streams, and returns when the listeners have been answered.
-func (r *readers) come() {
+// openAll opens all streams, and returns when the listeners have been answered.
+func (r *streamGroup) openAll() {
 	r.t.Helper()
-	r.t.Cleanup(func() { r.over.Store(true) })
+	r.t.Cleanup(func() { r.closing.Store(true) })
 	for k := range streamKeys {
 		key := streamKey(k)
-		r.must(r.listenTogether(key))
-		for range streamsEach - perWire - deafAlone {
-			r.must(r.listenAlone(key))
+		r.must(r.openHTTP2(key))
+		for range streamsEach - streamsPerConn - unreadHTTP1 {
+			r.must(r.openHTTP1(key))
 		}
-		for range deafAlone {
-			r.must(r.beDeaf(key))
+		for range unreadHTTP1 {
+			r.must(r.openUnread(key))
 		}
 		if k == 0 {
-			r.isTooMuch(r.request(http.MethodGet, all, key, ""), "with this API key")
+			r.checkLimit(r.request(http.MethodGet, streamPath, key, ""), "with this API key")
 		}
 	}
-	r.isTooMuch(r.request(http.MethodGet, all, "late", ""), "As many streams are open here as may be.")
-	r.must(differ("listeners", r.next, listeners))
+	r.checkLimit(r.request(http.MethodGet, streamPath, "late", ""), "As many streams are open here as may be.")
+	r.must(checkCount("listeners", r.next, listeners))
 }
 
-// beDeaf follows everything and reads nothing.
-func (r *readers) beDeaf(key string) error {
-	c, err := r.caller()
+// openUnread follows everything and reads nothing.
+func (r *streamGroup) openUnread(key string) error {
+	c, err := r.httpConn()
 	if err != nil {
 		return err
 	}
-	r.deaf = append(r.deaf, c)
-	return errors.Join(small(c.Conn), c.say(r.request(http.MethodGet, all, key, "")))
+	r.unread = append(r.unread, c)
+	return errors.Join(shrinkReadBuffer(c.Conn), c.send(r.request(http.MethodGet, streamPath, key, "")))
 }
 
-// listenAlone follows the lock on a connection of its own.
-func (r *readers) listenAlone(key string) error {
-	c, err := r.caller()
+// openHTTP1 follows the lock on a connection of its own.
+func (r *streamGroup) openHTTP1(key string) error {
+	c, err := r.httpConn()
 	if err != nil {
 		return err
 	}
 	r.conns = append(r.conns, c)
-	if err := c.say(r.request(http.MethodGet, r.news(), key, "")); err != nil {
+	if err := c.send(r.request(http.MethodGet, r.path(), key, "")); err != nil {
 		return err
 	}
 	got, err := http.ReadResponse(c.in, nil)
@@ -91,7 +91,7 @@ func (r *readers) listenAlone(key string) error {
 	if err != nil {
 		return err
 	}
-	heard := &r.heard[r.next]
+	heard := &r.received[r.next]
 	r.next++
 	go func() {
 		lines := bufio.NewScanner(got.Body)
@@ -100,47 +100,47 @@ func (r *readers) listenAlone(key string) error {
 				heard.Add(1)
 			}
 		}
-		if !r.over.Load() {
+		if !r.closing.Load() {
 			r.t.Errorf("a stream has ended: %v", lines.Err())
 		}
 	}()
 	return nil
 }
 
-// listenTogether follows the lock in many streams of one connection, and everything in
+// openHTTP2 follows the lock in many streams of one connection, and everything in
 // some of which nothing more is read than fits.
-func (r *readers) listenTogether(key string) error {
-	w, err := r.wire()
+func (r *streamGroup) openHTTP2(key string) error {
+	w, err := r.http2Conn()
 	if err != nil {
 		return err
 	}
 	r.conns = append(r.conns, w)
 	heard, deaf := map[uint32]*atomic.Int64{}, map[uint32]bool{}
-	for i := range perWire {
-		path := r.news()
-		if i < deafTogether {
-			path = all
+	for i := range streamsPerConn {
+		path := r.path()
+		if i < unreadHTTP2 {
+			path = streamPath
 		}
 		stream, err := w.open(http.MethodGet, path, r.secrets[key], "", true)
 		if err != nil {
 			return err
 		}
-		if i < deafTogether {
+		if i < unreadHTTP2 {
 			deaf[stream] = true
 			continue
 		}
-		heard[stream] = &r.heard[r.next]
+		heard[stream] = &r.received[r.next]
 		r.next++
 	}
 	go func() {
-		if err := r.listen(w, heard, deaf); !r.over.Load() {
+		if err := r.readHTTP2(w, heard, deaf); !r.closing.Load() {
 			r.t.Errorf("a connection with streams has ended: %v", err)
 		}
 	}()
 	return nil
 }
 
-func (r *readers) listen(w *wire, heard map[uint32]*atomic.Int64, deaf map[uint32]bool) error {
+func (r *streamGroup) readHTTP2(w *http2Conn, heard map[uint32]*atomic.Int64, deaf map[uint32]bool) error {
 	for {
 		f, err := w.next()
 		switch {
@@ -156,16 +156,16 @@ func (r *readers) listen(w *wire, heard map[uint32]*atomic.Int64, deaf map[uint3
 	}
 }
 
-// tell has something happen, and waits until each listener has heard of it, once.
-func (r *readers) tell(times int64) {
+// createEvents has something happen, and waits until each listener has heard of it, once.
+func (r *streamGroup) createEvents(times int64) {
 	r.t.Helper()
-	locks, id := r.late, lock.LeaseID(uuid.New())
+	locks, id := r.testClient, lock.LeaseID(uuid.New())
 	_, err := locks.Acquire(r.t.Context(), lock.Acquire{Name: r.name, LeaseID: id, Holder: "the news"})
 	r.must(err)
 	r.must(locks.Release(r.t.Context(), lock.Release{Name: r.name, LeaseID: id}))
-	r.comesTo(2*patience, func(figures) error {
-		for i := range r.heard {
-			if n := r.heard[i].Load(); n != times {
+	r.awaitResources(2*stepTimeout, func(resources) error {
+		for i := range r.received {
+			if n := r.received[i].Load(); n != times {
 				return fmt.Errorf("listener %d has heard of %d grants, want %d", i, n, times)
 			}
 		}
@@ -173,18 +173,18 @@ func (r *readers) tell(times int64) {
 	})
 }
 
-// deafAreCutOff waits until the service has ended the streams that are not read, of those
+// awaitUnreadClosed waits until the service has ended the streams that are not read, of those
 // who share a connection. The connections of the others it must close, see isOver.
-func (r *readers) deafAreCutOff() {
+func (r *streamGroup) awaitUnreadClosed() {
 	r.t.Helper()
-	r.comesTo(2*patience, func(figures) error {
-		return differ("streams that were cut off", int(r.cut.Load()), streamKeys*deafTogether)
+	r.awaitResources(2*stepTimeout, func(resources) error {
+		return checkCount("streams that were cut off", int(r.cut.Load()), streamKeys*unreadHTTP2)
 	})
 }
 
-// leave closes all connections but those of who reads nothing.
-func (r *readers) leave() {
-	r.over.Store(true)
+// closeAll closes all connections but those of who reads nothing.
+func (r *streamGroup) closeAll() {
+	r.closing.Store(true)
 	for _, c := range r.conns {
 		_ = c.Close() // the service may have been first
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A trickle is calls of somebody who means well: a lock is taken, looked at and given
+// A steadyClient is calls of somebody who means well: a lock is taken, looked at and given
 // back, again and again. Each of these calls must be answered, whatever others do.
-type trickle struct {
+type steadyClient struct {
 	locks lock.Service
 	mu    sync.Mutex
 	took  []time.Duration
@@ -24,18 +24,18 @@ type trickle struct {
 }
 
 const (
-	trickleEvery    = 100 * time.Millisecond // the least, between two times that the lock is taken
-	tricklePatience = patience               // for an answer
+	steadyInterval = 100 * time.Millisecond // the least, between two times that the lock is taken
+	steadyTimeout  = stepTimeout            // for an answer
 )
 
-// trickle begins one, which ends with the test.
-func (e *exposed) trickle() *trickle {
-	r := &trickle{locks: e.client("good")}
+// startSteady begins one, which ends with the test.
+func (e *securedReplica) startSteady() *steadyClient {
+	r := &steadyClient{locks: e.client("good")}
 	ctx, cancel := context.WithCancel(e.t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		next := time.NewTicker(trickleEvery)
+		next := time.NewTicker(steadyInterval)
 		defer next.Stop()
 		for n := 0; ; n++ {
 			select {
@@ -50,7 +50,7 @@ func (e *exposed) trickle() *trickle {
 	return r
 }
 
-func (r *trickle) once(ctx context.Context, name string) {
+func (r *steadyClient) once(ctx context.Context, name string) {
 	id := lock.LeaseID(uuid.New())
 	for _, call := range []func(context.Context) error{
 		func(ctx context.Context) error {
@@ -61,19 +61,19 @@ func (r *trickle) once(ctx context.Context, name string) {
 		func(ctx context.Context) error { return r.locks.Release(ctx, lock.Release{Name: name, LeaseID: id}) },
 	} {
 		began := time.Now()
-		err := again(ctx, call)
+		err := retrySteady(ctx, call)
 		if ctx.Err() == nil {
 			r.note(time.Since(began), err)
 		}
 	}
 }
 
-// again makes the call, as often as the answer says that it is to be sent again.
-func again(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, tricklePatience)
+// retrySteady makes the call, as often as the answer says that it is to be sent retrySteady.
+func retrySteady(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, steadyTimeout)
 	defer cancel()
 	var refused error
-	err := until(ctx, func() error {
+	err := retry(ctx, func() error {
 		err := call(ctx)
 		if errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) {
 			return err
@@ -84,7 +84,7 @@ func again(ctx context.Context, call func(context.Context) error) error {
 	return cmp.Or(refused, err)
 }
 
-func (r *trickle) note(took time.Duration, err error) {
+func (r *steadyClient) note(took time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.took = append(r.took, took)
@@ -93,8 +93,8 @@ func (r *trickle) note(took time.Duration, err error) {
 	}
 }
 
-// isBeyond returns an error until more calls than that have been made.
-func (r *trickle) isBeyond(calls int) error {
+// checkCalls returns an error until more calls than that have been made.
+func (r *steadyClient) checkCalls(calls int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.took) <= calls {
@@ -103,22 +103,22 @@ func (r *trickle) isBeyond(calls int) error {
 	return nil
 }
 
-// A latency is how long calls took.
-type latency struct {
+// A latencySummary is how long calls took.
+type latencySummary struct {
 	calls                 int
 	median, most99, worst time.Duration
 }
 
-func (l latency) String() string {
+func (l latencySummary) String() string {
 	const shown = 10 * time.Microsecond
 	return fmt.Sprintf("%d good calls, median %v, p99 %v, worst %v", l.calls, l.median.Round(shown), l.most99.Round(shown), l.worst.Round(shown))
 }
 
-// since returns how long the calls took since it was asked last, or the first error.
-func (r *trickle) since() (latency, error) {
+// latencies returns how long the calls took latencies it was asked last, or the first error.
+func (r *steadyClient) latencies() (latencySummary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := latency{calls: len(r.took)}
+	l := latencySummary{calls: len(r.took)}
 	if r.err != nil || l.calls == 0 {
 		return l, r.err
 	}

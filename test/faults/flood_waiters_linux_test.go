@@ -19,31 +19,31 @@ import (
 
 // The waiters of a round. As many wait for the first lock, and with each key, as may, and as many in all.
 const (
-	floodWaiters  = 10_000
-	waiterLocks   = 19 // the first has waitersEach, the others have the rest
-	waiterKeys    = 10 // each with waitersEach
-	waitersEach   = 1000
-	crowdPatience = 6 * patience // for all of them to come, or to be served: 20 s where nothing else runs
-	leavers       = 4            // one of so many hangs up before it is its turn
+	floodWaiters   = 10_000
+	waiterLocks    = 19 // the first has waitersEach, the others have the rest
+	waiterKeys     = 10 // each with waitersEach
+	waitersEach    = 1000
+	waitersTimeout = 6 * stepTimeout // for all of them to come, or to be served: 20 s where nothing else runs
+	leaverShare    = 4               // one of so many hangs up before it is its turn
 )
 
 func waiterKey(i int) string { return fmt.Sprint("waiters ", i) }
 
-// A crowd is the waiters of one round.
-type crowd struct {
-	*exposed
+// A waiterGroup is the waiters of one round.
+type waiterGroup struct {
+	*securedReplica
 	prefix string
 	direct int            // how many have a connection of HTTP/1.1 of their own; the others share some of HTTP/2
 	leases []lock.Release // of those who hold the locks meanwhile
 
 	mu               sync.Mutex
-	leavers, stayers []*waiter // who is to hang up, and who is to be served
-	wires            []*wire   // that they share
-	err              error     // of those who were not told what they ought to be
+	leaving, staying []*waiter    // who is to hang up, and who is to be served
+	conns            []*http2Conn // that they share
+	err              error        // of those who were not told what they ought to be
 
-	over   atomic.Bool  // whether the wires are being closed
-	served atomic.Int64 // who were granted the lock, and have released it
-	again  atomic.Int64 // calls that were sent again since their wait was over
+	closing atomic.Bool  // whether the wires are being closed
+	served  atomic.Int64 // who were granted the lock, and have released it
+	again   atomic.Int64 // calls that were sent again since their wait was over
 }
 
 // A waiter is one of them.
@@ -54,10 +54,10 @@ type waiter struct {
 	hangUp            func() error
 }
 
-func (c *crowd) lock(i int) string { return fmt.Sprintf("%s:%02d", c.prefix, i) }
+func (c *waiterGroup) lock(i int) string { return fmt.Sprintf("%s:%02d", c.prefix, i) }
 
 // waiter returns the nth waiter.
-func (c *crowd) waiter(n int) *waiter {
+func (c *waiterGroup) waiter(n int) *waiter {
 	w := &waiter{lock: c.lock(0), key: waiterKey(n / waitersEach), holder: fmt.Sprint("waiter ", n), lease: uuid.New()}
 	if n >= waitersEach {
 		w.lock = c.lock(1 + n%(waiterLocks-1))
@@ -75,9 +75,9 @@ func (w *waiter) release() (path, body string) {
 }
 
 // hold takes all the locks, so that there is something to wait for.
-func (c *crowd) hold() {
+func (c *waiterGroup) hold() {
 	c.t.Helper()
-	locks := c.late
+	locks := c.testClient
 	for i := range waiterLocks {
 		r := lock.Release{Name: c.lock(i), LeaseID: lock.LeaseID(uuid.New())}
 		_, err := locks.Acquire(c.t.Context(), lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "the first", TTL: time.Hour})
@@ -86,75 +86,75 @@ func (c *crowd) hold() {
 	}
 }
 
-// come has the waiters from and up to those numbers wait, and returns when they do.
-func (c *crowd) come(from, to int) {
+// add has the waiters from and up to those numbers wait, and returns when they do.
+func (c *waiterGroup) add(from, to int) {
 	c.t.Helper()
 	var arriving errgroup.Group
 	arriving.SetLimit(32)
 	var sharing []*waiter
 	for n := from; n < to; n++ {
 		if n*c.direct/floodWaiters != (n+1)*c.direct/floodWaiters {
-			arriving.Go(func() error { return c.waitAlone(c.waiter(n), n%leavers == 0) })
+			arriving.Go(func() error { return c.waitHTTP1(c.waiter(n), n%leaverShare == 0) })
 			continue
 		}
 		sharing = append(sharing, c.waiter(n))
 	}
-	for some := range slices.Chunk(sharing, perWire) {
-		arriving.Go(func() error { return c.waitTogether(some) })
+	for some := range slices.Chunk(sharing, streamsPerConn) {
+		arriving.Go(func() error { return c.waitHTTP2(some) })
 	}
 	c.must(arriving.Wait())
-	c.waitingAre(to)
+	c.awaitWaiters(to)
 }
 
-// waitingAre waits until so many wait.
-func (c *crowd) waitingAre(want int) {
+// awaitWaiters waits until so many wait.
+func (c *waiterGroup) awaitWaiters(want int) {
 	c.t.Helper()
-	c.comesTo(crowdPatience, func(f figures) error { return errors.Join(c.failed(), differ("waiters", f.waiters, want)) })
+	c.awaitResources(waitersTimeout, func(f resources) error { return errors.Join(c.firstError(), checkCount("waiters", f.waiters, want)) })
 }
 
-// failed returns the first error of those who were not told what they ought to be.
-func (c *crowd) failed() error {
+// firstError returns the first error of those who were not told what they ought to be.
+func (c *waiterGroup) firstError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-func differ(what string, got, want int) error {
+func checkCount(what string, got, want int) error {
 	if got != want {
 		return fmt.Errorf("there are %d %s, want %d", got, what, want)
 	}
 	return nil
 }
 
-// came notes how a waiter hangs up.
-func (c *crowd) came(w *waiter, leaves bool, hangUp func() error) {
+// register notes how a waiter hangs up.
+func (c *waiterGroup) register(w *waiter, leaves bool, hangUp func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.hangUp = hangUp
 	if leaves {
-		c.leavers = append(c.leavers, w)
+		c.leaving = append(c.leaving, w)
 	} else {
-		c.stayers = append(c.stayers, w)
+		c.staying = append(c.staying, w)
 	}
 }
 
 // hangUp has those leave who are to, or everybody, and waits until they have.
-func (c *crowd) hangUp(everybody bool) {
+func (c *waiterGroup) hangUp(everybody bool) {
 	c.t.Helper()
-	who := c.leavers
+	who := c.leaving
 	if everybody {
-		who = append(who, c.stayers...)
-		c.stayers = nil
+		who = append(who, c.staying...)
+		c.staying = nil
 	}
 	for _, w := range who {
 		w.left.Store(true)
 		c.must(w.hangUp())
 	}
-	c.waitingAre(len(c.stayers))
+	c.awaitWaiters(len(c.staying))
 }
 
 // fail notes that somebody was not served well.
-func (c *crowd) fail(err error) {
+func (c *waiterGroup) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = cmp.Or(c.err, err)
@@ -162,34 +162,34 @@ func (c *crowd) fail(err error) {
 
 // serve gives the locks to those who wait, one after the other, and waits until all
 // have had them.
-func (c *crowd) serve() {
+func (c *waiterGroup) serve() {
 	c.t.Helper()
-	locks := c.late
+	locks := c.testClient
 	for _, r := range c.leases {
 		c.must(locks.Release(c.t.Context(), r))
 	}
-	c.comesTo(crowdPatience, func(figures) error {
-		return errors.Join(c.failed(), differ("waiters who were served", int(c.served.Load()), len(c.stayers)))
+	c.awaitResources(waitersTimeout, func(resources) error {
+		return errors.Join(c.firstError(), checkCount("waiters who were served", int(c.served.Load()), len(c.staying)))
 	})
-	c.over.Store(true)
-	for _, w := range c.wires {
+	c.closing.Store(true)
+	for _, w := range c.conns {
 		_ = w.Close() // nothing depends on how it ends
 	}
 }
 
-// wasOrderly checks that nobody overtook anybody. Whoever had to call again may have
+// checkOrder checks that nobody overtook anybody. Whoever had to call again may have
 // been passed over meanwhile, as openapi.yaml says.
-func (c *crowd) wasOrderly() {
+func (c *waiterGroup) checkOrder() {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), stepTimeout)
 	defer cancel()
-	events, err := verify.Collect(ctx, c.late, c.prefix+":")
+	events, err := verify.Collect(ctx, c.testClient, c.prefix+":")
 	c.must(err)
 	of := map[string][]lock.Event{}
 	for _, e := range events {
 		of[e.Name] = append(of[e.Name], e)
 	}
-	c.must(differ("locks with events", len(of), waiterLocks))
+	c.must(checkCount("locks with events", len(of), waiterLocks))
 	for name, events := range of {
 		if err := (verify.Rules{AllowOvertaking: c.again.Load() > 0}).Check(events); err != nil {
 			c.t.Errorf("%s: %v", name, err)

@@ -24,19 +24,19 @@ const (
 	flagEndStream  = 1
 	flagEndHeaders = 4
 
-	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	errCancel   = 8
-	streamRoom  = 65535 // bytes that may be sent to us in a stream before we allow more, which we never do
-	maxTogether = 100   // calls that the service allows in a connection
-	perWire     = 90    // of ours: the service forgets one only a moment after it was answered
-	wholeWindow = 1<<31 - 1 - streamRoom
+	preface        = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	errCancel      = 8
+	streamRoom     = 65535 // bytes that may be sent to us in a stream before we allow more, which we never do
+	maxConnStreams = 100   // calls that the service allows in a connection
+	streamsPerConn = 90    // of ours: the service forgets one only a moment after it was answered
+	wholeWindow    = 1<<31 - 1 - streamRoom
 )
 
-// A wire is a connection of HTTP/2 that is spoken frame by frame, since no client does
+// A http2Conn is a connection of HTTP/2 that is spoken frame by frame, since no client does
 // what we want to do, nor 10,000 things at once in few goroutines. It does not read the
 // headers of answers: their bodies say enough. As a whole it may be sent any number of
 // bytes, in each stream streamRoom.
-type wire struct {
+type http2Conn struct {
 	net.Conn
 	in        *bufio.Reader
 	authority string
@@ -52,12 +52,12 @@ type frame struct {
 	payload     []byte
 }
 
-func (e *exposed) wire() (*wire, error) {
-	c, err := e.secure("h2")
+func (e *securedReplica) http2Conn() (*http2Conn, error) {
+	c, err := e.dialTLS("h2")
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: c, in: bufio.NewReader(c), authority: e.address}
+	w := &http2Conn{Conn: c, in: bufio.NewReader(c), authority: e.address}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := io.WriteString(c, preface); err != nil {
@@ -70,7 +70,7 @@ func (e *exposed) wire() (*wire, error) {
 }
 
 // write writes a frame. The caller holds mu.
-func (w *wire) write(kind, flags byte, stream uint32, payload []byte) error {
+func (w *http2Conn) write(kind, flags byte, stream uint32, payload []byte) error {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
 	b = binary.BigEndian.AppendUint32(append(b, flags), stream)
 	_, err := w.Write(append(b, payload...))
@@ -78,7 +78,7 @@ func (w *wire) write(kind, flags byte, stream uint32, payload []byte) error {
 }
 
 // open begins a request in a stream of its own, to be continued unless it ends.
-func (w *wire) open(method, path, secret, body string, ends bool) (stream uint32, err error) {
+func (w *http2Conn) open(method, path, secret, body string, ends bool) (stream uint32, err error) {
 	var block []byte
 	for _, field := range [][2]string{
 		{":method", method}, {":scheme", "https"}, {":path", path}, {":authority", w.authority},
@@ -117,14 +117,14 @@ func appendText(b []byte, text string) []byte {
 }
 
 // reset takes a request back.
-func (w *wire) reset(stream uint32) error {
+func (w *http2Conn) reset(stream uint32) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.write(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, errCancel))
 }
 
 // next returns the next frame. It acknowledges what is to be acknowledged.
-func (w *wire) next() (frame, error) {
+func (w *http2Conn) next() (frame, error) {
 	head := make([]byte, 9)
 	if _, err := io.ReadFull(w.in, head); err != nil {
 		return frame{}, err
@@ -148,7 +148,7 @@ func (w *wire) next() (frame, error) {
 
 // each calls answered with the body of each answer that is whole, and of each that was
 // cut off, until that returns an error, which each returns, or the connection ends.
-func (w *wire) each(answered func(stream uint32, body []byte, whole bool) error) error {
+func (w *http2Conn) each(answered func(stream uint32, body []byte, whole bool) error) error {
 	bodies := map[uint32][]byte{}
 	for {
 		f, err := w.next()

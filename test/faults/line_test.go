@@ -11,10 +11,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A line is a way through toxiproxy on which things can go wrong.
-type line struct {
-	*entrance // the far end
-	proxy     *toxiproxy.Proxy
+// A proxy is a way through toxiproxy on which things can go wrong.
+type proxy struct {
+	*relay    // the far end
+	toxiproxy *toxiproxy.Proxy
 }
 
 // A direction is that of what is sent on a line.
@@ -26,25 +26,25 @@ const (
 	answers  direction = "downstream"
 )
 
-func newLine(name string) (*line, error) {
-	far, err := newEntrance()
+func newProxy(name string) (*proxy, error) {
+	far, err := newRelay()
 	if err != nil {
 		return nil, err
 	}
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l := &line{entrance: far, proxy: toxiproxy.NewProxy(server, name, "127.0.0.1:0", far.address)}
-	if err := l.proxy.Start(); err != nil {
+	l := &proxy{relay: far, toxiproxy: toxiproxy.NewProxy(server, name, "127.0.0.1:0", far.address)}
+	if err := l.toxiproxy.Start(); err != nil {
 		return nil, errors.Join(err, far.close())
 	}
 	return l, nil
 }
 
-// near returns the address at which the line begins, host:port.
-func (l *line) near() string { return l.proxy.Listen }
+// listenAddress returns the address at which the line begins, host:port.
+func (l *proxy) listenAddress() string { return l.toxiproxy.Listen }
 
-func (l *line) close() error {
-	l.proxy.Stop()
-	return l.entrance.close()
+func (l *proxy) close() error {
+	l.toxiproxy.Stop()
+	return l.relay.close()
 }
 
 // A toxic is what goes wrong on a line: one of toxiproxy's, with its attributes.
@@ -54,8 +54,8 @@ type toxic struct {
 	attributes map[string]int
 }
 
-// poison puts the toxic on the line. The cure takes it away.
-func (l *line) poison(x toxic) (cure, error) {
+// addToxic puts the toxic on the line. The cure takes it away.
+func (l *proxy) addToxic(x toxic) (undoFunc, error) {
 	name := x.kind + " of " + string(x.direction)
 	described, err := json.Marshal(map[string]any{
 		"name": name, "type": x.kind, "stream": string(x.direction), "toxicity": 1, "attributes": x.attributes,
@@ -63,8 +63,8 @@ func (l *line) poison(x toxic) (cure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.proxy.Toxics.AddToxicJson(bytes.NewReader(described)); err != nil {
-		return nil, fmt.Errorf("%s on the line of %s: %w", name, l.proxy.Name, err)
+	if _, err := l.toxiproxy.Toxics.AddToxicJson(bytes.NewReader(described)); err != nil {
+		return nil, fmt.Errorf("%s on the line of %s: %w", name, l.toxiproxy.Name, err)
 	}
-	return func(ctx context.Context) error { return l.proxy.Toxics.RemoveToxic(ctx, name) }, nil
+	return func(ctx context.Context) error { return l.toxiproxy.Toxics.RemoveToxic(ctx, name) }, nil
 }

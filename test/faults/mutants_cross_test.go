@@ -17,29 +17,29 @@ import (
 // before all others.
 const firstName, heldUpName, crossedName = "-1", "-2", "-3"
 
-// aMoment is how long it takes a call to arrive at a row that is locked, if nothing
+// arrivalDelay is how long it takes a call to arrive at a row that is locked, if nothing
 // is in the way. Where it takes longer a crossing comes to nothing; the next may not.
-const aMoment = 20 * time.Millisecond
+const arrivalDelay = 20 * time.Millisecond
 
-// cross has a revocation and a renewal of one lease cross each other. The revocation
+// crossCalls has a revocation and a renewal of one lease crossCalls each other. The revocation
 // is in a transaction that somebody holds up at another lock; before it gets on, the
 // lease is renewed. By the instants that are told, the revocation comes after the
 // renewal, unless its clock was read before it had the row.
-func (p *provocation) cross(ctx context.Context) (err error) {
+func (p *disturbance) crossCalls(ctx context.Context) (err error) {
 	first, err := pgx.Connect(ctx, p.databaseURL)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return unlessDone(ctx, err)
 	}
 	defer func() { err = errors.Join(err, first.Close(context.WithoutCancel(ctx))) }()
 	heldUp, err := pgx.Connect(ctx, p.databaseURL)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return unlessDone(ctx, err)
 	}
 	defer func() { err = errors.Join(err, heldUp.Close(context.WithoutCancel(ctx))) }()
-	for passes(ctx, aMoment) {
-		c := crossing{provocation: p}
-		if err := c.play(ctx, first, heldUp); err != nil {
-			return unlessOver(ctx, err)
+	for sleepFor(ctx, arrivalDelay) {
+		c := crossing{disturbance: p}
+		if err := c.run(ctx, first, heldUp); err != nil {
+			return unlessDone(ctx, err)
 		}
 	}
 	return nil
@@ -47,11 +47,11 @@ func (p *provocation) cross(ctx context.Context) (err error) {
 
 // A crossing is one renewal and one revocation.
 type crossing struct {
-	*provocation
+	*disturbance
 	calls sync.WaitGroup
 }
 
-func (c *crossing) play(ctx context.Context, first, heldUp *pgx.Conn) error {
+func (c *crossing) run(ctx context.Context, first, heldUp *pgx.Conn) error {
 	defer c.calls.Wait()
 	victim := c.acquire(crossedName)
 	g, err := c.via(1).Acquire(ctx, victim)
@@ -59,29 +59,29 @@ func (c *crossing) play(ctx context.Context, first, heldUp *pgx.Conn) error {
 		return nil
 	}
 	for _, name := range []string{firstName, heldUpName} { // so that there is a row
-		if a := c.acquire(name); c.tried(ctx, a) == nil {
-			c.releases(ctx, a)
+		if a := c.acquire(name); c.tryAcquire(ctx, a) == nil {
+			c.release(ctx, a)
 		}
 	}
-	unlockFirst, err := c.lock(ctx, first, firstName)
+	unlockFirst, err := c.lockRow(ctx, first, firstName)
 	if err != nil {
 		return err
 	}
-	unlockHeldUp, err := c.lock(ctx, heldUp, heldUpName)
+	unlockHeldUp, err := c.lockRow(ctx, heldUp, heldUpName)
 	if err != nil {
 		return errors.Join(err, unlockFirst())
 	}
-	c.calls.Go(func() { _ = c.tried(ctx, c.acquire(firstName)) })
-	passes(ctx, aMoment)
-	c.calls.Go(func() { _ = c.tried(ctx, c.acquire(heldUpName)) })
-	c.calls.Go(func() { c.revokes(ctx, g.Token) })
-	passes(ctx, aMoment)
+	c.calls.Go(func() { _ = c.tryAcquire(ctx, c.acquire(firstName)) })
+	sleepFor(ctx, arrivalDelay)
+	c.calls.Go(func() { _ = c.tryAcquire(ctx, c.acquire(heldUpName)) })
+	c.calls.Go(func() { c.revoke(ctx, g.Token) })
+	sleepFor(ctx, arrivalDelay)
 	err = unlockFirst()
-	passes(ctx, aMoment)
+	sleepFor(ctx, arrivalDelay)
 	_, renewed := c.via(1).Renew(ctx, lock.Renew{Name: victim.Name, LeaseID: victim.LeaseID})
 	err = errors.Join(err, unlockHeldUp())
 	if c.calls.Wait(); renewed == nil {
-		c.releases(ctx, victim)
+		c.release(ctx, victim)
 	}
 	return err
 }
@@ -99,22 +99,22 @@ func (c *crossing) acquire(name string) lock.Acquire {
 	}
 }
 
-// tried tries to acquire, by the first replica.
-func (c *crossing) tried(ctx context.Context, a lock.Acquire) error {
+// tryAcquire tries to acquire, by the first replica.
+func (c *crossing) tryAcquire(ctx context.Context, a lock.Acquire) error {
 	_, err := c.via(0).Acquire(ctx, a)
 	return err
 }
 
-func (c *crossing) releases(ctx context.Context, a lock.Acquire) {
+func (c *crossing) release(ctx context.Context, a lock.Acquire) {
 	_ = c.via(0).Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // recorded, and that is all
 }
 
-func (c *crossing) revokes(ctx context.Context, token lock.Token) {
+func (c *crossing) revoke(ctx context.Context, token lock.Token) {
 	_, _ = c.via(0).Revoke(ctx, lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
 }
 
-// lock locks the row of a lock until the function that it returns is called.
-func (c *crossing) lock(ctx context.Context, conn *pgx.Conn, name string) (func() error, error) {
+// lockRow locks the row of a lock until the function that it returns is called.
+func (c *crossing) lockRow(ctx context.Context, conn *pgx.Conn, name string) (func() error, error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return nil, err

@@ -17,71 +17,71 @@ import (
 // locksPerTrial is how many locks there are.
 const locksPerTrial = 8
 
-// A provocation is what happens while clients use the service, so that what is broken
+// A disturbance is what happens while clients use the service, so that what is broken
 // shows.
-type provocation struct {
+type disturbance struct {
 	*trial
 	rec    *verify.Recorder
 	prefix string
 	lulls  chan time.Time // each value begins a lull of the load
 }
 
-// all returns what is done at once, each until its context ends.
-func (p *provocation) all() []func(context.Context) error {
-	switch p.how {
+// actions returns what is done at once, each until its context ends.
+func (p *disturbance) actions() []func(context.Context) error {
+	switch p.mode {
 	case crashed:
 		return []func(context.Context) error{p.crash}
 	case restored:
 		return []func(context.Context) error{p.restore}
-	case orderly:
+	case neverCancelled:
 		return nil
-	case bereft:
-		return []func(context.Context) error{p.bereave}
+	case replicaLost:
+		return []func(context.Context) error{p.killReplica}
 	}
-	return []func(context.Context) error{p.block, p.stare, p.cross}
+	return []func(context.Context) error{p.lockRows, p.readLocks, p.crossCalls}
 }
 
-// block locks rows now and then, for less than the service waits for them: whoever
+// lockRows locks rows now and then, for less than the service waits for them: whoever
 // decides on those locks decides late.
-func (p *provocation) block(ctx context.Context) (err error) {
+func (p *disturbance) lockRows(ctx context.Context) (err error) {
 	conn, err := pgx.Connect(ctx, p.databaseURL)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return unlessDone(ctx, err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	for passes(ctx, rand.N(150*time.Millisecond)) {
+	for sleepFor(ctx, rand.N(150*time.Millisecond)) {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "select from paddock.locks where slot = 0 and name = $1 for update", p.anyName())
-			passes(ctx, 50*time.Millisecond+rand.N(170*time.Millisecond))
+			sleepFor(ctx, 50*time.Millisecond+rand.N(170*time.Millisecond))
 			return err
 		})
 		if err != nil {
-			return unlessOver(ctx, err)
+			return unlessDone(ctx, err)
 		}
 	}
 	return nil
 }
 
-// stare looks at locks all the time.
-func (p *provocation) stare(ctx context.Context) error {
+// readLocks looks at locks all the time.
+func (p *disturbance) readLocks(ctx context.Context) error {
 	s := p.services[rand.IntN(len(p.services))]
 	locks := p.rec.Client(s.Via, s.Locks)
-	for passes(ctx, time.Millisecond) {
+	for sleepFor(ctx, time.Millisecond) {
 		if _, err := locks.Lock(ctx, p.anyName()); err != nil {
-			return unlessOver(ctx, err)
+			return unlessDone(ctx, err)
 		}
 	}
 	return nil
 }
 
 // crash kills PostgreSQL once, in a lull of the load, and brings it back.
-func (p *provocation) crash(ctx context.Context) error {
-	if !passes(ctx, 500*time.Millisecond+rand.N(500*time.Millisecond)) {
+func (p *disturbance) crash(ctx context.Context) error {
+	if !sleepFor(ctx, 500*time.Millisecond+rand.N(500*time.Millisecond)) {
 		return nil
 	}
 	select {
 	case p.lulls <- time.Now():
-		passes(ctx, intoLull/2+rand.N(intoLull/2))
+		sleepFor(ctx, lullBeforeCrash/2+rand.N(lullBeforeCrash/2))
 	case <-ctx.Done():
 		return nil
 	}
@@ -91,38 +91,38 @@ func (p *provocation) crash(ctx context.Context) error {
 
 // restore puts PostgreSQL back once to the snapshot from before the round. Another application
 // writes to it before a replica connects.
-func (p *provocation) restore(ctx context.Context) error {
-	if !passes(ctx, noticing) {
+func (p *disturbance) restore(ctx context.Context) error {
+	if !sleepFor(ctx, noticeDelay) {
 		return nil
 	}
 	p.rec.MarkFault("PostgreSQL is put back to a snapshot")
-	return p.restorable.restore(context.WithoutCancel(ctx), restoring{(*restorable).crash, true})
+	return p.restorable.restore(context.WithoutCancel(ctx), restoreOptions{(*restorable).crash, true})
 }
 
 const (
-	// fewWaiters is how many may wait for a lock in a trial in which a replica dies.
-	fewWaiters = 2
-	// bereftAfter is when it dies, and bereftFor is how long clients go on: until places count
+	// waiterLimit is how many may wait for a lock in a trial in which a replica dies.
+	waiterLimit = 2
+	// killAfter is when it dies, and bereftFor is how long clients go on: until places count
 	// no more whose replica is dead, and a while longer.
-	bereftAfter = 2 * time.Second
-	bereftFor   = bereftAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
+	killAfter    = 2 * time.Second
+	runAfterKill = killAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
 )
 
-// bereave kills the newest replica for good.
-func (p *provocation) bereave(ctx context.Context) error {
-	if !passes(ctx, bereftAfter) {
+// killReplica kills the newest replica for good.
+func (p *disturbance) killReplica(ctx context.Context) error {
+	if !sleepFor(ctx, killAfter) {
 		return nil
 	}
 	p.rec.MarkFault("kill -9 of a replica")
-	return p.replicas[len(p.replicas)-1].end(syscall.SIGKILL)
+	return p.replicas[len(p.replicas)-1].stop(syscall.SIGKILL)
 }
 
-func (p *provocation) anyName() string {
+func (p *disturbance) anyName() string {
 	return fmt.Sprintf("%s:%d.0", p.prefix, rand.IntN(locksPerTrial))
 }
 
-// passes waits for that time and returns true, or false as soon as ctx ends.
-func passes(ctx context.Context, d time.Duration) bool {
+// sleepFor waits for that time and returns true, or false as soon as ctx ends.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -131,8 +131,8 @@ func passes(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// unlessOver returns the error unless ctx has ended, which is then why.
-func unlessOver(ctx context.Context, err error) error {
+// unlessDone returns the error unless ctx has ended, which is then why.
+func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

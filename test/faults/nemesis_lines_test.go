@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// ofLines returns what goes wrong between clients and Paddock, or Paddock and
+// networkNemeses returns what goes wrong between clients and Paddock, or Paddock and
 // PostgreSQL. That answers are cut, and with luck after a commit, comes more often.
-func ofLines(f field) []nemesis {
+func networkNemeses(f component) []nemesis {
 	between := " between " + string(f)
-	onLine := func(draw func(*rand.Rand) []toxic) func(context.Context, *deployment, fault) (cure, error) {
-		return func(_ context.Context, d *deployment, f fault) (cure, error) {
-			return poisonLines(d, f, draw(f.dice()))
+	onLine := func(draw func(*rand.Rand) []toxic) func(context.Context, *deployment, fault) (undoFunc, error) {
+		return func(_ context.Context, d *deployment, f fault) (undoFunc, error) {
+			return addToxics(d, f, draw(f.rng()))
 		}
 	}
-	brief := span{50 * time.Millisecond, 600 * time.Millisecond}
+	brief := durationRange{50 * time.Millisecond, 600 * time.Millisecond}
 	return []nemesis{
 		{"connections are reset" + between, 1, f, 30, brief, onLine(resets)},
-		{"all is delayed" + between, 1, f, 30, forASecond, onLine(delays)},
-		{"all is slow and in small pieces" + between, 1, f, 30, forASecond, onLine(pieces)},
-		{"requests are swallowed" + between, 1, f, 30, span{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(swallows(requests))},
-		{"answers are swallowed" + between, 1, f, 30, span{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(swallows(answers))},
-		{"all is swallowed" + between, 1, f, 30, span{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(swallows(requests, answers))},
-		{"requests are cut off" + between, 1, f, 30, brief, onLine(cuts(requests))},
-		{"answers are cut off" + between, 2, f, 40, brief, onLine(cuts(answers))},
+		{"all is delayed" + between, 1, f, 30, aboutASecond, onLine(delays)},
+		{"all is slow and in small pieces" + between, 1, f, 30, aboutASecond, onLine(pieces)},
+		{"requests are swallowed" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(requests))},
+		{"answers are swallowed" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(answers))},
+		{"all is swallowed" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(requests, answers))},
+		{"requests are cut off" + between, 1, f, 30, brief, onLine(cutsOff(requests))},
+		{"answers are cut off" + between, 2, f, 40, brief, onLine(cutsOff(answers))},
 	}
 }
 
-// poisonLines puts the toxics on the lines that the fault is about.
-func poisonLines(d *deployment, f fault, toxics []toxic) (cure, error) {
+// addToxics puts the toxics on the lines that the fault is about.
+func addToxics(d *deployment, f fault, toxics []toxic) (undoFunc, error) {
 	var mu sync.Mutex
-	var cures []cure
+	var cures []undoFunc
 	err := f.each(d, func(r *replica) error {
-		l := r.front
-		if f.field == backLine {
-			l = r.back
+		l := r.clientProxy
+		if f.component == databaseNetwork {
+			l = r.databaseProxy
 		}
 		var err error
 		for _, x := range toxics {
-			c, e := l.poison(x)
+			c, e := l.addToxic(x)
 			if err = errors.Join(err, e); e == nil {
 				mu.Lock()
 				cures = append(cures, c)
@@ -51,7 +51,7 @@ func poisonLines(d *deployment, f fault, toxics []toxic) (cure, error) {
 		return err
 	})
 	return func(ctx context.Context) error {
-		return together(len(cures), func(i int) error { return cures[i](ctx) })
+		return inParallel(len(cures), func(i int) error { return cures[i](ctx) })
 	}, err
 }
 
@@ -72,9 +72,9 @@ func pieces(r *rand.Rand) []toxic {
 	return []toxic{{"slicer", requests, slices}, {"slicer", answers, slices}, {"bandwidth", answers, narrow}}
 }
 
-// swallows lets nothing through that way. The connections stay open, and are closed
+// drops lets nothing through that way. The connections stay open, and are closed
 // when it is over.
-func swallows(directions ...direction) func(*rand.Rand) []toxic {
+func drops(directions ...direction) func(*rand.Rand) []toxic {
 	return func(*rand.Rand) (all []toxic) {
 		for _, w := range directions {
 			all = append(all, toxic{"timeout", w, map[string]int{"timeout": 0}})
@@ -83,9 +83,9 @@ func swallows(directions ...direction) func(*rand.Rand) []toxic {
 	}
 }
 
-// cuts ends each connection after a few more bytes that way: none, or enough for some
+// cutsOff ends each connection after a few more bytes that way: none, or enough for some
 // of a message, or for a connection to be made anew and then cut.
-func cuts(to direction) func(*rand.Rand) []toxic {
+func cutsOff(to direction) func(*rand.Rand) []toxic {
 	return func(r *rand.Rand) []toxic {
 		most := []int{1, 50, 2000, 30_000}
 		return []toxic{{"limit_data", to, map[string]int{"bytes": r.IntN(most[r.IntN(len(most))])}}}

@@ -18,39 +18,39 @@ func (f fault) awaitsLull() bool {
 	return (f.name == serverKilled || f.name == serverStopped || f.name == backendKilled) && f.seed%3 != 0
 }
 
-func ofTheServer() []nemesis {
+func serverNemeses() []nemesis {
 	return []nemesis{
-		{serverKilled, 2, server, 100, span{0, time.Second}, killServer},
-		{serverStopped, 2, server, 100, span{0, time.Second}, stopServerAtOnce},
-		{"PostgreSQL is restarted", 1, server, 100, span{0, time.Second}, restartServer},
-		{"PostgreSQL hangs", 2, server, 100, forASecond, hangServer},
-		{backendKilled, 2, server, 100, span{}, killBackend},
+		{serverKilled, 2, server, 100, durationRange{0, time.Second}, killServer},
+		{serverStopped, 2, server, 100, durationRange{0, time.Second}, stopServerAtOnce},
+		{"PostgreSQL is restarted", 1, server, 100, durationRange{0, time.Second}, restartServer},
+		{"PostgreSQL hangs", 2, server, 100, aboutASecond, hangServer},
+		{backendKilled, 2, server, 100, durationRange{}, killBackend},
 	}
 }
 
-func killServer(_ context.Context, d *deployment, _ fault) (cure, error) {
+func killServer(_ context.Context, d *deployment, _ fault) (undoFunc, error) {
 	return d.database.start, d.database.host.Kill()
 }
 
 // stopServerAtOnce has PostgreSQL end without a checkpoint, so that it recovers when it
 // starts.
-func stopServerAtOnce(ctx context.Context, d *deployment, _ fault) (cure, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func stopServerAtOnce(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return d.database.start, d.database.host.StopAtOnce(ctx)
 }
 
-func restartServer(ctx context.Context, d *deployment, _ fault) (cure, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func restartServer(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return d.database.start, d.database.host.Shutdown(ctx)
 }
 
-func hangServer(_ context.Context, d *deployment, _ fault) (cure, error) {
+func hangServer(_ context.Context, d *deployment, _ fault) (undoFunc, error) {
 	goOn := func(context.Context) error { return d.database.host.Resume() }
 	return goOn, d.database.host.Pause()
 }
 
-func killBackend(ctx context.Context, d *deployment, f fault) (cure, error) {
-	return d.database.answers, d.database.killBackend(ctx, f.dice().IntN(maxConnections))
+func killBackend(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
+	return d.database.answers, d.database.killBackend(ctx, f.rng().IntN(maxConnections))
 }

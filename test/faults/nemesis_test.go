@@ -10,47 +10,47 @@ import (
 
 // A nemesis is a way to break something.
 type nemesis struct {
-	name   string
-	weight int   // how often it comes, compared with others
-	field  field // what it breaks
-	spread int   // in a hundred times, how often all replicas are its victims; of the others, one is
-	hold   span  // how long it lasts
-	inject func(context.Context, *deployment, fault) (cure, error)
+	name       string
+	weight     int           // how often it comes, compared with others
+	component  component     // what it breaks
+	allPercent int           // in a hundred times, how often all replicas are its victims; of the others, one is
+	duration   durationRange // how long it lasts
+	inject     func(context.Context, *deployment, fault) (undoFunc, error)
 }
 
-// A field is a part of the deployment. Of faults at the same time no two are in one.
-type field string
+// A component is a part of the deployment. Of faults at the same time no two are in one.
+type component string
 
 const (
-	replicas  field = "replicas"
-	server    field = "PostgreSQL"
-	frontLine field = "clients and Paddock"
-	backLine  field = "Paddock and PostgreSQL"
+	replicas        component = "replicas"
+	server          component = "PostgreSQL"
+	clientNetwork   component = "clients and Paddock"
+	databaseNetwork component = "Paddock and PostgreSQL"
 )
 
-// A span is from the least time to the most.
-type span struct{ least, most time.Duration }
+// A durationRange is from the least time to the most.
+type durationRange struct{ least, most time.Duration }
 
-// forASecond is for about a second.
-var forASecond = span{300 * time.Millisecond, 1500 * time.Millisecond}
+// aboutASecond is for about a second.
+var aboutASecond = durationRange{300 * time.Millisecond, 1500 * time.Millisecond}
 
-// A cure undoes what a nemesis did.
-type cure func(context.Context) error
+// A undoFunc undoes what a nemesis did.
+type undoFunc func(context.Context) error
 
-// nothing is the cure for what is over when it is done.
-func nothing(context.Context) error { return nil }
+// noUndo is the cure for what is over when it is done.
+func noUndo(context.Context) error { return nil }
 
-// nemeses are all there are.
-func nemeses() []nemesis {
+// allNemeses are all there are.
+func allNemeses() []nemesis {
 	var all []nemesis
-	for _, some := range [][]nemesis{ofReplicas(), ofTheServer(), ofTheDatabase(), ofLines(frontLine), ofLines(backLine)} {
+	for _, some := range [][]nemesis{replicaNemeses(), serverNemeses(), databaseNemeses(), networkNemeses(clientNetwork), networkNemeses(databaseNetwork)} {
 		all = append(all, some...)
 	}
 	return all
 }
 
-// together does n things at once and returns all that went wrong.
-func together(n int, do func(i int) error) error {
+// inParallel does n things at once and returns all that went wrong.
+func inParallel(n int, do func(i int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
@@ -60,13 +60,13 @@ func together(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// dice returns what the details of the fault are drawn with.
-func (f fault) dice() *rand.Rand { return rand.New(rand.NewPCG(f.seed, 0)) }
+// rng returns what the details of the fault are drawn with.
+func (f fault) rng() *rand.Rand { return rand.New(rand.NewPCG(f.seed, 0)) }
 
 // each calls do with every replica that the fault is about, at once.
 func (f fault) each(d *deployment, do func(*replica) error) error {
-	return together(len(d.replicas), func(i int) error {
-		if f.victim != everybody && f.victim != i {
+	return inParallel(len(d.replicas), func(i int) error {
+		if f.target != allReplicas && f.target != i {
 			return nil
 		}
 		return do(d.replicas[i])

@@ -13,37 +13,37 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// A play is a round: a schedule that is carried out on a deployment while clients use
+// A round is a round: a schedule that is carried out on a deployment while clients use
 // that.
-type play struct {
+type round struct {
 	*deployment
 	seed     uint64
 	recorder *verify.Recorder
-	tell     func(format string, args ...any)
+	log      func(format string, args ...any)
 	began    time.Time
 	summary  summary
 }
 
-func newPlay(t *testing.T, d *deployment, seed uint64) *play {
-	return &play{
-		deployment: d, seed: seed, recorder: verify.NewRecorder(), tell: t.Logf, began: time.Now(),
+func newRound(t *testing.T, d *deployment, seed uint64) *round {
+	return &round{
+		deployment: d, seed: seed, recorder: verify.NewRecorder(), log: t.Logf, began: time.Now(),
 		summary: summary{seed: seed, injected: map[string]int{}},
 	}
 }
 
 // prefix begins the names of all locks.
-func (p *play) prefix() string { return fmt.Sprint("faults:", p.seed) }
+func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
 
 // underLoad has clients use the service while it suffers that many faults, or more
 // until there were as many calls as go with them.
-func (p *play) underLoad(ctx context.Context, faults int) error {
+func (p *round) underLoad(ctx context.Context, faults int) error {
 	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
 	for _, r := range p.replicas {
 		c, err := r.client()
 		if err != nil {
 			return err
 		}
-		o.Services = append(o.Services, workload.Replica{Via: r.String(), Locks: metered{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
+		o.Services = append(o.Services, workload.Replica{Via: r.String(), Locks: meteredService{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	loading, finish := context.WithCancel(ctx)
@@ -54,30 +54,30 @@ func (p *play) underLoad(ctx context.Context, faults int) error {
 	})
 	both.Go(func() error {
 		defer finish()
-		return p.perform(ctx, faults)
+		return p.runSchedule(ctx, faults)
 	})
 	return both.Wait()
 }
 
-// perform carries out the schedule, each step when the deployment has been under load
+// runSchedule carries out the schedule, each step when the deployment has been under load
 // for a while after the one before. It ends at the first that cannot be done, or undone,
 // or after which the service does not come back.
-func (p *play) perform(ctx context.Context, faults int) error {
+func (p *round) runSchedule(ctx context.Context, faults int) error {
 	last, injected := "the beginning", 0
 	for _, s := range schedule(p.seed, 4*faults) {
-		rate, err := p.recovers(ctx, last)
+		rate, err := p.awaitLoad(ctx, last)
 		if err != nil {
 			return err
 		}
 		if injected >= faults && p.meter.answered.Load() >= int64(faults*roundCalls/roundFaults) {
 			return nil
 		}
-		p.tell("%6.1f s, %4d/s: %v", time.Since(p.began).Seconds(), rate, s)
+		p.log("%6.1f s, %4d/s: %v", time.Since(p.began).Seconds(), rate, s)
 		for _, f := range s {
 			p.summary.injected[f.name]++
 			injected++
 		}
-		if err := together(len(s), func(i int) error { return p.strike(ctx, s[i]) }); err != nil {
+		if err := inParallel(len(s), func(i int) error { return p.inject(ctx, s[i]) }); err != nil {
 			return err
 		}
 		last = s.String()
@@ -91,16 +91,16 @@ func (d *deployment) awaitLull(ctx context.Context) {
 	const into = 200 * time.Millisecond
 	select {
 	case d.lulls <- time.Now():
-		passes(ctx, into)
+		sleepFor(ctx, into)
 	case <-ctx.Done():
 	}
 }
 
-// recovers waits until the deployment is under load again, and returns how many calls are
+// awaitLoad waits until the deployment is under load again, and returns how many calls are
 // answered in a second.
-func (p *play) recovers(ctx context.Context, after string) (int64, error) {
+func (p *round) awaitLoad(ctx context.Context, after string) (int64, error) {
 	began := time.Now()
-	rate, err := p.meter.busy(ctx)
+	rate, err := p.meter.awaitLoad(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("after %s: %w", after, err)
 	}
@@ -110,21 +110,21 @@ func (p *play) recovers(ctx context.Context, after string) (int64, error) {
 	return rate, nil
 }
 
-// strike injects the fault, and undoes it when its time is over, or ctx's.
-func (p *play) strike(ctx context.Context, f fault) error {
+// inject injects the fault, and undoes it when its time is over, or ctx's.
+func (p *round) inject(ctx context.Context, f fault) error {
 	if f.awaitsLull() {
 		p.awaitLull(ctx)
 	}
 	defer p.recorder.MarkFault(f.String())()
 	undo, err := f.inject(ctx, p.deployment, f)
-	over := time.NewTimer(f.hold)
+	over := time.NewTimer(f.duration)
 	defer over.Stop()
 	select {
 	case <-over.C:
 	case <-ctx.Done():
 	}
 	if undo != nil {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stepTimeout)
 		defer cancel()
 		err = errors.Join(err, undo(bounded))
 	}
@@ -134,13 +134,13 @@ func (p *play) strike(ctx context.Context, f fault) error {
 	return nil
 }
 
-// aftermath sees whether all is as it was before the first fault.
-func (p *play) aftermath(ctx context.Context) error {
+// checkRecovery sees whether all is as it was before the first fault.
+func (p *round) checkRecovery(ctx context.Context) error {
 	began := time.Now()
-	if err := p.everyReplicaServes(ctx, p.prefix()); err != nil {
+	if err := p.checkReplicasServe(ctx, p.prefix()); err != nil {
 		return err
 	}
-	err := p.isGivenBack(ctx)
+	err := p.awaitCleanup(ctx)
 	p.summary.settled = time.Since(began)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // it by one line, so that another application can write to it before they connect.
 type restorable struct {
 	*database
-	line *line
+	proxy *proxy
 }
 
 // newRestorable starts a server. It ends with the test. The machine loses no power, so nothing is
@@ -27,59 +27,61 @@ func newRestorable(t *testing.T) *restorable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	atTheEnd(t, db.host.Close)
-	r := &restorable{database: db, line: layLine(t, "replicas to a PostgreSQL that is restored")}
-	r.admit()
+	cleanup(t, db.host.Close)
+	r := &restorable{database: db, proxy: startProxy(t, "replicas to a PostgreSQL that is restored")}
+	r.allowReplicas()
 	return r
 }
 
 // replicaURL returns the connection string for replicas. It leads through the line.
-func (r *restorable) replicaURL() string { return r.url(url.Values{}, r.line.near(), "paddock") }
+func (r *restorable) replicaURL() string {
+	return r.url(url.Values{}, r.proxy.listenAddress(), "paddock")
+}
 
-// admit lets replicas connect. turnAway closes each new connection of theirs.
-func (r *restorable) admit()    { r.line.leadTo("unix", r.socket()) }
-func (r *restorable) turnAway() { r.line.leadTo("unix", "") }
+// allowReplicas lets replicas connect. turnAway closes each new connection of theirs.
+func (r *restorable) allowReplicas() { r.proxy.setTarget("unix", r.socket()) }
+func (r *restorable) blockReplicas() { r.proxy.setTarget("unix", "") }
 
-// A copying copies the files of a running server, in place of an earlier copy.
-type copying func(*restorable, context.Context) error
+// A copyFunc copies the files of a running server, in place of an earlier copy.
+type copyFunc func(*restorable, context.Context) error
 
 // snapshot copies the files as an atomic snapshot of the file system does: no process of the
 // server runs meanwhile.
 func (r *restorable) snapshot(ctx context.Context) error {
-	if err := os.RemoveAll(r.copied()); err != nil {
+	if err := os.RemoveAll(r.copyDir()); err != nil {
 		return err
 	}
 	if err := r.host.Pause(); err != nil {
 		return err
 	}
-	copied := exec.CommandContext(ctx, "cp", "-a", r.host.Path("data"), r.copied())
+	copied := exec.CommandContext(ctx, "cp", "-a", r.host.Path("data"), r.copyDir())
 	said, err := copied.CombinedOutput()
 	if err := errors.Join(err, r.host.Resume()); err != nil {
 		return fmt.Errorf("%v: %w: %s", copied, err, said)
 	}
-	return os.Remove(filepath.Join(r.copied(), "postmaster.pid"))
+	return os.Remove(filepath.Join(r.copyDir(), "postmaster.pid"))
 }
 
 // baseBackup copies the files with pg_basebackup. The copy starts as after a crash: it has no
 // recovery.signal, so the timeline stays the same.
 func (r *restorable) baseBackup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	passwords := "*:*:*:paddock:" + r.password + "\n"
-	if err := errors.Join(os.RemoveAll(r.copied()), r.host.WriteFile("passwords", passwords)); err != nil {
+	if err := errors.Join(os.RemoveAll(r.copyDir()), r.host.WriteFile("passwords", passwords)); err != nil {
 		return err
 	}
-	return r.host.Run(ctx, "pg_basebackup", "--pgdata="+r.copied(), "--wal-method=stream", "--checkpoint=fast", "--no-sync",
+	return r.host.Run(ctx, "pg_basebackup", "--pgdata="+r.copyDir(), "--wal-method=stream", "--checkpoint=fast", "--no-sync",
 		fmt.Sprintf("--dbname=host=%s port=5432 user=paddock passfile=%s", r.host.SocketDir(), r.host.Path("passwords")))
 }
 
-// copied is where the copy of the files is.
-func (r *restorable) copied() string { return r.host.Path("copy") }
+// copyDir is where the copy of the files is.
+func (r *restorable) copyDir() string { return r.host.Path("copy") }
 
-// A restoring puts the copy back in the place of a running server.
-type restoring struct {
-	stop   func(*restorable, context.Context) error
-	others bool // another application writes before a replica connects
+// A restoreOptions puts the copy back in the place of a running server.
+type restoreOptions struct {
+	stop        func(*restorable, context.Context) error
+	otherWrites bool // another application writes before a replica connects
 }
 
 // crash ends the server as kill -9 of all its processes does.
@@ -87,33 +89,33 @@ func (r *restorable) crash(context.Context) error { return r.host.Kill() }
 
 // shutDown ends the server in good order.
 func (r *restorable) shutDown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return r.host.Shutdown(ctx)
 }
 
 // restore stops the server, puts the copy back and starts the server again. It uses the copy up.
-func (r *restorable) restore(ctx context.Context, how restoring) error {
-	before, err := r.flushed(ctx)
+func (r *restorable) restore(ctx context.Context, how restoreOptions) error {
+	before, err := r.flushedLSN(ctx)
 	if err != nil {
 		return err
 	}
-	if how.others {
-		r.turnAway()
-		defer r.admit()
+	if how.otherWrites {
+		r.blockReplicas()
+		defer r.allowReplicas()
 	}
-	err = errors.Join(how.stop(r, ctx), os.RemoveAll(r.host.Path("data")), os.Rename(r.copied(), r.host.Path("data")))
+	err = errors.Join(how.stop(r, ctx), os.RemoveAll(r.host.Path("data")), os.Rename(r.copyDir(), r.host.Path("data")))
 	if err != nil {
 		return err
 	}
-	if err := r.start(ctx); err != nil || !how.others {
+	if err := r.start(ctx); err != nil || !how.otherWrites {
 		return err
 	}
 	return r.writeBeyond(ctx, before)
 }
 
-// flushed returns how far the server's log is on disk.
-func (r *restorable) flushed(ctx context.Context) (position int64, err error) {
+// flushedLSN returns how far the server's log is on disk.
+func (r *restorable) flushedLSN(ctx context.Context) (position int64, err error) {
 	conn, err := r.connect(ctx, "postgres")
 	if err != nil {
 		return 0, err
@@ -123,30 +125,30 @@ func (r *restorable) flushed(ctx context.Context) (position int64, err error) {
 	return position, err
 }
 
-// othersMargin is how far beyond the position another application writes: more than replicas can
+// otherWritesMargin is how far beyond the position another application writes: more than replicas can
 // have written after the position was read.
-const othersMargin = 1 << 20
+const otherWritesMargin = 1 << 20
 
 // writeBeyond writes to another database of the server, until the log is beyond the position.
 func (r *restorable) writeBeyond(ctx context.Context, position int64) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	if err := r.once(ctx, "postgres", "create table if not exists unrelated (content text)"); err != nil {
 		return err
 	}
-	return until(ctx, func() error {
+	return retry(ctx, func() error {
 		const fill = "insert into unrelated select repeat(md5(n::text), 30) from generate_series(1, 4000) n"
 		if err := r.once(ctx, "postgres", fill); err != nil {
 			return err
 		}
-		now, err := r.flushed(ctx)
-		if err == nil && now < position+othersMargin {
+		now, err := r.flushedLSN(ctx)
+		if err == nil && now < position+otherWritesMargin {
 			err = fmt.Errorf("the log is at %d, and was at %d before the restore", now, position)
 		}
 		return err
 	})
 }
 
-// noticing is how long every replica needs to see the newest state of the database: two heartbeats
+// noticeDelay is how long every replica needs to see the newest state of the database: two heartbeats
 // of 500 ms, and some time to spare.
-const noticing = 1200 * time.Millisecond
+const noticeDelay = 1200 * time.Millisecond

@@ -11,24 +11,24 @@ import (
 // A fault is something that a nemesis does once.
 type fault struct {
 	nemesis
-	victim int // the index of a replica, or everybody
-	hold   time.Duration
-	seed   uint64 // of the details
+	target   int // the index of a replica, or everybody
+	duration time.Duration
+	seed     uint64 // of the details
 }
 
-const everybody = -1
+const allReplicas = -1
 
 // String says what happens to whom, for how long.
 func (f fault) String() string {
 	said := f.name
 	switch {
-	case f.victim != everybody:
-		said += fmt.Sprintf(" (replica %d)", f.victim+1)
-	case f.spread < 100:
+	case f.target != allReplicas:
+		said += fmt.Sprintf(" (replica %d)", f.target+1)
+	case f.allPercent < 100:
 		said += " (every replica)"
 	}
-	if f.hold > 0 {
-		said += fmt.Sprint(", for ", f.hold)
+	if f.duration > 0 {
+		said += fmt.Sprint(", for ", f.duration)
 	}
 	return said
 }
@@ -54,10 +54,10 @@ func schedule(seed uint64, faults int) []step {
 		if len(deck) == 0 {
 			deck = shuffled(dice)
 		}
-		s := step{aim(dice, deck[0])}
+		s := step{newFault(dice, deck[0])}
 		deck = deck[1:]
-		if len(deck) > 0 && deck[0].field != s[0].field && dice.IntN(4) == 0 {
-			s = append(s, aim(dice, deck[0]))
+		if len(deck) > 0 && deck[0].component != s[0].component && dice.IntN(4) == 0 {
+			s = append(s, newFault(dice, deck[0]))
 			deck = deck[1:]
 		}
 		steps = append(steps, s)
@@ -68,7 +68,7 @@ func schedule(seed uint64, faults int) []step {
 
 func shuffled(dice *rand.Rand) []nemesis {
 	var deck []nemesis
-	for _, n := range nemeses() {
+	for _, n := range allNemeses() {
 		for range n.weight {
 			deck = append(deck, n)
 		}
@@ -77,17 +77,17 @@ func shuffled(dice *rand.Rand) []nemesis {
 	return deck
 }
 
-// aim draws whom the nemesis hits, for how long.
-func aim(dice *rand.Rand, n nemesis) fault {
-	f := fault{nemesis: n, victim: everybody, seed: dice.Uint64()}
-	if victim := dice.IntN(len(ways)); dice.IntN(100) >= n.spread {
-		f.victim = victim
+// newFault draws whom the nemesis hits, for how long.
+func newFault(dice *rand.Rand, n nemesis) fault {
+	f := fault{nemesis: n, target: allReplicas, seed: dice.Uint64()}
+	if victim := dice.IntN(len(replicaVariants)); dice.IntN(100) >= n.allPercent {
+		f.target = victim
 	}
-	f.hold = (n.hold.least + time.Duration(dice.Int64N(int64(n.hold.most-n.hold.least)+1))).Truncate(10 * time.Millisecond)
+	f.duration = (n.duration.least + time.Duration(dice.Int64N(int64(n.duration.most-n.duration.least)+1))).Truncate(10 * time.Millisecond)
 	return f
 }
 
-func TestAScheduleIsThatOfItsSeed(t *testing.T) {
+func TestScheduleDependsOnTheSeedOnly(t *testing.T) {
 	t.Parallel()
 	once, again, other := fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(2, 200))
 	if once != again || once == other {
@@ -98,7 +98,7 @@ func TestAScheduleIsThatOfItsSeed(t *testing.T) {
 	}
 }
 
-func TestEveryNemesisComes(t *testing.T) {
+func TestEveryNemesisIsScheduled(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		came := map[string]bool{}
@@ -106,11 +106,11 @@ func TestEveryNemesisComes(t *testing.T) {
 			for _, f := range s {
 				came[f.name] = true
 			}
-			if len(s) > 1 && s[0].field == s[1].field {
+			if len(s) > 1 && s[0].component == s[1].component {
 				t.Errorf("two at once in one field: %v", s)
 			}
 		}
-		for _, n := range nemeses() {
+		for _, n := range allNemeses() {
 			if !came[n.name] {
 				t.Errorf("with the seed %d it never comes that %s", seed, n.name)
 			}

@@ -29,8 +29,8 @@ type summary struct {
 	settled     time.Duration
 }
 
-// note takes over what the history and its checks say.
-func (s *summary) note(h verify.History, report verify.Report) {
+// add takes over what the history and its checks say.
+func (s *summary) add(h verify.History, report verify.Report) {
 	s.operations = report.Operations
 	for _, c := range report.Checks {
 		s.violations += len(c.Violations)
@@ -52,18 +52,18 @@ func (s *summary) note(h verify.History, report verify.Report) {
 	slices.Sort(s.rates)
 }
 
-// idle is how many faults were injected while hardly anybody asked for anything.
-func (s summary) idle() int { n, _ := slices.BinarySearch(s.rates, floor); return n }
+// idleFaults is how many faults were injected while hardly anybody asked for anything.
+func (s summary) idleFaults() int { n, _ := slices.BinarySearch(s.rates, minRate); return n }
 
 // faults is how many there were.
 func (s summary) faults() int { return len(s.rates) }
 
-// proves returns an error if the round is worth nothing, or less than a whole one that
+// check returns an error if the round is worth nothing, or less than a whole one that
 // was a whole one.
-func (s summary) proves() error {
+func (s summary) check() error {
 	var err error
-	if n := s.idle(); 4*n > s.faults() {
-		err = fmt.Errorf("there was hardly any load: before %d of %d faults fewer than %d calls were answered in a second", n, s.faults(), floor)
+	if n := s.idleFaults(); 4*n > s.faults() {
+		err = fmt.Errorf("there was hardly any load: before %d of %d faults fewer than %d calls were answered in a second", n, s.faults(), minRate)
 	}
 	if s.faults() >= roundFaults && (s.operations < roundCalls || s.unknown == 0 || s.lost == 0) {
 		err = errors.Join(err, errors.New("the faults have hit too little: see how many operations, unknown outcomes and lost commits there are"))
@@ -79,7 +79,7 @@ func (s summary) String() string {
 	fmt.Fprintf(&b, "%d commits lost their answer on the way from PostgreSQL\n", s.lost)
 	if n := s.faults(); n > 0 {
 		fmt.Fprintf(&b, "calls answered in the second before a fault: %d at the least, %d in the middle; before %d of %d faults fewer than %d\n",
-			s.rates[0], s.rates[n/2], s.idle(), n, floor)
+			s.rates[0], s.rates[n/2], s.idleFaults(), n, minRate)
 	}
 	fmt.Fprintf(&b, "it took %.1f s at the most to be under load again, after %s\n", s.longest.Seconds(), s.after)
 	fmt.Fprintf(&b, "afterwards every replica served, and all was given back after %.1f s\n", s.settled.Seconds())

@@ -15,18 +15,18 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// judge checks what was recorded, and tells of the round.
-func (p *play) judge(t *testing.T) {
+// verify checks what was recorded, and tells of the round.
+func (p *round) verify(t *testing.T) {
 	t.Helper()
 	h, err := p.history(t.Context())
 	if err != nil {
 		t.Errorf("the events: %v", err)
 	}
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
-	p.summary.note(h, report)
+	p.summary.add(h, report)
 	p.summary.took, p.summary.lost = time.Since(p.began), p.lostCommits()
 	var checks strings.Builder
-	if err := errors.Join(report.WriteText(&checks), p.saidWell(h), p.summary.proves()); err != nil {
+	if err := errors.Join(report.WriteText(&checks), p.checkLogs(h), p.summary.check()); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%v\n%s", p.summary, checks.String())
@@ -34,7 +34,7 @@ func (p *play) judge(t *testing.T) {
 		t.Error("the service has broken its rules")
 	}
 	if t.Failed() {
-		dir, err := p.leaveBehind(h, report)
+		dir, err := p.saveReport(h, report)
 		if err != nil {
 			t.Error(err)
 		}
@@ -43,8 +43,8 @@ func (p *play) judge(t *testing.T) {
 }
 
 // history returns all that was recorded, and the events.
-func (p *play) history(ctx context.Context) (verify.History, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+func (p *round) history(ctx context.Context) (verify.History, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*stepTimeout)
 	defer cancel()
 	h := p.recorder.History()
 	c, err := p.replicas[0].client()
@@ -54,9 +54,9 @@ func (p *play) history(ctx context.Context) (verify.History, error) {
 	return h, err
 }
 
-// leaveBehind writes what somebody needs who looks for the cause of a failure into a
+// saveReport writes what somebody needs who looks for the cause of a failure into a
 // directory that stays, and returns its path.
-func (p *play) leaveBehind(h verify.History, report verify.Report) (dir string, err error) {
+func (p *round) saveReport(h verify.History, report verify.Report) (dir string, err error) {
 	dir, err = os.MkdirTemp("", fmt.Sprintf("paddock-faults-%d-*", p.seed))
 	if err != nil {
 		return "", err
@@ -67,10 +67,10 @@ func (p *play) leaveBehind(h verify.History, report verify.Report) (dir string, 
 		"summary.txt":     func(w io.Writer) error { _, err := io.WriteString(w, p.summary.String()); return err },
 		"history.txt":     func(w io.Writer) error { return writeHistory(w, h) },
 	} {
-		err = errors.Join(err, fill(filepath.Join(dir, name), write))
+		err = errors.Join(err, writeFile(filepath.Join(dir, name), write))
 	}
 	for _, r := range p.replicas {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, r.String()+".log"), r.said.bytes(), 0o600))
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, r.String()+".log"), r.log.bytes(), 0o600))
 	}
 	return dir, err
 }
@@ -105,8 +105,8 @@ func writeSubscription(out io.Writer, s verify.Subscription) {
 	}
 }
 
-// fill makes a file of what is written.
-func fill(path string, write func(io.Writer) error) error {
+// writeFile makes a file of what is written.
+func writeFile(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return err

@@ -3,8 +3,11 @@ package faults_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -71,4 +74,114 @@ func (f fault) each(d *deployment, do func(*replica) error) error {
 		}
 		return do(d.replicas[i])
 	})
+}
+
+// A fault is something that a nemesis does once.
+type fault struct {
+	nemesis
+	target   int // the index of a replica, or everybody
+	duration time.Duration
+	seed     uint64 // of the details
+}
+
+const allReplicas = -1
+
+// String says what happens to whom, for how long.
+func (f fault) String() string {
+	said := f.name
+	switch {
+	case f.target != allReplicas:
+		said += fmt.Sprintf(" (replica %d)", f.target+1)
+	case f.allPercent < 100:
+		said += " (every replica)"
+	}
+	if f.duration > 0 {
+		said += fmt.Sprint(", for ", f.duration)
+	}
+	return said
+}
+
+// A step is faults at the same time: one, or two in different fields.
+type step []fault
+
+func (s step) String() string {
+	said := make([]string, len(s))
+	for i, f := range s {
+		said[i] = f.String()
+	}
+	return strings.Join(said, "; and ")
+}
+
+// schedule draws steps with at least that many faults. The same seed gives the same.
+// Every nemesis comes as often as its weight before any comes again.
+func schedule(seed uint64, faults int) []step {
+	dice := rand.New(rand.NewPCG(seed, 1))
+	var steps []step
+	var deck []nemesis
+	for n := 0; n < faults; {
+		if len(deck) == 0 {
+			deck = shuffled(dice)
+		}
+		s := step{newFault(dice, deck[0])}
+		deck = deck[1:]
+		if len(deck) > 0 && deck[0].component != s[0].component && dice.IntN(4) == 0 {
+			s = append(s, newFault(dice, deck[0]))
+			deck = deck[1:]
+		}
+		steps = append(steps, s)
+		n += len(s)
+	}
+	return steps
+}
+
+func shuffled(dice *rand.Rand) []nemesis {
+	var deck []nemesis
+	for _, n := range allNemeses() {
+		for range n.weight {
+			deck = append(deck, n)
+		}
+	}
+	dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	return deck
+}
+
+// newFault draws whom the nemesis hits, for how long.
+func newFault(dice *rand.Rand, n nemesis) fault {
+	f := fault{nemesis: n, target: allReplicas, seed: dice.Uint64()}
+	if victim := dice.IntN(len(replicaVariants)); dice.IntN(100) >= n.allPercent {
+		f.target = victim
+	}
+	f.duration = (n.duration.least + time.Duration(dice.Int64N(int64(n.duration.most-n.duration.least)+1))).Truncate(10 * time.Millisecond)
+	return f
+}
+
+func TestScheduleDependsOnTheSeedOnly(t *testing.T) {
+	t.Parallel()
+	once, again, other := fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(2, 200))
+	if once != again || once == other {
+		t.Error("another seed, and nothing else, is to give another schedule")
+	}
+	if longer := fmt.Sprint(schedule(1, 300)); !strings.HasPrefix(longer, strings.TrimSuffix(once, "]")) {
+		t.Error("a longer schedule is to begin as a shorter one does")
+	}
+}
+
+func TestEveryNemesisIsScheduled(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		came := map[string]bool{}
+		for _, s := range schedule(seed, roundFaults) {
+			for _, f := range s {
+				came[f.name] = true
+			}
+			if len(s) > 1 && s[0].component == s[1].component {
+				t.Errorf("two at once in one field: %v", s)
+			}
+		}
+		for _, n := range allNemeses() {
+			if !came[n.name] {
+				t.Errorf("with the seed %d it never comes that %s", seed, n.name)
+			}
+		}
+	}
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -137,4 +139,117 @@ func unlessDone(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// The names of the locks of a crossing, in the order in which their rows are locked:
+// before all others.
+const firstName, heldUpName, crossedName = "-1", "-2", "-3"
+
+// arrivalDelay is how long it takes a call to arrive at a row that is locked, if nothing
+// is in the way. Where it takes longer a crossing comes to nothing; the next may not.
+const arrivalDelay = 20 * time.Millisecond
+
+// crossCalls has a revocation and a renewal of one lease crossCalls each other. The revocation
+// is in a transaction that somebody holds up at another lock; before it gets on, the
+// lease is renewed. By the instants that are told, the revocation comes after the
+// renewal, unless its clock was read before it had the row.
+func (p *disturbance) crossCalls(ctx context.Context) (err error) {
+	first, err := pgx.Connect(ctx, p.databaseURL)
+	if err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer func() { err = errors.Join(err, first.Close(context.WithoutCancel(ctx))) }()
+	heldUp, err := pgx.Connect(ctx, p.databaseURL)
+	if err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer func() { err = errors.Join(err, heldUp.Close(context.WithoutCancel(ctx))) }()
+	for sleepFor(ctx, arrivalDelay) {
+		c := crossing{disturbance: p}
+		if err := c.run(ctx, first, heldUp); err != nil {
+			return unlessDone(ctx, err)
+		}
+	}
+	return nil
+}
+
+// A crossing is one renewal and one revocation.
+type crossing struct {
+	*disturbance
+	calls sync.WaitGroup
+}
+
+func (c *crossing) run(ctx context.Context, first, heldUp *pgx.Conn) error {
+	defer c.calls.Wait()
+	victim := c.acquire(crossedName)
+	g, err := c.via(1).Acquire(ctx, victim)
+	if err != nil {
+		return nil
+	}
+	for _, name := range []string{firstName, heldUpName} { // so that there is a row
+		if a := c.acquire(name); c.tryAcquire(ctx, a) == nil {
+			c.release(ctx, a)
+		}
+	}
+	unlockFirst, err := c.lockRow(ctx, first, firstName)
+	if err != nil {
+		return err
+	}
+	unlockHeldUp, err := c.lockRow(ctx, heldUp, heldUpName)
+	if err != nil {
+		return errors.Join(err, unlockFirst())
+	}
+	c.calls.Go(func() { _ = c.tryAcquire(ctx, c.acquire(firstName)) })
+	sleepFor(ctx, arrivalDelay)
+	c.calls.Go(func() { _ = c.tryAcquire(ctx, c.acquire(heldUpName)) })
+	c.calls.Go(func() { c.revoke(ctx, g.Token) })
+	sleepFor(ctx, arrivalDelay)
+	err = unlockFirst()
+	sleepFor(ctx, arrivalDelay)
+	_, renewed := c.via(1).Renew(ctx, lock.Renew{Name: victim.Name, LeaseID: victim.LeaseID})
+	err = errors.Join(err, unlockHeldUp())
+	if c.calls.Wait(); renewed == nil {
+		c.release(ctx, victim)
+	}
+	return err
+}
+
+// via returns a service whose calls are recorded as those of a client of its own.
+func (c *crossing) via(replica int) lock.Service {
+	s := c.services[replica]
+	return c.rec.Client(s.Via, s.Locks)
+}
+
+func (c *crossing) acquire(name string) lock.Acquire {
+	id := uuid.New()
+	return lock.Acquire{
+		Name: c.prefix + ":" + name, LeaseID: lock.LeaseID(id), Holder: fmt.Sprint("crossing ", id.String()[:8]), TTL: 2 * time.Second,
+	}
+}
+
+// tryAcquire tries to acquire, by the first replica.
+func (c *crossing) tryAcquire(ctx context.Context, a lock.Acquire) error {
+	_, err := c.via(0).Acquire(ctx, a)
+	return err
+}
+
+func (c *crossing) release(ctx context.Context, a lock.Acquire) {
+	_ = c.via(0).Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // recorded, and that is all
+}
+
+func (c *crossing) revoke(ctx context.Context, token lock.Token) {
+	_, _ = c.via(0).Revoke(ctx, lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
+}
+
+// lockRow locks the row of a lock until the function that it returns is called.
+func (c *crossing) lockRow(ctx context.Context, conn *pgx.Conn, name string) (func() error, error) {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, "select from paddock.locks where slot = 0 and name = $1 for update", c.prefix+":"+name)
+	if err != nil {
+		return nil, errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
+	}
+	return func() error { return tx.Rollback(context.WithoutCancel(ctx)) }, nil
 }

@@ -13,19 +13,18 @@ import (
 	"time"
 )
 
-// stepTimeout is how long anything may take that has to happen. Nothing takes that long
-// but on a machine that is very busy.
+// stepTimeout bounds anything that must happen. Only a very busy machine needs as long.
 const stepTimeout = 30 * time.Second
 
-// A child is a process of ours, to be killed and signalled.
+// A child is a child process.
 type child struct {
 	cmd    *exec.Cmd
 	output *logBuffer
 	ended  chan struct{} // closed once it has been waited for
 }
 
-// launch starts a program, with variables beside those of this process. It says what
-// it has to say to the journal too, and is gone when this process is.
+// launch starts a program with additional environment variables. Its output also goes to the log
+// buffer, and it is killed when this process ends.
 func launch(j *logBuffer, env []string, program string, args ...string) (*child, error) {
 	c := &child{cmd: exec.Command(program, args...), output: &logBuffer{}, ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), env...)
@@ -37,7 +36,7 @@ func launch(j *logBuffer, env []string, program string, args ...string) (*child,
 	return c, <-started
 }
 
-// awaitOutput waits until the child has said what matches, and returns the first group.
+// awaitOutput waits until the output matches the pattern, and returns the first group.
 func (c *child) awaitOutput(ctx context.Context, pattern string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -51,9 +50,9 @@ func (c *child) awaitOutput(ctx context.Context, pattern string) (string, error)
 		select {
 		case <-again.C:
 		case <-c.ended:
-			return "", fmt.Errorf("it ended before it said %s: %v\n%s", pattern, c.cmd.ProcessState, c.output.bytes())
+			return "", fmt.Errorf("the process ended before it printed %s: %v\n%s", pattern, c.cmd.ProcessState, c.output.bytes())
 		case <-ctx.Done():
-			return "", fmt.Errorf("it did not say %s: %w\n%s", pattern, context.Cause(ctx), c.output.bytes())
+			return "", fmt.Errorf("the process did not print %s: %w\n%s", pattern, context.Cause(ctx), c.output.bytes())
 		}
 	}
 }
@@ -65,7 +64,7 @@ func (c *child) signal(s syscall.Signal) error {
 	return nil
 }
 
-// stop sends the signal and waits until the child is gone.
+// stop sends the signal and waits until the child has ended.
 func (c *child) stop(s syscall.Signal) error {
 	if err := c.signal(s); err != nil {
 		return err
@@ -74,11 +73,11 @@ func (c *child) stop(s syscall.Signal) error {
 	case <-c.ended:
 		return nil
 	case <-time.After(stepTimeout):
-		return fmt.Errorf("process %d has not ended %v after %v", c.cmd.Process.Pid, stepTimeout, s)
+		return fmt.Errorf("process %d still runs %v after signal %v", c.cmd.Process.Pid, stepTimeout, s)
 	}
 }
 
-// A logBuffer keeps what a process, or one after the other, says.
+// A logBuffer keeps the output of one process, or of several in turn.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -96,7 +95,7 @@ func (j *logBuffer) bytes() []byte {
 	return bytes.Clone(j.text.Bytes())
 }
 
-// teeWriter writes to one journal and the other.
+// A teeWriter writes to both buffers.
 type teeWriter [2]*logBuffer
 
 func (b teeWriter) Write(p []byte) (int, error) {

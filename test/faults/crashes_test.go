@@ -19,27 +19,26 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-var flagCrashes = flag.Int("faults.crashes", 2, "how many crashes of each kind there are while subscribers read")
+var flagCrashes = flag.Int("faults.crashes", 2, "number of crashes of each kind in TestSubscribersSurviveCrashes")
 
 const (
-	// watchedLocks is how many blocking reads wait while PostgreSQL crashes.
+	// watchedLocks is the number of blocking reads that wait while PostgreSQL crashes.
 	watchedLocks = 6
-	// returnWithin is how soon they must return after PostgreSQL answers again and their lock has changed.
+	// returnWithin is how soon they must return once PostgreSQL answers again and their lock has changed.
 	returnWithin = time.Second
-	// watchFor is how long they wait for a change.
+	// watchFor is the wait of each blocking read.
 	watchFor = 12 * time.Second
-	// lullBeforeCrash is how long a lull lasts until PostgreSQL crashes.
+	// lullBeforeCrash is the time from the start of a lull to the crash.
 	lullBeforeCrash = 300 * time.Millisecond
-	// loadBetweenCrashes is how long the load goes on after a crash before the next one.
+	// loadBetweenCrashes is how long the workload runs between two crashes.
 	loadBetweenCrashes = time.Second
 )
 
-// TestSubscribersSurviveCrashes crashes PostgreSQL again and again while streams, pollers and
-// blocking reads go on, each time in a lull of the load: there must be no event that is
-// not told, and no blocking read that returns late.
+// TestSubscribersSurviveCrashes crashes PostgreSQL repeatedly, each time in a lull of the workload, while
+// streams, pollers and blocking reads go on. No event may be missed and no blocking read may return late.
 func TestSubscribersSurviveCrashes(t *testing.T) {
 	t.Parallel()
-	usual := program(t)
+	normal := program(t)
 	for _, kind := range []struct {
 		name  string
 		crash func(*database, context.Context) error
@@ -48,7 +47,7 @@ func TestSubscribersSurviveCrashes(t *testing.T) {
 		{backendKilled, (*database).crashBackend},
 		{serverStopped, (*database).crashStopped},
 	} {
-		t.Run(kind.name, func(t *testing.T) { crashWithSubscribers(t, usual, kind.crash) })
+		t.Run(kind.name, func(t *testing.T) { crashWithSubscribers(t, normal, kind.crash) })
 	}
 }
 
@@ -57,15 +56,14 @@ func (db *database) crashKilled(ctx context.Context) error {
 	return errors.Join(db.host.Kill(), db.start(ctx))
 }
 
-// crashStopped stops the server at once and returns when it answers again.
+// crashStopped stops the server without a checkpoint and returns when it answers again.
 func (db *database) crashStopped(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return errors.Join(db.host.StopAtOnce(bounded), db.start(ctx))
 }
 
-// crashBackend kills one backend and returns when PostgreSQL has ended all connections and
-// answers again.
+// crashBackend kills one backend and returns when PostgreSQL has ended all connections and answers again.
 func (db *database) crashBackend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -75,17 +73,17 @@ func (db *database) crashBackend(ctx context.Context) error {
 	}
 	if err := errors.Join(db.killBackend(ctx, 0), retry(ctx, func() error {
 		if witness.Ping(ctx) == nil {
-			return errors.New("the other backends go on")
+			return errors.New("the other backends still run")
 		}
 		return nil
 	})); err != nil {
 		return err
 	}
-	_ = witness.Close(ctx) // it was cut
+	_ = witness.Close(ctx) // already closed by the server
 	return db.answers(ctx)
 }
 
-// A crashHarness is two replicas on a PostgreSQL that crashes, and what was seen there.
+// A crashHarness is two replicas on a PostgreSQL that crashes, and what was observed.
 type crashHarness struct {
 	*testing.T
 	db       *database
@@ -95,7 +93,7 @@ type crashHarness struct {
 	over     chan struct{} // closed when the load has ended
 
 	mu      sync.Mutex
-	returns []time.Duration // how long after it could, each blocking read returned
+	returns []time.Duration // delay of each blocking read
 }
 
 func newCrashHarness(t *testing.T, program string) *crashHarness {
@@ -154,8 +152,8 @@ func crashWithSubscribers(t *testing.T, program string, crash func(*database, co
 	s.check(stats, time.Since(began))
 }
 
-// crash crashes PostgreSQL while blocking reads wait, and changes their locks as soon as it
-// answers again.
+// crash crashes PostgreSQL while blocking reads wait, and changes their locks as soon as it answers
+// again.
 func (s *crashHarness) crash(n int, crash func() error) {
 	s.Helper()
 	changed := make(chan struct{})
@@ -174,7 +172,7 @@ func (s *crashHarness) crash(n int, crash func() error) {
 	case s.lulls <- time.Now():
 		sleepFor(s.Context(), lullBeforeCrash)
 	case <-s.over:
-		s.Fatal("the load has ended")
+		s.Fatal("the workload has ended")
 	}
 	over := s.rec.MarkFault(fmt.Sprint("crash ", n+1))
 	if err := crash(); err != nil {
@@ -187,17 +185,17 @@ func (s *crashHarness) crash(n int, crash func() error) {
 	}
 	close(changed)
 	reads.Wait()
-	s.Logf("crash %d: PostgreSQL answered, and all locks were changed %v after that", n+1, at[watchedLocks-1].Sub(again).Round(time.Millisecond))
+	s.Logf("crash %d: all locks were changed %v after PostgreSQL answered again", n+1, at[watchedLocks-1].Sub(again).Round(time.Millisecond))
 }
 
-// client returns one of the services, as a client of its own uses it.
+// client returns one of the services as used by a new client.
 func (s *crashHarness) client(i int) lock.Service {
 	r := s.services[i%len(s.services)]
 	return s.rec.Client(r.Via, r.Locks)
 }
 
-// watch reads the lock until it has changed, again where that fails, and notes how long
-// after the change it returned.
+// watch reads the lock until it has changed, with retries, and records how long after the change it
+// returned.
 func (s *crashHarness) watch(c lock.Service, seen lock.Lock, changed <-chan struct{}, at *time.Time) {
 	ctx, cancel := context.WithTimeout(s.Context(), stepTimeout)
 	defer cancel()
@@ -219,8 +217,7 @@ func (s *crashHarness) watch(c lock.Service, seen lock.Lock, changed <-chan stru
 	s.returns = append(s.returns, max(returned.Sub(*at), 0))
 }
 
-// change acquires and releases a watched lock and returns when that was first known to
-// have been done.
+// change acquires and releases a watched lock and returns when the grant was first known.
 func (s *crashHarness) change(i int) (at time.Time) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), stepTimeout)
@@ -229,7 +226,7 @@ func (s *crashHarness) change(i int) (at time.Time) {
 		Name: fmt.Sprintf("%s:watched:%d", crashPrefix, i), LeaseID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive, TTL: 2 * time.Second,
 	}
 	a.Holder = "change " + uuid.UUID(a.LeaseID).String()[:8]
-	c := s.client(i + 1) // another replica than the one that is read
+	c := s.client(i + 1) // not the replica that is read
 	err := retry(ctx, func() error { _, err := c.Acquire(ctx, a); return err })
 	at = time.Now()
 	err = errors.Join(err, retry(ctx, func() error { return c.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) }))
@@ -239,7 +236,7 @@ func (s *crashHarness) change(i int) (at time.Time) {
 	return at
 }
 
-// check prints the figures and checks what was recorded.
+// check logs the results and checks the history.
 func (s *crashHarness) check(stats workload.Stats, took time.Duration) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 2*stepTimeout)
@@ -263,7 +260,7 @@ func (s *crashHarness) check(stats workload.Stats, took time.Duration) {
 		*flagCrashes, took.Round(time.Second), missed, stats.Subscribers.Events+missed, stats.Subscribers.Gaps, late, len(s.returns), returnWithin, worst.Round(time.Millisecond))
 	s.Logf("%v", stats.Subscribers)
 	if late > 0 || stats.Subscribers.Gaps > 0 {
-		s.Error("blocking reads were late, or gaps were told, and nothing had been pruned")
+		s.Error("blocking reads were late, or subscribers received gaps although nothing was pruned")
 	}
 	if !report.OK() {
 		s.Errorf("%s", summarize(report))

@@ -12,17 +12,15 @@ import (
 	"github.com/paddock-lock/paddock/client"
 )
 
-// A deployment is three replicas on one PostgreSQL, and lines between all that can
-// break.
+// A deployment is three replicas on one PostgreSQL, with proxies between all components.
 type deployment struct {
 	database *database
 	replicas []*replica
-	meter    *meter         // of what clients are answered
-	lulls    chan time.Time // each value begins a lull of the load
+	meter    *meter         // counts answers to clients
+	lulls    chan time.Time // each value starts a lull of the workload
 }
 
-// replicaVariants are how the replicas differ: in their wall clocks, in how many batches run side
-// by side, in whether they hear of each other. Nothing of that may matter.
+// replicaVariants are the clocks and flags of the replicas. None of these differences may matter.
 var replicaVariants = []struct {
 	skew  time.Duration
 	flags []string
@@ -32,7 +30,7 @@ var replicaVariants = []struct {
 	{-time.Hour, []string{"--pooler-mode=transaction"}},
 }
 
-// deploy starts all that belongs to a deployment. It is gone when the test is over.
+// deploy starts a deployment that ends with the test.
 func deploy(t *testing.T, b builds) *deployment {
 	t.Helper()
 	db, err := newDatabase(t.Context())
@@ -64,7 +62,7 @@ func deploy(t *testing.T, b builds) *deployment {
 	return d
 }
 
-// newProxies lays the lines of a replica.
+// newProxies starts the proxies of a replica.
 func (d *deployment) newProxies(t *testing.T, r *replica) {
 	t.Helper()
 	r.clientProxy = startProxy(t, "clients to "+r.String())
@@ -83,7 +81,7 @@ func startProxy(t *testing.T, from string) *proxy {
 	return l
 }
 
-// cleanup has the test do so when it is over, however it ends.
+// cleanup calls do when the test ends, and reports its error.
 func cleanup(t *testing.T, do func() error) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -93,23 +91,23 @@ func cleanup(t *testing.T, do func() error) {
 	})
 }
 
-// A replica is a place in the deployment where one process of paddock serve runs
-// after the other, always at the same address.
+// A replica is one of the deployment's replicas: at most one running process of paddock serve at an
+// address that stays the same.
 type replica struct {
 	number        int // from 1
 	program       string
-	skew          time.Duration // how far its wall clock is off
-	flags         []string      // of paddock serve, besides those that all have
-	database      string        // the URL of it
-	clientProxy   *proxy        // from its clients to it
-	databaseProxy *proxy        // from it to PostgreSQL
-	log           *logBuffer    // by all its processes
+	skew          time.Duration // offset of its wall clock
+	flags         []string      // additional flags of paddock serve
+	database      string        // its URL
+	clientProxy   *proxy        // from clients to the replica
+	databaseProxy *proxy        // from the replica to PostgreSQL
+	log           *logBuffer    // of all its processes
 	process       *child        // nil before the first
 }
 
 func (r *replica) String() string { return fmt.Sprint("replica ", r.number) }
 
-// client returns a client that finds the replica at its address.
+// client returns a client of the replica's address.
 func (r *replica) client() (*client.Client, error) {
 	return client.New(client.Options{BaseURL: "http://" + r.clientProxy.listenAddress()})
 }
@@ -131,7 +129,7 @@ func (r *replica) start(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the process as a crash does.
+// kill kills the process.
 func (r *replica) kill() error {
 	if r.process == nil {
 		return nil
@@ -139,14 +137,14 @@ func (r *replica) kill() error {
 	return r.process.stop(syscall.SIGKILL)
 }
 
-// stop tells the process to stop and expects it to end well.
+// stop terminates the process, which must exit with code 0.
 func (r *replica) stop() error {
 	err := r.process.stop(syscall.SIGTERM)
 	if err != nil {
 		return err
 	}
 	if code := r.process.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("%v was told to stop and ended with code %d:\n%s", r, code, r.process.output.bytes())
+		return fmt.Errorf("%v was terminated and exited with code %d:\n%s", r, code, r.process.output.bytes())
 	}
 	return nil
 }

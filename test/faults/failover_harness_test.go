@@ -22,11 +22,10 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// quorum has each commit wait for one of the two standbys.
+// quorum makes each commit wait for one of the standbys.
 const quorum = "ANY 1 (a, b, c)"
 
-// A clusterHarness is replicas on a cluster of PostgreSQL servers. They find the primary by
-// themselves.
+// A clusterHarness is replicas on a cluster of PostgreSQL servers. They find the primary on their own.
 type clusterHarness struct {
 	t        *testing.T
 	cluster  *pgcluster.Cluster
@@ -36,8 +35,7 @@ type clusterHarness struct {
 	meter    *grantMeter
 }
 
-// newClusterHarness starts a cluster and replicas of the program on it. All is gone when the
-// test is over.
+// newClusterHarness starts a cluster that ends with the test.
 func newClusterHarness(t *testing.T, program string, opts pgcluster.Options) *clusterHarness {
 	t.Helper()
 	cluster, err := pgcluster.Start(t.Context(), opts)
@@ -70,7 +68,7 @@ func (s *clusterHarness) serve(n int, databaseURL string, args ...string) {
 	}
 }
 
-// stopServing ends the replicas in good order, as for an upgrade.
+// stopServing terminates the replicas, as for an upgrade.
 func (s *clusterHarness) stopServing() {
 	s.t.Helper()
 	for _, c := range s.replicas {
@@ -79,20 +77,20 @@ func (s *clusterHarness) stopServing() {
 	s.replicas, s.services = nil, nil
 }
 
-// stopChild ends a replica. What it said is of use if the test has failed.
+// stopChild stops a child process, and logs its output if the test has failed.
 func (s *clusterHarness) stopChild(c *child, how syscall.Signal) {
 	if err := c.stop(how); err != nil {
 		s.t.Error(err)
 	}
 	if s.t.Failed() {
-		s.t.Logf("%v said last:\n%s", c.cmd.Args, lastLines(c.output.bytes()))
+		s.t.Logf("last output of %v:\n%s", c.cmd.Args, lastLines(c.output.bytes()))
 	}
 }
 
-// lastLines returns the newest of what a replica has said, but for what it says of every request.
-func lastLines(said []byte) []byte {
+// lastLines returns the newest lines of a replica's log without those about requests.
+func lastLines(output []byte) []byte {
 	const most = 100
-	lines := slices.DeleteFunc(bytes.SplitAfter(said, []byte("\n")), func(line []byte) bool {
+	lines := slices.DeleteFunc(bytes.SplitAfter(output, []byte("\n")), func(line []byte) bool {
 		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"refused"`))
 	})
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
@@ -105,10 +103,10 @@ func (s *clusterHarness) must(err error) {
 	}
 }
 
-// first is one of the replicas.
+// first returns the first replica.
 func (s *clusterHarness) first() lock.Service { return s.services[0].Locks }
 
-// program builds cmd/paddock and returns the path.
+// program builds cmd/paddock and returns its path.
 func program(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "paddock")
@@ -116,15 +114,15 @@ func program(t *testing.T, flags ...string) string {
 	return path
 }
 
-// A grantMeter knows of the grants of all clients.
+// A grantMeter counts the grants to all clients.
 type grantMeter struct {
 	mu      sync.Mutex
 	grants  int
 	last    time.Time
-	longest time.Duration // between two grants since anew
+	longest time.Duration // between two grants since reset
 }
 
-// countedGrants is a service whose grants the pulse counts.
+// countedGrants is a service whose grants are counted.
 type countedGrants struct {
 	lock.Service
 	meter *grantMeter
@@ -148,7 +146,7 @@ func (p *grantMeter) add() {
 	p.grants, p.last = p.grants+1, now
 }
 
-// reset begins the search for the longest time without a grant.
+// reset restarts the search for the longest time without a grant.
 func (p *grantMeter) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,14 +166,14 @@ func (p *grantMeter) count() int {
 	return p.grants
 }
 
-// awaitGrants waits for so many grants more.
+// awaitGrants waits for n more grants.
 func (s *clusterHarness) awaitGrants(n int) {
 	s.t.Helper()
 	before := s.meter.count()
 	s.eventually("locks are granted", func() bool { return s.meter.count() >= before+n })
 }
 
-// eventually waits until something is so.
+// eventually waits until so returns true.
 func (s *clusterHarness) eventually(what string, so func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), stepTimeout)
@@ -186,19 +184,19 @@ func (s *clusterHarness) eventually(what string, so func() bool) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			s.t.Fatalf("still waiting: %s", what)
+			s.t.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// docsOperations is the page that tells operators which rights the roles need.
+// docsOperations is the page with the roles and rights that operators need.
 const docsOperations = "../../docs/operations.md"
 
-// Who is who on that page, with their passwords.
+// The roles on that page, with their passwords.
 var owner, app = [2]string{"paddock_owner", "change me"}, [2]string{"paddock_app", "change me, too"}
 
-// newRestrictedCluster starts a cluster under quorum, with the roles and rights that the page
-// gives: the tables are the owner's, and what serves may not touch their shape.
+// newRestrictedCluster starts a cluster under quorum with the roles and rights of the page: the owner owns
+// the tables, and the replicas' role may not change the schema.
 func newRestrictedCluster(t *testing.T, program string) *clusterHarness {
 	t.Helper()
 	s := newClusterHarness(t, program, pgcluster.Options{Synchronous: quorum})
@@ -216,7 +214,7 @@ func newRestrictedCluster(t *testing.T, program string) *clusterHarness {
 	return s
 }
 
-// appURL leads to the database for what serves.
+// appURL is the database URL of the replicas.
 func (s *clusterHarness) appURL() string { return s.cluster.URLAs(app[0], app[1]) }
 
 func (s *clusterHarness) asOwner(sql string) (err error) {

@@ -22,35 +22,35 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The TTLs of leases that are not lost, and of those that are. A standby can be promoted
-// meanwhile, and asked, on a machine with much else to do. The database has forgotten that
-// there was one as long as the second.
+// The TTLs of leases that are kept and lost. They leave time to promote a standby and to
+// query it on a busy machine. The database has lost its record that a lease as long as
+// lostTTL existed.
 const (
 	keptTTL = 6 * time.Second
 	lostTTL = 8 * time.Second
 )
 
-// A loss is what a database forgets, and how it comes to that.
+// A loss is a way in which the database loses data.
 type loss struct {
-	before  func(context.Context) error // from here on it will be forgotten
-	trigger func(context.Context) error // a database that has forgotten takes its place
+	before  func(context.Context) error // data written after this is lost
+	trigger func(context.Context) error // replaces the database with one that lacks the data
 }
 
-// A heldLease is a lease that its holder has been granted and believes in.
+// A heldLease is a lease that its holder counts on.
 type heldLease struct {
 	lock.Grant
 	name string
 }
 
-// An lossResult is what came of a loss.
+// A lossResult is what a loss led to.
 type lossResult struct {
 	violations []string
-	refusals   int           // as the database may have lost leases
-	paused     time.Duration // from the strike to the first grant
+	refusals   int           // of grants, because the database may have lost leases
+	paused     time.Duration // from the trigger to the first grant
 }
 
-// runLoss has leases be granted, lost, and asked for by others from all sides. It
-// returns what must not have happened.
+// runLoss grants leases, triggers the loss, and lets other clients request the same locks from all
+// replicas. It returns what must not have happened.
 func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 	s.t.Helper()
 	prefix := fmt.Sprintf("loss-%d", rand.Uint32())
@@ -69,7 +69,7 @@ func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 			if g, err := s.renew(b); err != nil || g.Token != b.Token {
 				mu.Lock()
 				defer mu.Unlock()
-				o.violated("%s, which was not lost, cannot be renewed: token %d, %v", b.name, g.Token, err)
+				o.violated("%s was not lost but cannot be renewed: token %d, %v", b.name, g.Token, err)
 			}
 		})
 	}
@@ -83,10 +83,10 @@ func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 				o.paused = d
 			}
 			if at.Before(b.Until) {
-				o.violated("%s was granted %v before the one who had it gave it up", b.name, b.Until.Sub(at))
+				o.violated("%s was granted %v before the end of the lost lease", b.name, b.Until.Sub(at))
 			}
 			if g.Token <= greatest {
-				o.violated("%s was granted with token %d, after %d had been granted", b.name, g.Token, greatest)
+				o.violated("%s was granted with token %d, not greater than the earlier token %d", b.name, g.Token, greatest)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 	return o
 }
 
-// renewWhile keeps leases alive while something is done that may take longer than they last.
+// renewWhile keeps leases alive while do runs, which may take longer than their TTL.
 func (s *clusterHarness) renewWhile(kept []heldLease, do func()) {
 	done := make(chan struct{})
 	var renewals sync.WaitGroup
@@ -126,13 +126,13 @@ func (o *lossResult) violated(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
-// grantLeases has n locks be granted, each to another holder, by one of the replicas.
+// grantLeases grants n locks to different holders.
 func (s *clusterHarness) grantLeases(prefix string, n int, ttl time.Duration) []heldLease {
 	s.t.Helper()
 	all := make([]heldLease, n)
 	for i := range all {
 		all[i].name = fmt.Sprintf("%s:%d", prefix, i)
-		a := lock.Acquire{Name: all[i].name, LeaseID: lock.LeaseID(uuid.New()), Holder: "who had it", TTL: ttl}
+		a := lock.Acquire{Name: all[i].name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", TTL: ttl}
 		s.must(s.retryCall(func(ctx context.Context) (err error) {
 			all[i].Grant, err = s.first().Acquire(ctx, a)
 			return err
@@ -141,22 +141,22 @@ func (s *clusterHarness) grantLeases(prefix string, n int, ttl time.Duration) []
 	return all
 }
 
-// spendTokens has tokens be granted that will be forgotten.
+// spendTokens grants n tokens that will be lost.
 func (s *clusterHarness) spendTokens(name string, n int) {
 	s.t.Helper()
 	for i := range n {
 		id := lock.LeaseID(uuid.New())
-		a := lock.Acquire{Name: name, LeaseID: id, Holder: "who spends", TTL: keptTTL}
+		a := lock.Acquire{Name: name, LeaseID: id, Holder: "spender", TTL: keptTTL}
 		s.must(s.retryCall(func(ctx context.Context) error { _, err := s.replica(i).Acquire(ctx, a); return err }))
 		r := lock.Release{Name: name, LeaseID: id}
 		s.must(s.retryCall(func(ctx context.Context) error { return s.replica(i).Release(ctx, r) }))
 	}
 }
 
-// acquireUntilGranted asks for a lock until it is granted. It returns when it was, and how often it
-// was refused since the database may have lost a lease.
+// acquireUntilGranted requests a lock until it is granted. It returns the time of the grant, and how often
+// the lock was refused because the database may have lost a lease.
 func (s *clusterHarness) acquireUntilGranted(name string, i int) (g lock.Grant, at time.Time, refusals int) {
-	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "who wants it", TTL: keptTTL}
+	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "contender", TTL: keptTTL}
 	err := s.retryCall(func(ctx context.Context) (err error) {
 		i++
 		g, err = s.replica(i).Acquire(ctx, a)
@@ -171,8 +171,8 @@ func (s *clusterHarness) acquireUntilGranted(name string, i int) (g lock.Grant, 
 	return g, at, refusals
 }
 
-// isPaused is whether a lock is refused since a lease that the database has lost may
-// be alive.
+// isPaused reports whether a lock was refused because a lease that the database has lost may still be
+// held.
 func isPaused(err error) bool {
 	e := (*lock.Error)(nil)
 	return errors.As(err, &e) && e.Code == lock.ErrUnavailable && e.RetryAfter > 0 && strings.Contains(e.Detail, "may have lost leases")
@@ -186,8 +186,8 @@ func (s *clusterHarness) renew(b heldLease) (g lock.Grant, err error) {
 	return g, err
 }
 
-// checkFenced checks that the holder of a lost lease can neither renew it nor write
-// under its token, now that another one has the lock.
+// checkFenced checks that the holder of a lost lease can neither renew it nor write under its token once
+// another client has the lock.
 func (s *clusterHarness) checkFenced(b heldLease, o *lossResult) {
 	if _, err := s.renew(b); !errors.Is(err, lock.ErrLeaseLost) {
 		o.violated("the lost lease of %s was renewed: %v", b.name, err)
@@ -197,13 +197,13 @@ func (s *clusterHarness) checkFenced(b heldLease, o *lossResult) {
 		return err
 	})
 	if !errors.Is(err, lock.ErrStaleToken) {
-		o.violated("under the token of the lost lease of %s somebody wrote: %v", b.name, err)
+		o.violated("a write under the token of the lost lease of %s was not refused: %v", b.name, err)
 	}
 }
 
 func (s *clusterHarness) replica(i int) lock.Service { return s.services[i%len(s.services)].Locks }
 
-// retryCall makes a call again and again until it is done, or refused for good.
+// retryCall repeats a call until it succeeds or is refused for good.
 func (s *clusterHarness) retryCall(call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), stepTimeout)
 	defer cancel()
@@ -226,7 +226,7 @@ func retryable(err error) bool {
 	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrHeld)
 }
 
-// laggingFailOver is a fail-over to a standby that has not received the newest.
+// laggingFailOver is a fail-over to a standby that has not received the newest data.
 func (s *clusterHarness) laggingFailOver() loss {
 	behind := s.cluster.Standbys()
 	return loss{
@@ -239,8 +239,8 @@ func (s *clusterHarness) laggingFailOver() loss {
 	}
 }
 
-// withLateReplica is the same, but the replica that has granted what is lost, and alone may
-// know how long leases there were, comes late to the new primary.
+// withLateReplica is l, but the replica that granted the lost leases, and may be the only one that knows
+// their length, is suspended until the other replica has begun an epoch on the new primary.
 func (s *clusterHarness) withLateReplica(l loss) loss {
 	return loss{
 		before: l.before,
@@ -263,23 +263,23 @@ func (s *clusterHarness) restoreBackup(way pgcluster.Way) loss {
 
 func (o lossResult) check(t *testing.T) {
 	t.Helper()
-	t.Logf("refused %d times; the first grant was %v after the strike", o.refusals, o.paused)
+	t.Logf("refused %d times; first grant %v after the loss", o.refusals, o.paused)
 	for _, v := range o.violations {
 		t.Error(v)
 	}
 	if o.refusals == 0 {
-		t.Error("nobody was refused, though the database may have lost leases")
+		t.Error("no request was refused although the database may have lost leases")
 	}
 }
 
-// laggingStandbyPromoted promotes a standby that has not received the newest.
+// laggingStandbyPromoted promotes a standby that has not received the newest data.
 func laggingStandbyPromoted(t *testing.T, program string) {
 	s := newClusterHarness(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
 	s.runLoss(s.withLateReplica(s.laggingFailOver())).check(t)
 }
 
-// backupRestored puts a backup in the database's place, in three ways.
+// backupRestored restores a backup in three ways.
 func backupRestored(t *testing.T, program string) {
 	s := newClusterHarness(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
@@ -288,27 +288,26 @@ func backupRestored(t *testing.T, program string) {
 	}
 }
 
-// What the store does about a database that is another, and what it would be without.
+// The store's check for a replaced database, and a version of it that does nothing.
 const (
 	epochCheck   = "func (e epoch) check(k known) error {\n"
 	noEpochCheck = epochCheck + "\tif e.longest >= 0 {\n\t\treturn nil\n\t}\n"
 )
 
-// withoutEpochCheck shows that what promotedLagging checks can go wrong.
+// withoutEpochCheck proves that laggingStandbyPromoted can fail.
 func withoutEpochCheck(t *testing.T) {
 	s := newClusterHarness(t, program(t, "-overlay", overlay(t, "../../store/epoch.go", epochCheck, noEpochCheck)), pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
 	o := s.runLoss(s.laggingFailOver())
-	t.Logf("without the guard: %q", o.violations)
-	for _, want := range []string{"before the one who had it gave it up", "had been granted"} {
+	t.Logf("without the check: %q", o.violations)
+	for _, want := range []string{"before the end of the lost lease", "not greater than the earlier token"} {
 		if !slices.ContainsFunc(o.violations, func(v string) bool { return strings.Contains(v, want) }) {
-			t.Errorf("nothing was found %s", want)
+			t.Errorf("no violation says %q", want)
 		}
 	}
 }
 
-// overlay returns what go build -overlay takes to have a file be as if a text in it
-// were another.
+// overlay returns the path of a go build -overlay in which a text in a file is replaced.
 func overlay(t *testing.T, file, old, other string) string {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -320,7 +319,7 @@ func overlay(t *testing.T, file, old, other string) string {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), old); n != 1 {
-		t.Fatalf("%s is not what it was: what is to be changed in it is there %d times", file, n)
+		t.Fatalf("%s has changed: the text to replace occurs %d times", file, n)
 	}
 	dir := t.TempDir()
 	changed := written(t, dir, "changed.go.txt", []byte(strings.Replace(string(text), old, other, 1)))
@@ -331,7 +330,7 @@ func overlay(t *testing.T, file, old, other string) string {
 	return written(t, dir, "overlay.json", replace)
 }
 
-// unnoticedRestore is a restore that nobody can notice, so an operator says so.
+// unnoticedRestore is a restore that no replica can notice, so an operator announces it.
 func (s *clusterHarness) unnoticedRestore() loss {
 	return loss{
 		before: s.cluster.Backup,
@@ -354,7 +353,7 @@ func (s *clusterHarness) runPaddock(ctx context.Context, args ...string) error {
 	return s.runPaddockAs(ctx, s.cluster.URL(), args...)
 }
 
-// runPaddockAs does so by another URL.
+// runPaddockAs is runPaddock with another database URL.
 func (s *clusterHarness) runPaddockAs(ctx context.Context, databaseURL string, args ...string) error {
 	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program, args...)
 	if err != nil {

@@ -50,19 +50,18 @@ func (p *pooler) start() error {
 	return err
 }
 
-// current is the process that runs, or did last.
+// current returns the newest process.
 func (p *pooler) current() *child {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.child
 }
 
-// maxPoolerEnds is how often a pooler is started again.
+// maxPoolerEnds is how often a pooler is restarted.
 const maxPoolerEnds = 20
 
-// supervise starts the pooler again when it has ended, until the test is over: PgBouncer
-// 1.18 may end with "server in bad state" where a cancel request meets a server that goes
-// away.
+// supervise restarts the pooler when it ends, until the test is over: PgBouncer 1.18 may exit with
+// "server in bad state" when a cancel request meets a server that goes away.
 func (s *clusterHarness) supervise(p *pooler) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -73,13 +72,13 @@ func (s *clusterHarness) supervise(p *pooler) {
 				return
 			case <-p.current().ended:
 			}
-			s.t.Logf("PgBouncer has ended, and is started again; it said last:\n%s", lastLines(p.current().output.bytes()))
+			s.t.Logf("PgBouncer ended and is restarted; its last output:\n%s", lastLines(p.current().output.bytes()))
 			if err := p.start(); err != nil {
 				s.t.Error(err)
 				return
 			}
 		}
-		s.t.Error("PgBouncer ends again and again")
+		s.t.Error("PgBouncer ended too often")
 	}()
 	s.t.Cleanup(func() {
 		close(over)
@@ -88,13 +87,13 @@ func (s *clusterHarness) supervise(p *pooler) {
 	})
 }
 
-// pointTo has the pooler lead to another server. Its clients stay connected.
+// pointTo makes the pooler lead to another server. Its clients stay connected.
 func (p *pooler) pointTo(n *pgcluster.Node) error {
 	return errors.Join(p.config.Write(n.URL()), p.current().signal(syscall.SIGHUP))
 }
 
-// behindAPooler has a site's replicas know the pooler alone, while what it leads to
-// changes: at first to a server that has become a standby, and refuses to write.
+// behindAPooler runs replicas that know only the pooler, while the server behind it changes: at first it
+// leads to a server that has become a standby and refuses writes.
 func behindAPooler(t *testing.T, program string) {
 	s := newRestrictedCluster(t, program)
 	p := s.newPooler()
@@ -107,15 +106,15 @@ func behindAPooler(t *testing.T, program string) {
 		s.awaitReadOnly()
 		return p.pointTo(s.cluster.Primary())
 	})
-	t.Logf("nothing was granted during a switchover behind the pooler for: %v", gap)
+	t.Logf("no grants during a switchover behind the pooler for %v", gap)
 	gap = u.breakAndMeasure("kill -9 of the primary behind the pooler", func(ctx context.Context) error {
 		return errors.Join(s.failOver(ctx), p.pointTo(s.cluster.Primary()))
 	})
-	t.Logf("nothing was granted after a kill of the primary behind the pooler for: %v", gap)
+	t.Logf("no grants after a kill of the primary behind the pooler for %v", gap)
 	u.checkHistory()
 }
 
-// awaitReadOnly waits until a replica has been told that the server is a standby.
+// awaitReadOnly waits until a replica has noticed that the server is a standby.
 func (s *clusterHarness) awaitReadOnly() {
 	s.eventually("a replica meets the standby", func() bool {
 		return slices.ContainsFunc(s.replicas, func(c *child) bool { return bytes.Contains(c.output.bytes(), []byte("25006")) })

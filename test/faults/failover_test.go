@@ -16,10 +16,10 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// failOversVariable says how many fail-overs there are to be in a row.
+// failOversVariable is the environment variable with the number of fail-overs in a row.
 const failOversVariable = "PADDOCK_TEST_FAILOVERS"
 
-// grantsBetweenFaults is how many locks clients are granted before the next blow.
+// grantsBetweenFaults is how many locks are granted before the next fault.
 const grantsBetweenFaults = 200
 
 func failOvers(t *testing.T) int {
@@ -35,19 +35,18 @@ func failOvers(t *testing.T) int {
 	return n
 }
 
-// TestFailOversAndRestores has PostgreSQL servers take the place of others.
+// TestFailOversAndRestores replaces the primary by a standby or a restored backup.
 func TestFailOversAndRestores(t *testing.T) {
-	usual := program(t)
-	t.Run("fail-overs in a row under quorum lose nothing", func(t *testing.T) { failOversInARow(t, usual) })
-	t.Run("a pooler in transaction mode may stand between", func(t *testing.T) { t.Parallel(); behindAPooler(t, usual) })
-	t.Run("a lagging standby that is promoted grants nothing twice", func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, usual) })
-	t.Run("a backup that is restored grants nothing twice", func(t *testing.T) { t.Parallel(); backupRestored(t, usual) })
-	t.Run("without a quorum the history tells of a loss", func(t *testing.T) { t.Parallel(); lossMustBeFound(t, usual) })
-	t.Run("without the guard something is granted twice", func(t *testing.T) { t.Parallel(); withoutEpochCheck(t) })
+	normal := program(t)
+	t.Run("fail-overs in a row under quorum lose nothing", func(t *testing.T) { failOversInARow(t, normal) })
+	t.Run("a pooler in transaction mode is supported", func(t *testing.T) { t.Parallel(); behindAPooler(t, normal) })
+	t.Run("a promoted lagging standby grants nothing twice", func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })
+	t.Run("a restored backup grants nothing twice", func(t *testing.T) { t.Parallel(); backupRestored(t, normal) })
+	t.Run("without a quorum the checker finds the loss", func(t *testing.T) { t.Parallel(); lossMustBeFound(t, normal) })
+	t.Run("without the epoch check locks are granted twice", func(t *testing.T) { t.Parallel(); withoutEpochCheck(t) })
 }
 
-// failOversInARow kills one primary after the other under load, and at last changes roles as
-// planned.
+// failOversInARow kills one primary after the other under load, and then does a planned switchover.
 func failOversInARow(t *testing.T, program string) {
 	s := newRestrictedCluster(t, program)
 	s.serve(2, s.appURL())
@@ -58,9 +57,9 @@ func failOversInARow(t *testing.T, program string) {
 		gaps = append(gaps, u.breakAndMeasure("kill -9 of the primary", s.failOver))
 		s.must(s.cluster.Rejoin(t.Context(), lost))
 	}
-	t.Logf("nothing was granted after a kill of the primary for: median %v, longest %v of %d", median(gaps), slices.Max(gaps), len(gaps))
+	t.Logf("no grants after a kill of the primary for: median %v, longest %v of %d", median(gaps), slices.Max(gaps), len(gaps))
 	old := s.cluster.Primary()
-	t.Logf("nothing was granted during a planned switchover for: %v", u.breakAndMeasure("switchover", s.switchOver))
+	t.Logf("no grants during a planned switchover for %v", u.breakAndMeasure("switchover", s.switchOver))
 	if answer, err := old.Ask(t.Context(), "show transaction_read_only"); err != nil || answer != "on" {
 		t.Errorf("the old primary came back with transaction_read_only %s: %v", answer, err)
 	}
@@ -82,7 +81,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// A loadedCluster is clients that go on while things break.
+// A loadedCluster is a cluster owner clients go on while faults are injected.
 type loadedCluster struct {
 	*clusterHarness
 	prefix string
@@ -93,7 +92,7 @@ type loadedCluster struct {
 	err    error
 }
 
-// underLoad has clients work at the site until holds.
+// underLoad starts clients that run until checkHistory.
 func (s *clusterHarness) underLoad(prefix string) *loadedCluster {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -105,8 +104,8 @@ func (s *clusterHarness) underLoad(prefix string) *loadedCluster {
 	return u
 }
 
-// breakAndMeasure waits until the load is in full swing, breaks something, and returns for how
-// long nobody was granted anything.
+// breakAndMeasure waits until the service is under load, injects a fault, and returns the longest time
+// without a grant.
 func (u *loadedCluster) breakAndMeasure(what string, do func(context.Context) error) time.Duration {
 	u.t.Helper()
 	u.awaitGrants(grantsBetweenFaults)
@@ -118,7 +117,7 @@ func (u *loadedCluster) breakAndMeasure(what string, do func(context.Context) er
 	return u.meter.longestGap()
 }
 
-// checkHistory ends the load and checks all that was recorded.
+// checkHistory ends the load and checks the history.
 func (u *loadedCluster) checkHistory() {
 	u.t.Helper()
 	h, report := u.finish()
@@ -127,7 +126,7 @@ func (u *loadedCluster) checkHistory() {
 	u.must(report.WriteText(&text))
 	u.t.Logf("%s\n%v", text.String(), u.stats.Subscribers)
 	if !report.OK() {
-		u.t.Error("the history is not a right one")
+		u.t.Error("the history has violations")
 	}
 	u.checkTokensUnique(h)
 }
@@ -145,8 +144,8 @@ func (u *loadedCluster) finish() (verify.History, verify.Report) {
 	return h, h.Check(verify.CheckOptions{AllowOvertaking: true, AllowWaiters: true})
 }
 
-// lossMustBeFound shows that what inARow checks can go wrong: it promotes a standby that
-// has not received the newest, which nobody had waited for.
+// lossMustBeFound proves that failOversInARow can fail: it promotes a standby that has not received
+// commits for which no standby had to wait.
 func lossMustBeFound(t *testing.T, program string) {
 	s := newClusterHarness(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
@@ -165,19 +164,19 @@ func lossMustBeFound(t *testing.T, program string) {
 	}
 	t.Logf("%d violations were found; %v: %s", found, u.stats.Subscribers, summarize(report))
 	if report.OK() {
-		t.Error("nobody noticed that grants were lost")
+		t.Error("the lost grants were not found")
 	}
 	u.checkTokensUnique(h)
 }
 
-// checkTokensUnique checks that no token was given to two leases, but to those of one shared
-// phase. What was lost, or done twice, the report tells.
+// checkTokensUnique checks that no token was granted to two leases, except in one shared phase. Other losses
+// are in the report.
 func (u *loadedCluster) checkTokensUnique(h verify.History) {
-	type whose struct {
+	type owner struct {
 		name string
 		id   lock.LeaseID // zero for a shared one
 	}
-	owners, unknown := map[lock.Token]whose{}, 0
+	owners, unknown := map[lock.Token]owner{}, 0
 	for _, c := range h.Calls {
 		if c.Outcome() == verify.Unknown {
 			unknown++
@@ -186,7 +185,7 @@ func (u *loadedCluster) checkTokensUnique(h verify.History) {
 		if !granted || c.Verb != verify.Acquire {
 			continue
 		}
-		w := whose{name: c.Name}
+		w := owner{name: c.Name}
 		if g.Mode != lock.Shared {
 			w.id = g.ID
 		}
@@ -195,5 +194,5 @@ func (u *loadedCluster) checkTokensUnique(h verify.History) {
 		}
 		owners[g.Token] = w
 	}
-	u.t.Logf("%d tokens, each granted once; %d answers were lost, and the events tell what became of those calls", len(owners), unknown)
+	u.t.Logf("%d tokens, each granted once; %d answers were lost", len(owners), unknown)
 }

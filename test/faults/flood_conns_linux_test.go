@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A httpConn is a connection of HTTP/1.1 that asks one thing after the other.
+// An httpConn is a connection of HTTP/1.1 that sends one request after the other.
 type httpConn struct {
 	net.Conn
 	in *bufio.Reader
@@ -28,7 +28,7 @@ func (e *securedReplica) httpConn() (*httpConn, error) {
 	return &httpConn{c, bufio.NewReaderSize(c, 1<<10)}, nil
 }
 
-// request returns the text of a request. One without a body is one that asks to look.
+// request returns the text of a request. Without a body it is a read.
 func (e *securedReplica) request(method, path, key, body string) string {
 	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, e.address, e.secrets[key])
 	if body != "" {
@@ -61,20 +61,20 @@ func (c *httpConn) roundTrip(text string) (answer, error) {
 	return c.receive()
 }
 
-// An answer is one that was read.
+// An answer is the answer to a request.
 type answer struct {
-	status int // zero over HTTP/2, whose headers we do not read
+	status int // zero over HTTP/2, whose headers are not read
 	text   []byte
 }
 
-// A fields is what answers say that is looked at here.
+// fields are the members of an answer's JSON that the tests use.
 type fields struct {
 	Code   lock.Code `json:"code"`
 	Detail string    `json:"detail"`
 	Token  int64     `json:"fencing_token"`
 }
 
-// fields returns what the answer says. One without a body says nothing.
+// fields decodes the answer. An answer without a body has zero fields.
 func (a answer) fields() (t fields, err error) {
 	if len(a.text) > 0 {
 		err = json.Unmarshal(a.text, &t)
@@ -84,7 +84,7 @@ func (a answer) fields() (t fields, err error) {
 
 func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.text) }
 
-// The frames of HTTP/2 that are spoken of here, and flags (RFC 9113, section 6).
+// Frame types and flags of HTTP/2 (RFC 9113, section 6).
 const (
 	frameData         = 0
 	frameHeaders      = 1
@@ -94,32 +94,31 @@ const (
 	frameGoAway       = 7
 	frameWindowUpdate = 8
 
-	flagAck        = 1 // of settings and pings
+	flagAck        = 1 // of settings and ping frames
 	flagEndStream  = 1
 	flagEndHeaders = 4
 
 	preface        = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	errCancel      = 8
-	streamRoom     = 65535 // bytes that may be sent to us in a stream before we allow more, which we never do
-	maxConnStreams = 100   // calls that the service allows in a connection
-	streamsPerConn = 90    // of ours: the service forgets one only a moment after it was answered
+	streamRoom     = 65535 // initial window of a stream in bytes, never enlarged
+	maxConnStreams = 100   // concurrent streams that the service allows on a connection
+	streamsPerConn = 90    // streams that a test uses: the service frees one shortly after its answer
 	wholeWindow    = 1<<31 - 1 - streamRoom
 )
 
-// A http2Conn is a connection of HTTP/2 that is spoken frame by frame, since no client does
-// what we want to do, nor 10,000 things at once in few goroutines. It does not read the
-// headers of answers: their bodies say enough. As a whole it may be sent any number of
-// bytes, in each stream streamRoom.
+// An http2Conn is a connection of HTTP/2 that tests use frame by frame: no client library makes 10,000
+// calls in few goroutines, or misbehaves on purpose. It ignores the headers of answers. The connection's
+// window is unlimited, that of each stream is streamRoom.
 type http2Conn struct {
 	net.Conn
 	in        *bufio.Reader
 	authority string
 
-	mu   sync.Mutex // held while a frame is written
-	last uint32     // stream that was opened
+	mu   sync.Mutex // guards writing
+	last uint32     // number of the newest stream plus one
 }
 
-// A frame is one that was read.
+// A frame is a received frame.
 type frame struct {
 	kind, flags byte
 	stream      uint32
@@ -151,14 +150,14 @@ func (w *http2Conn) write(kind, flags byte, stream uint32, payload []byte) error
 	return err
 }
 
-// open begins a request in a stream of its own, to be continued unless it ends.
+// open sends a request in a new stream. Unless it ends, the body may continue.
 func (w *http2Conn) open(method, path, secret, body string, ends bool) (stream uint32, err error) {
 	var block []byte
 	for _, field := range [][2]string{
 		{":method", method}, {":scheme", "https"}, {":path", path}, {":authority", w.authority},
 		{"authorization", "Bearer " + secret}, {"content-type", "application/json"},
 	} {
-		block = appendText(appendText(append(block, 0), field[0]), field[1]) // a literal that is not to be remembered (RFC 7541, section 6.2.2)
+		block = appendText(appendText(append(block, 0), field[0]), field[1]) // literal without indexing (RFC 7541, section 6.2.2)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +176,7 @@ func (w *http2Conn) open(method, path, secret, body string, ends bool) (stream u
 	return stream, w.write(frameData, flags, stream, []byte(body))
 }
 
-// appendText appends a text as RFC 7541 writes it, section 5.2, without Huffman's code.
+// appendText appends a string literal without Huffman coding (RFC 7541, section 5.2).
 func appendText(b []byte, text string) []byte {
 	const prefix = 127
 	n := len(text)
@@ -190,14 +189,14 @@ func appendText(b []byte, text string) []byte {
 	return append(append(b, byte(n)), text...)
 }
 
-// reset takes a request back.
+// reset cancels a request.
 func (w *http2Conn) reset(stream uint32) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.write(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, errCancel))
 }
 
-// next returns the next frame. It acknowledges what is to be acknowledged.
+// next returns the next frame, and acknowledges settings and pings.
 func (w *http2Conn) next() (frame, error) {
 	head := make([]byte, 9)
 	if _, err := io.ReadFull(w.in, head); err != nil {
@@ -220,8 +219,8 @@ func (w *http2Conn) next() (frame, error) {
 	return f, nil
 }
 
-// each calls answered with the body of each answer that is whole, and of each that was
-// cut off, until that returns an error, which each returns, or the connection ends.
+// each calls answered for each complete answer and each reset stream, until answered returns an error or
+// the connection ends. It returns that error.
 func (w *http2Conn) each(answered func(stream uint32, body []byte, whole bool) error) error {
 	bodies := map[uint32][]byte{}
 	for {
@@ -230,7 +229,7 @@ func (w *http2Conn) each(answered func(stream uint32, body []byte, whole bool) e
 		case err != nil:
 			return err
 		case f.kind == frameGoAway:
-			return fmt.Errorf("the service closes the connection: error %s of HTTP/2", strconv.Itoa(int(binary.BigEndian.Uint32(f.payload[4:]))))
+			return fmt.Errorf("the service closed the connection with HTTP/2 error %s", strconv.Itoa(int(binary.BigEndian.Uint32(f.payload[4:]))))
 		case f.kind == frameData:
 			bodies[f.stream] = append(bodies[f.stream], f.payload...)
 		}

@@ -24,31 +24,30 @@ import (
 	"github.com/paddock-lock/paddock/client"
 )
 
-// The limits under which the replica is flooded. Those that are not given are the
-// usual ones: 10,000 waiters, 1,000 for a lock and for a key, 200 streams for a key.
+// The limits of the flooded replica. The others are the
+// defaults: 10,000 waiters, 1,000 per lock and per key, 200 streams per key.
 const (
 	floodStreams = 1000
-	floodRate    = 25 // calls a second of a key, so that who asks for too much is found out on any machine
+	floodRate    = 25 // calls per second and key, low enough to be exceeded on any machine
 	floodBurst   = 2500
 )
 
-// An securedReplica is one replica as the world finds it: over TLS, and with API keys.
+// A securedReplica is one replica with TLS and API keys.
 type securedReplica struct {
 	t          *testing.T
 	database   *database
-	admin      *pgx.Conn // to its database, past it
+	admin      *pgx.Conn // direct connection to its database
 	process    *child
 	address    string
 	trust      *tls.Config
-	cert       string // the files with its certificate and the key of that
+	cert       string // files with its certificate and private key
 	key        string
-	auth       string            // the file with its keys
-	secrets    map[string]string // by the names of the keys
-	testClient *client.Client    // whose key is "late", for what the test itself does
+	auth       string            // file with its API keys
+	secrets    map[string]string // API keys by name
+	testClient *client.Client    // has the key "late"; used by the tests themselves
 }
 
-// startSecured starts the program on a PostgreSQL of its own. All is gone when the test is
-// over.
+// startSecured starts the program on its own PostgreSQL. Both end with the test.
 func startSecured(t *testing.T, program string) *securedReplica {
 	t.Helper()
 	e := newSecured(t)
@@ -62,7 +61,7 @@ func startSecured(t *testing.T, program string) *securedReplica {
 	e.launch(program, "--auth-file="+e.auth,
 		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate), fmt.Sprint("--burst-per-key=", floodBurst))
 	e.testClient = e.client("late")
-	_, err := e.testClient.Lock(t.Context(), "late") // so that it has its connection from the beginning
+	_, err := e.testClient.Lock(t.Context(), "late") // opens its connection now
 	e.must(err)
 	return e
 }
@@ -82,7 +81,7 @@ func newSecured(t *testing.T) *securedReplica {
 	return e
 }
 
-// launch starts the replica with further flags. It ends with the test.
+// launch starts the replica with additional flags. It ends with the test.
 func (e *securedReplica) launch(program string, flags ...string) {
 	e.t.Helper()
 	databaseURL := e.database.url(url.Values{"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
@@ -103,7 +102,7 @@ func (e *securedReplica) must(err error) {
 	}
 }
 
-// issueKeys makes keys that are good for all names.
+// issueKeys adds API keys that are valid for all names.
 func (e *securedReplica) issueKeys(names ...string) {
 	e.t.Helper()
 	for _, name := range names {
@@ -113,8 +112,7 @@ func (e *securedReplica) issueKeys(names ...string) {
 	}
 }
 
-// certify writes a certificate for this machine and its key, trusts the one and
-// returns where they are.
+// certify writes a certificate for this machine and its private key, and trusts it.
 func (e *securedReplica) certify(dir string) (cert, key string) {
 	e.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -135,7 +133,7 @@ func (e *securedReplica) certify(dir string) (cert, key string) {
 		written(e.t, dir, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: coded}))
 }
 
-// client returns one that shows the key of that name.
+// client returns a client with the named key.
 func (e *securedReplica) client(key string) *client.Client {
 	e.t.Helper()
 	c, err := client.New(client.Options{BaseURL: "https://" + e.address, Key: e.secrets[key], TLS: e.trust})
@@ -143,7 +141,7 @@ func (e *securedReplica) client(key string) *client.Client {
 	return c
 }
 
-// dial opens a connection and goes no further than TCP.
+// dial opens a TCP connection.
 func (e *securedReplica) dial() (*net.TCPConn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(e.t.Context(), "tcp", e.address)
@@ -153,8 +151,8 @@ func (e *securedReplica) dial() (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// dialTLS opens a connection that speaks the protocol, h2 or http/1.1, over TLS. While
-// the machine is busy a handshake may take longer than the replica allows, and is tried again.
+// dialTLS opens a TLS connection for the protocol h2 or http/1.1. On a busy machine a handshake may exceed the
+// replica's timeout, so it is retried.
 func (e *securedReplica) dialTLS(protocol string) (c *tls.Conn, err error) {
 	ctx, cancel := context.WithTimeout(e.t.Context(), stepTimeout)
 	defer cancel()
@@ -168,11 +166,11 @@ func (e *securedReplica) dialTLS(protocol string) (c *tls.Conn, err error) {
 		if c = tls.Client(plain, config); c.HandshakeContext(ctx) == nil {
 			return nil
 		}
-		return errors.Join(errors.New("the replica does not shake hands"), plain.Close())
+		return errors.Join(errors.New("the TLS handshake failed"), plain.Close())
 	})
 }
 
-// count counts what a query selects.
+// count returns the result of a query for one number.
 func (e *securedReplica) count(query string) int {
 	e.t.Helper()
 	var n int

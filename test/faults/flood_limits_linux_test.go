@@ -18,41 +18,41 @@ import (
 )
 
 const (
-	excessEach   = 20        // how often each excess is tried at once
-	manyStreams  = 300       // that are opened at once on a connection that may have 100
-	manyResets   = 2000      // requests of HTTP/2 that are taken back at once
-	endless      = 256 << 20 // bytes: more than any buffer on the way takes
-	excessLength = 1 << 20   // of a header and a query
+	excessEach   = 20        // concurrent attempts of each excess
+	manyStreams  = 300       // opened at once on a connection that allows 100
+	manyResets   = 2000      // HTTP/2 requests that are reset at once
+	endless      = 256 << 20 // bytes: more than all buffers together
+	excessLength = 1 << 20   // bytes of a header and of a query
 )
 
-// excesses are requests that are too much, over HTTP/1.1, and what each is answered.
+// excesses returns requests over HTTP/1.1 that are too large, and how each must be answered.
 func (e *securedReplica) excesses() []excess {
 	post := "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
 	get := "HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
 	sized := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, len(body), body) }
 	return []excess{
-		{"a body that is announced as a terabyte", post + "Content-Length: 1099511627776\r\n\r\n", " ", http.StatusRequestEntityTooLarge},
-		{"chunks without end", post + "Transfer-Encoding: chunked\r\n\r\n", "400\r\n" + strings.Repeat(" ", 0x400) + "\r\n", http.StatusRequestEntityTooLarge},
-		{"a body without end and without a key", "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Length: 1099511627776\r\n\r\n", " ", http.StatusUnauthorized},
-		{"a byte more than 16 KiB", sized(strings.Repeat(" ", 16<<10+1)), "", http.StatusRequestEntityTooLarge},
-		{"JSON that is nested 100,000 deep", sized(strings.Repeat("[", 100_000)), "", http.StatusRequestEntityTooLarge},
-		{"JSON that is nested 8,000 deep", sized(`{"holder": "deep", "metadata": {"a": ` + strings.Repeat("[", 8000) + strings.Repeat("]", 8000) + `}}`), "", http.StatusBadRequest},
-		{"a header of a mebibyte", "GET /v1/locks " + get + "X-Long: " + strings.Repeat("x", excessLength) + "\r\n\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
-		{"headers without end", "GET /v1/locks " + get, "X: " + strings.Repeat("x", 0x400) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		{"a query of a mebibyte", "GET /v1/locks?prefix=" + strings.Repeat("x", excessLength) + " " + get + "\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
+		{"a Content-Length of one terabyte", post + "Content-Length: 1099511627776\r\n\r\n", " ", http.StatusRequestEntityTooLarge},
+		{"endless chunks", post + "Transfer-Encoding: chunked\r\n\r\n", "400\r\n" + strings.Repeat(" ", 0x400) + "\r\n", http.StatusRequestEntityTooLarge},
+		{"an endless body without a key", "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Length: 1099511627776\r\n\r\n", " ", http.StatusUnauthorized},
+		{"one byte more than 16 KiB", sized(strings.Repeat(" ", 16<<10+1)), "", http.StatusRequestEntityTooLarge},
+		{"JSON nested 100,000 levels deep", sized(strings.Repeat("[", 100_000)), "", http.StatusRequestEntityTooLarge},
+		{"JSON nested 8,000 levels deep", sized(`{"holder": "deep", "metadata": {"a": ` + strings.Repeat("[", 8000) + strings.Repeat("]", 8000) + `}}`), "", http.StatusBadRequest},
+		{"a header of one mebibyte", "GET /v1/locks " + get + "X-Long: " + strings.Repeat("x", excessLength) + "\r\n\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
+		{"endless headers", "GET /v1/locks " + get, "X: " + strings.Repeat("x", 0x400) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
+		{"a query of one mebibyte", "GET /v1/locks?prefix=" + strings.Repeat("x", excessLength) + " " + get + "\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
 		{"4,000 parameters", "GET /v1/locks?" + strings.Repeat("a&", 4000) + " " + get + "\r\n", "", http.StatusBadRequest},
 	}
 }
 
-// An excess is a request that is too much.
+// An excess is a request that is too large.
 type excess struct {
 	name   string
 	begin  string
-	repeat string // what follows until nobody takes any more of it
+	repeat string // sent repeatedly until the connection fails
 	status int
 }
 
-// sendExcess tries all that is too much, excessEach at once, and checks the answers.
+// sendExcess sends all excesses, excessEach of each at once, and checks the answers.
 func (e *securedReplica) sendExcess() {
 	e.t.Helper()
 	var trying errgroup.Group
@@ -72,7 +72,7 @@ func (e *securedReplica) sendExcess() {
 	e.must(trying.Wait())
 }
 
-// sendOne sends the request, and goes on while it can after it was answered.
+// sendOne sends one excess, and goes on sending after the answer while it can.
 func (e *securedReplica) sendOne(x excess) error {
 	c, err := e.httpConn()
 	if err != nil {
@@ -87,16 +87,16 @@ func (e *securedReplica) sendOne(x excess) error {
 		}
 	})
 	defer sending.Wait()
-	defer func() { _ = c.Close() }() // the service may have been first
+	defer func() { _ = c.Close() }() // the service may have closed it already
 	if err := c.SetDeadline(time.Now().Add(2 * stepTimeout)); err != nil {
 		return err
 	}
 	got, err := http.ReadResponse(c.in, nil)
 	if err != nil {
-		return fmt.Errorf("is not answered: %w", err)
+		return fmt.Errorf("no answer: %w", err)
 	}
 	if got.StatusCode != x.status {
-		return fmt.Errorf("is answered %s, want %d", got.Status, x.status)
+		return fmt.Errorf("answered %s, want %d", got.Status, x.status)
 	}
 	if len(x.repeat) == 0 {
 		return nil
@@ -107,8 +107,8 @@ func (e *securedReplica) sendOne(x excess) error {
 	return nil
 }
 
-// openTooManyStreams opens more streams than a connection may have, with bodies that do not go
-// on. Those beyond are refused, and the others are when their time is over.
+// openTooManyStreams opens more streams than a connection allows, with incomplete bodies. Streams above the
+// limit are refused, and the others are answered when their time is up.
 func (e *securedReplica) openTooManyStreams() error {
 	w, err := e.http2Conn()
 	if err != nil {
@@ -130,7 +130,7 @@ func (e *securedReplica) openTooManyStreams() error {
 		case err != nil:
 			return fmt.Errorf("of %d streams %d were refused and %d answered: %w", manyStreams, refused, answered, err)
 		case f.kind == frameGoAway:
-			return fmt.Errorf("the connection is closed for %d streams", manyStreams)
+			return fmt.Errorf("the connection was closed because of %d streams", manyStreams)
 		case f.kind == frameData && f.flags&flagEndStream != 0:
 			answered++
 		case f.kind == frameReset && binary.BigEndian.Uint32(f.payload) != 0:
@@ -143,8 +143,8 @@ func (e *securedReplica) openTooManyStreams() error {
 	return nil
 }
 
-// resetManyStreams opens streams and takes them back at once, on one connection after the
-// other if the service closes them for that.
+// resetManyStreams opens streams and resets them at once. It opens another connection if the service
+// closes one.
 func (e *securedReplica) resetManyStreams() error {
 	for done := 0; done < manyResets; {
 		w, err := e.http2Conn()
@@ -160,22 +160,21 @@ func (e *securedReplica) resetManyStreams() error {
 				break
 			}
 		}
-		_ = w.Close() // the service may have been first
+		_ = w.Close() // the service may have closed it already
 	}
 	return nil
 }
 
-// greedyKey is the key that calls too often in a flood.
+// greedyKey is the key that exceeds its rate in a flood.
 func greedyKey(flood int) string { return fmt.Sprint("greedy ", flood) }
 
-// exceedRate calls until the key may not any more, and expects that to be for no other
-// reason, and not before the burst that it has.
+// exceedRate calls until the key is rate limited, which must not happen before its burst is used up.
 func (e *securedReplica) exceedRate(key string) error {
 	c, err := e.httpConn()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // nothing depends on how it ends
+	defer func() { _ = c.Close() }() // the result does not matter
 	for n := range 4 * floodBurst {
 		got, err := c.roundTrip(e.request(http.MethodGet, "/v1/locks/excess", key, ""))
 		if err != nil {
@@ -184,45 +183,44 @@ func (e *securedReplica) exceedRate(key string) error {
 		if got.status == http.StatusOK {
 			continue
 		}
-		told, err := got.fields()
-		if err == nil && (told.Code != lock.ErrRateLimited || n < floodBurst) {
-			err = fmt.Errorf("call %d of a key that may make %d at once is answered %v", n, floodBurst, got)
+		parsed, err := got.fields()
+		if err == nil && (parsed.Code != lock.ErrRateLimited || n < floodBurst) {
+			err = fmt.Errorf("call %d of a key with a burst of %d is answered %v", n, floodBurst, got)
 		}
 		return err
 	}
-	return fmt.Errorf("%d calls of a key were answered, of which it may make %d at once", 4*floodBurst, floodBurst)
+	return fmt.Errorf("%d calls of a key with a burst of %d were answered", 4*floodBurst, floodBurst)
 }
 
-// roundTrip sends a request on a connection of its own.
+// roundTrip sends a request on its own connection.
 func (e *securedReplica) roundTrip(text string) (answer, error) {
 	c, err := e.httpConn()
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { _ = c.Close() }() // the service may have been first
+	defer func() { _ = c.Close() }() // the service may have closed it already
 	return c.roundTrip(text)
 }
 
-// checkLimit checks that the request is refused since there are as many as may be, and that
-// the detail says of what.
+// checkLimit checks that the request is refused because of the limit that the detail names.
 func (e *securedReplica) checkLimit(text, of string) {
 	e.t.Helper()
 	got, err := e.roundTrip(text)
 	e.must(err)
-	told, err := got.fields()
+	parsed, err := got.fields()
 	e.must(err)
-	if got.status != http.StatusTooManyRequests || told.Code != lock.ErrTooManyWaiters || !strings.Contains(told.Detail, of) {
-		e.t.Errorf("one too many is told %v, want that there are too many: %s", got, of)
+	if got.status != http.StatusTooManyRequests || parsed.Code != lock.ErrTooManyWaiters || !strings.Contains(parsed.Detail, of) {
+		e.t.Errorf("a request above the limit is answered %v, want the limit: %s", got, of)
 	}
 }
 
-// wait returns the request of somebody who would wait for the lock a moment.
+// wait returns a request that would wait for the lock briefly.
 func (c *waiterGroup) wait(name, key string) string {
 	return c.request(http.MethodPost, "/v1/locks/"+name+"/acquire", key,
 		fmt.Sprintf(`{"lease_id": "%s", "holder": "one more", "wait_ms": 1}`, uuid.New()))
 }
 
-// fillLimits has all waiters wait, and one more of each kind be refused.
+// fillLimits adds all waiters, and checks that one more is refused at each limit.
 func (c *waiterGroup) fillLimits() {
 	c.t.Helper()
 	c.add(0, waitersEach)
@@ -233,7 +231,7 @@ func (c *waiterGroup) fillLimits() {
 	c.checkLimit(c.wait(c.lock(1), "late"), "As many calls wait for locks as may")
 }
 
-// replaceOne has a waiter hang up, and another with the same key come in its place.
+// replaceOne disconnects a waiter and adds another one with the same key.
 func (c *waiterGroup) replaceOne() {
 	c.t.Helper()
 	first := c.leaving[0]
@@ -245,7 +243,7 @@ func (c *waiterGroup) replaceOne() {
 	c.must(retry(ctx, func() error {
 		got, err := c.roundTrip(c.wait(c.lock(0), waiterKey(0)))
 		if err == nil && got.status != http.StatusConflict {
-			err = fmt.Errorf("there was room, and one more is told %v", got)
+			err = fmt.Errorf("a waiter left, but another one is answered %v", got)
 		}
 		return err
 	}))
@@ -253,16 +251,16 @@ func (c *waiterGroup) replaceOne() {
 	c.awaitWaiters(waitersEach)
 }
 
-// checkRoom checks that there is room for one more stream of the key.
+// checkRoom checks that the key can open one more stream.
 func (r *streamGroup) checkRoom(key string) {
 	r.t.Helper()
 	c, err := r.httpConn()
 	r.must(err)
-	defer func() { _ = c.Close() }() // it is of no further use
+	defer func() { _ = c.Close() }() // not used any more
 	r.must(c.send(r.request(http.MethodGet, r.path(), key, "")))
 	got, err := http.ReadResponse(c.in, nil)
 	r.must(err)
 	if got.StatusCode != http.StatusOK {
-		r.t.Errorf("streams were cut off, and one more is answered %s", got.Status)
+		r.t.Errorf("streams were closed, but another one is answered %s", got.Status)
 	}
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Figures are what a replica has, and others have for it.
+// resources are what a replica uses in its process and in the database.
 type resources struct {
-	resident, peak byteSize // of memory; the peak since forgetPeak
-	files          int      // that are open, connections among them
-	backends       int      // of PostgreSQL
-	waiters        int      // rows of the queue
-	replicas       int      // rows of those that are known to live
+	resident, peak byteSize // memory; the peak since resetPeak
+	files          int      // open files, including connections
+	backends       int      // connections to PostgreSQL
+	waiters        int      // rows of waiters
+	replicas       int      // rows of live replicas
 }
 
 // A byteSize is an amount of memory.
@@ -40,7 +40,7 @@ func (f resources) String() string {
 		f.resident, f.peak, f.files, f.backends, f.waiters, f.replicas)
 }
 
-// proc is where the kernel tells of the replica.
+// proc is the path of a file about the replica in /proc.
 func (e *securedReplica) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(e.process.cmd.Process.Pid), name)
 }
@@ -66,14 +66,13 @@ func (e *securedReplica) resources() resources {
 	return f
 }
 
-// resetPeak has the peak of the memory be what it is now.
+// resetPeak resets the peak of the memory to its current value.
 func (e *securedReplica) resetPeak() {
 	e.t.Helper()
 	e.must(os.WriteFile(e.proc("clear_refs"), []byte("5"), 0))
 }
 
-// awaitResources waits until the figures are so, for as long as the replica may take to get
-// there. What is not so is said.
+// awaitResources waits until so returns nil, for at most most.
 func (e *securedReplica) awaitResources(most time.Duration, so func(resources) error) resources {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), most)
@@ -86,8 +85,8 @@ func (e *securedReplica) awaitResources(most time.Duration, so func(resources) e
 	return f
 }
 
-// awaitMemory has the replica come back to so much memory. What it does not use any more it finds
-// when it needs more, or every two minutes: headers that are long, and thrown away, are a need.
+// awaitMemory waits until the replica uses at most that much memory. The Go runtime frees memory when it needs
+// more, or every two minutes: requests with long headers create that need.
 func (e *securedReplica) awaitMemory(most byteSize) {
 	e.t.Helper()
 	c, err := e.httpConn()
@@ -107,8 +106,8 @@ func (e *securedReplica) awaitMemory(most byteSize) {
 	})
 }
 
-// A steadyClient is calls of somebody who means well: a lock is taken, looked at and given
-// back, again and again. Each of these calls must be answered, whatever others do.
+// A steadyClient acquires, reads and releases locks at a steady rate. Each call must be answered, whatever
+// other clients do.
 type steadyClient struct {
 	locks lock.Service
 	mu    sync.Mutex
@@ -117,11 +116,11 @@ type steadyClient struct {
 }
 
 const (
-	steadyInterval = 100 * time.Millisecond // the least, between two times that the lock is taken
-	steadyTimeout  = stepTimeout            // for an answer
+	steadyInterval = 100 * time.Millisecond // minimum time between two turns
+	steadyTimeout  = stepTimeout            // for one call with its retries
 )
 
-// startSteady begins one, which ends with the test.
+// startSteady starts a steady client that stops with the test.
 func (e *securedReplica) startSteady() *steadyClient {
 	r := &steadyClient{locks: e.client("good")}
 	ctx, cancel := context.WithCancel(e.t.Context())
@@ -161,7 +160,7 @@ func (r *steadyClient) once(ctx context.Context, name string) {
 	}
 }
 
-// retrySteady makes the call, as often as the answer says that it is to be sent retrySteady.
+// retrySteady repeats the call while the answer asks for a retry.
 func retrySteady(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, steadyTimeout)
 	defer cancel()
@@ -182,21 +181,21 @@ func (r *steadyClient) note(took time.Duration, err error) {
 	defer r.mu.Unlock()
 	r.took = append(r.took, took)
 	if r.err == nil && err != nil {
-		r.err = fmt.Errorf("a good call was answered after %v: %w", took, err)
+		r.err = fmt.Errorf("a call of the steady client failed after %v: %w", took, err)
 	}
 }
 
-// checkCalls returns an error until more calls than that have been made.
+// checkCalls returns an error until more than that many calls were made.
 func (r *steadyClient) checkCalls(calls int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.took) <= calls {
-		return fmt.Errorf("only %d good calls have been made", len(r.took))
+		return fmt.Errorf("the steady client has made only %d calls", len(r.took))
 	}
 	return nil
 }
 
-// A latencySummary is how long calls took.
+// A latencySummary sums up the latency of calls.
 type latencySummary struct {
 	calls                 int
 	median, most99, worst time.Duration
@@ -204,10 +203,10 @@ type latencySummary struct {
 
 func (l latencySummary) String() string {
 	const shown = 10 * time.Microsecond
-	return fmt.Sprintf("%d good calls, median %v, p99 %v, worst %v", l.calls, l.median.Round(shown), l.most99.Round(shown), l.worst.Round(shown))
+	return fmt.Sprintf("%d steady calls, median %v, p99 %v, max %v", l.calls, l.median.Round(shown), l.most99.Round(shown), l.worst.Round(shown))
 }
 
-// latencies returns how long the calls took latencies it was asked last, or the first error.
+// latencies returns the latencies since the last call of latencies, or the first error.
 func (r *steadyClient) latencies() (latencySummary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,35 +19,35 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The readers of a round: as many streams as may be open, with each key as many as may.
+// The streams of a flood reach the limit in total and for each key.
 const (
 	streamKeys  = 5 // each with streamsEach
 	streamsEach = 200
-	// Of the streams of a key some are of readers who want to hear of everything and read
-	// nothing: so many that share a connection of HTTP/2 with others, and so many that have one.
+	// Some streams of each key follow all events and are never read: unreadHTTP2 of them share
+	// a connection with other streams, unreadHTTP1 have their own.
 	unreadHTTP2, unreadHTTP1 = 4, 2
 	listeners                = floodStreams - streamKeys*(unreadHTTP2+unreadHTTP1)
 )
 
 func streamKey(i int) string { return fmt.Sprint("streams ", i) }
 
-// Readers are those who follow events for a round.
+// A streamGroup is the streams of one flood.
 type streamGroup struct {
 	*securedReplica
-	name     string // of the lock whose events the listeners follow
+	name     string // of the lock whose events the read streams follow
 	received [listeners]atomic.Int64
-	next     int          // listener
-	unread   []io.Closer  // connections of those who share none
-	cut      atomic.Int64 // streams of those who share a connection and read nothing that the service has ended
+	next     int          // index of the next listener
+	unread   []io.Closer  // connections that are never read
+	cut      atomic.Int64 // unread streams on shared connections that the service has reset
 	conns    []io.Closer
-	closing  atomic.Bool // whether the connections are being closed
+	closing  atomic.Bool // set while the connections are closed
 }
 
 const streamPath = "/v1/events/stream"
 
 func (r *streamGroup) path() string { return streamPath + "?lock=" + r.name }
 
-// openAll opens all streams, and returns when the listeners have been answered.
+// openAll opens all streams, and returns when the listeners have an answer.
 func (r *streamGroup) openAll() {
 	r.t.Helper()
 	r.t.Cleanup(func() { r.closing.Store(true) })
@@ -68,7 +68,7 @@ func (r *streamGroup) openAll() {
 	r.must(checkCount("listeners", r.next, listeners))
 }
 
-// openUnread follows everything and reads nothing.
+// openUnread follows all events and reads nothing.
 func (r *streamGroup) openUnread(key string) error {
 	c, err := r.httpConn()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *streamGroup) openUnread(key string) error {
 	return errors.Join(shrinkReadBuffer(c.Conn), c.send(r.request(http.MethodGet, streamPath, key, "")))
 }
 
-// openHTTP1 follows the lock on a connection of its own.
+// openHTTP1 follows the lock on its own connection.
 func (r *streamGroup) openHTTP1(key string) error {
 	c, err := r.httpConn()
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *streamGroup) openHTTP1(key string) error {
 	}
 	got, err := http.ReadResponse(c.in, nil)
 	if err == nil && got.StatusCode != http.StatusOK {
-		err = fmt.Errorf("a stream is answered %s", got.Status)
+		err = fmt.Errorf("the answer to a stream is %s", got.Status)
 	}
 	if err != nil {
 		return err
@@ -105,14 +105,14 @@ func (r *streamGroup) openHTTP1(key string) error {
 			}
 		}
 		if !r.closing.Load() {
-			r.t.Errorf("a stream has ended: %v", lines.Err())
+			r.t.Errorf("a stream ended: %v", lines.Err())
 		}
 	}()
 	return nil
 }
 
-// openHTTP2 follows the lock in many streams of one connection, and everything in
-// some of which nothing more is read than fits.
+// openHTTP2 follows the lock in many streams of one connection, and all events in a few streams that are
+// not read beyond their window.
 func (r *streamGroup) openHTTP2(key string) error {
 	w, err := r.http2Conn()
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *streamGroup) openHTTP2(key string) error {
 	}
 	go func() {
 		if err := r.readHTTP2(w, heard, deaf); !r.closing.Load() {
-			r.t.Errorf("a connection with streams has ended: %v", err)
+			r.t.Errorf("a connection with streams ended: %v", err)
 		}
 	}()
 	return nil
@@ -155,12 +155,12 @@ func (r *streamGroup) readHTTP2(w *http2Conn, heard map[uint32]*atomic.Int64, de
 		case f.kind == frameReset && deaf[f.stream]:
 			r.cut.Add(1)
 		case f.kind == frameReset, f.kind == frameGoAway:
-			return fmt.Errorf("stream %d is cut off", f.stream)
+			return fmt.Errorf("stream %d was closed", f.stream)
 		}
 	}
 }
 
-// createEvents has something happen, and waits until each listener has heard of it, once.
+// createEvents acquires and releases the lock, and waits until each listener has received the grant, once.
 func (r *streamGroup) createEvents(times int64) {
 	r.t.Helper()
 	locks, id := r.testClient, lock.LeaseID(uuid.New())
@@ -170,70 +170,71 @@ func (r *streamGroup) createEvents(times int64) {
 	r.awaitResources(2*stepTimeout, func(resources) error {
 		for i := range r.received {
 			if n := r.received[i].Load(); n != times {
-				return fmt.Errorf("listener %d has heard of %d grants, want %d", i, n, times)
+				return fmt.Errorf("listener %d has received %d grants, want %d", i, n, times)
 			}
 		}
 		return nil
 	})
 }
 
-// awaitUnreadClosed waits until the service has ended the streams that are not read, of those
-// who share a connection. The connections of the others it must close, see isOver.
+// awaitUnreadClosed waits until the service has reset the unread streams on shared connections. awaitIdle
+// checks that it closes the other unread connections.
 func (r *streamGroup) awaitUnreadClosed() {
 	r.t.Helper()
 	r.awaitResources(2*stepTimeout, func(resources) error {
-		return checkCount("streams that were cut off", int(r.cut.Load()), streamKeys*unreadHTTP2)
+		return checkCount("closed streams", int(r.cut.Load()), streamKeys*unreadHTTP2)
 	})
 }
 
-// closeAll closes all connections but those of who reads nothing.
+// closeAll closes all connections except the unread ones.
 func (r *streamGroup) closeAll() {
 	r.closing.Store(true)
 	for _, c := range r.conns {
-		_ = c.Close() // the service may have been first
+		_ = c.Close() // the service may have closed it already
 	}
 }
 
 const (
-	eventPairs     = 400            // acquires and releases: their events fit into the kernel's buffers of a connection that is not read
-	maxEventRounds = 28             // how often others are made, with longer events, until every stream is cut off
-	streamsMemory  = 128 * mebibyte // that the streams may take while all fits into these buffers, each with a connection of TLS
+	eventPairs     = 400            // acquires and releases; their events fit into the kernel's buffers of an unread connection
+	maxEventRounds = 28             // repetitions with longer events until every stream is closed
+	streamsMemory  = 128 * mebibyte // for all streams while the events fit into these buffers; each has a TLS connection
 )
 
-// TestUnreadStreamsShareMemory opens floodStreams streams, each in a connection of its own, whose clients
-// read nothing. While the kernel takes what they are told, and while it takes no more of it, the replica needs little more
-// memory than without events, since all streams share it. Then they are cut off, and the memory is given back.
+// TestUnreadStreamsShareMemory opens floodStreams streams, each on its own connection, that are never read.
+// Whether or not the kernel still buffers their events, the replica needs little more memory than without
+// events, since all streams share them. Then the streams are closed and the memory is freed.
 func TestUnreadStreamsShareMemory(t *testing.T) {
 	requireOpenFiles(t, 4*floodStreams)
 	e := startSecured(t, program(t))
 	makers := e.eventMakers()
-	e.makeEvents(makers[0], "short") // so that the replica has everything once
+	e.makeEvents(makers[0], "short") // warm up
 	before := e.resources()
 	t.Logf("before: %v", before)
 	conns := e.openUnreadStreams()
 	t.Logf("with %d streams: %v", floodStreams, e.resources())
 	e.resetPeak()
 	e.makeEvents(makers[1], "short")
-	e.checkStreamMemory("told", before, streamsMemory)
+	e.checkStreamMemory("with events", before, streamsMemory)
 	for i := 0; i < maxEventRounds && e.resources().files > before.files+keptFiles; i++ {
 		e.makeEvents(makers[i%len(makers)], strings.Repeat("界", lock.MaxHolderLength))
 	}
-	e.checkStreamMemory("told more than the kernel takes", before, streamsMemory+heapRoom)
+	e.checkStreamMemory("with more events than the kernel buffers", before, streamsMemory+heapRoom)
 	e.awaitResources(2*stepTimeout, func(now resources) error {
 		if now.files-now.backends > before.files-before.backends+keptFiles {
-			return fmt.Errorf("streams are not cut off: %v", now)
+			return fmt.Errorf("streams are not closed: %v", now)
 		}
 		return nil
 	})
-	t.Logf("cut off: %v", e.resources())
+	t.Logf("closed: %v", e.resources())
 	for _, c := range conns {
-		_ = c.Close() // the service was first
+		_ = c.Close() // the service has closed it
 	}
 	e.awaitMemory(before.resident + heapRoom)
 	t.Logf("after: %v", e.resources())
 }
 
-// openUnreadStreams opens the streams, with as many of each key as it may have, and reads the beginning of each answer.
+// openUnreadStreams opens the streams, as many for each key as it may have, and reads the start of each
+// answer.
 func (e *securedReplica) openUnreadStreams() []io.Closer {
 	e.t.Helper()
 	conns := make([]io.Closer, floodStreams)
@@ -254,7 +255,7 @@ func (e *securedReplica) openUnreadStreams() []io.Closer {
 			}
 			got, err := http.ReadResponse(c.in, nil)
 			if err == nil && got.StatusCode != http.StatusOK {
-				err = fmt.Errorf("a stream is answered %s", got.Status)
+				err = fmt.Errorf("the answer to a stream is %s", got.Status)
 			}
 			return err
 		})
@@ -263,7 +264,8 @@ func (e *securedReplica) openUnreadStreams() []io.Closer {
 	return conns
 }
 
-// eventMakers returns clients with a key each, since a key may not make as many calls as are needed. Each has its connection.
+// eventMakers returns clients with different keys, since one key cannot make enough calls. Each has a
+// connection.
 func (e *securedReplica) eventMakers() []*client.Client {
 	e.t.Helper()
 	makers := make([]*client.Client, waiterKeys)
@@ -275,7 +277,7 @@ func (e *securedReplica) eventMakers() []*client.Client {
 	return makers
 }
 
-// makeEvents has the holder acquire and release deafPairs locks. What was not answered is sent again: the machine may be busy.
+// makeEvents acquires and releases eventPairs locks. Unanswered calls are sent again: the machine may be busy.
 func (e *securedReplica) makeEvents(c *client.Client, holder string) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), 2*stepTimeout)
@@ -296,13 +298,13 @@ func (e *securedReplica) makeEvents(c *client.Client, holder string) {
 	}
 }
 
-// checkStreamMemory checks what the streams have taken at the peak.
+// checkStreamMemory checks the peak memory of the streams.
 func (e *securedReplica) checkStreamMemory(when string, before resources, most byteSize) {
 	e.t.Helper()
 	now := e.resources()
 	taken := now.peak - before.resident
-	e.t.Logf("%s: %v, which is %v a thousand streams", when, now, taken*1000/floodStreams)
+	e.t.Logf("%s: %v, or %v per thousand streams", when, now, taken*1000/floodStreams)
 	if taken > most {
-		e.t.Errorf("%s, %d streams take %v, may take %v", when, floodStreams, taken, most)
+		e.t.Errorf("%s: %d streams take %v, want at most %v", when, floodStreams, taken, most)
 	}
 }

@@ -18,40 +18,40 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// The waiters of a round. As many wait for the first lock, and with each key, as may, and as many in all.
+// The waiters of a flood reach the limits for the first lock, for each key, and in total.
 const (
 	floodWaiters   = 10_000
 	waiterLocks    = 19 // the first has waitersEach, the others have the rest
 	waiterKeys     = 10 // each with waitersEach
 	waitersEach    = 1000
-	waitersTimeout = 6 * stepTimeout // for all of them to come, or to be served: 20 s where nothing else runs
-	leaverShare    = 4               // one of so many hangs up before it is its turn
+	waitersTimeout = 6 * stepTimeout // to add or to serve all; 20 s on an idle machine
+	leaverShare    = 4               // one of this many disconnects before its grant
 )
 
 func waiterKey(i int) string { return fmt.Sprint("waiters ", i) }
 
-// A waiterGroup is the waiters of one round.
+// A waiterGroup is the waiters of one flood.
 type waiterGroup struct {
 	*securedReplica
 	prefix string
-	direct int            // how many have a connection of HTTP/1.1 of their own; the others share some of HTTP/2
-	leases []lock.Release // of those who hold the locks meanwhile
+	direct int            // number with their own HTTP/1.1 connection; the others share HTTP/2 connections
+	leases []lock.Release // of the locks that are waited for
 
 	mu               sync.Mutex
-	leaving, staying []*waiter    // who is to hang up, and who is to be served
-	conns            []*http2Conn // that they share
-	err              error        // of those who were not told what they ought to be
+	leaving, staying []*waiter    // waiters that disconnect, and waiters that are served
+	conns            []*http2Conn // shared connections
+	err              error        // first unexpected answer
 
-	closing atomic.Bool  // whether the wires are being closed
-	served  atomic.Int64 // who were granted the lock, and have released it
-	again   atomic.Int64 // calls that were sent again since their wait was over
+	closing atomic.Bool  // set while the connections are closed
+	served  atomic.Int64 // waiters that were granted and released their lock
+	again   atomic.Int64 // calls that were repeated after their wait
 }
 
-// A waiter is one of them.
+// A waiter waits for one lock.
 type waiter struct {
 	lock, key, holder string
 	lease             uuid.UUID
-	left              atomic.Bool // whether it has hung up
+	left              atomic.Bool // set when it disconnects
 	hangUp            func() error
 }
 
@@ -75,7 +75,7 @@ func (w *waiter) release() (path, body string) {
 	return "/v1/locks/" + w.lock + "/release", fmt.Sprintf(`{"lease_id": "%s"}`, w.lease)
 }
 
-// hold takes all the locks, so that there is something to wait for.
+// hold acquires all locks, so that calls wait for them.
 func (c *waiterGroup) hold() {
 	c.t.Helper()
 	locks := c.testClient
@@ -87,7 +87,7 @@ func (c *waiterGroup) hold() {
 	}
 }
 
-// add has the waiters from and up to those numbers wait, and returns when they do.
+// add starts the waiters with the numbers from to to-1, and returns when all are queued.
 func (c *waiterGroup) add(from, to int) {
 	c.t.Helper()
 	var arriving errgroup.Group
@@ -107,13 +107,13 @@ func (c *waiterGroup) add(from, to int) {
 	c.awaitWaiters(to)
 }
 
-// awaitWaiters waits until so many wait.
+// awaitWaiters waits until that many calls are queued.
 func (c *waiterGroup) awaitWaiters(want int) {
 	c.t.Helper()
 	c.awaitResources(waitersTimeout, func(f resources) error { return errors.Join(c.firstError(), checkCount("waiters", f.waiters, want)) })
 }
 
-// firstError returns the first error of those who were not told what they ought to be.
+// firstError returns the first unexpected answer.
 func (c *waiterGroup) firstError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func checkCount(what string, got, want int) error {
 	return nil
 }
 
-// register notes how a waiter hangs up.
+// register records how to disconnect a waiter, and whether it will be.
 func (c *waiterGroup) register(w *waiter, leaves bool, hangUp func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,30 +139,29 @@ func (c *waiterGroup) register(w *waiter, leaves bool, hangUp func() error) {
 	}
 }
 
-// hangUp has those leave who are to, or everybody, and waits until they have.
-func (c *waiterGroup) hangUp(everybody bool) {
+// hangUp disconnects the leaving waiters, or all of them, and waits until they are dequeued.
+func (c *waiterGroup) hangUp(allOfThem bool) {
 	c.t.Helper()
-	who := c.leaving
-	if everybody {
-		who = append(who, c.staying...)
+	gone := c.leaving
+	if allOfThem {
+		gone = append(gone, c.staying...)
 		c.staying = nil
 	}
-	for _, w := range who {
+	for _, w := range gone {
 		w.left.Store(true)
 		c.must(w.hangUp())
 	}
 	c.awaitWaiters(len(c.staying))
 }
 
-// fail notes that somebody was not served well.
+// fail records an unexpected answer.
 func (c *waiterGroup) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = cmp.Or(c.err, err)
 }
 
-// serve gives the locks to those who wait, one after the other, and waits until all
-// have had them.
+// serve releases the locks and waits until each remaining waiter was granted its lock in turn.
 func (c *waiterGroup) serve() {
 	c.t.Helper()
 	locks := c.testClient
@@ -170,16 +169,16 @@ func (c *waiterGroup) serve() {
 		c.must(locks.Release(c.t.Context(), r))
 	}
 	c.awaitResources(waitersTimeout, func(resources) error {
-		return errors.Join(c.firstError(), checkCount("waiters who were served", int(c.served.Load()), len(c.staying)))
+		return errors.Join(c.firstError(), checkCount("served waiters", int(c.served.Load()), len(c.staying)))
 	})
 	c.closing.Store(true)
 	for _, w := range c.conns {
-		_ = w.Close() // nothing depends on how it ends
+		_ = w.Close() // the result does not matter
 	}
 }
 
-// checkOrder checks that nobody overtook anybody. Whoever had to call again may have
-// been passed over meanwhile, as openapi.yaml says.
+// checkOrder checks that no waiter was overtaken. A waiter whose call had to be repeated may have been
+// skipped meanwhile, as openapi.yaml says.
 func (c *waiterGroup) checkOrder() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), stepTimeout)
@@ -198,7 +197,7 @@ func (c *waiterGroup) checkOrder() {
 	}
 }
 
-// waitHTTP1 has a waiter wait on a connection of its own.
+// waitHTTP1 starts a waiter on its own connection.
 func (c *waiterGroup) waitHTTP1(w *waiter, leaves bool) error {
 	conn, err := c.httpConn()
 	if err != nil {
@@ -219,7 +218,7 @@ func (c *waiterGroup) waitHTTP1(w *waiter, leaves bool) error {
 	return nil
 }
 
-// runWaiter waits, and gives the lock back once it was granted.
+// runWaiter waits for the grant and releases the lock.
 func (c *waiterGroup) runWaiter(conn *httpConn, w *waiter, text string) error {
 	for {
 		got, err := conn.receive()
@@ -249,48 +248,48 @@ func (c *waiterGroup) runWaiter(conn *httpConn, w *waiter, text string) error {
 	}
 }
 
-// released is whether the lock was, or the call is to be sent again.
+// released reports whether the lock was released; otherwise the call must be repeated.
 func (c *waiterGroup) released(w *waiter, got answer) (bool, error) {
-	told, err := got.fields()
+	parsed, err := got.fields()
 	switch {
 	case err != nil:
 		return false, err
-	case isRetryable(told.Code):
+	case isRetryable(parsed.Code):
 		return false, nil
 	case len(got.text) > 0:
-		return false, fmt.Errorf("%s releases %s and is told %v", w.holder, w.lock, got)
+		return false, fmt.Errorf("%s releases %s and is answered %v", w.holder, w.lock, got)
 	}
 	c.served.Add(1)
 	return true, nil
 }
 
-// isRetryable is whether the code means the same call again.
+// isRetryable reports whether the same call must be sent again.
 func isRetryable(code lock.Code) bool {
 	return code == lock.ErrHeld || code == lock.ErrUnavailable || code == lock.ErrUnknownOutcome
 }
 
-// granted is whether the lock was, or the call is to be sent again.
+// granted reports whether the lock was granted; otherwise the call must be repeated.
 func (c *waiterGroup) granted(w *waiter, got answer) (bool, error) {
-	told, err := got.fields()
+	parsed, err := got.fields()
 	switch {
 	case err != nil:
 		return false, err
-	case isRetryable(told.Code):
+	case isRetryable(parsed.Code):
 		c.again.Add(1)
 		return false, nil
-	case told.Token == 0:
-		return false, fmt.Errorf("%s waits for %s and is told %v", w.holder, w.lock, got)
+	case parsed.Token == 0:
+		return false, fmt.Errorf("%s waits for %s and is answered %v", w.holder, w.lock, got)
 	}
 	return true, nil
 }
 
-// A waiterCall is a call of a waiter that has a stream of HTTP/2.
+// A waiterCall is the current call of a waiter on a shared connection.
 type waiterCall struct {
 	*waiter
-	releases bool // or acquires
+	releases bool // false: acquires
 }
 
-// waitHTTP2 has waiters wait on one connection.
+// waitHTTP2 starts waiters on one connection.
 func (c *waiterGroup) waitHTTP2(all []*waiter) error {
 	conn, err := c.http2Conn()
 	if err != nil {
@@ -311,21 +310,20 @@ func (c *waiterGroup) waitHTTP2(all []*waiter) error {
 	c.conns = append(c.conns, conn)
 	go func() {
 		if err := c.runWaiters(conn, calls); !c.closing.Load() {
-			c.fail(fmt.Errorf("a connection with waiters has ended: %w", err))
+			c.fail(fmt.Errorf("a connection with waiters ended: %w", err))
 		}
 	}()
 	return nil
 }
 
-// runWaiters is stand for all those who have a stream, and goes on until the
-// connection ends.
+// runWaiters is runWaiter for all waiters of a connection; it returns when the connection ends.
 func (c *waiterGroup) runWaiters(conn *http2Conn, calls map[uint32]waiterCall) error {
 	return conn.each(func(stream uint32, body []byte, whole bool) error {
 		call := calls[stream]
 		delete(calls, stream)
 		got := answer{text: body}
 		if call.waiter == nil || !whole {
-			return fmt.Errorf("stream %d is told %v, whole: %t", stream, got, whole)
+			return fmt.Errorf("stream %d is answered %v, complete: %t", stream, got, whole)
 		}
 		answered := c.granted
 		if call.releases {

@@ -10,23 +10,22 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A meter counts the calls that got an answer from which the caller knows what became
-// of them.
+// A meter counts answers with a known outcome.
 type meter struct{ answered atomic.Int64 }
 
-// minRate is how many calls must be answered in a second for the deployment to be under
-// load: what breaks while nobody asks for anything proves nothing.
+// minRate is how many calls a second must be answered for the deployment to be under load. A fault
+// without load proves nothing.
 const minRate = 20
 
-// awaitLoad waits until the deployment has been under load for a while, and returns how many
-// calls are answered in a second.
+// awaitLoad waits until the deployment has been under load for a while, and returns the number of answers
+// per second.
 func (m *meter) awaitLoad(ctx context.Context) (rate int64, err error) {
 	const slice, slices = 100 * time.Millisecond, 7
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	next := time.NewTicker(slice)
 	defer next.Stop()
-	var counts [slices + 1]int64 // at the end of each slice, the oldest first
+	var counts [slices + 1]int64 // at the end of each slice, oldest first
 	for i := 0; ; i++ {
 		copy(counts[:], counts[1:])
 		counts[slices] = m.answered.Load()

@@ -16,19 +16,18 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// locksPerTrial is how many locks there are.
+// locksPerTrial is the number of locks in use.
 const locksPerTrial = 8
 
-// A disturbance is what happens while clients use the service, so that what is broken
-// shows.
+// A disturbance provokes the mutants while clients use the service.
 type disturbance struct {
 	*trial
 	rec    *verify.Recorder
 	prefix string
-	lulls  chan time.Time // each value begins a lull of the load
+	lulls  chan time.Time // each value starts a lull of the workload
 }
 
-// actions returns what is done at once, each until its context ends.
+// actions returns what runs concurrently until its context ends.
 func (p *disturbance) actions() []func(context.Context) error {
 	switch p.mode {
 	case crashed:
@@ -43,8 +42,8 @@ func (p *disturbance) actions() []func(context.Context) error {
 	return []func(context.Context) error{p.lockRows, p.readLocks, p.crossCalls}
 }
 
-// lockRows locks rows now and then, for less than the service waits for them: whoever
-// decides on those locks decides late.
+// lockRows locks rows now and then, for less than the service waits for a row, so that decisions about
+// those locks are delayed.
 func (p *disturbance) lockRows(ctx context.Context) (err error) {
 	conn, err := pgx.Connect(ctx, p.databaseURL)
 	if err != nil {
@@ -64,7 +63,7 @@ func (p *disturbance) lockRows(ctx context.Context) (err error) {
 	return nil
 }
 
-// readLocks looks at locks all the time.
+// readLocks reads locks in a loop.
 func (p *disturbance) readLocks(ctx context.Context) error {
 	s := p.services[rand.IntN(len(p.services))]
 	locks := p.rec.Client(s.Via, s.Locks)
@@ -76,7 +75,7 @@ func (p *disturbance) readLocks(ctx context.Context) error {
 	return nil
 }
 
-// crash kills PostgreSQL once, in a lull of the load, and brings it back.
+// crash kills PostgreSQL once, in a lull of the workload, and restarts it.
 func (p *disturbance) crash(ctx context.Context) error {
 	if !sleepFor(ctx, 500*time.Millisecond+rand.N(500*time.Millisecond)) {
 		return nil
@@ -91,21 +90,21 @@ func (p *disturbance) crash(ctx context.Context) error {
 	return errors.Join(p.server.Kill(), p.server.Restart(context.WithoutCancel(ctx)))
 }
 
-// restore puts PostgreSQL back once to the snapshot from before the round. Another application
-// writes to it before a replica connects.
+// restore restores PostgreSQL once to the snapshot from before the round. Another application writes to it
+// before a replica connects.
 func (p *disturbance) restore(ctx context.Context) error {
 	if !sleepFor(ctx, noticeDelay) {
 		return nil
 	}
-	p.rec.MarkFault("PostgreSQL is put back to a snapshot")
+	p.rec.MarkFault("PostgreSQL is restored from a snapshot")
 	return p.restorable.restore(context.WithoutCancel(ctx), restoreOptions{(*restorable).crash, true})
 }
 
 const (
-	// waiterLimit is how many may wait for a lock in a trial in which a replica dies.
+	// waiterLimit is the limit on waiters of a lock in a trial in which a replica dies.
 	waiterLimit = 2
 	// killAfter is when it dies, and bereftFor is how long clients go on: until places count
-	// no more whose replica is dead, and a while longer.
+	// dead replica no longer count, and a while longer.
 	killAfter    = 2 * time.Second
 	runAfterKill = killAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
 )
@@ -123,7 +122,7 @@ func (p *disturbance) anyName() string {
 	return fmt.Sprintf("%s:%d.0", p.prefix, rand.IntN(locksPerTrial))
 }
 
-// sleepFor waits for that time and returns true, or false as soon as ctx ends.
+// sleepFor sleeps for d and returns true, or returns false as soon as ctx ends.
 func sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -133,7 +132,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// unlessDone returns the error unless ctx has ended, which is then why.
+// unlessDone returns err, or nil if ctx has ended, which then explains err.
 func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -141,18 +140,17 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// The names of the locks of a crossing, in the order in which their rows are locked:
+// The names of the locks of a crossing, in the order in which their rows are locked,
 // before all others.
 const firstName, heldUpName, crossedName = "-1", "-2", "-3"
 
-// arrivalDelay is how long it takes a call to arrive at a row that is locked, if nothing
-// is in the way. Where it takes longer a crossing comes to nothing; the next may not.
+// arrivalDelay is how long a call takes to reach a locked row. A call that takes longer only makes one
+// crossing ineffective.
 const arrivalDelay = 20 * time.Millisecond
 
-// crossCalls has a revocation and a renewal of one lease crossCalls each other. The revocation
-// is in a transaction that somebody holds up at another lock; before it gets on, the
-// lease is renewed. By the instants that are told, the revocation comes after the
-// renewal, unless its clock was read before it had the row.
+// crossCalls makes a revocation and a renewal of one lease cross each other. The revocation is in a
+// transaction that is blocked at another lock; while it is blocked, the lease is renewed. By the timestamps,
+// the revocation comes after the renewal, unless its clock was read before the row was locked.
 func (p *disturbance) crossCalls(ctx context.Context) (err error) {
 	first, err := pgx.Connect(ctx, p.databaseURL)
 	if err != nil {
@@ -173,7 +171,7 @@ func (p *disturbance) crossCalls(ctx context.Context) (err error) {
 	return nil
 }
 
-// A crossing is one renewal and one revocation.
+// A crossing is one renewal and one revocation that cross.
 type crossing struct {
 	*disturbance
 	calls sync.WaitGroup
@@ -186,7 +184,7 @@ func (c *crossing) run(ctx context.Context, first, heldUp *pgx.Conn) error {
 	if err != nil {
 		return nil
 	}
-	for _, name := range []string{firstName, heldUpName} { // so that there is a row
+	for _, name := range []string{firstName, heldUpName} { // create the rows
 		if a := c.acquire(name); c.tryAcquire(ctx, a) == nil {
 			c.release(ctx, a)
 		}
@@ -214,7 +212,7 @@ func (c *crossing) run(ctx context.Context, first, heldUp *pgx.Conn) error {
 	return err
 }
 
-// via returns a service whose calls are recorded as those of a client of its own.
+// via returns a replica as used by a new recorded client.
 func (c *crossing) via(replica int) lock.Service {
 	s := c.services[replica]
 	return c.rec.Client(s.Via, s.Locks)
@@ -227,21 +225,21 @@ func (c *crossing) acquire(name string) lock.Acquire {
 	}
 }
 
-// tryAcquire tries to acquire, by the first replica.
+// tryAcquire acquires at the first replica without waiting.
 func (c *crossing) tryAcquire(ctx context.Context, a lock.Acquire) error {
 	_, err := c.via(0).Acquire(ctx, a)
 	return err
 }
 
 func (c *crossing) release(ctx context.Context, a lock.Acquire) {
-	_ = c.via(0).Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // recorded, and that is all
+	_ = c.via(0).Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // only the record matters
 }
 
 func (c *crossing) revoke(ctx context.Context, token lock.Token) {
 	_, _ = c.via(0).Revoke(ctx, lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
 }
 
-// lockRow locks the row of a lock until the function that it returns is called.
+// lockRow locks the row of a lock until the returned function is called.
 func (c *crossing) lockRow(ctx context.Context, conn *pgx.Conn, name string) (func() error, error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {

@@ -154,13 +154,13 @@ func (h *holder) run(ctx context.Context) error {
 		}
 		now := time.Now()
 		x := renewal{sent: sent, took: now.Sub(sent), lost: now.After(h.ends)}
-		told, parsed := got.fields()
+		parsed, parseErr := got.fields()
 		switch {
 		case err == nil && got.status == http.StatusOK:
 			h.ends = sent.Add(noiseTTL)
-		case err == nil && parsed == nil && told.Code == lock.ErrLeaseLost:
+		case err == nil && parseErr == nil && parsed.Code == lock.ErrLeaseLost:
 			x.lost = true
-		case err == nil && !isRetryable(told.Code) && told.Code != lock.ErrRateLimited:
+		case err == nil && !isRetryable(parsed.Code) && parsed.Code != lock.ErrRateLimited:
 			return fmt.Errorf("a renewal is answered %v", got)
 		case !x.lost:
 			next = now.Add(renewRetry)

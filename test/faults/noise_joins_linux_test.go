@@ -110,12 +110,12 @@ var errAllAnswered = errors.New("all calls are answered")
 // countAnswers counts the answers to n calls.
 func (j *joinBurst) countAnswers(w *http2Conn, n int) {
 	err := w.each(func(_ uint32, body []byte, whole bool) error {
-		told, err := answer{text: body}.fields()
+		parsed, err := answer{text: body}.fields()
 		if err != nil || !whole {
 			return fmt.Errorf("a call that waits is answered %q, whole: %t", body, whole)
 		}
 		j.mu.Lock()
-		j.codes[told.Code]++
+		j.codes[parsed.Code]++
 		j.mu.Unlock()
 		j.pending.Add(-1)
 		if n--; n == 0 {

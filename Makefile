@@ -59,7 +59,7 @@ bench-smoke: ## Have everything that is measured do so for a moment
 
 .PHONY: faults-long
 faults-long: ## Restore the database 20 times in each variant, and make noise in full size; ten minutes
-	go test ./test/faults -v -count=1 -timeout 60m -run 'TestARestoreIsNoticed|TestANoisyNeighbourIsBorne|TestJoinsDoNotCostTheLengthOfTheQueue' -faults.restores=20 -faults.noise
+	go test ./test/faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease|TestJoinRateDoesNotDependOnQueueLength' -faults.restores=20 -faults.noise
 
 .PHONY: docker
 docker: ## Build the image paddock

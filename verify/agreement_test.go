@@ -9,125 +9,127 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestWhatAnswersAndEventsDoNotAgreeOnIsFound(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"a grant that is lost":         {byAgreement, func(s script) { s.forget(of("dan")) }, "no event tells of that grant: it was lost"},
-		"a release that is lost":       {byAgreement, func(s script) { s.forget(is(lock.Released, "ann")) }, "no event tells of it: it was lost"},
-		"a revocation that is lost":    {byAgreement, func(s script) { s.forget(is(lock.Revoked, "dan")) }, "Token 4 was revoked, and no event"},
-		"a look at what is lost":       {byAgreement, func(s script) { s.Events = s.Events[:1] }, "The lock was seen at revision"},
-		"a grant to a stranger":        {byAgreement, func(s script) { s.event(lock.Granted, "dan").Holder = "a stranger" }, "nobody had asked"},
-		"a grant as something else":    {byAgreement, func(s script) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "had asked for it as exclusive"},
-		"a grant that was refused":     {byAgreement, func(s script) { refuses(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "was told that it was not"},
-		"a try that could not be done": {byAgreement, func(s script) { refuses(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "was told that it was not"},
-		"a grant at another instant":   {byAgreement, func(s script) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "the event is of"},
-		"a grant withdrawn and told":   {byAgreement, func(s script) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as if nobody knew of it"},
-		"a release by nobody":          {byAgreement, func(s script) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, and nobody did that"},
-		"a revocation by nobody":       {byAgreement, func(s script) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, and nobody did that"},
-		"a release that was refused":   {byAgreement, func(s script) { refuses(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, and nobody did that"},
-		"one queued who did not ask":   {byAgreement, func(s script) { s.event(lock.Queued, "fay").Holder = "a stranger" }, "joined the queue, and had not asked"},
-		"an end told in two ways":      {byAgreement, func(s script) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "tell another story"},
-		"an end of a lease never had": {byAgreement, func(s script) {
-			refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
-		}, "and it never had that"},
-		"a change at another instant":   {byAgreement, func(s script) { at(s, verify.Look, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) }) }, "and its event is of"},
-		"a look at what is yet to come": {byAgreement, func(s script) { at(s, verify.Look, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "seen at revision 99"},
-		"a claim that came much too late": {byAgreement, func(s script) {
+func TestAnswersThatContradictEventsAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"a lost grant":                        {byAgreement, func(s editable) { s.removeEvents(of("dan")) }, "there is no event of the grant: it was lost"},
+		"a lost release":                      {byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
+		"a lost revocation":                   {byAgreement, func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) }, "Token 4 was revoked, but there is no event"},
+		"a read of a lost revision":           {byAgreement, func(s editable) { s.Events = s.Events[:1] }, "A read showed the lock at revision"},
+		"a grant without a request":           {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Holder = "unknown" }, "no call requested it"},
+		"a grant in another mode":             {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "but the request was for exclusive"},
+		"a grant after a refusal":             {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "every answer said that it was not"},
+		"a grant after an unavailable answer": {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "every answer said that it was not"},
+		"a grant with another time":           {byAgreement, func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "but the event says"},
+		"a withdrawn grant that was answered": {byAgreement, func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as unclaimed"},
+		"a release without a call":            {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, but no call did that"},
+		"a revocation without a call":         {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, but no call did that"},
+		"a release after a refusal":           {byAgreement, func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, but no call did that"},
+		"a waiter without a request":          {byAgreement, func(s editable) { s.event(lock.Queued, "fay").Holder = "unknown" }, "joined the queue, but no call asked"},
+		"an end with two kinds":               {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "the events disagree"},
+		"an end of an unknown lease": {byAgreement, func(s editable) {
+			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
+		}, "but it never had such a lease"},
+		"a read with another time": {byAgreement, func(s editable) {
+			changeRead(s, verify.ReadLock, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) })
+		}, "but its event says"},
+		"a read of a future revision": {byAgreement, func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "showed the lock at revision 99"},
+		"a claim after its timeout": {byAgreement, func(s editable) {
 			s.grant(verify.Acquire, "fay", 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(3 * time.Second) })
-		}, "the event is of"},
+		}, "but the event says"},
 	})
 }
 
-// at changes what the nth look saw.
-func at(s script, verb verify.Verb, nth int, change func(*lock.Lock)) {
+// changeRead changes the answer of the nth read.
+func changeRead(s editable, verb verify.Verb, nth int, change func(*lock.Lock)) {
 	s.t.Helper()
 	c := s.call(verb, "", nth)
-	l := c.Got.(lock.Lock)
+	l := c.Response.(lock.Lock)
 	l.Leases = slices.Clone(l.Leases)
 	change(&l)
-	c.Got = l
+	c.Response = l
 }
 
 func TestLeasesThatEndEarlyAreFound(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"an event is early": {byEarly, func(s script) {
+	expectAllFound(t, map[string]mutation{
+		"an early event": {byEarlyEnd, func(s editable) {
 			e := s.event(lock.Expired, "cleo")
 			e.At = e.At.Add(-time.Second)
-		}, "and its holder had been told"},
-		"a refusal says so": {byEarly, func(s script) {
-			refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Granted, "cleo").At, Token: s.event(lock.Granted, "cleo").Token})
+		}, "but its holder was promised"},
+		"an early lease_lost with the end": {byEarlyEnd, func(s editable) {
+			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Granted, "cleo").At, Token: s.event(lock.Granted, "cleo").Token})
 		}, "was told that its lease with token 3 expired at"},
-		"a refusal comes too soon, and does not say why": {byEarly, func(s script) {
-			s.forget(is(lock.Expired, "cleo"))
+		"an early lease_lost without the end": {byEarlyEnd, func(s editable) {
+			s.removeEvents(is(lock.Expired, "cleo"))
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.ExpiresAt = g.ExpiresAt.Add(10 * time.Second) })
-			refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost})
-		}, "at the latest that its lease with token 3 is lost"},
-		"in a grace that was promised": {byEarly, func(s script) {
+			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost})
+		}, "at the latest, that its lease with token 3 is lost"},
+		"an end during the promised grace": {byEarlyEnd, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = time.Minute })
-		}, "and its holder had been told"},
+		}, "but its holder was promised"},
 	})
 }
 
-func TestWhatIsDoneTwiceIsFound(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"a token that two locks have": {byOnce, func(s script) {
+func TestDuplicateGrantsAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"one token for two locks": {byUniqueness, func(s editable) {
 			s.event(lock.Granted, "writer").Token = s.event(lock.Granted, "ann").Token
 		}, "Token 1 was granted to"},
-		"a token that a lock has twice": {byOnce, func(s script) {
+		"one token twice for a lock": {byUniqueness, func(s editable) {
 			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
 		}, "Token 1 was granted to"},
-		"a lease_id that was granted twice": {byOnce, func(s script) {
+		"one lease_id granted twice": {byUniqueness, func(s editable) {
 			s.event(lock.Granted, "eve").Holder = "dan"
 		}, "granted the lock twice"},
-		"a lease_id that was told two tokens": {byOnce, func(s script) {
+		"one lease_id with two tokens": {byUniqueness, func(s editable) {
 			s.grant(verify.Acquire, "bob", 2, func(g *lock.Grant) { g.Token = 1000 })
 		}, "granted the lock twice"},
 	})
 }
 
-func TestClientsThatBelieveInTheSameLeaseAreFound(t *testing.T) {
-	longer := func(verb verify.Verb, holder string, nth int) func(script) {
-		return func(s script) {
+func TestClientsWithConflictingLeasesAreFound(t *testing.T) {
+	longer := func(verb verify.Verb, holder string, nth int) func(editable) {
+		return func(s editable) {
 			s.grant(verb, holder, nth, func(g *lock.Grant) { g.Until = g.Until.Add(time.Hour) })
 		}
 	}
-	expectAllFound(t, map[string]spoiling{
-		"who was told too long an end": {byBelief, func(s script) {
+	expectAllFound(t, map[string]mutation{
+		"an answer with too late an end": {byClients, func(s editable) {
 			longer(verify.Acquire, "cleo", 0)(s)
 			s.Calls = drop(s.Calls, s.call(verify.Renew, "cleo", 0))
-		}, `"dan" believed to have the lock`},
-		"a reader and a writer": {byBelief, func(s script) {
+		}, `"dan" counted on the lock`},
+		"a reader and a writer": {byClients, func(s editable) {
 			longer(verify.Acquire, "reader 2", 0)(s)
 			s.Calls = drop(s.Calls, s.call(verify.Release, "reader 2", 0))
-		}, `"writer" believed to have the lock`},
-		"more than there are permits": {byBelief, func(s script) {
+		}, `"writer" counted on the lock`},
+		"more clients than permits": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
-		}, "3 clients believed"},
-		"two in one slot": {byBelief, func(s script) {
+		}, "3 clients counted on a permit"},
+		"two clients in one slot": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
-		}, `"third" believed to have the lock`},
+		}, `"third" counted on the lock`},
 	})
 }
 
-func TestWhatPausedClientsBelieveIsNotLookedAt(t *testing.T) {
+func TestPausedClientsAreNotChecked(t *testing.T) {
 	t.Parallel()
-	h := play(t)
-	s := script{t, &h}
+	h := recordCorrect(t)
+	s := editable{t, &h}
 	s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Until = g.Until.Add(time.Hour) })
-	for _, c := range h.Check(verify.CheckOptions{Paused: []int{s.call(verify.Acquire, "cleo", 0).Client}}).Checks {
-		if c.Name == byBelief && len(c.Violations) > 0 {
+	for _, c := range h.Check(verify.CheckOptions{PausedClients: []int{s.call(verify.Acquire, "cleo", 0).Client}}).Checks {
+		if c.Name == byClients && len(c.Violations) > 0 {
 			t.Errorf("found %+v", c.Violations)
 		}
 	}
 }
 
-// TestWhoHangsUpMayHaveGivenTheLeaseBack: the Go client releases by itself what came to
-// a call that was cut off while it waited, which nobody records.
-func TestWhoHangsUpMayHaveGivenTheLeaseBack(t *testing.T) {
+// TestDisconnectedWaiterMayHaveReleased: the Go client releases a grant that arrives after its call was
+// cancelled while waiting; the recorder does not see that release.
+func TestDisconnectedWaiterMayHaveReleased(t *testing.T) {
 	t.Parallel()
-	h := copyOf(play(t))
-	s := script{t, &h}
-	refuses(s.call(verify.Acquire, "fay", 0), lock.Error{Code: lock.ErrUnknownOutcome})
+	h := copyOf(recordCorrect(t))
+	s := editable{t, &h}
+	refuse(s.call(verify.Acquire, "fay", 0), lock.Error{Code: lock.ErrUnknownOutcome})
 	released := s.call(verify.Release, "fay", 0).ID
 	h.Calls = slices.DeleteFunc(h.Calls, func(c verify.Call) bool { return c.ID == released })
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {

@@ -8,66 +8,64 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// CheckOptions say what a History need not prove. The zero value demands all.
+// CheckOptions relax the checks. The zero value requires everything.
 type CheckOptions struct {
-	// Passed allows that waiters are passed over, as those are at whose places no call
-	// waits: whenever a client goes away, or a replica dies.
-	Passed bool
-	// Unfinished allows that somebody still waits at the end.
-	Unfinished bool
-	// Restored allows that the database was put back to a state from before the first call, without
-	// a mark: calls and their events may be lost. Then the History proves only that leases which
-	// conflict do not overlap, that tokens grow, and that no token is granted twice.
+	// AllowOvertaking accepts that a waiter is skipped, as the service does while the client of a waiter
+	// is disconnected: after a client cancels, or a replica dies.
+	AllowOvertaking bool
+	// AllowWaiters accepts that calls still wait at the end.
+	AllowWaiters bool
+	// Restored says that the database was restored to a state from before the first call, without a
+	// mark: calls and their events may be lost. Then the History proves only that conflicting leases do
+	// not overlap, that tokens grow, and that no token is granted twice.
 	Restored bool
-	// Paused are clients that were stopped at times, and so may believe for longer in a
-	// lease than it lasts. What they believe is not looked at.
-	Paused []int
-	// WaitersPerLock is how many may wait for one lock; zero: that is not checked. It is for a
-	// load whose connections end visibly: a waiter on a connection that hangs may be counted
-	// for longer than its client knows.
+	// PausedClients were suspended at times, so they may count on a lease after its end. They are left
+	// out of the check of clients' leases.
+	PausedClients []int
+	// WaitersPerLock is the limit on waiters of one lock; zero skips the check. Use it only if broken
+	// connections are visible: a waiter on a hanging connection counts for longer than its client knows.
 	WaitersPerLock int
-	// Timeout is for how long to look for an order of the operations of one lock; zero:
-	// UsualTimeout. An order that is not found in time is a violation.
+	// Timeout bounds the search for an order of the operations of one lock; zero: DefaultTimeout. A
+	// search that does not finish in time is a violation.
 	Timeout time.Duration
 }
 
-// UsualTimeout is for how long an order of the operations of one lock is looked for.
-const UsualTimeout = 30 * time.Second
+// DefaultTimeout is how long the search for an order of the operations of one lock may take.
+const DefaultTimeout = 30 * time.Second
 
 // The names of the checks.
 const (
-	checkEvents    = "the events of each lock keep its rules"
-	checkExclusion = "leases that conflict do not overlap, and tokens grow"
-	checkRevival   = "no lease that was over comes back"
-	checkAgreement = "answers and events tell the same"
-	checkEarly     = "no lease ends before it was said to"
-	checkFenced    = "fenced writes follow one another"
-	checkOnce      = "nothing is done twice"
-	checkOrder     = "all could have happened one after the other, by the rules"
-	checkLimit     = "no call is refused to wait while there is room"
-	checkBelief    = "no two clients believed at once that the lock was theirs"
-	checkTold      = "every subscriber was told every event, once and in order"
-	checkPrompt    = "subscribers were told promptly"
-	checkBlocking  = "blocking reads returned when the lock changed"
+	checkEvents       = "the events of each lock follow the rules"
+	checkExclusion    = "conflicting leases do not overlap, and tokens grow"
+	checkRevival      = "no ended lease is used again"
+	checkAgreement    = "answers and events agree"
+	checkEarlyEnd     = "no lease ends before its promised end"
+	checkFenced       = "fenced writes have consecutive versions and no stale token"
+	checkUniqueness   = "no token and no lease_id is granted twice"
+	checkLinearizable = "all operations are linearizable"
+	checkLimit        = "no waiter is refused below the limit"
+	checkClients      = "no two clients held conflicting leases by their own clocks"
+	checkDeliveries   = "every subscriber received every event once, in order"
+	checkPromptness   = "subscribers received events promptly"
+	checkBlocking     = "blocking reads returned when the lock changed"
 )
 
-// Check holds what was answered against the rules of package lock, against itself and
-// against the events.
+// Check compares the answers with the rules of package lock, with each other and with the events.
 func (h History) Check(o CheckOptions) Report {
 	if o.Timeout == 0 {
-		o.Timeout = UsualTimeout
+		o.Timeout = DefaultTimeout
 	}
-	x := &examination{History: h, options: o, tales: h.tales(), clock: h.dial()}
+	x := &examination{History: h, options: o, locks: h.locks(), clock: h.clockBounds()}
 	x.index = x.newIndex()
-	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.tales), faults: h.Faults}
+	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.locks), faults: h.Faults}
 	for _, c := range x.checks() {
-		check := Check{Name: c.name, Skipped: x.skips(c)}
+		check := Check{Name: c.name, Skipped: x.skipReason(c)}
 		if check.Skipped == "" {
 			c.examine(&check)
 		}
 		r.Checks = append(r.Checks, check)
 	}
-	r.picture = x.picture(r)
+	r.visualization = x.visualization(r)
 	return r
 }
 
@@ -75,43 +73,43 @@ func (h History) Check(o CheckOptions) Report {
 type examination struct {
 	History
 	options CheckOptions
-	tales   []*tale
-	clock   dial
+	locks   []*lockHistory
+	clock   clockBounds
 
-	index *index // for the checks of subscribers
+	index *index // for the checks of subscribers and blocking reads
 }
 
 // A checker is one of the checks.
 type checker struct {
 	name    string
-	events  bool // whether it needs them
+	events  bool // reports whether the check needs the events
 	examine func(*Check)
 }
 
 func (x *examination) checks() []checker {
 	checks := []checker{
-		{checkEvents, true, x.each(x.keepsRules)},
-		{checkExclusion, false, x.each(x.excludes)},
-		{checkRevival, false, x.each(x.notRevived)},
+		{checkEvents, true, x.each(x.eventRules)},
+		{checkExclusion, false, x.each(x.exclusion)},
+		{checkRevival, false, x.each(x.noRevival)},
 		{checkAgreement, true, x.each(x.agrees)},
-		{checkEarly, false, x.each(x.notEarly)},
+		{checkEarlyEnd, false, x.each(x.noEarlyEnd)},
 		{checkFenced, false, x.fenced},
-		{checkOnce, false, x.once},
-		{checkOrder, true, x.each(x.inOrder)},
-		{checkBelief, false, x.each(x.believed)},
-		{checkTold, true, x.told},
-		{checkPrompt, true, x.prompt},
-		{checkBlocking, true, x.each(x.returned)},
+		{checkUniqueness, false, x.uniqueness},
+		{checkLinearizable, true, x.each(x.linearizable)},
+		{checkClients, false, x.each(x.clientsExclude)},
+		{checkDeliveries, true, x.deliveries},
+		{checkPromptness, true, x.promptness},
+		{checkBlocking, true, x.each(x.blockingReads)},
 	}
 	if x.options.WaitersPerLock > 0 {
-		checks = append(checks, checker{checkLimit, false, x.each(x.roomLeft)})
+		checks = append(checks, checker{checkLimit, false, x.each(x.waiterLimit)})
 	}
 	return checks
 }
 
-// skips returns why a check proves nothing about this History, empty if it proves something.
-func (x *examination) skips(c checker) string {
-	outlives := c.name == checkExclusion || c.name == checkOnce || c.name == checkBelief
+// skipReason returns why a check proves nothing about this History, empty if the check applies.
+func (x *examination) skipReason(c checker) string {
+	outlives := c.name == checkExclusion || c.name == checkUniqueness || c.name == checkClients
 	switch {
 	case x.options.Restored && !outlives:
 		return "the database was restored"
@@ -121,13 +119,13 @@ func (x *examination) skips(c checker) string {
 	return ""
 }
 
-// each returns a check of all locks, by as many at a time as there are processors.
-func (x *examination) each(one func(*tale, *Check)) func(*Check) {
+// each returns a check of all locks, run in parallel on all processors.
+func (x *examination) each(one func(*lockHistory, *Check)) func(*Check) {
 	return func(c *Check) {
-		parts := make([]Check, len(x.tales))
+		parts := make([]Check, len(x.locks))
 		var all sync.WaitGroup
 		free := make(chan struct{}, runtime.GOMAXPROCS(0))
-		for i, t := range x.tales {
+		for i, t := range x.locks {
 			free <- struct{}{}
 			all.Go(func() {
 				defer func() { <-free }()
@@ -138,25 +136,25 @@ func (x *examination) each(one func(*tale, *Check)) func(*Check) {
 		for _, p := range parts {
 			c.Examined += p.Examined
 			c.Violations = append(c.Violations, p.Violations...)
-			c.puzzles = append(c.puzzles, p.puzzles...)
+			c.counterexamples = append(c.counterexamples, p.counterexamples...)
 		}
 	}
 }
 
-// keepsRules checks the events of one lock by themselves.
-func (x *examination) keepsRules(t *tale, c *Check) {
+// eventRules checks the events of one lock on their own.
+func (x *examination) eventRules(t *lockHistory, c *Check) {
 	c.Examined += len(t.events)
 	if len(t.events) == 0 {
 		return
 	}
-	r := Rules{Capacity: max(t.capacity, 0), Passed: x.options.Passed, Unfinished: x.options.Unfinished, Clocks: t.newEpoch()}
+	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking, AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch()}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}
 }
 
-// newEpoch is whether another clock, or another database, may have answered meanwhile.
-func (t *tale) newEpoch() bool {
+// hasEpoch reports whether another clock or another database may have answered at some time.
+func (t *lockHistory) hasEpoch() bool {
 	for _, f := range t.faults {
 		if f.Epoch {
 			return true
@@ -165,11 +163,11 @@ func (t *tale) newEpoch() bool {
 	return false
 }
 
-// epochSpan is within what time after it was noted a new epoch begins.
+// epochSpan is how long after its mark a new epoch may begin.
 const epochSpan = 10 * time.Second
 
-// shaken is whether a new epoch may have begun between the two.
-func (t *tale) shaken(from, to time.Duration) bool {
+// crossesEpoch reports whether a new epoch may have begun in the interval.
+func (t *lockHistory) crossesEpoch(from, to time.Duration) bool {
 	for _, f := range t.faults {
 		if f.Epoch && f.At <= to && from <= f.At+epochSpan {
 			return true
@@ -178,31 +176,31 @@ func (t *tale) shaken(from, to time.Duration) bool {
 	return false
 }
 
-// shaken is whether a new epoch may have begun while the lease lasted.
-func (l *lease) shaken(t *tale) bool {
-	if !t.newEpoch() {
+// crossesEpoch reports whether a new epoch may have begun during the lease.
+func (l *lease) crossesEpoch(t *lockHistory) bool {
+	if !t.hasEpoch() {
 		return false
 	}
 	from, to := time.Duration(0), t.last
-	if l.of != nil {
-		for i, c := range l.of.acquires {
+	if l.group != nil {
+		for i, c := range l.group.acquires {
 			if i == 0 || c.Sent < from {
 				from = c.Sent
 			}
 		}
 	}
 	if l.ended != nil && l.ended.Kind == lock.Released {
-		for _, c := range l.of.safeReleases() {
+		for _, c := range l.group.releaseCalls() {
 			if c.Outcome() == Done {
 				to = min(to, c.Answered)
 			}
 		}
 	}
-	return t.shaken(from, to)
+	return t.crossesEpoch(from, to)
 }
 
-// safeReleases returns the releases of a request that may be nil.
-func (r *request) safeReleases() []*Call {
+// releaseCalls returns the releases of a group that may be nil.
+func (r *callGroup) releaseCalls() []*Call {
 	if r == nil {
 		return nil
 	}

@@ -18,13 +18,13 @@ import (
 
 func idText(id lock.LeaseID) string { return uuid.UUID(id).String() }
 
-// worn returns a service at which each of n locks was acquired and released.
-func worn(t *testing.T, n int) lock.Service {
+// usedLocks returns a service in which each of n locks was acquired and released.
+func usedLocks(t *testing.T, n int) lock.Service {
 	t.Helper()
 	s := memlock.New().Replica(1)
 	for i := range n {
 		name, id := fmt.Sprint("worn:", i), lock.LeaseID(uuid.New())
-		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, LeaseID: id, Holder: "somebody"}); err != nil {
+		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, LeaseID: id, Holder: "a holder"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Release(t.Context(), lock.Release{Name: name, LeaseID: id}); err != nil {
@@ -36,7 +36,7 @@ func worn(t *testing.T, n int) lock.Service {
 
 func TestAllEventsAreCollected(t *testing.T) {
 	t.Parallel()
-	s := worn(t, 1200)
+	s := usedLocks(t, 1200)
 	for prefix, want := range map[string]int{"worn:": 2400, "worn:119": 22, "other:": 0} {
 		events, err := verify.Collect(t.Context(), s, prefix)
 		if err != nil || len(events) != want || events == nil {
@@ -45,13 +45,13 @@ func TestAllEventsAreCollected(t *testing.T) {
 	}
 }
 
-// late shows events only after a while, as those behind a transaction that is open.
-type late struct {
+// A delayed service shows events only after some time, as behind an open transaction.
+type delayed struct {
 	lock.Service
 	from time.Time
 }
 
-func (l late) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (l delayed) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	if time.Now().Before(l.from) {
 		time.Sleep(q.Wait)
 		return lock.Page[lock.Event]{Next: "0"}, ctx.Err()
@@ -59,10 +59,10 @@ func (l late) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Eve
 	return l.Service.Events(ctx, q)
 }
 
-func TestEventsThatComeToLightLateAreWaitedFor(t *testing.T) {
+func TestCollectWaitsForDelayedEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := late{worn(t, 3), time.Now().Add(time.Minute)}
+		s := delayed{usedLocks(t, 3), time.Now().Add(time.Minute)}
 		if events, err := verify.Collect(t.Context(), s, "worn:"); err != nil || len(events) != 6 {
 			t.Errorf("%d events were collected: %v", len(events), err)
 		}
@@ -75,7 +75,7 @@ func TestEventsThatComeToLightLateAreWaitedFor(t *testing.T) {
 	})
 }
 
-// broken tells of less than there is, or nothing.
+// A broken service fails, or reports a gap.
 type broken struct {
 	lock.Service
 	locks, events error
@@ -92,14 +92,14 @@ func (b broken) Events(context.Context, lock.EventQuery) (lock.Page[lock.Event],
 	return lock.Page[lock.Event]{Gap: true}, b.events
 }
 
-func TestWhatCannotBeCollectedIsSaid(t *testing.T) {
+func TestCollectReportsErrors(t *testing.T) {
 	t.Parallel()
-	s := worn(t, 1)
+	s := usedLocks(t, 1)
 	for want, b := range map[string]broken{
-		"list the locks":  {s, lock.ErrUnavailable, nil},
-		"read events":     {s, nil, lock.ErrUnavailable},
-		"collect sooner":  {s, nil, nil},
-		"have the servic": {s, nil, nil},
+		"list the locks":    {s, lock.ErrUnavailable, nil},
+		"read events":       {s, nil, lock.ErrUnavailable},
+		"collect sooner":    {s, nil, nil},
+		"--event-retention": {s, nil, nil},
 	} {
 		if _, err := verify.Collect(t.Context(), b, "worn:"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want it to say %q", err, want)
@@ -107,14 +107,14 @@ func TestWhatCannotBeCollectedIsSaid(t *testing.T) {
 	}
 }
 
-func TestARecorderHearsWhatIsAskedAndAnswered(t *testing.T) {
+func TestRecorderRecordsCallsAndFaults(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
 	s := rec.Client("here", memlock.New().Replica(1))
-	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "somebody"}); err != nil {
+	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "a holder"}); err != nil {
 		t.Fatal(err)
 	}
-	rec.Mark("a fault")
+	rec.MarkFault("a fault")
 	rec.MarkEpoch("a fail-over")
 	_, missing := s.ReadFenced(t.Context(), "k")
 	if !errors.Is(missing, lock.ErrNotFound) {
@@ -122,10 +122,10 @@ func TestARecorderHearsWhatIsAskedAndAnswered(t *testing.T) {
 	}
 	h := rec.History()
 	first, second := h.Calls[0], h.Calls[1]
-	if a := first.Asked.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" || a.LeaseID == (lock.LeaseID{}) || first.Got.(lock.Grant).ID != a.LeaseID {
+	if a := first.Request.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" || a.LeaseID == (lock.LeaseID{}) || first.Response.(lock.Grant).ID != a.LeaseID {
 		t.Errorf("recorded %+v", first)
 	}
-	if second.ID != 1 || second.Outcome() != verify.Refused || second.Got != nil || !errors.Is(second.Err, lock.ErrNotFound) {
+	if second.ID != 1 || second.Outcome() != verify.Refused || second.Response != nil || !errors.Is(second.Err, lock.ErrNotFound) {
 		t.Errorf("recorded %+v", second)
 	}
 	if f := h.Faults; len(f) != 2 || f[0].Epoch || !f[1].Epoch || f[0].At <= first.Answered || f[0].At >= f[1].At || f[1].At >= second.Sent {

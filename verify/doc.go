@@ -1,70 +1,88 @@
-// Package verify records what clients of a lock service asked and were answered,
-// and checks that it could have been so under the rules of package lock.
+// Package verify records what the clients of a lock service request and receive, and checks
+// that the service followed the rules of package lock. It is behind `paddock verify`.
 //
-// A [Recorder] stands between clients and any [lock.Service]. What it has heard is
-// a [History]: calls with the span of time in which each took effect, and, collected
-// at the end with [Collect], the events that the service itself tells. Nothing in it is
-// believed because the service says so: the two are held against each other.
+// # What is recorded
+//
+// A [Recorder] sits between clients and any [lock.Service]. Its [History] has every call with
+// the interval in which it took effect, every page and stream message that a [Subscriber]
+// received, and the faults that a test injected. [Collect] adds the service's own events at the
+// end. The checks trust neither side: they compare answers with answers and with the events.
+//
+// # What is checked
+//
+// Each check has a name in the [Report]:
+//
+//   - the events of each lock follow the rules ([Rules]);
+//   - conflicting leases do not overlap on the database's clock, and tokens grow;
+//   - an ended lease is never used again;
+//   - answers and events agree, so no answered call is lost;
+//   - no lease ends before the end its holder was promised, grace included;
+//   - fenced writes have consecutive versions and never a stale token;
+//   - no token and no lease_id is granted twice;
+//   - all operations on a lock are linearizable;
+//   - no two clients hold conflicting leases at once, by their own clocks;
+//   - every subscriber receives every event once, in order, and promptly;
+//   - a blocking read returns soon after the lock has changed;
+//   - no call is refused for too many waiters below the limit ([CheckOptions].WaitersPerLock).
+//
+// # Linearizability
+//
+// The strongest check searches for an order of all operations on a lock in which each takes
+// effect between its call and its answer, and the rules of package lock, applied one operation
+// after the other, give exactly the recorded answers. Herlihy and Wing call such a history
+// linearizable ("Linearizability: a correctness condition for concurrent objects", ACM TOPLAS
+// 12(3), 1990). The search is done by porcupine (github.com/anishathalye/porcupine), which
+// implements the algorithms of Wing and Gong (1993) and Lowe (2017).
+//
+// The search takes exponential time in the worst case. Three things keep it short: a wait is
+// one operation, that of its grant; grants and ends are in the order of their revisions; and
+// what an answer says about the grants before and after it bounds the time of the operation. Tens of
+// thousands of operations on one lock take a second. A search that does not finish in time is
+// reported as a violation. A violation is reduced to few operations by delta debugging
+// (Zeller and Hildebrandt, 2002).
 //
 // # Clocks
 //
-// Calls have instants of the recorder's clock, answers and events have those of the
-// database's. What came after what is taken from the first, how long leases last from
-// the second, and the two are compared only where the answers themselves bound how far
-// they are apart. A fault that brings another clock, or another database, is noted with
-// [Recorder.MarkEpoch]: then less is demanded of the leases that it touched, and as much
-// as before of what must not be lost.
+// Calls have times on the recorder's clock; answers and events have times on the database's
+// clock. Order is taken from the first, the length of leases from the second. The two are
+// compared only as far as the answers themselves bound their offset. A fault that changes the
+// clock or the database is noted with [Recorder.MarkEpoch]: leases that it touched may then end at
+// other times, but answered calls must still not be lost.
 //
-// # Not knowing
+// # Unknown outcomes
 //
-// A call whose answer was lost may have been done, or may yet be. Where the events tell,
-// they are asked: a grant by its holder, an end by its lease. So every lease_id needs a
-// holder's text of its own. A renewal leaves no event, so from one whose answer was lost
-// on nobody knows when the lease ends, until the next is answered. A grant of which
-// nobody was told is the service's own affair, as are expiries; they are in the order of
-// things wherever the events have them.
-//
-// # Order
-//
-// The last word has a search for an order of all operations on a lock in which each
-// takes effect between its call and its answer, and the rules of package lock, applied
-// to one after the other, lead to exactly what was answered: linearizability, as Herlihy
-// and Wing defined it (1990), found or ruled out by porcupine. That search may take for
-// ever in the worst case. Three things keep it short: a wait is one operation, that of
-// its grant; grants and ends are in the order of their revisions; and what an answer says
-// of the grants before and after it bounds when it can have been. Tens of thousands of
-// operations on a lock take a second. Should it not end in time that is said, and is a
-// violation.
+// A call whose answer was lost may have taken effect, or may do so later. The events decide
+// where they can: a grant is matched by its holder, an end by its lease, so each lease_id needs
+// its own holder text. A renewal leaves no event, so after a renewal without an answer the end
+// of the lease is unknown until the next renewal is answered. Grants without an answer, and
+// expiries, are ordered as the events have them.
 //
 // # Reads
 //
-// A read of a lock shows what is committed when it is made: never less than what any
-// client was answered before the read was sent. There is one exception. A lease whose
-// time is over by the clock may be shown as over although a renewal, decided before that
-// end, is still being committed. A verification of a token has no exception: it is
-// linearizable, so no renewal succeeds after a verdict that the lease is over. A blocking
-// read is a read, and must return soon after the lock is known to have changed.
+// A read of a lock shows at least everything that was answered before the read was sent, with
+// one exception: a lease that has expired by the clock may be shown as ended although a renewal,
+// decided before that end, is still being committed. A token verification has no exception: no
+// renewal succeeds after a verification says that the lease has ended. A blocking read is a read.
 //
 // # Subscribers
 //
-// A [Subscriber] records one reader of events for its whole life: its cursor outlives
-// errors, connections and replicas. Each must be told every event of the table that lies
-// between its first cursor and its last, equal field by field, in the order of the ids
-// and once. Only a gap excuses an event that is missing. An event that was told and is
-// not in the table must have been lost by a new epoch, and then a gap must be told before
-// any later event.
+// A [Subscriber] records one reader of events for its whole life; its cursor outlives errors,
+// connections and replicas. It must receive every event of the table between its first and its
+// last cursor, field by field equal, in the order of the ids and once. Only a gap excuses a
+// missing event. A received event that is not in the table must have been lost by a new epoch,
+// and a gap must come before any later event.
 //
-// A subscriber that reads must be told of an event within two seconds of when an answer,
-// or what another subscriber was told, proved that it was committed. Time does not count
-// while the service is disturbed: from the beginning of a fault until the replica has
-// answered a call that was sent after the fault was undone, while calls to the replica
-// fail, and while calls to any replica take a second longer than they may.
+// An event must reach a subscriber within two seconds after an answer, or another subscriber's
+// delivery, proved that it was committed. Time counts only while the service is undisturbed. It is
+// disturbed from the start of a fault until the replica answers a call that was sent after the
+// fault was undone; while calls to the replica fail; and while calls to any replica take more than a
+// second longer than they asked to wait.
 //
-// # Not found
+// # What is not found
 //
-// That a read is older than it need be, within its own call. That a service is slow, other
-// than to its subscribers, or refuses what it might grant later. What happens to locks that
-// no recorded client uses. A renewal that is decided after the end of its lease, but by a
-// clock that was read before it, while no other call on the lock shows that it was over;
-// a read, as the exception says, does not.
+//   - A read that is older than necessary, but within its own call.
+//   - A service that is slow (other than to subscribers) or refuses what it could grant later.
+//   - Anything about locks that no recorded client uses.
+//   - A renewal decided after the end of its lease by a clock that was read before the end, if no
+//     verification and no other call on the lock showed that the lease had ended.
 package verify

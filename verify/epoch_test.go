@@ -10,12 +10,12 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// setBack has another clock, an hour behind, answer from an instant on: it returns the
-// history, and when that began for those who recorded it.
-func setBack(t *testing.T) (verify.History, time.Duration) {
+// recordWithClockSetBack records a history in which another clock, an hour behind, answers from some
+// time on. It returns the history and that time on the recorder's clock.
+func recordWithClockSetBack(t *testing.T) (verify.History, time.Duration) {
 	t.Helper()
-	h := play(t)
-	s := script{t, &h}
+	h := recordCorrect(t)
+	s := editable{t, &h}
 	from := s.event(lock.Granted, "cleo").At
 	move := func(at *time.Time) {
 		if !at.Before(from) {
@@ -28,18 +28,18 @@ func setBack(t *testing.T) (verify.History, time.Duration) {
 	for i := range h.Calls {
 		moveAnswer(&h.Calls[i], move)
 	}
-	s.retell()
+	s.syncDeliveries()
 	return h, s.call(verify.Acquire, "cleo", 0).Sent - 1
 }
 
 func moveAnswer(c *verify.Call, move func(*time.Time)) {
-	switch got := c.Got.(type) {
+	switch got := c.Response.(type) {
 	case lock.Grant:
 		if from := got.AcquiredAt; true {
 			move(&got.AcquiredAt)
 			got.ExpiresAt = got.ExpiresAt.Add(got.AcquiredAt.Sub(from))
 		}
-		c.Got = got
+		c.Response = got
 	case lock.Lock:
 		got.Leases = slices.Clone(got.Leases)
 		for i := range got.Leases {
@@ -50,13 +50,13 @@ func moveAnswer(c *verify.Call, move func(*time.Time)) {
 		}
 		move(&got.AsOf)
 		move(&got.ChangedAt)
-		c.Got = got
+		c.Response = got
 	case lock.Verification:
 		move(&got.CheckedAt)
-		c.Got = got
+		c.Response = got
 	case lock.FencedValue:
 		move(&got.WrittenAt)
-		c.Got = got
+		c.Response = got
 	}
 	var e *lock.Error
 	if errors.As(c.Err, &e) {
@@ -66,64 +66,64 @@ func moveAnswer(c *verify.Call, move func(*time.Time)) {
 	}
 }
 
-func TestAnotherClockIsBorneWhereItIsNoted(t *testing.T) {
+func TestClockChangeIsAcceptedWithAnEpoch(t *testing.T) {
 	t.Parallel()
-	h, at := setBack(t)
+	h, at := recordWithClockSetBack(t)
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
-		t.Errorf("a clock that was set back was not noticed:\n%s", text(t, r))
+		t.Errorf("a clock set back was not found:\n%s", text(t, r))
 	}
-	h.Faults = []verify.Fault{{What: "the clock was set back", At: at, Epoch: true}}
+	h.Faults = []verify.Fault{{Description: "the clock was set back", At: at, Epoch: true}}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))
 	}
 }
 
-func TestLeasesMayEndOtherwiseAfterAFailOver(t *testing.T) {
+func TestLeasesMayEndEarlyAfterAFailOver(t *testing.T) {
 	t.Parallel()
-	h := play(t)
-	s := script{t, &h}
+	h := recordCorrect(t)
+	s := editable{t, &h}
 	s.event(lock.Expired, "cleo").At = s.event(lock.Expired, "cleo").At.Add(-500 * time.Millisecond)
-	s.retell()
-	refuses(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
-	at(s, verify.Look, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
+	s.syncDeliveries()
+	refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
+	changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
-		t.Error("a lease that ended early was not noticed")
+		t.Error("a lease that ended early was not found")
 	}
-	h.Faults = []verify.Fault{{What: "fail-over", At: s.call(verify.Acquire, "cleo", 0).Answered, Epoch: true}}
+	h.Faults = []verify.Fault{{Description: "fail-over", At: s.call(verify.Acquire, "cleo", 0).Answered, Epoch: true}}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))
 	}
 }
 
-func TestWhatAFailOverLosesIsFound(t *testing.T) {
+func TestLossesOfAFailOverAreFound(t *testing.T) {
 	t.Parallel()
-	h := play(t)
-	s := script{t, &h}
-	h.Faults = []verify.Fault{{What: "fail-over", At: s.call(verify.Acquire, "eve", 0).Answered, Epoch: true}}
-	expectFound(t, h, spoiling{byAgreement, func(s script) { s.forget(of("eve")) }, "it was lost"})
-	expectFound(t, h, spoiling{byAgreement, func(s script) { s.forget(is(lock.Released, "eve")) }, "it was lost"})
-	expectFound(t, h, spoiling{byOnce, func(s script) {
+	h := recordCorrect(t)
+	s := editable{t, &h}
+	h.Faults = []verify.Fault{{Description: "fail-over", At: s.call(verify.Acquire, "eve", 0).Answered, Epoch: true}}
+	expectFound(t, h, mutation{byAgreement, func(s editable) { s.removeEvents(of("eve")) }, "it was lost"})
+	expectFound(t, h, mutation{byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "eve")) }, "it was lost"})
+	expectFound(t, h, mutation{byUniqueness, func(s editable) {
 		s.event(lock.Granted, "fay").Token = s.event(lock.Granted, "eve").Token
 	}, "was granted to"})
 }
 
-func TestARestoreLosesWhatIsNotGrantedTwice(t *testing.T) {
+func TestRestoreMayLoseGrantsButNotRepeatTokens(t *testing.T) {
 	t.Parallel()
-	h := play(t)
-	s := script{t, &h}
-	s.forget(of("eve"))
+	h := recordCorrect(t)
+	s := editable{t, &h}
+	s.removeEvents(of("eve"))
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
-		t.Error("a grant was forgotten, and without a restore the check passes")
+		t.Error("a lost grant passes without a restore")
 	}
 	restored := verify.CheckOptions{Restored: true}
 	if r := h.Check(restored); !r.OK() {
 		t.Error(text(t, r))
 	}
 	again := s.call(verify.Acquire, "fay", 0)
-	g := again.Got.(lock.Grant)
-	g.Token = s.call(verify.Acquire, "eve", 0).Got.(lock.Grant).Token
-	again.Got = g
+	g := again.Response.(lock.Grant)
+	g.Token = s.call(verify.Acquire, "eve", 0).Response.(lock.Grant).Token
+	again.Response = g
 	if r := h.Check(restored); r.OK() {
-		t.Error("a token was granted twice after a restore, and the check passes")
+		t.Error("a token granted twice passes after a restore")
 	}
 }

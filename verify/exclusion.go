@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,47 +10,46 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A span is the time on the database's clock in which a lease is proven to have
-// been somebody's: from its grant to the latest end that an answer promised, unless
-// it was ended before.
-type span struct {
+// A leaseInterval is the time on the database's clock in which a lease is proven to have been held:
+// from its grant to the latest end that an answer promised, unless it was ended before.
+type leaseInterval struct {
 	*lease
 	from, to time.Time
 	proof    []*Call
 }
 
-// excludes checks by the instants that were answered that no two leases that
-// conflict were there at once, and that the later of them has the greater token.
-func (x *examination) excludes(t *tale, c *Check) {
-	var spans []span
+// exclusion checks, by the database's clock, that conflicting leases do not overlap and that the
+// later one has the greater token.
+func (x *examination) exclusion(t *lockHistory, c *Check) {
+	var intervals []leaseInterval
 	for _, l := range t.leases {
-		if s, ok := t.span(l); ok {
-			spans = append(spans, s)
+		if s, ok := t.interval(l); ok {
+			intervals = append(intervals, s)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
-	var there []span
-	newest := map[lock.Mode]span{}
-	slots := map[int]span{}
-	for _, s := range spans {
+	slices.SortStableFunc(intervals, func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
+	var current []leaseInterval
+	newest := map[lock.Mode]leaseInterval{}
+	slots := map[int]leaseInterval{}
+	for _, s := range intervals {
 		c.Examined++
-		there = slices.DeleteFunc(there, func(o span) bool { return !s.from.Before(o.to) })
-		for _, o := range there {
+		current = slices.DeleteFunc(current, func(o leaseInterval) bool { return !s.from.Before(o.to) })
+		for _, o := range current {
 			if conflict(o.mode, s.mode) || o.slot == s.slot {
-				c.together(t, o, s)
+				c.reportOverlap(t, o, s)
 			}
 		}
-		there = append(there, s)
-		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(there) > permits {
-			c.violated(t, fmt.Sprintf("%d permits were out at %s, of %d.", len(there), clock(s.from), permits), proofs(there...), s.granted)
+		current = append(current, s)
+		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(current) > permits {
+			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(current), clock(s.from), permits), proofs(current...), s.granted)
 		}
 		for mode, o := range newest {
 			if conflict(mode, s.mode) {
-				c.growing(t, o, s)
+				c.checkTokenGrows(t, o, s)
 			}
 		}
 		if o, ok := slots[s.slot]; ok && s.mode == lock.Permit && o.mode == lock.Permit {
-			c.growing(t, o, s)
+			c.checkTokenGrows(t, o, s)
 		}
 		if o, ok := newest[s.mode]; !ok || s.token >= o.token {
 			newest[s.mode] = s
@@ -58,33 +58,33 @@ func (x *examination) excludes(t *tale, c *Check) {
 	}
 }
 
-func (c *Check) together(t *tale, o, s span) {
-	c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d while %q had it with token %d, until %s.",
+func (c *Check) reportOverlap(t *lockHistory, o, s leaseInterval) {
+	c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d while %q held it with token %d, until %s.",
 		s.holder, clock(s.from), s.token, o.holder, o.token, clock(o.to)), proofs(o, s), o.granted, s.granted)
 }
 
-func (c *Check) growing(t *tale, o, s span) {
+func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
 	if s.token <= o.token && o.from.Before(s.from) {
 		c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d, which is not greater than %d, granted to %q at %s.",
 			s.holder, clock(s.from), s.token, o.token, o.holder, clock(o.from)), proofs(o, s), o.granted, s.granted)
 	}
 }
 
-func proofs(spans ...span) []*Call {
+func proofs(intervals ...leaseInterval) []*Call {
 	var all []*Call
-	for _, s := range spans {
+	for _, s := range intervals {
 		all = append(all, s.proof...)
 	}
 	return all
 }
 
-// span returns the span of a lease, false if nothing is proven of it.
-func (t *tale) span(l *lease) (span, bool) {
-	s := span{lease: l}
+// interval returns the interval of a lease, false if nothing is proven about it.
+func (t *lockHistory) interval(l *lease) (leaseInterval, bool) {
+	s := leaseInterval{lease: l}
 	if l.granted != nil {
 		s.from = l.granted.At
 	}
-	for _, c := range slices.Concat(l.told, l.renewed) {
+	for _, c := range slices.Concat(l.acquired, l.renewed) {
 		g := grant(c)
 		if s.from.IsZero() || g.AcquiredAt.Before(s.from) {
 			s.from = g.AcquiredAt
@@ -93,10 +93,10 @@ func (t *tale) span(l *lease) (span, bool) {
 			s.to, s.proof = end, []*Call{c}
 		}
 	}
-	if first := l.first(); first != nil {
+	if first := l.firstAnswer(); first != nil {
 		s.proof = append(s.proof, first)
 	}
-	if s.from.IsZero() || l.shaken(t) {
+	if s.from.IsZero() || l.crossesEpoch(t) {
 		return s, false
 	}
 	switch {
@@ -110,18 +110,153 @@ func (t *tale) span(l *lease) (span, bool) {
 	return s, true
 }
 
-// mayHaveEnded is whether the lease may have been ended by somebody, although no
-// event tells of it.
-func (t *tale) mayHaveEnded(l *lease) bool {
+// mayHaveEnded reports whether a release or a revocation may have ended the lease although there
+// is no event of it.
+func (t *lockHistory) mayHaveEnded(l *lease) bool {
 	ends := func(c *Call) bool { return c.Outcome() == Done || c.Outcome() == Unknown }
-	if slices.ContainsFunc(l.of.safeReleases(), ends) {
+	if slices.ContainsFunc(l.group.releaseCalls(), ends) {
 		return true
 	}
 	return slices.ContainsFunc(t.calls, func(c *Call) bool {
-		r, ok := c.Asked.(lock.Revoke)
+		r, ok := c.Request.(lock.Revoke)
 		return ok && r.Token == l.token && ends(c)
 	})
 }
 
-// clock shows an instant of the database's clock.
+// clock formats a time of the database's clock.
 func clock(at time.Time) string { return at.UTC().Format("15:04:05.000000") }
+
+// A holdInterval is a time, on the recorder's clock, in which a client counted on a lease: from an
+// answer until the Until that it carried.
+type holdInterval struct {
+	*lease
+	from, to time.Duration
+	proof    *Call
+}
+
+// clientsExclude checks that no two clients counted on conflicting leases at the same time.
+func (x *examination) clientsExclude(t *lockHistory, c *Check) {
+	if x.Start.IsZero() {
+		return
+	}
+	var all []holdInterval
+	for _, l := range t.leases {
+		all = append(all, x.holdIntervals(t, l)...)
+	}
+	slices.SortStableFunc(all, func(a, b holdInterval) int { return cmp.Compare(a.from, b.from) })
+	var now []holdInterval
+	for _, b := range all {
+		c.Examined++
+		now = slices.DeleteFunc(now, func(o holdInterval) bool { return o.to <= b.from })
+		others := map[*lease]bool{b.lease: true}
+		for _, o := range now {
+			if o.lease == b.lease {
+				continue
+			}
+			others[o.lease] = true
+			if conflict(o.mode, b.mode) || o.slot == b.slot {
+				c.violated(t, fmt.Sprintf("%q counted on the lock with token %d from %s, while %q counted on it with token %d until %s.",
+					b.holder, b.token, sinceStart(b.from), o.holder, o.token, sinceStart(o.to)), []*Call{o.proof, b.proof}, o.granted, b.granted)
+			}
+		}
+		if b.mode == lock.Permit && t.capacity > 0 && len(others) > t.capacity {
+			c.violated(t, fmt.Sprintf("%d clients counted on a permit at %s; the capacity is %d.", len(others), sinceStart(b.from), t.capacity), proofCalls(now, b), b.granted)
+		}
+		now = append(now, b)
+	}
+}
+
+func proofCalls(beliefs []holdInterval, more ...holdInterval) []*Call {
+	var all []*Call
+	for _, b := range append(slices.Clone(beliefs), more...) {
+		all = append(all, b.proof)
+	}
+	return all
+}
+
+// holdIntervals returns when the client counted on the lease. That ends when it releases the lease
+// or learns that it is lost, and when an operator revokes it.
+func (x *examination) holdIntervals(t *lockHistory, l *lease) []holdInterval {
+	if l.group == nil || l.crossesEpoch(t) {
+		return nil
+	}
+	given := l.givenUpBy(t)
+	var all []holdInterval
+	for _, c := range slices.Concat(l.acquired, l.renewed) {
+		until := grant(c).Until
+		if until.IsZero() || slices.Contains(x.options.PausedClients, c.Client) {
+			continue
+		}
+		b := holdInterval{lease: l, from: c.Answered, to: min(until.Sub(x.Start), given), proof: c}
+		if b.from < b.to {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// givenUpBy returns the latest time at which the lease was released, lost or revoked, as far as its
+// holder and the operators knew.
+func (l *lease) givenUpBy(t *lockHistory) time.Duration {
+	at := t.last + 1
+	for _, c := range l.group.releases {
+		at = min(at, c.Sent)
+	}
+	for _, c := range slices.Concat(l.group.renews, l.group.acquires) {
+		if errors.Is(c.Err, lock.ErrLeaseLost) {
+			at = min(at, c.Answered)
+		}
+	}
+	for _, c := range t.calls {
+		if r, ok := c.Request.(lock.Revoke); ok && r.Token == l.token && mayEnd(c) {
+			at = min(at, c.Sent)
+		}
+	}
+	return at
+}
+
+// uniqueness checks that no lease_id had two leases and no token was granted twice. After a restore
+// a lease_id may have another lease, since the first one is forgotten.
+func (x *examination) uniqueness(c *Check) {
+	type grantee struct {
+		*lease
+		t *lockHistory
+	}
+	granted := map[lock.Token]grantee{}
+	for _, t := range x.locks {
+		for _, r := range t.groups {
+			if len(r.acquires) > 0 && !x.options.Restored {
+				c.Examined++
+				r.grantedOnce(t, c)
+			}
+		}
+		for _, l := range t.leases {
+			c.Examined++
+			o, again := granted[l.token]
+			if !again {
+				granted[l.token] = grantee{l, t}
+				continue
+			}
+			if o.t != t || o.mode != lock.Shared || l.mode != lock.Shared {
+				c.violated(t, fmt.Sprintf("Token %d was granted to %q, and to %q of %s.", l.token, l.holder, o.holder, o.t.name),
+					[]*Call{o.firstAnswer(), l.firstAnswer()}, l.granted)
+			}
+		}
+	}
+}
+
+// grantedOnce checks that at most one lease was granted under the lease_id, apart from grants that
+// were withdrawn before a client knew of them.
+func (r *callGroup) grantedOnce(t *lockHistory, c *Check) {
+	var kept []*lease
+	for _, l := range r.leases {
+		if l.ended == nil || l.ended.Kind != lock.Withdrawn {
+			kept = append(kept, l)
+		}
+	}
+	if len(kept) > 1 {
+		a, b := kept[0], kept[1]
+		c.violated(t, fmt.Sprintf("One lease_id of %q was granted the lock twice: token %d in slot %d, and token %d in slot %d.",
+			r.holder(), a.token, a.slot, b.token, b.slot), append(r.acquires[:len(r.acquires):len(r.acquires)], a.firstAnswer(), b.firstAnswer()), a.granted, b.granted)
+	}
+}

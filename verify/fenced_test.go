@@ -8,61 +8,61 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// wrote changes what the nth write of somebody, or read, was answered.
-func (s script) wrote(verb verify.Verb, holder string, nth int, change func(*lock.FencedValue)) {
+// changeFenced changes the answer of the nth fenced write of the holder, or of the nth fenced read.
+func (s editable) changeFenced(verb verify.Verb, holder string, nth int, change func(*lock.FencedValue)) {
 	s.t.Helper()
 	c := s.call(verb, holder, nth)
-	f := c.Got.(lock.FencedValue)
+	f := c.Response.(lock.FencedValue)
 	change(&f)
-	c.Got = f
+	c.Response = f
 }
 
-func TestFencedWritesThatDoNotFollowOneAnotherAreFound(t *testing.T) {
-	expectAllFound(t, map[string]spoiling{
-		"two writes with one version": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
-		}, "Two writes were answered with version 2"},
-		"a version that is missing": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 4 })
-		}, "1 versions were written by nobody"},
-		"a token that falls": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Token = 0 })
+func TestFencedWritesOutOfOrderAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"two writes with one version": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
+		}, "Two writes have the same version 2"},
+		"a missing version": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 4 })
+		}, "1 versions belong to no known write"},
+		"a decreasing token": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Token = 0 })
 		}, "was written under token 0, after"},
-		"a version that goes back": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 1 })
-		}, "and version 1 was answered after that"},
-		"a write that repeats nothing": {byFenced, func(s script) {
-			s.wrote(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
-		}, "was written again after that"},
-		"a read of less than was written": {byFenced, func(s script) {
-			s.wrote(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 1 })
-		}, "and version 1 was answered after that"},
-		"a read that finds nothing": {byFenced, func(s script) {
-			refuses(s.call(verify.ReadFenced, "", 1), lock.Error{Code: lock.ErrNotFound})
-		}, "nothing was found after that"},
-		"a read of what nobody wrote": {byFenced, func(s script) {
-			s.wrote(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 9 })
-		}, "nobody wrote it"},
-		"a read of something else": {byFenced, func(s script) {
-			s.wrote(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Value = json.RawMessage("1") })
-		}, "not what had been written"},
-		"a read from before the write": {byFenced, func(s script) {
+		"a decreasing version": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 1 })
+		}, "but a later call was answered version 1"},
+		"a repeated version without a retry": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "bob", 0, func(f *lock.FencedValue) { f.Version = 2 })
+		}, "but a later write was answered the same version"},
+		"a read of an old version": {byFenced, func(s editable) {
+			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 1 })
+		}, "but a later call was answered version 1"},
+		"a read that finds nothing": {byFenced, func(s editable) {
+			refuse(s.call(verify.ReadFenced, "", 1), lock.Error{Code: lock.ErrNotFound})
+		}, "but a later read found nothing"},
+		"a read of an unknown version": {byFenced, func(s editable) {
+			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Version = 9 })
+		}, "but no call wrote it"},
+		"a read of another value": {byFenced, func(s editable) {
+			s.changeFenced(verify.ReadFenced, "", 1, func(f *lock.FencedValue) { f.Value = json.RawMessage("1") })
+		}, "with another value or token"},
+		"a read before the write": {byFenced, func(s editable) {
 			c, w := s.call(verify.ReadFenced, "", 1), s.call(verify.WriteFenced, "bob", 0)
 			c.Sent, c.Answered = w.Sent-2000, w.Sent-1000
 		}, "was read before it was written"},
-		"a write under an old token": {byFenced, func(s script) {
+		"a write under an old token": {byFenced, func(s editable) {
 			c := s.call(verify.WriteFenced, "ann", 3)
-			c.Err, c.Got = nil, lock.FencedValue{Key: account, Lock: alone, Token: 1, Version: 4}
-		}, "when token 2 was known to be granted"},
+			c.Err, c.Response = nil, lock.FencedValue{Key: fencedKey, Lock: exclusiveLock, Token: 1, Version: 4}
+		}, "after token 2 was known to be granted"},
 	})
 }
 
-func TestAWriteWhoseAnswerWasLostMayBeMissing(t *testing.T) {
+func TestUnansweredWriteMayBeMissing(t *testing.T) {
 	t.Parallel()
-	h := play(t)
-	s := script{t, &h}
+	h := recordCorrect(t)
+	s := editable{t, &h}
 	for _, c := range []*verify.Call{s.call(verify.WriteFenced, "ann", 1), s.call(verify.WriteFenced, "ann", 2)} {
-		refuses(c, lock.Error{Code: lock.ErrUnknownOutcome})
+		refuse(c, lock.Error{Code: lock.ErrUnknownOutcome})
 	}
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))

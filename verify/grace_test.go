@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// revocations plays what revocations do to leases with a grace, and returns what was recorded.
-func revocations(t *testing.T) verify.History {
+// recordRevocations records revocations of leases with a grace.
+func recordRevocations(t *testing.T) verify.History {
 	t.Helper()
 	var h verify.History
 	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t)
-		c.playGraces()
-		c.playGracesTogether()
+		c := newHarness(t)
+		c.revokeExclusive()
+		c.revokeShared()
 		time.Sleep(2 * time.Minute)
 		h = c.rec.History()
 		var err error
@@ -26,112 +26,112 @@ func revocations(t *testing.T) verify.History {
 	return h
 }
 
-// ousts revokes a lease as an operator does.
-func (c *cast) ousts(holder, reason string, atOnce bool, slot *int) {
+// revokeLease revokes a lease as an operator does.
+func (c *harness) revokeLease(holder, reason string, skipGrace bool, slot *int) {
 	c.t.Helper()
 	g := c.grants[holder]
-	_, err := c.who("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: atOnce})
+	_, err := c.client("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: skipGrace})
 	c.want(nil, err)
 }
 
-func (c *cast) playGraces() {
-	long := lock.Acquire{Name: alone, Grace: 2 * time.Second}
-	c.acquires("left", nil, long)
-	c.waits("served", lock.Acquire{Name: alone, TTL: 30 * time.Second}, func() {
-		c.ousts("left", "leave the grace", false, nil)
-		c.looks(alone)
-		c.renews("left", lock.ErrLeaseLost)
-		c.acquires("a try", lock.ErrHeld, lock.Acquire{Name: alone})
-		c.ousts("left", "leave the grace", false, nil)
-		c.verifies("left")
+func (c *harness) revokeExclusive() {
+	long := lock.Acquire{Name: exclusiveLock, Grace: 2 * time.Second}
+	c.acquire("left", nil, long)
+	c.waitWhile("served", lock.Acquire{Name: exclusiveLock, TTL: 30 * time.Second}, func() {
+		c.revokeLease("left", "leave the grace", false, nil)
+		c.read(exclusiveLock)
+		c.renew("left", lock.ErrLeaseLost)
+		c.acquire("a try", lock.ErrHeld, lock.Acquire{Name: exclusiveLock})
+		c.revokeLease("left", "leave the grace", false, nil)
+		c.verify("left")
 	})
-	c.releases("served")
-	c.acquires("skipped", nil, long)
-	c.ousts("skipped", "no grace", true, nil)
-	c.acquires("after skipped", nil, lock.Acquire{Name: alone})
-	c.releases("after skipped")
-	c.acquires("ended later", nil, long)
-	c.ousts("ended later", "some grace", false, nil)
-	c.looks(alone)
-	c.ousts("ended later", "enough of it", true, nil)
-	c.acquires("after ended", nil, lock.Acquire{Name: alone})
-	c.releases("after ended")
-	c.acquires("in its grace", nil, lock.Acquire{Name: alone, TTL: time.Second, Grace: 2 * time.Second})
+	c.release("served")
+	c.acquire("skipped", nil, long)
+	c.revokeLease("skipped", "no grace", true, nil)
+	c.acquire("after skipped", nil, lock.Acquire{Name: exclusiveLock})
+	c.release("after skipped")
+	c.acquire("ended later", nil, long)
+	c.revokeLease("ended later", "some grace", false, nil)
+	c.read(exclusiveLock)
+	c.revokeLease("ended later", "enough of it", true, nil)
+	c.acquire("after ended", nil, lock.Acquire{Name: exclusiveLock})
+	c.release("after ended")
+	c.acquire("in its grace", nil, lock.Acquire{Name: exclusiveLock, TTL: time.Second, Grace: 2 * time.Second})
 	time.Sleep(2 * time.Second)
-	c.ousts("in its grace", "what is left of it", false, nil)
-	c.looks(alone)
+	c.revokeLease("in its grace", "what is left of it", false, nil)
+	c.read(exclusiveLock)
 	time.Sleep(time.Second)
-	c.acquires("after that", nil, lock.Acquire{Name: alone})
-	c.releases("after that")
+	c.acquire("after that", nil, lock.Acquire{Name: exclusiveLock})
+	c.release("after that")
 }
 
-func (c *cast) playGracesTogether() {
-	read := lock.Acquire{Name: rooms, Mode: lock.Shared, Grace: time.Second}
-	c.acquires("reader 1", nil, read)
-	c.acquires("reader 2", nil, read)
-	c.ousts("reader 1", "one reader", false, new(int(1)))
-	c.acquires("reader 3", nil, read)
-	c.looks(rooms)
-	c.releases("reader 2")
-	c.waits("writer", lock.Acquire{Name: rooms}, func() { c.releases("reader 3") })
-	c.releases("writer")
-	c.acquires("reader 4", nil, read)
-	c.ousts("reader 4", "all readers", false, nil)
-	c.acquires("reader 5", nil, read)
-	c.looks(rooms)
-	c.releases("reader 5")
-	permit := lock.Acquire{Name: permits, Mode: lock.Permit, Capacity: 2, Grace: 5 * time.Second}
-	c.acquires("first", nil, permit)
-	c.acquires("second", nil, permit)
-	c.ousts("first", "one permit", false, nil)
-	c.acquires("third", lock.ErrHeld, permit)
-	c.looks(permits)
-	c.releases("second")
-	c.acquires("third", nil, permit)
-	c.looks(permits)
+func (c *harness) revokeShared() {
+	read := lock.Acquire{Name: sharedLock, Mode: lock.Shared, Grace: time.Second}
+	c.acquire("reader 1", nil, read)
+	c.acquire("reader 2", nil, read)
+	c.revokeLease("reader 1", "one reader", false, new(int(1)))
+	c.acquire("reader 3", nil, read)
+	c.read(sharedLock)
+	c.release("reader 2")
+	c.waitWhile("writer", lock.Acquire{Name: sharedLock}, func() { c.release("reader 3") })
+	c.release("writer")
+	c.acquire("reader 4", nil, read)
+	c.revokeLease("reader 4", "all readers", false, nil)
+	c.acquire("reader 5", nil, read)
+	c.read(sharedLock)
+	c.release("reader 5")
+	permit := lock.Acquire{Name: permitLock, Mode: lock.Permit, Capacity: 2, Grace: 5 * time.Second}
+	c.acquire("first", nil, permit)
+	c.acquire("second", nil, permit)
+	c.revokeLease("first", "one permit", false, nil)
+	c.acquire("third", lock.ErrHeld, permit)
+	c.read(permitLock)
+	c.release("second")
+	c.acquire("third", nil, permit)
+	c.read(permitLock)
 }
 
 func TestRevocationsThatLeaveTheGracePass(t *testing.T) {
 	t.Parallel()
-	if r := revocations(t).Check(verify.CheckOptions{}); !r.OK() {
+	if r := recordRevocations(t).Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))
 	}
 }
 
-// asks changes what the nth revocation with the reason asked for.
-func (s script) asks(reason string, change func(*lock.Revoke)) {
+// changeRevoke changes the request of the revocations with that reason.
+func (s editable) changeRevoke(reason string, change func(*lock.Revoke)) {
 	s.t.Helper()
 	for i := range s.Calls {
-		if r, ok := s.Calls[i].Asked.(lock.Revoke); ok && r.Reason == reason {
+		if r, ok := s.Calls[i].Request.(lock.Revoke); ok && r.Reason == reason {
 			change(&r)
-			s.Calls[i].Asked = r
+			s.Calls[i].Request = r
 		}
 	}
 }
 
 func TestRevocationsThatSkipTheGraceAreFound(t *testing.T) {
 	t.Parallel()
-	base := revocations(t)
-	graceOf := func(holder string, grace time.Duration) func(script) {
-		return func(s script) {
+	base := recordRevocations(t)
+	graceOf := func(holder string, grace time.Duration) func(editable) {
+		return func(s editable) {
 			s.grant(verify.Acquire, holder, 0, func(g *lock.Grant) { g.Grace = grace })
 			a := s.call(verify.Acquire, holder, 0)
-			asked := a.Asked.(lock.Acquire)
+			asked := a.Request.(lock.Acquire)
 			asked.Grace = grace
-			a.Asked = asked
+			a.Request = asked
 		}
 	}
 	leave := func(r *lock.Revoke) { r.SkipGrace = false }
-	for name, c := range map[string]spoiling{
-		"of a lease that is waited for":    {byEarly, graceOf("left", 2100*time.Millisecond), "and the grace of \"left\""},
-		"of one that nobody asked to skip": {byEarly, func(s script) { s.asks("no grace", leave) }, "and the grace of \"skipped\""},
-		"of a lease in its grace":          {byEarly, graceOf("in its grace", 5*time.Second), "and the grace of \"in its grace\""},
-		"of a reader, for a writer":        {byEarly, graceOf("reader 1", 5*time.Second), "and the grace of \"reader 1\""},
-		"of a permit, for its slot": {byEarly, func(s script) {
+	for name, c := range map[string]mutation{
+		"of a lease with waiters":   {byEarlyEnd, graceOf("left", 2100*time.Millisecond), "during the grace of \"left\""},
+		"without a request to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) }, "during the grace of \"skipped\""},
+		"of a lease in its grace":   {byEarlyEnd, graceOf("in its grace", 5*time.Second), "during the grace of \"in its grace\""},
+		"of a reader, for a writer": {byEarlyEnd, graceOf("reader 1", 5*time.Second), "during the grace of \"reader 1\""},
+		"of a permit, granting its slot": {byEarlyEnd, func(s editable) {
 			s.event(lock.Granted, "third").Slot = s.event(lock.Granted, "first").Slot
-		}, "and the grace of \"first\""},
-		"by the order of all": {byOrder, func(s script) { s.asks("no grace", leave) }, "no order"},
-		"a second time, which nobody did": {byAgreement, func(s script) { s.asks("enough of it", leave) },
+		}, "during the grace of \"first\""},
+		"found by linearizability": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) }, "not linearizable"},
+		"a second time without a call": {byAgreement, func(s editable) { s.changeRevoke("enough of it", leave) },
 			"The grace of \"ended later\" with token"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,46 +9,47 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A state is a lock as an order of operations would have left it. Its queue is
-// empty: a wait is one operation, that of its grant.
+// A state is a lock after some operations. Its queue is empty, since a wait is one operation, that
+// of its grant.
 type state struct {
 	lock lock.Record
-	// graces are revoked leases of which it is not known when their grace is over, or was.
-	// Each may keep others out, or not.
+	// graces are revoked leases whose grace ends at an unknown time. Each may or may not block other
+	// requests.
 	graces []lock.Lease
-	// revision is that of the last event whose operation is done.
+	// revision is that of the newest event whose operation is done.
 	revision int64
 }
 
-// openEnd is the end of a lease of which it is not known when it ends: somebody may
-// have renewed it whose answer was lost, or nobody was told of its grant.
-func openEnd() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+// unknownEnd is the end of a lease whose end is unknown: a renewal without an answer may have moved
+// it, or no answer mentioned the grant.
+func unknownEnd() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func isOpen(l lock.Lease) bool { return l.ExpiresAt.Year() >= 9000 }
+// endUnknown reports whether the end of the lease is unknown.
+func endUnknown(l lock.Lease) bool { return l.ExpiresAt.Year() >= 9000 }
 
-// An operation is what took effect at one point between its call and its return. It
-// is that of a call, or of the service, as its events tell.
+// An operation takes effect at one point between its call and its return. It belongs to a call, or to
+// the service, as its events show.
 type operation struct {
 	text string
-	call *Call // nil if it is the service's own
-	// from and to are when it may have taken effect, on the recorder's clock.
+	call *Call // nil if it belongs to the service
+	// from and to bound when it took effect, on the recorder's clock.
 	from, to time.Duration
-	// before and revision are the revisions before and after; revision is zero if the
-	// operation is no transition, and before is negative if any will do.
+	// before and revision are the revisions before and after it. revision is zero if the operation is not
+	// a transition; before is negative if it may follow any revision.
 	before, revision int64
-	// step returns the state after the operation, false if the rules do not allow it.
+	// step returns the lock after the operation, false if the rules do not allow the operation.
 	step func(lock.Record) (lock.Record, bool)
-	// after reports whether the operation happens only when the grace of a lease is over; nil if
-	// it is after none.
-	after func(grace lock.Lease) bool
-	// perhaps is the operation that takes effect if it can; nil if this one must.
-	perhaps *operation
+	// endsGrace reports whether the operation implies that the grace of a lease is over; nil if it implies
+	// nothing.
+	endsGrace func(grace lock.Lease) bool
+	// maybe is the operation that takes effect if it can; nil if this one must.
+	maybe *operation
 }
 
-// do applies the operation.
-func (o *operation) do(s state) (bool, state) {
-	if o.perhaps != nil {
-		if ok, next := o.perhaps.do(s); ok {
+// apply applies the operation to s.
+func (o *operation) apply(s state) (bool, state) {
+	if o.maybe != nil {
+		if ok, next := o.maybe.apply(s); ok {
 			return true, next
 		}
 		return true, s
@@ -56,7 +57,7 @@ func (o *operation) do(s state) (bool, state) {
 	if o.before >= 0 && s.revision != o.before {
 		return false, s
 	}
-	graces := slices.DeleteFunc(slices.Clone(s.graces), func(g lock.Lease) bool { return o.after != nil && o.after(g) })
+	graces := slices.DeleteFunc(slices.Clone(s.graces), func(g lock.Lease) bool { return o.endsGrace != nil && o.endsGrace(g) })
 	next, ok := o.step(s.lock)
 	if !ok && len(graces) > 0 {
 		beside := s.lock
@@ -66,16 +67,16 @@ func (o *operation) do(s state) (bool, state) {
 	if !ok {
 		return false, s
 	}
-	after := state{lock: next, graces: graces, revision: s.revision}.sorted()
+	after := state{lock: next, graces: graces, revision: s.revision}.normalized()
 	if o.revision > 0 {
 		after.revision = o.revision
 	}
 	return true, after
 }
 
-// sorted returns s with those of its leases among the graces that belong there.
-func (s state) sorted() state {
-	unsure := func(l lock.Lease) bool { return l.Revoked() && isOpen(l) }
+// normalized moves revoked leases whose grace ends at an unknown time from the leases to graces.
+func (s state) normalized() state {
+	unsure := func(l lock.Lease) bool { return l.Revoked() && endUnknown(l) }
 	if !slices.ContainsFunc(s.lock.Leases, unsure) {
 		return s
 	}
@@ -94,18 +95,18 @@ func (s state) sorted() state {
 	return s
 }
 
-// model is a lock for porcupine, that begins in that state.
+// model returns porcupine's model of a lock with the initial state.
 func model(first state) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return first },
-		Step:              func(s, in, _ any) (bool, any) { return in.(*operation).do(s.(state)) },
-		Equal:             func(a, b any) bool { return same(a.(state), b.(state)) },
+		Step:              func(s, in, _ any) (bool, any) { return in.(*operation).apply(s.(state)) },
+		Equal:             func(a, b any) bool { return sameState(a.(state), b.(state)) },
 		DescribeOperation: func(in, _ any) string { return in.(*operation).text },
 		DescribeState:     func(s any) string { return s.(state).String() },
 	}
 }
 
-func same(a, b state) bool {
+func sameState(a, b state) bool {
 	return a.revision == b.revision && a.lock.Token == b.lock.Token && a.lock.LastEnd == b.lock.LastEnd &&
 		a.lock.ChangedAt.Equal(b.lock.ChangedAt) && slices.EqualFunc(a.lock.Leases, b.lock.Leases, sameLease) &&
 		slices.EqualFunc(a.graces, b.graces, sameLease)
@@ -116,7 +117,7 @@ func sameLease(a, b lock.Lease) bool {
 		a.AcquiredAt.Equal(b.AcquiredAt) && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// String says who has the lock.
+// String lists the holders.
 func (s state) String() string {
 	if len(s.lock.Leases) == 0 {
 		return "free"
@@ -127,35 +128,34 @@ func (s state) String() string {
 			text += ", "
 		}
 		until := clock(l.EndsAt())
-		if isOpen(l) {
-			until = "nobody knows when"
+		if endUnknown(l) {
+			until = "an unknown time"
 		}
 		text += l.Holder + " until " + until
 	}
 	return text
 }
 
-// view is what a command sees of s at that instant.
-func view(s lock.Record, now time.Time) lock.View {
-	return lock.View{Now: now, Self: here, Locks: []lock.Record{s}, Tokens: func() lock.Token { return 0 }}
+// viewAt returns the view in which a command is applied to s at that time.
+func viewAt(s lock.Record, now time.Time) lock.View {
+	return lock.View{Now: now, Self: decidingReplica, Locks: []lock.Record{s}, Tokens: func() lock.Token { return 0 }}
 }
 
-// The replicas of the model: the one that decides, and the one that serves who
-// waits elsewhere.
+// The replicas of the model: the one that decides, and the one that serves
+// waiters of other replicas.
 const (
-	here  lock.Replica = 1
-	there lock.Replica = 2
+	decidingReplica lock.Replica = 1
+	otherReplica    lock.Replica = 2
 )
 
-// find returns the place of the lease with that lease_id among those of s that were not
-// revoked.
-func find(s lock.Record, id lock.LeaseID) (int, bool) {
+// findLease returns the index of the lease with that lease_id in s, ignoring revoked leases.
+func findLease(s lock.Record, id lock.LeaseID) (int, bool) {
 	i := slices.IndexFunc(s.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() })
 	return i, i >= 0
 }
 
-// with returns s with that lease in place of the one at i.
-func with(s lock.Record, i int, l lock.Lease) lock.Record {
+// withLease returns s with the lease at index i replaced.
+func withLease(s lock.Record, i int, l lock.Lease) lock.Record {
 	s.Leases = slices.Clone(s.Leases)
 	s.Leases[i] = l
 	return s

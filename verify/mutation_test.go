@@ -11,113 +11,112 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// mutations are ways to spoil a random history. Each returns false if there is nothing
-// in it that it could spoil.
+// mutations change a random history. Each returns false if the history has nothing to change.
 var mutations = map[string]func(*verify.History, *rand.Rand) bool{
-	"two grants have each other's tokens": func(h *verify.History, rnd *rand.Rand) bool {
-		a, b := anyCall(h, rnd, toldAlone), anyCall(h, rnd, toldAlone)
-		if a == nil || a.Asked.(lock.Acquire).LeaseID == b.Asked.(lock.Acquire).LeaseID {
+	"two grants with swapped tokens": func(h *verify.History, rnd *rand.Rand) bool {
+		a, b := anyCall(h, rnd, grantedExclusive), anyCall(h, rnd, grantedExclusive)
+		if a == nil || a.Request.(lock.Acquire).LeaseID == b.Request.(lock.Acquire).LeaseID {
 			return false
 		}
-		g, k := a.Got.(lock.Grant), b.Got.(lock.Grant)
+		g, k := a.Response.(lock.Grant), b.Response.(lock.Grant)
 		g.Token, k.Token = k.Token, g.Token
-		a.Got, b.Got = g, k
+		a.Response, b.Response = g, k
 		return true
 	},
-	"the event of a release is missing": func(h *verify.History, rnd *rand.Rand) bool {
+	"a missing release event": func(h *verify.History, rnd *rand.Rand) bool {
 		i := anyEvent(h, rnd, func(e lock.Event) bool { return e.Kind == lock.Released })
 		if i < 0 {
 			return false
 		}
-		s, gone := script{nil, h}, h.Events[i]
-		s.forget(func(e lock.Event) bool { return e.ID == gone.ID })
+		s, gone := editable{nil, h}, h.Events[i]
+		s.removeEvents(func(e lock.Event) bool { return e.ID == gone.ID })
 		return true
 	},
-	"a grant that was told is missing": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, toldAlone)
+	"a missing grant event": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
 		}
-		script{nil, h}.forget(of(c.Asked.(lock.Acquire).Holder))
+		editable{nil, h}.removeEvents(of(c.Request.(lock.Acquire).Holder))
 		return true
 	},
-	"a grant was earlier than it was told": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, toldAlone)
+	"a grant with an earlier time": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
 		}
-		g := c.Got.(lock.Grant)
+		g := c.Response.(lock.Grant)
 		g.AcquiredAt = g.AcquiredAt.Add(-time.Millisecond)
-		c.Got = g
+		c.Response = g
 		return true
 	},
-	"a lease was to end later than it did": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, toldAlone)
+	"a lease with a later end": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, grantedExclusive)
 		if c == nil {
 			return false
 		}
-		g := c.Got.(lock.Grant)
+		g := c.Response.(lock.Grant)
 		g.ExpiresAt = g.ExpiresAt.Add(time.Hour)
-		c.Got = g
+		c.Response = g
 		return true
 	},
-	"a refusal is a grant": func(h *verify.History, rnd *rand.Rand) bool {
+	"a grant in place of a refusal": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Acquire && errors.Is(c.Err, lock.ErrHeld) })
 		if c == nil {
 			return false
 		}
-		a := c.Asked.(lock.Acquire)
+		a := c.Request.(lock.Acquire)
 		at := h.Events[0].At
-		c.Err, c.Got = nil, lock.Grant{Lease: lock.Lease{Name: a.Name, ID: a.LeaseID, Token: 1 << 40, AcquiredAt: at, ExpiresAt: at.Add(a.TTL)}}
+		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Name: a.Name, ID: a.LeaseID, Token: 1 << 40, AcquiredAt: at, ExpiresAt: at.Add(a.TTL)}}
 		return true
 	},
-	"a grant is a refusal": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, func(c verify.Call) bool { return toldAlone(c) && attempts(h, c) == 1 })
+	"a refusal in place of a grant": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return grantedExclusive(c) && attempts(h, c) == 1 })
 		if c == nil {
 			return false
 		}
-		refuses(c, lock.Error{Code: lock.ErrHeld, Holder: c.Asked.(lock.Acquire).Holder})
+		refuse(c, lock.Error{Code: lock.ErrHeld, Holder: c.Request.(lock.Acquire).Holder})
 		return true
 	},
-	"a lease that was lost is renewed": func(h *verify.History, rnd *rand.Rand) bool {
+	"a renewal in place of lease_lost": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Renew && errors.Is(c.Err, lock.ErrLeaseLost) })
 		if c == nil {
 			return false
 		}
 		var e *lock.Error
 		errors.As(c.Err, &e)
-		c.Err, c.Got = nil, lock.Grant{Lease: lock.Lease{Token: e.Token, TTL: time.Second, ExpiresAt: e.EndedAt.Add(time.Minute)}}
+		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Token: e.Token, TTL: time.Second, ExpiresAt: e.EndedAt.Add(time.Minute)}}
 		return true
 	},
-	"a look shows a token that was never granted": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Look && c.Err == nil })
-		l := c.Got.(lock.Lock)
+	"a read with an unknown token": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.ReadLock && c.Err == nil })
+		l := c.Response.(lock.Lock)
 		l.Token += 1 << 40
-		c.Got = l
+		c.Response = l
 		return true
 	},
-	"a write was done under an older token": func(h *verify.History, rnd *rand.Rand) bool {
+	"a write under an older token": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.WriteFenced && c.Err == nil })
 		if c == nil {
 			return false
 		}
-		w := c.Asked.(lock.FencedWrite)
+		w := c.Request.(lock.FencedWrite)
 		w.Token--
-		c.Asked = w
+		c.Request = w
 		return true
 	},
 }
 
-// toldAlone is whether the call was told of an exclusive grant.
-func toldAlone(c verify.Call) bool {
-	g, ok := c.Got.(lock.Grant)
+// grantedExclusive reports whether the call was answered with an exclusive grant.
+func grantedExclusive(c verify.Call) bool {
+	g, ok := c.Response.(lock.Grant)
 	return ok && c.Verb == verify.Acquire && g.Mode == lock.Exclusive
 }
 
-// attempts returns how often the lease_id of the acquire was sent.
+// attempts returns how often an acquire with the same lease_id was sent.
 func attempts(h *verify.History, c verify.Call) (n int) {
 	for _, o := range h.Calls {
-		if a, ok := o.Asked.(lock.Acquire); ok && a.LeaseID == c.Asked.(lock.Acquire).LeaseID {
+		if a, ok := o.Request.(lock.Acquire); ok && a.LeaseID == c.Request.(lock.Acquire).LeaseID {
 			n++
 		}
 	}
@@ -142,34 +141,34 @@ func anyEvent(h *verify.History, rnd *rand.Rand, is func(lock.Event) bool) int {
 	return -1
 }
 
-// fewEnough is how many calls a violation is shown with at most.
-const fewEnough = 6
+// maxShownCalls is the most calls that a violation may show.
+const maxShownCalls = 6
 
-func TestASpoiltHistoryIsFound(t *testing.T) {
+func TestMutatedHistoriesAreFound(t *testing.T) {
 	t.Parallel()
 	for name, mutate := range mutations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spoilt := 0
+			mutated := 0
 			for seed := range uint64(20) {
-				h := copyOf(random(t, seed))
-				h.Subscriptions = nil // or they would find what the other checks are to find
+				h := copyOf(recordRandom(t, seed))
+				h.Subscriptions = nil // or they would find the violations before the other checks
 				if !mutate(&h, rand.New(rand.NewPCG(seed, 1))) {
 					continue
 				}
-				spoilt++
-				r := h.Check(verify.CheckOptions{Passed: true, Timeout: 5 * time.Second})
+				mutated++
+				r := h.Check(verify.CheckOptions{AllowOvertaking: true, Timeout: 5 * time.Second})
 				if r.OK() {
 					t.Errorf("seed %d: nothing was found", seed)
 				}
 				for _, c := range r.Checks {
-					if i := slices.IndexFunc(c.Violations, func(v verify.Violation) bool { return len(v.Calls) > fewEnough }); i >= 0 {
+					if i := slices.IndexFunc(c.Violations, func(v verify.Violation) bool { return len(v.Calls) > maxShownCalls }); i >= 0 {
 						t.Errorf("seed %d: %s is shown with %d calls:\n%s", seed, c.Name, len(c.Violations[i].Calls), text(t, r))
 					}
 				}
 			}
-			if spoilt < 10 {
-				t.Errorf("only %d histories had anything to spoil", spoilt)
+			if mutated < 10 {
+				t.Errorf("only %d histories could be mutated", mutated)
 			}
 		})
 	}

@@ -10,28 +10,28 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// The renewal that readSite records is sent before its lease ends and answered long
-// after that: its commit waits for a standby.
+// The renewal in a readFixture is sent before the lease ends and answered long
+// after that, because its commit waits for a standby.
 const (
 	readAhead = 100 * time.Millisecond // of the recorder's clock, compared with the database's
 	renewSent = 900 * time.Millisecond
 	renewDone = 1500 * time.Millisecond
 )
 
-// A readSite is the history of one lease, to which reads are added.
-type readSite struct {
+// A readFixture is the history of one lease, to which tests add reads.
+type readFixture struct {
 	verify.History
 	begin time.Time // of the database's clock
 	grant lock.Grant
 }
 
-func newReadSite() *readSite {
+func newReadFixture() *readFixture {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	id := lock.LeaseID{1}
 	l := lock.Lease{ID: id, Name: "read:1", Mode: lock.Exclusive, Holder: "ann", Token: 7, TTL: time.Second, AcquiredAt: begin, ExpiresAt: begin.Add(time.Second)}
 	renewed := l
 	renewed.ExpiresAt = begin.Add(renewSent + 10*time.Millisecond + time.Second)
-	s := &readSite{begin: begin.Add(-readAhead), grant: lock.Grant{Lease: l}}
+	s := &readFixture{begin: begin.Add(-readAhead), grant: lock.Grant{Lease: l}}
 	s.Start = s.begin
 	s.add(verify.Acquire, lock.Acquire{Name: l.Name, LeaseID: id, Mode: lock.Exclusive, Holder: l.Holder, TTL: l.TTL}, s.grant, 90*time.Millisecond, 110*time.Millisecond)
 	s.add(verify.Renew, lock.Renew{Name: l.Name, LeaseID: id}, lock.Grant{Lease: renewed}, renewSent, renewDone)
@@ -43,17 +43,17 @@ func newReadSite() *readSite {
 	return s
 }
 
-// at returns the database's instant at one of the recorder's.
-func (s *readSite) at(d time.Duration) time.Time { return s.begin.Add(d) }
+// at converts a time of the recorder's clock to the database's clock.
+func (s *readFixture) at(d time.Duration) time.Time { return s.begin.Add(d) }
 
-func (s *readSite) add(verb verify.Verb, asked, got any, sent, answered time.Duration) {
+func (s *readFixture) add(verb verify.Verb, asked, got any, sent, answered time.Duration) {
 	s.Calls = append(s.Calls, verify.Call{
-		Client: len(s.Calls), Via: "here", Verb: verb, Name: "read:1", Asked: asked, Got: got, Sent: sent, Answered: answered,
+		Client: len(s.Calls), Via: "here", Verb: verb, Name: "read:1", Request: asked, Response: got, Sent: sent, Answered: answered,
 	})
 }
 
-// looks adds a read of the lock around an instant. If held it is held until then.
-func (s *readSite) looks(around time.Duration, revision int64, held bool, until time.Duration) {
+// addRead adds a read of the lock around that time. If held, the lease ends at until.
+func (s *readFixture) addRead(around time.Duration, revision int64, held bool, until time.Duration) {
 	l := lock.Lock{Name: "read:1", State: lock.Free, Revision: revision, Token: s.grant.Token, AsOf: s.at(around)}
 	if revision > 0 {
 		l.ChangedAt = s.Events[revision-1].At
@@ -65,16 +65,16 @@ func (s *readSite) looks(around time.Duration, revision int64, held bool, until 
 		l.State = lock.Held
 		l.Leases = []lock.LeaseInfo{{Mode: g.Mode, Holder: g.Holder, Token: g.Token, AcquiredAt: g.AcquiredAt, ExpiresAt: s.at(until)}}
 	}
-	s.add(verify.Look, "read:1", l, around-5*time.Millisecond, around+5*time.Millisecond)
+	s.add(verify.ReadLock, "read:1", l, around-5*time.Millisecond, around+5*time.Millisecond)
 }
 
-// verifies adds a verification of the token around an instant.
-func (s *readSite) verifies(around time.Duration, standing lock.TokenStatus, remaining time.Duration) {
+// addVerification adds a verification of the token around that time.
+func (s *readFixture) addVerification(around time.Duration, standing lock.TokenStatus, remaining time.Duration) {
 	v := lock.Verification{Name: "read:1", Token: s.grant.Token, Status: standing, Newest: s.grant.Token, CheckedAt: s.at(around), Remaining: remaining}
 	s.add(verify.VerifyToken, lock.Verify{Name: "read:1", Token: s.grant.Token}, v, around-5*time.Millisecond, around+5*time.Millisecond)
 }
 
-func (s *readSite) check() verify.Report {
+func (s *readFixture) check() verify.Report {
 	slices.SortFunc(s.Calls, func(a, b verify.Call) int { return int(a.Sent - b.Sent) })
 	for i := range s.Calls {
 		s.Calls[i].ID = i
@@ -88,21 +88,25 @@ const (
 	newEnd = renewSent + 10*time.Millisecond + time.Second + readAhead
 )
 
-func TestReadsThatAreConsistent(t *testing.T) {
+func TestConsistentReadsPass(t *testing.T) {
 	t.Parallel()
-	for name, read := range map[string]func(*readSite){
-		"GET shows the lease while it lasts":                            func(s *readSite) { s.looks(500*time.Millisecond, 1, true, oldEnd) },
-		"GET shows it as free while its renewal is being committed":     func(s *readSite) { s.looks(1200*time.Millisecond, 1, false, 0) },
-		"GET shows the renewal":                                         func(s *readSite) { s.looks(1600*time.Millisecond, 1, true, newEnd) },
-		"GET shows that it was released":                                func(s *readSite) { s.looks(1800*time.Millisecond, 2, false, 0) },
-		"verify says current while the renewal is being committed":      func(s *readSite) { s.verifies(1200*time.Millisecond, lock.Current, newEnd-1200*time.Millisecond) },
-		"verify says current before the end":                            func(s *readSite) { s.verifies(500*time.Millisecond, lock.Current, oldEnd-500*time.Millisecond) },
-		"verify says ended after the release":                           func(s *readSite) { s.verifies(1800*time.Millisecond, lock.Ended, 0) },
-		"verify waits for the row, and says current with the new lease": func(s *readSite) { s.verifies(renewDone, lock.Current, newEnd-renewDone) },
+	for name, read := range map[string]func(*readFixture){
+		"GET shows the lease while it lasts":                        func(s *readFixture) { s.addRead(500*time.Millisecond, 1, true, oldEnd) },
+		"GET shows it as free while its renewal is being committed": func(s *readFixture) { s.addRead(1200*time.Millisecond, 1, false, 0) },
+		"GET shows the renewal":                                     func(s *readFixture) { s.addRead(1600*time.Millisecond, 1, true, newEnd) },
+		"GET shows that it was released":                            func(s *readFixture) { s.addRead(1800*time.Millisecond, 2, false, 0) },
+		"verify says current while the renewal is being committed": func(s *readFixture) {
+			s.addVerification(1200*time.Millisecond, lock.Current, newEnd-1200*time.Millisecond)
+		},
+		"verify says current before the end": func(s *readFixture) {
+			s.addVerification(500*time.Millisecond, lock.Current, oldEnd-500*time.Millisecond)
+		},
+		"verify says ended after the release":                           func(s *readFixture) { s.addVerification(1800*time.Millisecond, lock.Ended, 0) },
+		"verify waits for the row, and says current with the new lease": func(s *readFixture) { s.addVerification(renewDone, lock.Current, newEnd-renewDone) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newReadSite()
+			s := newReadFixture()
 			read(s)
 			if r := s.check(); !r.OK() {
 				t.Error(text(t, r))
@@ -111,75 +115,76 @@ func TestReadsThatAreConsistent(t *testing.T) {
 	}
 }
 
-func TestReadsThatAreNotConsistent(t *testing.T) {
+func TestInconsistentReadsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		read  func(*readSite)
+		read  func(*readFixture)
 		check []string // each must find it
 	}{
-		"verify says ended while the renewal is being committed": {func(s *readSite) {
-			s.verifies(1200*time.Millisecond, lock.Ended, 0)
-		}, []string{byRevival, byOrder}},
-		"verify says ended before the renewal is sent": {func(s *readSite) {
+		"verify says ended while the renewal is being committed": {func(s *readFixture) {
+			s.addVerification(1200*time.Millisecond, lock.Ended, 0)
+		}, []string{byRevival, byLinearizable}},
+		"verify says ended before the renewal is sent": {func(s *readFixture) {
 			s.Calls[1].Sent = 1300 * time.Millisecond
-			s.verifies(1200*time.Millisecond, lock.Ended, 0)
-		}, []string{byRevival, byOrder}},
-		"verify says ended and then current": {func(s *readSite) {
-			s.verifies(1200*time.Millisecond, lock.Ended, 0)
-			s.verifies(1250*time.Millisecond, lock.Current, newEnd-1250*time.Millisecond)
-		}, []string{byRevival, byOrder}},
-		"verify says ended, and GET shows the lease after that": {func(s *readSite) {
-			s.verifies(1200*time.Millisecond, lock.Ended, 0)
-			s.looks(1250*time.Millisecond, 1, true, newEnd)
-		}, []string{byRevival, byOrder}},
-		"verify says ended once the renewal was answered": {func(s *readSite) {
-			s.verifies(1600*time.Millisecond, lock.Ended, 0)
-		}, []string{byOrder}},
-		"verify says current after the release was answered": {func(s *readSite) {
-			s.verifies(1800*time.Millisecond, lock.Current, newEnd-1800*time.Millisecond)
-		}, []string{byRevival, byOrder}},
-		"GET shows the lock as it was before a grant that was answered": {func(s *readSite) {
-			s.looks(200*time.Millisecond, 0, false, 0)
-		}, []string{byOrder}},
-		"GET shows the lock as free once the renewal was answered": {func(s *readSite) {
-			s.looks(1600*time.Millisecond, 1, false, 0)
-		}, []string{byOrder}},
-		"GET shows the end before a renewal that was answered": {func(s *readSite) {
-			s.looks(1600*time.Millisecond, 1, true, oldEnd)
-		}, []string{byOrder}},
-		"GET is older than another client's GET": {func(s *readSite) {
+			s.addVerification(1200*time.Millisecond, lock.Ended, 0)
+		}, []string{byRevival, byLinearizable}},
+		"verify says ended and then current": {func(s *readFixture) {
+			s.addVerification(1200*time.Millisecond, lock.Ended, 0)
+			s.addVerification(1250*time.Millisecond, lock.Current, newEnd-1250*time.Millisecond)
+		}, []string{byRevival, byLinearizable}},
+		"verify says ended, and GET shows the lease after that": {func(s *readFixture) {
+			s.addVerification(1200*time.Millisecond, lock.Ended, 0)
+			s.addRead(1250*time.Millisecond, 1, true, newEnd)
+		}, []string{byRevival, byLinearizable}},
+		"verify says ended once the renewal was answered": {func(s *readFixture) {
+			s.addVerification(1600*time.Millisecond, lock.Ended, 0)
+		}, []string{byLinearizable}},
+		"verify says current after the release was answered": {func(s *readFixture) {
+			s.addVerification(1800*time.Millisecond, lock.Current, newEnd-1800*time.Millisecond)
+		}, []string{byRevival, byLinearizable}},
+		"GET shows the lock as it was before a grant that was answered": {func(s *readFixture) {
+			s.addRead(200*time.Millisecond, 0, false, 0)
+		}, []string{byLinearizable}},
+		"GET shows the lock as free once the renewal was answered": {func(s *readFixture) {
+			s.addRead(1600*time.Millisecond, 1, false, 0)
+		}, []string{byLinearizable}},
+		"GET shows the end before a renewal that was answered": {func(s *readFixture) {
+			s.addRead(1600*time.Millisecond, 1, true, oldEnd)
+		}, []string{byLinearizable}},
+		"GET is older than another client's GET": {func(s *readFixture) {
 			s.Calls[2].Answered = 2 * time.Second
-			s.looks(1750*time.Millisecond, 2, false, 0)
-			s.looks(1800*time.Millisecond, 1, true, newEnd)
-		}, []string{byOrder}},
-		"GET shows a lock that was held as free before its end": {func(s *readSite) {
-			s.looks(500*time.Millisecond, 1, false, 0)
-		}, []string{byOrder}},
+			s.addRead(1750*time.Millisecond, 2, false, 0)
+			s.addRead(1800*time.Millisecond, 1, true, newEnd)
+		}, []string{byLinearizable}},
+		"GET shows a lock that was held as free before its end": {func(s *readFixture) {
+			s.addRead(500*time.Millisecond, 1, false, 0)
+		}, []string{byLinearizable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newReadSite()
+			s := newReadFixture()
 			c.read(s)
 			r := s.check()
 			for _, check := range c.check {
 				if !slices.ContainsFunc(r.Checks, func(k verify.Check) bool { return k.Name == check && len(k.Violations) > 0 }) {
-					t.Errorf("%q has found nothing:\n%s", check, strings.TrimSpace(text(t, r)))
+					t.Errorf("%q found nothing:\n%s", check, strings.TrimSpace(text(t, r)))
 				}
 			}
 		})
 	}
 }
 
-// TestAVerdictIsNotAboutTheNextLeaseInTheSlot: of two readers with one token the first leaves, and another takes its slot in
-// the same phase. That the slot was verified to be free of the token before says nothing of the lease there is now.
-func TestAVerdictIsNotAboutTheNextLeaseInTheSlot(t *testing.T) {
+// TestVerificationDoesNotApplyToTheNextLeaseInTheSlot: of two readers with one token the first releases,
+// and a third takes its slot in the same phase. A verification in between, that the slot's lease has ended, says nothing
+// about the new lease.
+func TestVerificationDoesNotApplyToTheNextLeaseInTheSlot(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	h := verify.History{Start: begin}
 	add := func(verb verify.Verb, asked, got any, at int) {
 		h.Calls = append(h.Calls, verify.Call{
-			ID: len(h.Calls), Client: len(h.Calls), Via: "here", Verb: verb, Name: "read:1", Asked: asked, Got: got, Sent: ms(at - 5), Answered: ms(at + 5),
+			ID: len(h.Calls), Client: len(h.Calls), Via: "here", Verb: verb, Name: "read:1", Request: asked, Response: got, Sent: ms(at - 5), Answered: ms(at + 5),
 		})
 	}
 	event := func(kind lock.Kind, l lock.Lease, at int) {

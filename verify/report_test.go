@@ -9,51 +9,50 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func TestAReportSaysWhatWasExamined(t *testing.T) {
+func TestReportCountsCases(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	got := text(t, h.Check(verify.CheckOptions{}))
-	for _, want := range []string{"OK: nothing is violated. 46 calls on 3 locks, 26 events, 0 faults.", "nothing is done twice  ", " cases"} {
+	for _, want := range []string{"OK: no violations. 46 calls on 3 locks, 26 events, 0 faults.", "no lease_id is granted twice  ", " cases"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}
 	}
 }
 
-func TestAReportSaysWhatWasNotExamined(t *testing.T) {
+func TestReportNamesSkippedChecks(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	h.Events = nil
 	r := h.Check(verify.CheckOptions{})
-	if got := text(t, r); strings.Count(got, "not examined: no events were collected") != 6 || !r.OK() {
+	if got := text(t, r); strings.Count(got, "not checked: no events were collected") != 6 || !r.OK() {
 		t.Errorf("the report is:\n%s", got)
 	}
 	r = verify.History{Events: []lock.Event{}}.Check(verify.CheckOptions{})
-	if got := text(t, r); strings.Count(got, "not examined: there was no case of it") != len(r.Checks) {
+	if got := text(t, r); strings.Count(got, "not checked: no such case") != len(r.Checks) {
 		t.Errorf("the report is:\n%s", got)
 	}
 }
 
-// violated returns the report of a play in which a refusal comes out of nowhere, while
-// there is a fault.
-func violated(t *testing.T) (verify.History, verify.Report) {
+// recordViolation returns a history with an unjustified refusal during a fault, and its report.
+func recordViolation(t *testing.T) (verify.History, verify.Report) {
 	t.Helper()
-	h := play(t)
-	s := script{t, &h}
+	h := recordCorrect(t)
+	s := editable{t, &h}
 	c := s.call(verify.Acquire, "bob", 0)
 	after := s.call(verify.Release, "ann", 0).Answered
 	c.Sent, c.Answered = after+1000, after+3000
-	h.Faults = []verify.Fault{{What: "kill -9 of a replica", At: after + 2000}}
+	h.Faults = []verify.Fault{{Description: "kill -9 of a replica", At: after + 2000}}
 	return h, h.Check(verify.CheckOptions{})
 }
 
-func TestAViolationIsShownWithTheFewestCalls(t *testing.T) {
+func TestViolationShowsTheFewestCalls(t *testing.T) {
 	t.Parallel()
-	_, r := violated(t)
+	_, r := recordViolation(t)
 	got := text(t, r)
 	for _, want := range []string{
-		"VIOLATED: 1 violation.", "VIOLATED  " + byOrder, `lock_held by "ann", newest token 1) fits nowhere`,
-		"answered  client  via               asked", "FAULT: kill -9 of a replica", "the lock's events there", `released exclusive in slot 0 by "ann"`,
+		"VIOLATED: 1 violation.", "VIOLATED  " + byLinearizable, `lock_held by "ann", newest token 1) has no place in any order`,
+		"answered  client  via               request", "FAULT: kill -9 of a replica", "events of the lock", `released exclusive in slot 0 by "ann"`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
@@ -61,40 +60,40 @@ func TestAViolationIsShownWithTheFewestCalls(t *testing.T) {
 	}
 	for _, c := range r.Checks {
 		for _, v := range c.Violations {
-			if len(v.Calls) != 1 || v.Lock != alone {
+			if len(v.Calls) != 1 || v.Lock != exclusiveLock {
 				t.Errorf("%d calls of %s are shown", len(v.Calls), v.Lock)
 			}
 		}
 	}
 }
 
-func TestTheCallsThatAreShownViolateByThemselves(t *testing.T) {
+func TestShownCallsViolateOnTheirOwn(t *testing.T) {
 	t.Parallel()
-	h, r := violated(t)
+	h, r := recordViolation(t)
 	for _, c := range r.Checks {
 		for _, v := range c.Violations {
 			h.Calls = v.Calls
 			if h.Check(verify.CheckOptions{}).OK() {
-				t.Errorf("without all other calls nothing is violated of: %s", v.What)
+				t.Errorf("without the other calls nothing is violated: %s", v.Message)
 			}
 		}
 	}
 }
 
-func TestNoSecretIsInAReport(t *testing.T) {
+func TestReportContainsNoSecret(t *testing.T) {
 	t.Parallel()
-	h := play(t)
+	h := recordCorrect(t)
 	for i := range h.Calls {
-		refuses(&h.Calls[i], lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Released, Token: 77, EndedAt: time.Unix(0, 0)})
+		refuse(&h.Calls[i], lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Released, Token: 77, EndedAt: time.Unix(0, 0)})
 	}
 	r := h.Check(verify.CheckOptions{})
 	var page strings.Builder
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	shown, told := text(t, r)+page.String(), 0
+	shown, short := text(t, r)+page.String(), 0
 	for _, c := range h.Calls {
-		a, ok := c.Asked.(lock.Acquire)
+		a, ok := c.Request.(lock.Acquire)
 		if !ok {
 			continue
 		}
@@ -103,34 +102,34 @@ func TestNoSecretIsInAReport(t *testing.T) {
 			t.Fatal("a lease_id is shown")
 		}
 		if strings.Contains(shown, id[:8]) {
-			told++
+			short++
 		}
 	}
-	if told == 0 {
-		t.Error("no lease_id can be told from others")
+	if short == 0 {
+		t.Error("no lease_id is shown in short form")
 	}
 }
 
-func TestAPictureIsOfTheLockThatIsViolated(t *testing.T) {
+func TestVisualizationShowsTheViolatedLock(t *testing.T) {
 	t.Parallel()
-	h, r := violated(t)
+	h, r := recordViolation(t)
 	var page strings.Builder
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"<html", "lock_held by", "kill -9 of a replica"} {
 		if !strings.Contains(page.String(), want) {
-			t.Errorf("%q is not in the picture", want)
+			t.Errorf("%q is not drawn", want)
 		}
 	}
 	if strings.Contains(page.String(), "reader 1") {
-		t.Error("another lock is in the picture")
+		t.Error("another lock is drawn")
 	}
 	if err := (verify.Report{}).WriteHTML(&page); err == nil {
-		t.Error("a picture of nothing was drawn")
+		t.Error("an empty report was drawn")
 	}
 	h.Calls[0].Sent = 0
-	if err := play(t).Check(verify.CheckOptions{}).WriteHTML(&page); err != nil {
-		t.Errorf("a history that is right is not drawn: %v", err)
+	if err := recordCorrect(t).Check(verify.CheckOptions{}).WriteHTML(&page); err != nil {
+		t.Errorf("a history without violations is not drawn: %v", err)
 	}
 }

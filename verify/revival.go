@@ -10,85 +10,84 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An over is how it was learned that a lease is over.
-type over struct {
-	how  string
-	by   *Call
-	sure bool // it was decided so; else it was only seen
-	// released is whether its holder may have released it before.
+// An endEvidence is a call whose answer shows that a lease has ended.
+type endEvidence struct {
+	description string
+	call        *Call
+	conclusive  bool // the answer was a decision; otherwise a plain read
+	// released reports whether the holder may have released the lease before.
 	released bool
 }
 
-// notRevived checks that nothing was done with a lease after it was known to be over.
-func (x *examination) notRevived(t *tale, c *Check) {
+// noRevival checks that no lease was used after it was known to have ended.
+func (x *examination) noRevival(t *lockHistory, c *Check) {
 	later := t.superseded()
 	for _, l := range t.leases {
-		first := l.first()
-		if first == nil || l.of == nil {
+		first := l.firstAnswer()
+		if first == nil || l.group == nil {
 			continue
 		}
-		overs := t.overs(l, first, later[l])
-		if len(overs) > 0 {
+		evidence := t.endEvidence(l, first, later[l])
+		if len(evidence) > 0 {
 			c.Examined++
 		}
-		for _, o := range overs {
-			if again := t.alive(l, o); again != nil {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, and came back.", l.holder, l.token, o.how),
-					[]*Call{first, o.by, again}, l.granted, l.ended)
+		for _, o := range evidence {
+			if again := t.usedAfter(l, o); again != nil {
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, but was used again later.", l.holder, l.token, o.description),
+					[]*Call{first, o.call, again}, l.granted, l.ended)
 				break
 			}
 		}
 		t.renewedAfterEnd(l, c)
-		t.renewedAfterVerdict(l, c)
+		t.renewedAfterVerification(l, c)
 	}
 }
 
-// looked returns what was seen of a lock, false if the call did not read one.
-func (c *Call) looked() (lock.Lock, bool) {
-	seen, ok := c.Got.(lock.Lock)
-	return seen, ok && (c.Verb == Look || c.Verb == Watch)
+// lockRead returns the lock that a read returned, false if the call was not a read.
+func (c *Call) lockRead() (lock.Lock, bool) {
+	seen, ok := c.Response.(lock.Lock)
+	return seen, ok && (c.Verb == ReadLock || c.Verb == Watch)
 }
 
-// saidOver reports whether the call was answered that the token of the lease does not
-// hold the lock any more.
-func (l *lease) saidOver(c *Call) bool {
-	asked, _ := c.Asked.(lock.Verify)
-	got, ok := c.Got.(lock.Verification)
+// verifiedEnded reports whether the call was a verification that found the lease's token ended or stale.
+func (l *lease) verifiedEnded(c *Call) bool {
+	asked, _ := c.Request.(lock.Verify)
+	got, ok := c.Response.(lock.Verification)
 	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
 }
 
-// renewedAfterVerdict checks that no renewal was answered after a verdict that the lease
-// was over at an instant, with an end beyond that instant: the renewal must then have been
-// decided before the verdict, which must have told of it, or must have been refused.
-func (t *tale) renewedAfterVerdict(l *lease, c *Check) {
-	if l.shaken(t) {
+// renewedAfterVerification checks that no renewal was answered, with an end beyond the time of a
+// verification, after that verification had found the lease ended: a renewal decided earlier would have
+// been seen by the verification, and a later one had to be refused.
+func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
+	if l.crossesEpoch(t) {
 		return
 	}
 	for _, v := range t.calls {
-		if !l.saidOver(v) {
+		if !l.verifiedEnded(v) {
 			continue
 		}
 		c.Examined++
-		at := v.Got.(lock.Verification).CheckedAt
+		at := v.Response.(lock.Verification).CheckedAt
 		if l.granted != nil && l.granted.At.After(at) {
-			continue // it was about another reader of the phase, who sat in the slot before
+			continue // it was about an earlier reader in the same slot and phase
 		}
 		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
-			continue // it was given up, or taken away, after its renewals
+			continue // it was released or revoked after its renewals
 		}
 		for _, r := range l.renewed {
 			if g := grant(r); r.Answered > v.Sent && g.ExpiresAt.Add(g.Grace).After(at) {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to be over at %s, and a renewal that was answered after that has it last until %s.",
-					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.first(), v, r}, l.granted, l.ended)
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to have ended at %s, but a renewal answered later extended it to %s.",
+					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.firstAnswer(), v, r}, l.granted, l.ended)
 				return
 			}
 		}
 	}
 }
 
-// overs returns how it was first learned that the lease is over, each way once.
-func (t *tale) overs(l *lease, first, later *Call) []over {
-	var overs []over
+// endEvidence returns the first evidence of each kind that the lease has ended.
+func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
+	var evidence []endEvidence
 	var lost, released, unseen, verified *Call
 	sooner := func(a, b *Call) *Call {
 		if a == nil || b.Answered < a.Answered {
@@ -96,39 +95,39 @@ func (t *tale) overs(l *lease, first, later *Call) []over {
 		}
 		return a
 	}
-	for _, c := range slices.Concat(l.of.acquires, l.of.renews, l.of.releases) {
+	for _, c := range slices.Concat(l.group.acquires, l.group.renews, l.group.releases) {
 		var e *lock.Error
 		switch {
-		case errors.As(c.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || c.Sent > first.Answered) && !l.atItsLongest(e):
+		case errors.As(c.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || c.Sent > first.Answered) && !l.atMaxHold(e):
 			lost = sooner(lost, c)
 		case c.Verb == Release && c.Outcome() == Done && c.Sent > first.Answered:
 			released = sooner(released, c)
 		}
 	}
 	for _, c := range t.calls {
-		if look, ok := c.looked(); ok && c.Sent > first.Answered && !l.isIn(look) && !l.renewing(c) && !l.shaken(t) {
+		if read, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(read) && !l.renewalInFlight(c) && !l.crossesEpoch(t) {
 			unseen = sooner(unseen, c)
 		}
-		if c.Sent > first.Answered && l.saidOver(c) && !l.shaken(t) {
+		if c.Sent > first.Answered && l.verifiedEnded(c) && !l.crossesEpoch(t) {
 			verified = sooner(verified, c)
 		}
 	}
 	if lost != nil {
-		overs = append(overs, over{"was said to be lost", lost, true, saysReleased(lost)})
+		evidence = append(evidence, endEvidence{"was reported lost", lost, true, saysReleased(lost)})
 	}
 	if released != nil {
-		overs = append(overs, over{"was released", released, true, true})
+		evidence = append(evidence, endEvidence{"was released", released, true, true})
 	}
 	if later != nil {
-		overs = append(overs, over{"was followed by one that conflicts with it", later, true, l.mayBeReleased(later.Answered)})
+		evidence = append(evidence, endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
 	}
 	if verified != nil {
-		overs = append(overs, over{"was verified to be over", verified, true, true})
+		evidence = append(evidence, endEvidence{"was verified to have ended", verified, true, true})
 	}
 	if unseen != nil {
-		overs = append(overs, over{"was not seen any more", unseen, false, true})
+		evidence = append(evidence, endEvidence{"was missing from a read", unseen, false, true})
 	}
-	return overs
+	return evidence
 }
 
 func saysReleased(c *Call) bool {
@@ -136,56 +135,54 @@ func saysReleased(c *Call) bool {
 	return errors.As(c.Err, &e) && (e.Ended == lock.Released || e.Ended == 0)
 }
 
-// mayBeReleased is whether a release of the lease was sent before that.
+// mayBeReleased reports whether a release of the lease was sent before that time.
 func (l *lease) mayBeReleased(before time.Duration) bool {
-	return slices.ContainsFunc(l.of.releases, func(c *Call) bool { return c.Sent < before && mayEnd(c) })
+	return slices.ContainsFunc(l.group.releases, func(c *Call) bool { return c.Sent < before && mayEnd(c) })
 }
 
-// isIn reports whether the lease was seen at the lock. A revoked lease in its grace is over.
-func (l *lease) isIn(look lock.Lock) bool {
-	return slices.ContainsFunc(look.Leases, func(h lock.LeaseInfo) bool {
+// shownIn reports whether a read showed the lease. A revoked lease in its grace has ended.
+func (l *lease) shownIn(read lock.Lock) bool {
+	return slices.ContainsFunc(read.Leases, func(h lock.LeaseInfo) bool {
 		return !h.Revoked && h.Token == l.token && h.Slot == l.slot && h.Holder == l.holder
 	})
 }
 
-// renewing is whether a renewal may have been on its way when the lock was looked
-// at, that was decided before and not yet to be seen.
-func (l *lease) renewing(look *Call) bool {
-	return slices.ContainsFunc(l.of.renews, func(c *Call) bool {
-		return c.Sent < look.Answered && (c.Outcome() == Unknown || c.Outcome() == Done && c.Answered > look.Sent)
+// renewalInFlight reports whether a renewal may have been decided before the read and committed after it.
+func (l *lease) renewalInFlight(read *Call) bool {
+	return slices.ContainsFunc(l.group.renews, func(c *Call) bool {
+		return c.Sent < read.Answered && (c.Outcome() == Unknown || c.Outcome() == Done && c.Answered > read.Sent)
 	})
 }
 
-// alive returns a call that was sent after the lease was over and was answered as if
-// it were not, nil if there is none.
-func (t *tale) alive(l *lease, o over) *Call {
-	for _, c := range slices.Concat(l.told, l.renewed) {
-		if c.Sent > o.by.Answered {
+// usedAfter returns a call that was sent after the lease had ended and succeeded all the same, nil
+// if there is none.
+func (t *lockHistory) usedAfter(l *lease, o endEvidence) *Call {
+	for _, c := range slices.Concat(l.acquired, l.renewed) {
+		if c.Sent > o.call.Answered {
 			return c
 		}
 	}
-	for _, c := range l.of.releases {
-		if c.Outcome() == Done && c.Sent > o.by.Answered && !o.released && !l.mayBeReleased(c.Sent) {
+	for _, c := range l.group.releases {
+		if c.Outcome() == Done && c.Sent > o.call.Answered && !o.released && !l.mayBeReleased(c.Sent) {
 			return c
 		}
 	}
-	if !o.sure {
+	if !o.conclusive {
 		return nil
 	}
 	for _, c := range t.calls {
-		if look, ok := c.looked(); ok && c.Sent > o.by.Answered && l.isIn(look) {
+		if read, ok := c.lockRead(); ok && c.Sent > o.call.Answered && l.shownIn(read) {
 			return c
 		}
-		if v, ok := c.Got.(lock.Verification); ok && v.Token == l.token && v.Status == lock.Current && c.Sent > o.by.Answered && l.mode == lock.Exclusive {
+		if v, ok := c.Response.(lock.Verification); ok && v.Token == l.token && v.Status == lock.Current && c.Sent > o.call.Answered && l.mode == lock.Exclusive {
 			return c
 		}
 	}
 	return nil
 }
 
-// superseded returns for each lease the first answer that tells of a later one that
-// conflicts with it.
-func (t *tale) superseded() map[*lease]*Call {
+// superseded returns, for each lease, the first answer that mentions a later, conflicting lease.
+func (t *lockHistory) superseded() map[*lease]*Call {
 	leases := slices.Clone(t.leases)
 	slices.SortStableFunc(leases, func(a, b *lease) int { return cmp.Compare(b.token, a.token) })
 	by := map[*lease]*Call{}
@@ -211,7 +208,7 @@ func (t *tale) superseded() map[*lease]*Call {
 			to++
 		}
 		for _, l := range leases[from:to] {
-			if first := l.first(); first != nil {
+			if first := l.firstAnswer(); first != nil {
 				modes[l.mode] = sooner(modes[l.mode], first)
 				slots[l.slot] = sooner(slots[l.slot], first)
 			}
@@ -222,20 +219,20 @@ func (t *tale) superseded() map[*lease]*Call {
 }
 
 // renewedAfterEnd checks that no renewal was decided after the lease had ended.
-func (t *tale) renewedAfterEnd(l *lease, c *Check) {
-	if l.ended == nil || l.shaken(t) {
+func (t *lockHistory) renewedAfterEnd(l *lease, c *Check) {
+	if l.ended == nil || l.crossesEpoch(t) {
 		return
 	}
 	longest := time.Duration(0)
-	for _, call := range slices.Concat(l.told, l.renewed, l.of.renews) {
-		r, _ := call.Asked.(lock.Renew)
+	for _, call := range slices.Concat(l.acquired, l.renewed, l.group.renews) {
+		r, _ := call.Request.(lock.Renew)
 		longest = max(longest, grant(call).TTL, r.TTL)
 	}
 	for _, call := range l.renewed {
 		c.Examined++
 		if at := grant(call).ExpiresAt.Add(-longest); at.After(l.ended.At) {
-			c.violated(t, fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, and had ended at %s.",
-				l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.first(), call}, l.granted, l.ended)
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, but had ended at %s.",
+				l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.firstAnswer(), call}, l.granted, l.ended)
 		}
 	}
 }

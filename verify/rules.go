@@ -10,148 +10,148 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Rules are what the events of one lock must prove by themselves.
+// Rules are what the events of one lock must satisfy on their own.
 //
-//   - Revisions have no gaps; ids grow; instants do not run backwards.
-//   - No two leases that conflict overlap, and no two have one slot.
-//   - A grant that conflicts with an earlier one has a greater token, and readers
-//     of one phase have the same.
-//   - Waiters are granted the lock in the order of their places, nobody overtakes
-//     one, and none waits on while the lock could be its.
-//   - Who was queued is granted the lock or leaves, once. After a grant that was
-//     withdrawn either may come again.
-//   - What ends is there.
+//   - Revisions have no gaps, ids grow, and timestamps do not go backwards.
+//   - Conflicting leases do not overlap, and no two leases have the same slot.
+//   - A grant that conflicts with an earlier one has a greater token; readers of one shared
+//     phase have the same token.
+//   - Waiters are granted the lock in the order of their places, no request overtakes one, and
+//     none waits once the lock can be granted to it.
+//   - A queued waiter is granted or dequeued, once. After its grant was withdrawn, either may
+//     happen again.
+//   - A lease that ends was held.
 //
-// Events do not tell the grace of a lease. A revoked one may keep others out for as long as
-// the longest grace, and an operator may skip that, which is a second revocation.
+// Events do not carry the grace of a lease. A revoked lease may block others for up to
+// lock.MaxGrace, unless an operator skips the grace with a second revocation.
 type Rules struct {
-	// Capacity is how many permits there are; zero if that is not known. Then
-	// permits are only known to have slots and tokens of their own.
+	// Capacity is the number of permits; zero if unknown. Then permits are only known to have
+	// distinct slots and tokens.
 	Capacity int
-	// Passed allows that waiters are passed over, as those are at whose places no
-	// call waits. It takes away the demand for order among waiters.
-	Passed bool
-	// Unfinished allows that somebody still waits at the end.
-	Unfinished bool
-	// Clocks allows that instants run backwards, since another clock may have told them.
-	Clocks bool
+	// AllowOvertaking accepts that waiters are skipped, as disconnected waiters are. The order of
+	// waiters is then not checked.
+	AllowOvertaking bool
+	// AllowWaiters accepts that calls still wait at the end.
+	AllowWaiters bool
+	// AllowClockJumps accepts timestamps that go backwards, since they may come from different clocks.
+	AllowClockJumps bool
 }
 
-// Check returns an error that says what breaks the rules first, with the events
-// that led there. The events must be all of one lock, in order and from the first.
+// Check returns an error that describes the first violation and the events that led to it. The
+// events must be all those of one lock, in order and from the first.
 func (r Rules) Check(events []lock.Event) error {
 	i, err := r.first(events)
 	if err == nil || i == len(events) {
 		return err
 	}
-	return fmt.Errorf("%w; before it:%s", err, lines(events[max(0, i-12):i]))
+	return fmt.Errorf("%w; previous events:%s", err, eventLines(events[max(0, i-12):i]))
 }
 
-// first returns which event breaks the rules first and how; the one after all is
-// that they have ended.
+// first returns the index of the first event that violates the rules, and how; the index is
+// len(events) if the end of the events does.
 func (r Rules) first(events []lock.Event) (int, error) {
-	h := story{rules: r, holds: map[int]lock.Event{}, graces: map[int]lock.Event{}, back: map[int64]lock.Event{}}
+	h := eventChecker{rules: r, held: map[int]lock.Event{}, graces: map[int]lock.Event{}, withdrawn: map[int64]lock.Event{}}
 	for i, e := range events {
-		if err := cmp.Or(h.order(e), h.step(e)); err != nil {
-			return i, fmt.Errorf("%s: %w", told(e), err)
+		if err := cmp.Or(h.checkOrder(e), h.step(e)); err != nil {
+			return i, fmt.Errorf("%s: %w", eventText(e), err)
 		}
-		h.settle(e)
+		h.record(e)
 	}
-	if len(h.waiting) > 0 && !r.Unfinished {
-		return len(events), fmt.Errorf("at the end %d still wait, the first since %s", len(h.waiting), told(h.waiting[0]))
+	if len(h.waiting) > 0 && !r.AllowWaiters {
+		return len(events), fmt.Errorf("%d requests still wait at the end, the first since %s", len(h.waiting), eventText(h.waiting[0]))
 	}
 	return 0, nil
 }
 
-func told(e lock.Event) string {
+func eventText(e lock.Event) string {
 	return fmt.Sprintf("revision %d, %v %v in slot %d by %q with token %d and place %d",
 		e.Revision, e.Kind, e.Mode, e.Slot, e.Holder, e.Token, e.Place)
 }
 
-func lines(events []lock.Event) string {
+func eventLines(events []lock.Event) string {
 	text := ""
 	for _, e := range events {
-		text += "\n\t" + told(e)
+		text += "\n\t" + eventText(e)
 	}
 	return text
 }
 
-// A story is a lock as its events tell of it so far.
-type story struct {
-	rules   Rules
-	last    lock.Event
-	newest  lock.Token
-	holds   map[int]lock.Event   // the grants that have not ended, by slot
-	graces  map[int]lock.Event   // the revocations of leases whose grace may last, by slot
-	waiting []lock.Event         // who was queued and waits, in the order of the places
-	back    map[int64]lock.Event // whose grant was withdrawn: they may wait again, or not
-	due     *lock.Event          // what made room for the first that waits
+// An eventChecker is the state of a lock after some of its events.
+type eventChecker struct {
+	rules     Rules
+	last      lock.Event
+	newest    lock.Token
+	held      map[int]lock.Event   // grants that have not ended, by slot
+	graces    map[int]lock.Event   // revocations of leases whose grace may not be over, by slot
+	waiting   []lock.Event         // waiters, ordered by place
+	withdrawn map[int64]lock.Event // waiters whose grant was withdrawn, by place: they may be granted or dequeued
+	grantDue  *lock.Event          // event after which the first waiter had to be granted the lock
 }
 
-func (h *story) order(e lock.Event) error {
+func (h *eventChecker) checkOrder(e lock.Event) error {
 	switch last := h.last; {
 	case e.Revision != last.Revision+1:
-		return fmt.Errorf("the revision is not the one after %d", last.Revision)
+		return fmt.Errorf("the revision does not follow %d", last.Revision)
 	case last.Revision > 0 && e.Name != last.Name:
-		return fmt.Errorf("the lock is %q, before it was %q", e.Name, last.Name)
+		return fmt.Errorf("the lock is %q, but was %q before", e.Name, last.Name)
 	case e.ID != 0 && e.ID <= last.ID:
 		return fmt.Errorf("the id %d is not greater than %d", e.ID, last.ID)
-	case e.At.Before(last.At) && !h.rules.Clocks:
-		return fmt.Errorf("it is of %v, before %v", e.At, last.At)
-	case h.due != nil && e.At.After(h.due.At):
-		return fmt.Errorf("%q waits on although it might have the lock since revision %d", h.waiting[0].Holder, h.due.Revision)
+	case e.At.Before(last.At) && !h.rules.AllowClockJumps:
+		return fmt.Errorf("its time %v is before %v", e.At, last.At)
+	case h.grantDue != nil && e.At.After(h.grantDue.At):
+		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.waiting[0].Holder, h.grantDue.Revision)
 	}
 	return nil
 }
 
-func (h *story) step(e lock.Event) error {
+func (h *eventChecker) step(e lock.Event) error {
 	switch e.Kind {
 	case lock.Granted:
-		return cmp.Or(h.fits(e), h.token(e), h.turn(e), h.hold(e))
+		return cmp.Or(h.checkFits(e), h.checkToken(e), h.checkTurn(e), h.grant(e))
 	case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 		return h.end(e)
 	case lock.MetadataUpdated:
-		_, err := h.held(e)
+		_, err := h.leaseOf(e)
 		return err
 	case lock.Queued:
-		return h.queue(e)
+		return h.enqueue(e)
 	case lock.Dequeued:
 		if e.Token != 0 {
-			return errors.New("one that leaves has no token")
+			return errors.New("a dequeued waiter has no token")
 		}
-		_, err := h.leave(e)
+		_, err := h.dequeue(e)
 		return err
 	}
-	return errors.New("there is no such kind")
+	return errors.New("unknown kind of event")
 }
 
-// fits returns an error if the lease cannot be beside those that there are.
-func (h *story) fits(e lock.Event) error {
+// checkFits returns an error if the granted lease is not compatible with the held ones.
+func (h *eventChecker) checkFits(e lock.Event) error {
 	switch {
 	case (e.Mode == lock.Exclusive) != (e.Slot == 0) || e.Slot < 0:
-		return errors.New("exclusive leases, and no others, sit in slot 0")
+		return errors.New("slot 0 is for exclusive leases only, and they have no other")
 	case h.rules.Capacity > 0 && e.Mode == lock.Permit && e.Slot > h.rules.Capacity:
 		return fmt.Errorf("the slot is beyond the capacity %d", h.rules.Capacity)
 	}
-	for _, other := range h.holds {
+	for _, other := range h.held {
 		switch {
 		case e.Mode != other.Mode || e.Mode == lock.Exclusive:
-			return fmt.Errorf("it conflicts with what has not ended: %s", told(other))
+			return fmt.Errorf("it conflicts with a lease that has not ended: %s", eventText(other))
 		case e.Slot == other.Slot:
-			return fmt.Errorf("the slot is taken: %s", told(other))
+			return fmt.Errorf("the slot is taken: %s", eventText(other))
 		}
 	}
-	if e.Mode == lock.Permit && h.rules.Capacity > 0 && len(h.holds) >= h.rules.Capacity {
-		return fmt.Errorf("%d of %d permits are out", len(h.holds), h.rules.Capacity)
+	if e.Mode == lock.Permit && h.rules.Capacity > 0 && len(h.held) >= h.rules.Capacity {
+		return fmt.Errorf("%d of %d permits are already granted", len(h.held), h.rules.Capacity)
 	}
 	return nil
 }
 
-func (h *story) token(e lock.Event) error {
+func (h *eventChecker) checkToken(e lock.Event) error {
 	if e.Mode == lock.Shared {
-		for _, other := range h.holds {
+		for _, other := range h.held {
 			if e.Token != other.Token {
-				return fmt.Errorf("the phase has the token %d", other.Token)
+				return fmt.Errorf("the other readers have token %d", other.Token)
 			}
 			return nil
 		}
@@ -162,110 +162,109 @@ func (h *story) token(e lock.Event) error {
 	return nil
 }
 
-// turn returns an error unless it is the turn of who was granted the lock.
-func (h *story) turn(e lock.Event) error {
+// checkTurn returns an error unless the granted request was next in the queue.
+func (h *eventChecker) checkTurn(e lock.Event) error {
 	if e.Place != 0 {
-		queued, err := h.leave(e)
+		queued, err := h.dequeue(e)
 		if err != nil {
 			return err
 		}
 		if queued.Mode != e.Mode || queued.Holder != e.Holder {
-			return fmt.Errorf("at that place there waited %s", told(queued))
+			return fmt.Errorf("another waiter had that place: %s", eventText(queued))
 		}
 	}
-	if h.rules.Passed || len(h.waiting) == 0 || e.Place != 0 && e.Place < h.waiting[0].Place {
+	if h.rules.AllowOvertaking || len(h.waiting) == 0 || e.Place != 0 && e.Place < h.waiting[0].Place {
 		return nil
 	}
-	if _, again := h.back[e.Place]; again {
+	if _, again := h.withdrawn[e.Place]; again {
 		return nil
 	}
-	return fmt.Errorf("it overtakes %s", told(h.waiting[0]))
+	return fmt.Errorf("it overtakes %s", eventText(h.waiting[0]))
 }
 
-func (h *story) hold(e lock.Event) error {
-	delete(h.back, e.Place)
+func (h *eventChecker) grant(e lock.Event) error {
+	delete(h.withdrawn, e.Place)
 	maps.DeleteFunc(h.graces, func(slot int, g lock.Event) bool { return slot == e.Slot || conflict(g.Mode, e.Mode) })
-	h.holds[e.Slot], h.newest = e, e.Token
+	h.held[e.Slot], h.newest = e, e.Token
 	return nil
 }
 
-func (h *story) end(e lock.Event) error {
+func (h *eventChecker) end(e lock.Event) error {
 	if g, ok := h.graces[e.Slot]; ok && e.Kind == lock.Revoked && g.Token == e.Token && g.Holder == e.Holder {
-		delete(h.graces, e.Slot) // the rest of the grace is skipped
+		delete(h.graces, e.Slot) // this skips the rest of the grace
 		return nil
 	}
-	held, err := h.held(e)
+	held, err := h.leaseOf(e)
 	if err != nil {
 		return err
 	}
-	delete(h.holds, e.Slot)
+	delete(h.held, e.Slot)
 	if e.Kind == lock.Revoked {
 		h.graces[e.Slot] = e
 	}
 	if e.Kind == lock.Withdrawn && held.Place != 0 {
-		h.back[held.Place] = held
+		h.withdrawn[held.Place] = held
 	}
 	return nil
 }
 
-// held returns how the lease that e is about began.
-func (h *story) held(e lock.Event) (lock.Event, error) {
-	held, ok := h.holds[e.Slot]
+// leaseOf returns the grant of the lease that e is about.
+func (h *eventChecker) leaseOf(e lock.Event) (lock.Event, error) {
+	held, ok := h.held[e.Slot]
 	if !ok || held.Token != e.Token || held.Mode != e.Mode || held.Holder != e.Holder {
-		return held, errors.New("there is no such lease")
+		return held, errors.New("no such lease is held")
 	}
 	return held, nil
 }
 
-func (h *story) queue(e lock.Event) error {
+func (h *eventChecker) enqueue(e lock.Event) error {
 	if e.Place != e.Revision || e.Token != 0 {
-		return errors.New("the place of a new waiter is its revision, and there is no token")
+		return errors.New("a new waiter's place is its revision, and it has no token")
 	}
 	h.waiting = append(h.waiting, e)
 	return nil
 }
 
-// leave takes who waits at the place of e off the queue and returns how it came
-// there.
-func (h *story) leave(e lock.Event) (lock.Event, error) {
+// dequeue removes the waiter at the place of e and returns the event that queued it.
+func (h *eventChecker) dequeue(e lock.Event) (lock.Event, error) {
 	i := slices.IndexFunc(h.waiting, func(w lock.Event) bool { return w.Place == e.Place })
 	if i >= 0 {
 		w := h.waiting[i]
 		h.waiting = slices.Delete(h.waiting, i, i+1)
 		return w, nil
 	}
-	w, ok := h.back[e.Place]
+	w, ok := h.withdrawn[e.Place]
 	if !ok {
-		return w, errors.New("nobody waits at that place")
+		return w, errors.New("no waiter has that place")
 	}
 	if e.Kind == lock.Dequeued {
-		delete(h.back, e.Place)
+		delete(h.withdrawn, e.Place)
 	}
 	return w, nil
 }
 
-// settle notes that e has happened, and whether the first that waits might have
-// the lock after it: then it has it in the same instant.
-func (h *story) settle(e lock.Event) {
+// record updates the state after e. If the first waiter now fits, it must be granted the lock at
+// the same time.
+func (h *eventChecker) record(e lock.Event) {
 	h.last = e
 	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {
-	case h.rules.Passed || len(h.waiting) == 0 || !h.room(h.waiting[0]):
-		h.due = nil
-	case h.due == nil:
-		h.due = &e
+	case h.rules.AllowOvertaking || len(h.waiting) == 0 || !h.fits(h.waiting[0]):
+		h.grantDue = nil
+	case h.grantDue == nil:
+		h.grantDue = &e
 	}
 }
 
-// room is whether the waiter is known to fit beside the leases that there are.
-func (h *story) room(w lock.Event) bool {
-	for _, other := range h.holds {
-		if w.Mode != other.Mode || w.Mode == lock.Exclusive || w.Mode == lock.Permit && len(h.holds) >= h.rules.Capacity {
+// fits reports whether the waiter is known to be compatible with the held leases.
+func (h *eventChecker) fits(w lock.Event) bool {
+	for _, other := range h.held {
+		if w.Mode != other.Mode || w.Mode == lock.Exclusive || w.Mode == lock.Permit && len(h.held) >= h.rules.Capacity {
 			return false
 		}
 	}
 	for _, g := range h.graces {
-		if conflict(w.Mode, g.Mode) || w.Mode == lock.Permit && len(h.holds)+len(h.graces) >= h.rules.Capacity {
+		if conflict(w.Mode, g.Mode) || w.Mode == lock.Permit && len(h.held)+len(h.graces) >= h.rules.Capacity {
 			return false
 		}
 	}

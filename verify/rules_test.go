@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// told reads events, one a line: kind, mode, slot, holder, token, place. They
-// are a second apart, but for grants out of the queue, which come at once.
-func told(t *testing.T, text string) []lock.Event {
+// parseEvents parses events, one per line: kind, mode, slot, holder, token, place. They are a second
+// apart, except that grants to waiters come at the time of the event before.
+func parseEvents(t *testing.T, text string) []lock.Event {
 	t.Helper()
 	var events []lock.Event
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -36,19 +36,19 @@ func told(t *testing.T, text string) []lock.Event {
 	return events
 }
 
-var rightHistories = map[string]struct {
+var validEvents = map[string]struct {
 	rules  verify.Rules
 	events string
 }{
-	"of nothing": {},
-	"of one lease after the other": {events: `
+	"no events": {},
+	"leases one after the other": {events: `
 		granted exclusive 0 a 1 0
 		released exclusive 0 a 1 0
 		granted exclusive 0 b 5 0
 		expired exclusive 0 b 5 0
 		granted exclusive 0 c 6 0
 		revoked exclusive 0 c 6 0`},
-	"of a revocation that leaves a grace": {events: `
+	"a revocation that leaves the grace": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		revoked exclusive 0 a 1 0
@@ -56,7 +56,7 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 b 2 2
 		released exclusive 0 b 2 0
 		granted exclusive 0 c 3 4`},
-	"of a revocation whose grace is skipped": {events: `
+	"a revocation that skips the grace": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		revoked exclusive 0 a 1 0
@@ -65,7 +65,7 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 b 2 2
 		released exclusive 0 b 2 0
 		granted exclusive 0 c 3 4`},
-	"of permits, one of them revoked": {rules: verify.Rules{Capacity: 2}, events: `
+	"permits, one of them revoked": {rules: verify.Rules{Capacity: 2}, events: `
 		granted permit 1 a 1 0
 		granted permit 2 b 2 0
 		queued permit 0 c 0 3
@@ -74,7 +74,7 @@ var rightHistories = map[string]struct {
 		granted permit 1 c 3 3
 		released permit 2 b 2 0
 		granted permit 2 d 4 5`},
-	"of a queue": {events: `
+	"a queue": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		queued exclusive 0 c 0 3
@@ -84,7 +84,7 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 b 2 2
 		released exclusive 0 b 2 0
 		granted exclusive 0 d 3 4`},
-	"of readers and a writer between them": {events: `
+	"a writer between readers": {events: `
 		granted shared 1 a 1 0
 		granted shared 2 b 1 0
 		queued exclusive 0 w 0 3
@@ -96,20 +96,20 @@ var rightHistories = map[string]struct {
 		released exclusive 0 w 2 0
 		granted shared 1 c 3 4
 		granted shared 2 d 3 5`},
-	"of a writer that leaves from before a reader": {events: `
+	"a writer dequeued ahead of a reader": {events: `
 		granted shared 1 a 1 0
 		queued exclusive 0 w 0 2
 		queued shared 0 b 0 3
 		dequeued exclusive 0 w 0 2
 		granted shared 2 b 1 3`},
-	"of permits": {rules: verify.Rules{Capacity: 2}, events: `
+	"permits": {rules: verify.Rules{Capacity: 2}, events: `
 		granted permit 1 a 1 0
 		granted permit 2 b 2 0
 		queued permit 0 c 0 3
 		released permit 1 a 1 0
 		granted permit 1 c 3 3
 		released permit 2 b 2 0`},
-	"of a grant that was withdrawn and given again": {events: `
+	"a withdrawn grant that is granted again": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		queued exclusive 0 c 0 3
@@ -119,7 +119,7 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 c 3 3
 		released exclusive 0 c 3 0
 		granted exclusive 0 b 4 2`},
-	"of a grant that was withdrawn for good": {events: `
+	"a withdrawn grant that is dequeued": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		released exclusive 0 a 1 0
@@ -127,7 +127,7 @@ var rightHistories = map[string]struct {
 		withdrawn exclusive 0 b 2 0
 		dequeued exclusive 0 b 0 2
 		granted exclusive 0 c 3 0`},
-	"of one that is passed over, if that is allowed": {rules: verify.Rules{Passed: true}, events: `
+	"a skipped waiter, if allowed": {rules: verify.Rules{AllowOvertaking: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
 		queued exclusive 0 c 0 3
@@ -135,17 +135,17 @@ var rightHistories = map[string]struct {
 		granted exclusive 0 c 2 3
 		released exclusive 0 c 2 0
 		dequeued exclusive 0 b 0 2`},
-	"of one that still waits, if that is allowed": {rules: verify.Rules{Unfinished: true}, events: `
+	"a waiter at the end, if allowed": {rules: verify.Rules{AllowWaiters: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2`},
 }
 
-func TestRightHistoriesPass(t *testing.T) {
+func TestValidEventsPass(t *testing.T) {
 	t.Parallel()
-	for name, c := range rightHistories {
+	for name, c := range validEvents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := c.rules.Check(told(t, c.events)); err != nil {
+			if err := c.rules.Check(parseEvents(t, c.events)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -154,7 +154,7 @@ func TestRightHistoriesPass(t *testing.T) {
 
 const held = "granted exclusive 0 a 1 0\n"
 
-var wrongHistories = map[string]struct {
+var invalidEvents = map[string]struct {
 	rules  verify.Rules
 	events string
 	want   string
@@ -162,56 +162,56 @@ var wrongHistories = map[string]struct {
 	"two exclusive leases at once": {events: held + "granted exclusive 0 b 2 0", want: "conflicts"},
 	"a reader beside a writer":     {events: held + "granted shared 1 b 2 0", want: "conflicts"},
 	"a permit beside a reader":     {events: "granted shared 1 a 1 0\ngranted permit 2 b 2 0", want: "conflicts"},
-	"one slot for two":             {events: "granted permit 1 a 1 0\ngranted permit 1 b 2 0", want: "the slot is taken"},
-	"an exclusive lease elsewhere": {events: "granted exclusive 1 a 1 0", want: "sit in slot 0"},
-	"a reader in slot 0":           {events: "granted shared 0 a 1 0", want: "sit in slot 0"},
-	"a fourth of three permits": {rules: verify.Rules{Capacity: 1},
+	"one slot twice":               {events: "granted permit 1 a 1 0\ngranted permit 1 b 2 0", want: "the slot is taken"},
+	"an exclusive lease in slot 1": {events: "granted exclusive 1 a 1 0", want: "slot 0 is for exclusive leases"},
+	"a reader in slot 0":           {events: "granted shared 0 a 1 0", want: "slot 0 is for exclusive leases"},
+	"a slot beyond the capacity": {rules: verify.Rules{Capacity: 1},
 		events: "granted permit 1 a 1 0\nreleased permit 1 a 1 0\ngranted permit 2 b 2 0", want: "beyond the capacity"},
-	"a token that does not grow":    {events: held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 1 0", want: "not greater than 1"},
-	"permits with one token":        {events: "granted permit 1 a 1 0\ngranted permit 2 b 1 0", want: "not greater than 1"},
-	"a phase with two tokens":       {events: "granted shared 1 a 1 0\ngranted shared 2 b 2 0", want: "the phase has the token 1"},
-	"a phase with an old token":     {events: held + "released exclusive 0 a 1 0\ngranted shared 1 b 1 0", want: "not greater than 1"},
-	"an end of nothing":             {events: "released exclusive 0 a 1 0", want: "no such lease"},
-	"two ends of one lease":         {events: held + "released exclusive 0 a 1 0\nexpired exclusive 0 a 1 0", want: "no such lease"},
-	"an end of somebody else's":     {events: held + "released exclusive 0 b 1 0", want: "no such lease"},
-	"a place that is not its own":   {events: held + "queued exclusive 0 b 0 7", want: "is its revision"},
-	"a waiter with a token":         {events: held + "queued exclusive 0 b 2 2", want: "no token"},
-	"one that leaves with a token":  {events: held + "queued exclusive 0 b 0 2\ndequeued exclusive 0 b 3 2", want: "no token"},
-	"a grant to who never waited":   {events: "granted exclusive 0 a 1 7", want: "nobody waits at that place"},
-	"one that leaves without being": {events: held + "dequeued exclusive 0 b 0 7", want: "nobody waits at that place"},
-	"one that leaves twice": {events: held + "queued exclusive 0 b 0 2\ndequeued exclusive 0 b 0 2\ndequeued exclusive 0 b 0 2",
-		want: "nobody waits at that place"},
-	"a place granted to another": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 2",
-		want: "at that place there waited"},
-	"a try that overtakes": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
-		want: "waits on although"},
+	"a token that does not grow":       {events: held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 1 0", want: "not greater than 1"},
+	"permits with one token":           {events: "granted permit 1 a 1 0\ngranted permit 2 b 1 0", want: "not greater than 1"},
+	"two tokens in one shared phase":   {events: "granted shared 1 a 1 0\ngranted shared 2 b 2 0", want: "the other readers have token 1"},
+	"an old token for a shared phase":  {events: held + "released exclusive 0 a 1 0\ngranted shared 1 b 1 0", want: "not greater than 1"},
+	"an end of a free lock":            {events: "released exclusive 0 a 1 0", want: "no such lease"},
+	"two ends of one lease":            {events: held + "released exclusive 0 a 1 0\nexpired exclusive 0 a 1 0", want: "no such lease"},
+	"an end of another holder's lease": {events: held + "released exclusive 0 b 1 0", want: "no such lease"},
+	"a place that is not the revision": {events: held + "queued exclusive 0 b 0 7", want: "is its revision"},
+	"a waiter with a token":            {events: held + "queued exclusive 0 b 2 2", want: "no token"},
+	"a dequeued waiter with a token":   {events: held + "queued exclusive 0 b 0 2\ndequeued exclusive 0 b 3 2", want: "no token"},
+	"a grant to an unknown waiter":     {events: "granted exclusive 0 a 1 7", want: "no waiter has that place"},
+	"an unknown waiter is dequeued":    {events: held + "dequeued exclusive 0 b 0 7", want: "no waiter has that place"},
+	"a waiter dequeued twice": {events: held + "queued exclusive 0 b 0 2\ndequeued exclusive 0 b 0 2\ndequeued exclusive 0 b 0 2",
+		want: "no waiter has that place"},
+	"a place granted to another holder": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 2",
+		want: "another waiter had that place"},
+	"a request that overtakes": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
+		want: "still waits although"},
 	"a reader that overtakes": {events: "granted shared 1 a 1 0\nqueued exclusive 0 b 0 2\ngranted shared 2 c 1 0", want: "overtakes"},
-	"the second before the first": {events: held +
+	"the second waiter before the first": {events: held +
 		"queued exclusive 0 b 0 2\nqueued exclusive 0 c 0 3\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 3", want: "overtakes"},
 	"one place granted twice": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\n" +
-		"granted exclusive 0 b 2 2\nreleased exclusive 0 b 2 0\ngranted exclusive 0 b 3 2", want: "nobody waits at that place"},
-	"one that waits for nothing": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\nqueued exclusive 0 c 0 4", want: "waits on although"},
-	"one that waits although the grace was skipped": {events: held + "queued exclusive 0 b 0 2\n" +
-		"revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nqueued exclusive 0 c 0 5", want: "waits on although"},
+		"granted exclusive 0 b 2 2\nreleased exclusive 0 b 2 0\ngranted exclusive 0 b 3 2", want: "no waiter has that place"},
+	"a waiter for a free lock": {events: held + "queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\nqueued exclusive 0 c 0 4", want: "still waits although"},
+	"a waiter after the grace was skipped": {events: held + "queued exclusive 0 b 0 2\n" +
+		"revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nqueued exclusive 0 c 0 5", want: "still waits although"},
 	"three revocations of one lease": {events: held + "revoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0\nrevoked exclusive 0 a 1 0",
 		want: "no such lease"},
-	"one that is left behind":  {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
-	"a kind that there is not": {events: "dreamt exclusive 0 a 1 0", want: "no such kind"},
-	"permits beyond, without a slot": {rules: verify.Rules{Capacity: 2},
+	"a waiter at the end": {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
+	"an unknown kind":     {events: "dreamt exclusive 0 a 1 0", want: "unknown kind"},
+	"a permit too many": {rules: verify.Rules{Capacity: 2},
 		events: "granted permit 1 a 1 0\ngranted permit 2 b 2 0\ngranted permit 3 c 3 0", want: "beyond the capacity"},
 }
 
-func TestWrongHistoriesAreFound(t *testing.T) {
+func TestInvalidEventsAreFound(t *testing.T) {
 	t.Parallel()
-	for name, c := range wrongHistories {
+	for name, c := range invalidEvents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectWrong(t, c.rules.Check(told(t, c.events)), c.want)
+			expectError(t, c.rules.Check(parseEvents(t, c.events)), c.want)
 		})
 	}
 }
 
-func expectWrong(t *testing.T, err error, want string) {
+func expectError(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want it to say %q", err, want)
@@ -222,16 +222,16 @@ func TestEventsOutOfOrderAreFound(t *testing.T) {
 	t.Parallel()
 	const three = held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 2 0"
 	for want, spoil := range map[string]func([]lock.Event) []lock.Event{
-		"not the one after 1": func(e []lock.Event) []lock.Event { return append(e[:1:1], e[2:]...) },
-		"not the one after 0": func(e []lock.Event) []lock.Event { return e[1:] },
-		"not the one after 3": func(e []lock.Event) []lock.Event { return append(e, e[2]) },
+		"does not follow 1":   func(e []lock.Event) []lock.Event { return append(e[:1:1], e[2:]...) },
+		"does not follow 0":   func(e []lock.Event) []lock.Event { return e[1:] },
+		"does not follow 3":   func(e []lock.Event) []lock.Event { return append(e, e[2]) },
 		"is not greater than": func(e []lock.Event) []lock.Event { e[2].ID = e[1].ID; return e },
-		"before it was":       func(e []lock.Event) []lock.Event { e[1].Name = "another"; return e },
-		"it is of":            func(e []lock.Event) []lock.Event { e[2].At = e[0].At; return e },
+		"but was":             func(e []lock.Event) []lock.Event { e[1].Name = "another"; return e },
+		"its time":            func(e []lock.Event) []lock.Event { e[2].At = e[0].At; return e },
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			expectWrong(t, verify.Rules{}.Check(spoil(told(t, three))), want)
+			expectError(t, verify.Rules{}.Check(spoil(parseEvents(t, three))), want)
 		})
 	}
 }

@@ -12,57 +12,56 @@ import (
 
 // Bounds of the search for the shortest history.
 const (
-	shrinkTry   = 2 * time.Second  // for how long each try may look for an order
-	shrinkTotal = 30 * time.Second // and all of them, about
+	shrinkTimeout = 2 * time.Second  // for each search
+	shrinkTotal   = 30 * time.Second // for all searches, approximately
 )
 
-// disorder notes that no order was found, with the fewest operations that have none.
-func (t *tale) disorder(c *Check, p puzzle, found porcupine.CheckResult, timeout time.Duration) {
-	s := shrinking{until: time.Now().Add(shrinkTotal)}
+// reportUnordered records that no order was found, with the fewest operations that have none.
+func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult, timeout time.Duration) {
+	s := shrinker{until: time.Now().Add(shrinkTotal)}
 	small, culprit := s.shortest(t, p)
 	calls, events := t.evidence(culprit)
-	if found == porcupine.Unknown && small.solve(shrinkTry) != porcupine.Illegal {
-		c.violated(t, fmt.Sprintf("No order of %d operations was found within %v, and none was ruled out. The trouble begins with %s.",
+	if found == porcupine.Unknown && small.check(shrinkTimeout) != porcupine.Illegal {
+		c.violated(t, fmt.Sprintf("The search for an order of %d operations did not finish within %v. The first operation without an order is %s.",
 			len(p.ops), timeout, culprit), calls, events...)
 		return
 	}
 	for _, o := range small.ops {
-		if o.perhaps != nil {
-			o = o.perhaps
+		if o.maybe != nil {
+			o = o.maybe
 		}
 		calls = append(calls, o.call)
 		if i, ok := t.event(o.revision); ok && o.revision > 0 {
 			events = append(events, &t.events[i])
 		}
 	}
-	c.violated(t, fmt.Sprintf("There is no order in which the rules allow all that was answered: %s fits nowhere.", culprit), calls, events...)
-	c.puzzles = append(c.puzzles, small)
+	c.violated(t, fmt.Sprintf("The operations are not linearizable: %s has no place in any order.", culprit), calls, events...)
+	c.counterexamples = append(c.counterexamples, small)
 }
 
-// evidence returns the call of an operation, and the events that tell of its lease.
-func (t *tale) evidence(o *operation) (calls []*Call, events []*lock.Event) {
+// evidence returns the call of an operation, and the events of its lease.
+func (t *lockHistory) evidence(o *operation) (calls []*Call, events []*lock.Event) {
 	if o == nil || o.call == nil {
 		return nil, nil
 	}
-	if r := t.requestOf(o.call); r != nil {
+	if r := t.groupOf(o.call); r != nil {
 		for _, l := range r.leases {
 			events = append(events, l.granted, l.ended)
 		}
 	}
-	if token, ok := newest(o.call); ok {
+	if token, ok := newestToken(o.call); ok {
 		events = append(events, t.grantOf(token))
 	}
 	return []*Call{o.call}, events
 }
 
-// A shrinking is the search for the fewest operations that have no order. It is
-// delta debugging (Zeller and Hildebrandt, 2002), made quick by first cutting off
-// what came after and before.
-type shrinking struct{ until time.Time }
+// A shrinker searches for the fewest operations that have no order. It uses delta debugging
+// (Zeller and Hildebrandt, 2002), after cutting off later and earlier operations.
+type shrinker struct{ until time.Time }
 
-// shortest returns the fewest operations that it finds to have no order, and what
-// came last to them.
-func (s shrinking) shortest(t *tale, p puzzle) (puzzle, *operation) {
+// shortest returns the fewest operations that it finds to have no order, and the last of them to
+// return.
+func (s shrinker) shortest(t *lockHistory, p linearizability) (linearizability, *operation) {
 	ends := make([]time.Duration, 0, len(p.ops))
 	for _, o := range p.ops {
 		if o.to <= t.last {
@@ -73,7 +72,7 @@ func (s shrinking) shortest(t *tale, p puzzle) (puzzle, *operation) {
 	ends = slices.Compact(ends)
 	least, most := 0, len(ends)
 	for least < most {
-		if middle := (least + most) / 2; p.until(ends[middle], t.last+1).solve(shrinkTry) == porcupine.Ok {
+		if middle := (least + most) / 2; p.until(ends[middle], t.last+1).check(shrinkTimeout) == porcupine.Ok {
 			least = middle + 1
 		} else {
 			most = middle
@@ -88,24 +87,24 @@ func (s shrinking) shortest(t *tale, p puzzle) (puzzle, *operation) {
 			}
 		}
 	}
-	return s.since(t, s.fewest(p)), culprit
+	return s.dropPrefix(t, s.minimize(p)), culprit
 }
 
-// String says who did what.
+// String names the operation and its client.
 func (o *operation) String() string {
 	switch {
 	case o == nil:
-		return "what was left open at the end"
+		return "an operation that never returned"
 	case o.call == nil:
-		return "the service's (" + o.text + ")"
+		return "the service's operation (" + o.text + ")"
 	}
 	return fmt.Sprintf("(client %d, %s)", o.call.Client, o.text)
 }
 
-// until returns what was known at that time: operations that were not over then may
-// or may not have taken effect, and those that had not begun have not.
-func (p puzzle) until(at, end time.Duration) puzzle {
-	cut := puzzle{first: p.first}
+// until returns what was known at that time: operations that had not returned may or may not have
+// taken effect, and operations that had not begun are left out.
+func (p linearizability) until(at, end time.Duration) linearizability {
+	cut := linearizability{initial: p.initial}
 	for _, o := range p.ops {
 		switch {
 		case o.to <= at:
@@ -117,29 +116,29 @@ func (p puzzle) until(at, end time.Duration) puzzle {
 	return cut
 }
 
-// changes is whether the operation may change the lock.
+// changes reports whether the operation may change the lock.
 func (o *operation) changes() bool {
 	return o.call == nil || o.call.Verb == Renew && o.call.Outcome() != Refused
 }
 
-// optional returns an operation that may do nothing, and has until the end to return.
+// optional returns the operation as one that may have no effect and may return until end.
 func (o *operation) optional(end time.Duration) *operation {
 	maybe := *o
 	maybe.before, maybe.to = -1, end
 	maybe.revision = 0
-	maybe.perhaps = o
+	maybe.maybe = o
 	return &maybe
 }
 
-// fewest leaves out operations of calls for as long as there is no order even so.
-func (s shrinking) fewest(p puzzle) puzzle {
+// minimize leaves out operations of calls while the rest has no order.
+func (s shrinker) minimize(p linearizability) linearizability {
 	for size := len(p.ops); size > 0; size /= 2 {
 		for from := 0; from < len(p.ops); {
 			less := p.without(from, min(from+size, len(p.ops)))
 			if time.Now().After(s.until) {
 				return p
 			}
-			if less.calls() < p.calls() && less.solve(shrinkTry) == porcupine.Illegal {
+			if less.calls() < p.calls() && less.check(shrinkTimeout) == porcupine.Illegal {
 				p = less
 			} else {
 				from += size
@@ -149,8 +148,8 @@ func (s shrinking) fewest(p puzzle) puzzle {
 	return p
 }
 
-// calls returns how many of the operations are those of calls.
-func (p puzzle) calls() (n int) {
+// calls returns the number of operations that belong to calls.
+func (p linearizability) calls() (n int) {
 	for _, o := range p.ops {
 		if o.call != nil {
 			n++
@@ -159,33 +158,32 @@ func (p puzzle) calls() (n int) {
 	return n
 }
 
-// without leaves out the operations of calls from one place up to another.
-// What a renewal was answered is left out, but not that it may have been done: without
-// it the lease would have ended sooner.
-func (p puzzle) without(from, to int) puzzle {
-	less := puzzle{first: p.first, ops: slices.Clone(p.ops[:from])}
+// without leaves out the calls' operations with index from up to to. Of a renewal only its answer is
+// left out, not its possible effect: without it the lease would have ended sooner.
+func (p linearizability) without(from, to int) linearizability {
+	less := linearizability{initial: p.initial, ops: slices.Clone(p.ops[:from])}
 	for i, o := range p.ops[from:] {
 		switch {
 		case from+i >= to, o.call == nil:
 			less.ops = append(less.ops, o)
 		case o.call.Verb == Renew && o.changes():
-			less.ops = append(less.ops, o.unheard())
+			less.ops = append(less.ops, o.unanswered())
 		}
 	}
 	return less
 }
 
-// unheard returns the operation of a renewal of which nobody was told.
-func (o *operation) unheard() *operation {
+// unanswered returns the operation of a renewal without an answer.
+func (o *operation) unanswered() *operation {
 	quiet := *o
 	quiet.call, quiet.text = nil, "some renewal"
-	quiet.step, quiet.perhaps = loosening(o.call.Asked.(lock.Renew).LeaseID), nil
+	quiet.step, quiet.maybe = lostRenewalStep(o.call.Request.(lock.Renew).LeaseID), nil
 	return &quiet
 }
 
-// since leaves out what happened before an instant at which nobody had the lock, the
-// latest after which there is no order even so.
-func (s shrinking) since(t *tale, p puzzle) puzzle {
+// dropPrefix leaves out what happened before the latest time at which the lock was free such that
+// the rest has no order.
+func (s shrinker) dropPrefix(t *lockHistory, p linearizability) linearizability {
 	var free []int
 	held := map[int]bool{}
 	for i, e := range t.events {
@@ -203,20 +201,19 @@ func (s shrinking) since(t *tale, p puzzle) puzzle {
 			return p
 		}
 		less := p.after(t.events[:i+1])
-		if less.solve(shrinkTry) == porcupine.Illegal {
+		if less.check(shrinkTimeout) == porcupine.Illegal {
 			return less
 		}
 	}
 	return p
 }
 
-// after leaves out the transitions of those events, the last of which left nobody
-// with the lock.
-func (p puzzle) after(events []lock.Event) puzzle {
+// after leaves out the transitions of those events; the lock is free after the last of them.
+func (p linearizability) after(events []lock.Event) linearizability {
 	last := events[len(events)-1]
-	less := puzzle{first: state{lock: lock.Record{Name: last.Name, ChangedAt: last.At, LastEnd: last.Kind}, revision: last.Revision}}
+	less := linearizability{initial: state{lock: lock.Record{Name: last.Name, ChangedAt: last.At, LastEnd: last.Kind}, revision: last.Revision}}
 	for _, e := range events {
-		less.first.lock.Token = max(less.first.lock.Token, e.Token)
+		less.initial.lock.Token = max(less.initial.lock.Token, e.Token)
 	}
 	for _, o := range p.ops {
 		if o.revision == 0 || o.revision > last.Revision {
@@ -226,7 +223,7 @@ func (p puzzle) after(events []lock.Event) puzzle {
 	return less
 }
 
-// event returns where the event of that revision is.
-func (t *tale) event(revision int64) (int, bool) {
+// event returns the index of the event with that revision.
+func (t *lockHistory) event(revision int64) (int, bool) {
 	return slices.BinarySearchFunc(t.events, revision, func(e lock.Event, r int64) int { return int(e.Revision - r) })
 }

@@ -22,9 +22,9 @@ type fixture struct {
 	replicas []replica
 	name     string
 
-	listener   *listener      // hears the events of the lock from the last replica
-	workers   sync.WaitGroup // of those who use the lock, or will
-	retries atomic.Int64   // of the insistent
+	listener *listener      // hears the events of the lock from the last replica
+	workers  sync.WaitGroup // of those who use the lock, or will
+	retries  atomic.Int64   // of the insistent
 }
 
 // A replica is one process of the service.

@@ -13,9 +13,9 @@ type gateMode int
 
 const (
 	gateOpen   gateMode = iota // all goes through
-	gateClosed                  // they are closed at once
-	gateSilent                  // they are taken, and nothing is ever said
-	oneWay                // what is asked goes through; instead of answering it they are closed
+	gateClosed                 // they are closed at once
+	gateSilent                 // they are taken, and nothing is ever said
+	oneWay                     // what is asked goes through; instead of answering it they are closed
 )
 
 // A gate stands between paddock and a service.

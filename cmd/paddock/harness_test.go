@@ -73,10 +73,10 @@ func (d *harness) awaitEvent(name string, kind lock.Kind, holder string) lock.Ev
 }
 
 var (
-	instantPattern  = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
-	durationPattern = regexp.MustCompile(`\b(\d+h(\d+m)?(\d+s)?|\d+m(\d+s)?|[\d.]+m?s)\b`)
-	remainingPattern   = regexp.MustCompile(`"(expires_in_ms|waited_ms)": \d+`)
-	spacesPattern      = regexp.MustCompile(`  +`)
+	instantPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
+	durationPattern  = regexp.MustCompile(`\b(\d+h(\d+m)?(\d+s)?|\d+m(\d+s)?|[\d.]+m?s)\b`)
+	remainingPattern = regexp.MustCompile(`"(expires_in_ms|waited_ms)": \d+`)
+	spacesPattern    = regexp.MustCompile(`  +`)
 )
 
 // normalized returns text without what is another each time.

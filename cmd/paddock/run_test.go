@@ -133,7 +133,7 @@ func TestRunUsageErrorsAreExplained(t *testing.T) {
 	d.hold(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
 	for says, args := range map[string][]string{
 		`expected "<command> ..."`:     {nightly},
-		"the command is missing":                    {nightly, "--"},
+		"the command is missing":       {nightly, "--"},
 		"give 0s to 9s":                {"--kill-after=10s", nightly, "--", "/bin/sh"},
 		"give 0s to 233":               {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},
 		"--kill-after is -1s":          {"--kill-after=-1s", nightly, "--", "/bin/sh"},

@@ -82,8 +82,8 @@ func (c *verifyCommand) check() error {
 		return usagef("--locks is %d; give 1 or more", c.Locks)
 	case c.Operations < 0:
 		return usagef("--operations is %d; give a positive number of calls, or leave it out", c.Operations)
-	case c.TTL < lock.MinTTL || c.TTL > workload.LongestTTL:
-		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.MinTTL, workload.LongestTTL)
+	case c.TTL < lock.MinTTL || c.TTL > workload.MaxTTL:
+		return usagef("--ttl is %v; give %v to %v", c.TTL, lock.MinTTL, workload.MaxTTL)
 	case lock.CheckName(c.Prefix) != nil || len(c.Prefix) > maxPrefixLength:
 		return usagef("--prefix is %q; give 1 to %d characters that are allowed in names", c.Prefix, maxPrefixLength)
 	}
@@ -204,7 +204,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
 		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
 	})
-	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Again); err != nil {
+	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Retries); err != nil {
 		return 0, err
 	}
 	if err := stats.WriteText(v.stdout); err != nil {
@@ -219,7 +219,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		return 0, &failure{exitUnreachable, notSettled}
 	}
 	h.Events = events
-	report := h.Check(verify.CheckOptions{Passed: true})
+	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
 	if err := report.WriteText(v.stdout); err != nil {
 		return 0, err
 	}
@@ -233,7 +233,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 // returns the events with an error.
 func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
 	settled := v.withTimeout(ctx, lock.PlaceRetention+4*v.TTL+callTimeout, func(ctx context.Context) error {
-		return workload.Settle(ctx, v.replicas[0].Locks, prefix)
+		return workload.WaitUntilFree(ctx, v.replicas[0].Locks, prefix)
 	})
 	var failed error
 	for _, r := range v.replicas {

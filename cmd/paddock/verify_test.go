@@ -219,7 +219,7 @@ func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if v := line.Verify; v.Clients != workload.UsualClients || v.Locks != workload.UsualLocks || v.TTL != workload.UsualTTL {
+	if v := line.Verify; v.Clients != workload.DefaultClients || v.Locks != workload.DefaultLocks || v.TTL != workload.DefaultTTL {
 		t.Errorf("parsed %+v", v)
 	}
 }

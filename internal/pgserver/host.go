@@ -17,7 +17,7 @@ import (
 // those of a Server. Its methods must not overlap.
 type Host struct {
 	bin     string
-	dataDir    *dataDir
+	dataDir *dataDir
 	process *process // nil before the first Launch
 }
 

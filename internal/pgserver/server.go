@@ -35,8 +35,8 @@ type Options struct {
 // A Server is a private PostgreSQL server. Its methods may be called from
 // several goroutines.
 type Server struct {
-	opts Options
-	bin  string
+	opts    Options
+	bin     string
 	dataDir *dataDir
 
 	mu      sync.Mutex

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// builds are the programs that the replicas run.
+// builds are the paths of the programs that replicas run.
 type builds struct {
-	usual  string // as it is released
-	skewed string // sees another wall clock than the machine's, see skewVariable
+	normal string // as released
+	skewed string // its wall clock is off, see skewVariable
 }
 
-// build builds cmd/paddock, for the race detector's eyes if those are wanted.
+// build builds cmd/paddock, with the race detector if raced.
 func build(t *testing.T, raced bool) builds {
 	t.Helper()
 	dir := t.TempDir()
-	b := builds{usual: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
-	compile(t, b.usual, raced)
+	b := builds{normal: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
+	compile(t, b.normal, raced)
 	compile(t, b.skewed, raced, "-overlay", skewOverlay(t, dir))
 	return b
 }
@@ -38,13 +38,13 @@ func compile(t *testing.T, to string, raced bool, flags ...string) {
 	}
 }
 
-// skewVariable is the variable of the environment that says by how many seconds the
-// wall clock of a skewed build is off.
+// skewVariable is the environment variable with the number of seconds by which the wall clock of a skewed
+// build is off.
 const skewVariable = "PADDOCK_FAULTS_SKEW"
 
-// What is done to Go's package time in a skewed build. A program in Go does not ask
-// the C library what time it is, so nothing from outside can lie to it; and the
-// kernel's time namespaces leave the wall clock alone.
+// The changes to Go's package time in a skewed build. A Go program does not ask
+// the C library for the time, so it cannot be faked from outside, and the
+// kernel's time namespaces do not change the wall clock.
 const (
 	skewedFrom = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	skewedTo   = skewedFrom + "\tsec += wallSkew\n"
@@ -61,14 +61,14 @@ func readWallSkew() int64 {
 	}
 	seconds, err := atoi(text)
 	if err != nil {
-		panic("` + skewVariable + ` is no number")
+		panic("` + skewVariable + ` is not a number")
 	}
 	return int64(seconds)
 }
 `
 )
 
-// skewOverlay writes to dir what go build -overlay takes, and returns its path.
+// skewOverlay writes the files for go build -overlay to dir and returns the path of the overlay.
 func skewOverlay(t *testing.T, dir string) string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -81,7 +81,7 @@ func skewOverlay(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(original, []byte(skewedFrom)); n != 1 {
-		t.Fatalf("Go's time.Now is not what it was: what is to be changed in it is there %d times", n)
+		t.Fatalf("Go's time.Now has changed: the line to replace occurs %d times", n)
 	}
 	patched := bytes.Replace(original, []byte(skewedFrom), []byte(skewedTo), 1)
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// live runs the child to its end. The kernel kills it when the thread that started it
-// is gone, and so one is kept for that.
-func (c *child) live(started chan<- error) {
+// run runs the child until it ends. The kernel kills the child when the thread that started it ends,
+// so that thread is kept.
+func (c *child) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -15,6 +15,6 @@ func (c *child) live(started chan<- error) {
 	started <- err
 	if err == nil {
 		defer close(c.ended)
-		_ = c.cmd.Wait() // how it ended is in its ProcessState
+		_ = c.cmd.Wait() // the result is in ProcessState
 	}
 }

@@ -4,13 +4,13 @@ package faults_test
 
 import "syscall"
 
-// live runs the child to its end.
-func (c *child) live(started chan<- error) {
+// run runs the child until it ends.
+func (c *child) run(started chan<- error) {
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err := c.cmd.Start()
 	started <- err
 	if err == nil {
 		defer close(c.ended)
-		_ = c.cmd.Wait() // how it ended is in its ProcessState
+		_ = c.cmd.Wait() // the result is in ProcessState
 	}
 }

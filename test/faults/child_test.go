@@ -13,47 +13,46 @@ import (
 	"time"
 )
 
-// patience is how long anything may take that has to happen. Nothing takes that long
-// but on a machine that is very busy.
-const patience = 30 * time.Second
+// stepTimeout bounds anything that must happen. Only a very busy machine needs as long.
+const stepTimeout = 30 * time.Second
 
-// A child is a process of ours, to be killed and signalled.
+// A child is a child process.
 type child struct {
-	cmd   *exec.Cmd
-	said  *journal
-	ended chan struct{} // closed once it has been waited for
+	cmd    *exec.Cmd
+	output *logBuffer
+	ended  chan struct{} // closed once it has been waited for
 }
 
-// launch starts a program, with variables beside those of this process. It says what
-// it has to say to the journal too, and is gone when this process is.
-func launch(j *journal, env []string, program string, args ...string) (*child, error) {
-	c := &child{cmd: exec.Command(program, args...), said: &journal{}, ended: make(chan struct{})}
+// launch starts a program with additional environment variables. Its output also goes to the log
+// buffer, and it is killed when this process ends.
+func launch(j *logBuffer, env []string, program string, args ...string) (*child, error) {
+	c := &child{cmd: exec.Command(program, args...), output: &logBuffer{}, ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), env...)
-	out := both{c.said, j}
+	out := teeWriter{c.output, j}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.WaitDelay = patience
+	c.cmd.WaitDelay = stepTimeout
 	started := make(chan error)
-	go c.live(started)
+	go c.run(started)
 	return c, <-started
 }
 
-// await waits until the child has said what matches, and returns the first group.
-func (c *child) await(ctx context.Context, pattern string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// awaitOutput waits until the output matches the pattern, and returns the first group.
+func (c *child) awaitOutput(ctx context.Context, pattern string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	wanted := regexp.MustCompile(pattern)
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if found := wanted.FindSubmatch(c.said.bytes()); found != nil {
+		if found := wanted.FindSubmatch(c.output.bytes()); found != nil {
 			return string(found[1]), nil
 		}
 		select {
 		case <-again.C:
 		case <-c.ended:
-			return "", fmt.Errorf("it ended before it said %s: %v\n%s", pattern, c.cmd.ProcessState, c.said.bytes())
+			return "", fmt.Errorf("the process ended before it printed %s: %v\n%s", pattern, c.cmd.ProcessState, c.output.bytes())
 		case <-ctx.Done():
-			return "", fmt.Errorf("it did not say %s: %w\n%s", pattern, context.Cause(ctx), c.said.bytes())
+			return "", fmt.Errorf("the process did not print %s: %w\n%s", pattern, context.Cause(ctx), c.output.bytes())
 		}
 	}
 }
@@ -65,41 +64,41 @@ func (c *child) signal(s syscall.Signal) error {
 	return nil
 }
 
-// end sends the signal and waits until the child is gone.
-func (c *child) end(s syscall.Signal) error {
+// stop sends the signal and waits until the child has ended.
+func (c *child) stop(s syscall.Signal) error {
 	if err := c.signal(s); err != nil {
 		return err
 	}
 	select {
 	case <-c.ended:
 		return nil
-	case <-time.After(patience):
-		return fmt.Errorf("process %d has not ended %v after %v", c.cmd.Process.Pid, patience, s)
+	case <-time.After(stepTimeout):
+		return fmt.Errorf("process %d still runs %v after signal %v", c.cmd.Process.Pid, stepTimeout, s)
 	}
 }
 
-// A journal keeps what a process, or one after the other, says.
-type journal struct {
+// A logBuffer keeps the output of one process, or of several in turn.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(b []byte) (int, error) {
+func (j *logBuffer) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(b)
 }
 
-func (j *journal) bytes() []byte {
+func (j *logBuffer) bytes() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return bytes.Clone(j.text.Bytes())
 }
 
-// both writes to one journal and the other.
-type both [2]*journal
+// A teeWriter writes to both buffers.
+type teeWriter [2]*logBuffer
 
-func (b both) Write(p []byte) (int, error) {
+func (b teeWriter) Write(p []byte) (int, error) {
 	for _, j := range b {
 		if n, err := j.Write(p); err != nil {
 			return n, err

@@ -15,22 +15,21 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
-// A database is the PostgreSQL server of a deployment. It listens on a socket only,
-// and asks for a password there, for lines lead to it from ports that every user of
-// this machine can reach.
+// A database is the PostgreSQL server of a deployment. It listens only on a socket and requires a
+// password, because the proxies' ports are open to every user of the machine.
 type database struct {
 	host     *pgserver.Host
 	password string
-	settings []string // further ones, as name=value
+	settings []string // additional settings, as name=value
 }
 
-// maxConnections is how many PostgreSQL takes: enough for three replicas, and few
-// enough to be used up by somebody.
+// maxConnections is PostgreSQL's limit: enough for three replicas, and few enough that an outsider can
+// use them up.
 const maxConnections = 120
 
 const openToUs, openToPasswords = "local all all trust\n", "local all,replication all scram-sha-256\n"
 
-// newDatabase starts a server with further settings, each as name=value.
+// newDatabase starts a server with additional settings, each as name=value.
 func newDatabase(ctx context.Context, settings ...string) (*database, error) {
 	host, err := pgserver.NewHost(ctx)
 	if err != nil {
@@ -64,15 +63,15 @@ func (db *database) initialise(ctx context.Context) error {
 	return db.once(ctx, "postgres", "select pg_reload_conf()")
 }
 
-// start starts the server and returns once it takes connections.
+// start starts the server and returns once it accepts connections.
 func (db *database) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	args := []string{"-c", "listen_addresses=", "-c", "port=5432",
 		"-c", "unix_socket_directories=" + `"` + db.host.SocketDir() + `"`,
 		"-c", "hba_file=" + db.host.Path("hba.conf"),
 		"-c", fmt.Sprint("max_connections=", maxConnections),
-		// The log is written when a commit waits for that, and else hardly ever.
+		// Write the log only when a commit waits for it.
 		"-c", "wal_writer_delay=10s", "-c", "wal_writer_flush_after=1GB"}
 	for _, setting := range db.settings {
 		args = append(args, "-c", setting)
@@ -83,7 +82,7 @@ func (db *database) start(ctx context.Context) error {
 	return db.answers(ctx)
 }
 
-// answers waits until the server takes connections.
+// answers waits until the server accepts connections.
 func (db *database) answers(ctx context.Context) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -103,10 +102,10 @@ func (db *database) answers(ctx context.Context) error {
 	}
 }
 
-// connect connects past all lines, as somebody outside of the service.
+// connect connects as a client other than Paddock, without a proxy.
 func (db *database) connect(ctx context.Context, name string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(db.url(url.Values{
-		"host": {db.host.SocketDir()}, "port": {"5432"}, "application_name": {"outsider"}, "connect_timeout": {fmt.Sprint(int(patience.Seconds()))},
+		"host": {db.host.SocketDir()}, "port": {"5432"}, "application_name": {"outsider"}, "connect_timeout": {fmt.Sprint(int(stepTimeout.Seconds()))},
 	}, "", name))
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (db *database) connect(ctx context.Context, name string) (*pgx.Conn, error)
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// once runs a statement.
+// once runs one statement on a new connection.
 func (db *database) once(ctx context.Context, name, statement string, args ...any) error {
 	conn, err := db.connect(ctx, name)
 	if err != nil {
@@ -134,8 +133,7 @@ func (db *database) url(query url.Values, at, name string) string {
 // socket returns the path of the server's socket.
 func (db *database) socket() string { return filepath.Join(db.host.SocketDir(), ".s.PGSQL.5432") }
 
-// killBackend has the kernel kill one of the processes that serve Paddock, the nth,
-// upon which PostgreSQL ends all others and recovers.
+// killBackend kills the nth process that serves Paddock. PostgreSQL then ends all others and recovers.
 func (db *database) killBackend(ctx context.Context, n int) (err error) {
 	conn, err := db.connect(ctx, "paddock")
 	if err != nil {
@@ -148,7 +146,7 @@ func (db *database) killBackend(ctx context.Context, n int) (err error) {
 	}
 	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	if err != nil || len(pids) == 0 {
-		return errors.Join(err, errors.New("no backend serves Paddock"))
+		return errors.Join(err, errors.New("Paddock has no connection"))
 	}
 	return syscall.Kill(pids[n%len(pids)], syscall.SIGKILL)
 }

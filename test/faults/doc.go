@@ -1,82 +1,82 @@
-// Package faults breaks a deployment of Paddock while many clients use it, and checks
-// what they were told: real processes, real PostgreSQL servers, real signals. It holds
-// tests only.
+// Package faults breaks real deployments of Paddock while many clients use them, and checks
+// what the clients were told: real processes, real PostgreSQL servers, real signals. It contains
+// only tests:
 //
-// TestNothingIsLostUnderFaults is what this comment is about. Beside it,
-// TestTheDatabaseMayBeAnother has standbys promoted and backups restored,
-// TestTheCheckerFindsWhatIsBroken proves on broken builds of Paddock that a violation
-// would be found, TestSubscribersBearCrashes counts what readers of events miss in crashes
-// of PostgreSQL (-faults.crashes=20 for many), and TestAFloodIsBorne has too many clients
-// come at once. TestARestoreIsNoticed and TestANoisyNeighbourIsBorne are described below.
+//   - TestNothingIsLostUnderFaults injects random faults; most of this comment is about it.
+//   - TestFailOversAndRestores promotes standbys and restores backups.
+//   - TestSubscribersSurviveCrashes counts what readers of events miss when PostgreSQL crashes
+//     (-faults.crashes=20 for many crashes).
+//   - TestRestoreBeginsAnEpoch restores an earlier state of the database under running replicas.
+//   - TestFloodIsSurvived sends more clients than a replica admits.
+//   - TestNoisyNeighbourCostsNoLease renews leases beside one client that uses all it is allowed.
+//   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
+//     broken on purpose, and package verify must find a violation.
 //
-// # The run
+// # The deployment
 //
 //	go test ./test/faults -run TestNothingIsLostUnderFaults -v -faults.for=2m
 //
-// has three replicas of paddock serve on a PostgreSQL of its own, and clients that do to
-// them what package load says. Between clients and replicas, and between replicas and
-// PostgreSQL, everything passes through toxiproxy:
+// starts three replicas of `paddock serve` on their own PostgreSQL, and clients that run package
+// verify/workload. All connections pass through toxiproxy:
 //
-//	clients ──▶ line ──▶ replica 1 ──────────────▶ line ──▶ PostgreSQL
-//	        ──▶ line ──▶ replica 2 (an hour fast) ─▶ line ──▶
-//	        ──▶ line ──▶ replica 3 (an hour slow) ─▶ line ──▶
+//	clients ──▶ proxy ──▶ replica 1 ────────────────▶ proxy ──▶ PostgreSQL
+//	        ──▶ proxy ──▶ replica 2 (clock +1 hour) ─▶ proxy ──▶
+//	        ──▶ proxy ──▶ replica 3 (clock −1 hour) ─▶ proxy ──▶
 //
-// The second replica also runs four batches side by side, the third does not hear of the
-// others. The addresses stay, also while what they lead to is gone.
+// Replica 2 also runs four batch workers, and replica 3 runs without LISTEN. The addresses stay
+// the same while the processes behind them come and go.
 //
-// Nothing is mended while it is broken, and the next thing is broken only when the
-// service is under load again: twenty calls a second must have been answered. A run that
-// does not get there within half a minute fails.
+// The next fault is injected only when the service is under load again: twenty calls a second must
+// be answered. A run that does not get there within half a minute fails.
 //
-// # What is broken, and how
+// # Which faults are injected
 //
-//   - Replicas: killed, told to stop, stopped in their tracks for up to four seconds (a
-//     few times the TTL); one, or all at once. A supervisor starts them again.
-//   - PostgreSQL: killed, stopped without a checkpoint, restarted, stopped in its tracks;
-//     one backend killed, so that it recovers; all backends terminated; all statements
-//     cancelled; commits that wait for a standby that is not there. Two of three crashes
-//     come in a lull of the load (see package load), when nothing is flushed.
-//   - What others do there: they lock a row, or a table, idle in a transaction with an
-//     old snapshot, take all connections that there are.
-//   - Lines: connections reset; slow, or in pieces of a few bytes; requests, answers or
-//     both swallowed on connections that stay open; requests or answers cut off in the
-//     middle of a message, such as the answer to a commit that PostgreSQL has made.
-//   - Clients: they vanish in the middle of a call, forget to release, sleep past the end
-//     of their leases, send calls twice to different replicas. See package load.
+//   - Replicas: killed, terminated, or suspended for up to four seconds (a few TTLs); one or all at
+//     once. They are restarted as by a supervisor.
+//   - PostgreSQL: killed, stopped without a checkpoint, restarted, suspended; one backend killed, so
+//     that the server recovers; all backends terminated; all statements cancelled; commits that wait
+//     for an absent standby. Two of three crashes come in a lull of the workload (see package
+//     workload), when nothing is flushed.
+//   - Other users of the database: they lock a row or a table, idle in a transaction with an old
+//     snapshot, or take all connections.
+//   - Network: connections reset; slow, or split into pieces of a few bytes; requests, answers or both
+//     dropped on connections that stay open; requests or answers cut off in the middle of a
+//     message, such as the answer to a commit that PostgreSQL has made.
+//   - Clients: they cancel calls, leave leases to expire, sleep past the end of leases, send calls twice
+//     to different replicas. See package workload.
 //   - Wall clocks: two replicas are built with a time.Now that is an hour off.
 //
-// A quarter of the faults come in twos, in different places.
+// A quarter of the faults come in pairs, in different components.
 //
 // # What is checked
 //
-// Every call is recorded by package history and, with all events, held against the rules
-// of package lock; its comment has the list. Besides,
+// Package verify records every call and compares it with all events; its package comment lists
+// the checks. In addition:
 //
-//   - streams, pollers and blocking reads, which go through the same lines as the clients,
-//     are told of every event, once, in order, and promptly while the service is undisturbed;
-//   - nothing that was injected and undone keeps the service from coming back;
-//   - a replica that is told to stop ends with exit code 0;
-//   - afterwards every replica serves; no connection is left in a transaction, no
-//     advisory lock, no waiter, no lease;
-//   - no log has a panic, a data race, a lease_id or the password;
-//   - there was load before the faults, and some commits did lose their answers, or the
-//     run would prove nothing.
+//   - streams, pollers and blocking reads, which use the same proxies as the clients, receive
+//     every event, once, in order, and promptly while the service is undisturbed;
+//   - the service recovers from every fault;
+//   - a replica that is terminated exits with code 0;
+//   - afterwards every replica serves, and the database has no open transaction, advisory
+//     lock, waiter or lease of Paddock;
+//   - no log contains a panic, a data race, a lease_id or the password;
+//   - there was load before the faults, and some commits lost their answers; otherwise the run
+//     would prove nothing.
 //
-// # Again
+// # Reproducing a run
 //
-// What is to happen is drawn from a seed, which is that of the clients' intentions, too:
+// The faults and the plans of the clients are drawn from one seed:
 //
 //	go test ./test/faults -run TestNothingIsLostUnderFaults -v -faults.for=2m -faults.seed=42
 //
-// breaks the same things in the same order for the same time. What the clients get done
-// meanwhile depends on the machine, so a violation need not come again at once; a longer
-// run is one of several rounds, with seeds that follow each other. With -faults.race the
-// race detector watches the replicas as well. When a run fails it says where it has left
-// the violations, as text and as porcupine's picture, and the logs of the replicas.
+// injects the same faults in the same order for the same time. What the clients get done depends on
+// the machine, so a violation need not appear again at once. A longer run has several rounds with
+// consecutive seeds. -faults.race builds the replicas with the race detector. A failed run prints
+// the directory with the violations, as text and as porcupine's visualization, and the logs.
 //
 // # Restores
 //
-// TestARestoreIsNoticed restores an earlier state of the database while two replicas run:
+// TestRestoreBeginsAnEpoch restores an earlier state of the database while two replicas run:
 //
 //   - an atomic snapshot of the files, after kill -9 of PostgreSQL;
 //   - a base backup on the same timeline, after PostgreSQL was stopped;
@@ -84,38 +84,36 @@
 //     until the log is further than it was before the restore;
 //   - a snapshot after which only a few locks were granted, with another application.
 //
-// Between the copy and the restore, locks are granted. Afterwards other clients ask for the
-// same locks. Each restore must begin exactly one epoch before any lock is granted. No lock
-// may be granted while the holder of a lost lease counts on it, and each token must be greater
-// than all those before the restore.
+// Between the copy and the restore, locks are granted. Afterwards other clients request the same
+// locks. Each restore must begin exactly one epoch before any lock is granted. No lock may be
+// granted while the holder of a lost lease counts on it, and each token must be greater than all
+// those before the restore.
 //
-// One more variant is only measured: nothing but one replica has seen anything newer than the
-// copy. The other replica cannot notice the restore, so it grants locks again until the first
-// replica looks.
+// One more variant is only measured: a single replica has seen anything newer than the copy. The
+// other replica cannot notice the restore, so it grants locks again until the first replica checks.
 //
-// A restore is no nemesis of the run above: it takes events away, and most checks compare
-// answers with events. The trial "restored" of TestTheCheckerFindsWhatIsBroken restores a
-// database under the random load, with the checks that need no events.
+// A restore is not among the random faults: it removes events, and most checks compare answers with
+// events. The trial "restored" of TestCheckerFindsMutants restores a database under the random
+// workload, with the checks that need no events.
 //
 // # Noisy neighbours
 //
-// TestANoisyNeighbourIsBorne renews 50 leases with a TTL of two seconds, every third of it,
+// TestNoisyNeighbourCostsNoLease renews 50 leases with a TTL of two seconds, every third of it,
 // beside one noisy client at a time. The client joins 9,900 queue places within 1.4 s, whose
 // waits then end together; sends the largest batches back to back; lists all locks page by page,
 // by holder and by state; or holds 2,000 idle event streams. No lease may be lost.
-// TestJoinsDoNotCostTheLengthOfTheQueue measures how many calls a second join a queue with 10
+// TestJoinRateDoesNotDependOnQueueLength measures how many calls a second join a queue with 10
 // and with 1,000 waiters.
 //
-// Both print how long renewals and joins take. They limit that only with -faults.noise, since
-// the machine of a CI run is often shared:
+// Both log how long renewals and joins take, and limit that only with -faults.noise, since CI
+// machines are often shared:
 //
 //	make faults-long
 //
 // runs 20 restores of each variant, and the noise in full size with its limits.
 //
-// # What is not checked
+// # What is not found
 //
-// The machine does not lose power: what was written is in the system's cache, so a disk
-// that lies about flushing is not found out. PostgreSQL's own clock is not set. Nothing
-// here is fast enough to say how fast Paddock is.
+// The machine does not lose power, so a disk that lies about flushing is not found. PostgreSQL's own
+// clock is not set. These tests are not a benchmark.
 package faults

@@ -23,7 +23,7 @@ type pooler struct {
 }
 
 // newPooler starts a PgBouncer that leads to the primary.
-func (s *site) newPooler() *pooler {
+func (s *clusterHarness) newPooler() *pooler {
 	s.t.Helper()
 	direct := s.cluster.Primary().URL()
 	p := &pooler{config: pgbouncer.New(s.t, "transaction", 50)}
@@ -31,7 +31,7 @@ func (s *site) newPooler() *pooler {
 	s.must(p.config.Write(direct))
 	s.must(p.start())
 	s.supervise(p)
-	_, err := p.now().await(s.t.Context(), `(process up)`)
+	_, err := p.current().awaitOutput(s.t.Context(), `(process up)`)
 	s.must(err)
 	return p
 }
@@ -41,7 +41,7 @@ func (p *pooler) start() error {
 	if err != nil {
 		return err
 	}
-	c, err := launch(&journal{}, nil, words[0], words[1:]...)
+	c, err := launch(&logBuffer{}, nil, words[0], words[1:]...)
 	if err == nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -50,20 +50,19 @@ func (p *pooler) start() error {
 	return err
 }
 
-// now is the process that runs, or did last.
-func (p *pooler) now() *child {
+// current returns the newest process.
+func (p *pooler) current() *child {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.child
 }
 
-// maxPoolerEnds is how often a pooler is started again.
+// maxPoolerEnds is how often a pooler is restarted.
 const maxPoolerEnds = 20
 
-// supervise starts the pooler again when it has ended, until the test is over: PgBouncer
-// 1.18 may end with "server in bad state" where a cancel request meets a server that goes
-// away.
-func (s *site) supervise(p *pooler) {
+// supervise restarts the pooler when it ends, until the test is over: PgBouncer 1.18 may exit with
+// "server in bad state" when a cancel request meets a server that goes away.
+func (s *clusterHarness) supervise(p *pooler) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -71,53 +70,53 @@ func (s *site) supervise(p *pooler) {
 			select {
 			case <-over:
 				return
-			case <-p.now().ended:
+			case <-p.current().ended:
 			}
-			s.t.Logf("PgBouncer has ended, and is started again; it said last:\n%s", lastWords(p.now().said.bytes()))
+			s.t.Logf("PgBouncer ended and is restarted; its last output:\n%s", lastLines(p.current().output.bytes()))
 			if err := p.start(); err != nil {
 				s.t.Error(err)
 				return
 			}
 		}
-		s.t.Error("PgBouncer ends again and again")
+		s.t.Error("PgBouncer ended too often")
 	}()
 	s.t.Cleanup(func() {
 		close(over)
 		<-ended
-		s.ends(p.now(), syscall.SIGKILL)
+		s.stopChild(p.current(), syscall.SIGKILL)
 	})
 }
 
-// follow has the pooler lead to another server. Its clients stay connected.
-func (p *pooler) follow(n *pgcluster.Node) error {
-	return errors.Join(p.config.Write(n.URL()), p.now().signal(syscall.SIGHUP))
+// pointTo makes the pooler lead to another server. Its clients stay connected.
+func (p *pooler) pointTo(n *pgcluster.Node) error {
+	return errors.Join(p.config.Write(n.URL()), p.current().signal(syscall.SIGHUP))
 }
 
-// behindAPooler has a site's replicas know the pooler alone, while what it leads to
-// changes: at first to a server that has become a standby, and refuses to write.
+// behindAPooler runs replicas that know only the pooler, while the server behind it changes: at first it
+// leads to a server that has become a standby and refuses writes.
 func behindAPooler(t *testing.T, program string) {
-	s := newGuardedSite(t, program)
+	s := newRestrictedCluster(t, program)
 	p := s.newPooler()
 	s.serve(2, p.url, "--pooler-mode=transaction")
 	u := s.underLoad("pooler")
-	gap := u.blow("switchover behind the pooler", func(ctx context.Context) error {
+	gap := u.breakAndMeasure("switchover behind the pooler", func(ctx context.Context) error {
 		if err := s.cluster.Switchover(ctx); err != nil {
 			return err
 		}
-		s.refusesToWrite()
-		return p.follow(s.cluster.Primary())
+		s.awaitReadOnly()
+		return p.pointTo(s.cluster.Primary())
 	})
-	t.Logf("nothing was granted during a switchover behind the pooler for: %v", gap)
-	gap = u.blow("kill -9 of the primary behind the pooler", func(ctx context.Context) error {
-		return errors.Join(s.failOver(ctx), p.follow(s.cluster.Primary()))
+	t.Logf("no grants during a switchover behind the pooler for %v", gap)
+	gap = u.breakAndMeasure("kill -9 of the primary behind the pooler", func(ctx context.Context) error {
+		return errors.Join(s.failOver(ctx), p.pointTo(s.cluster.Primary()))
 	})
-	t.Logf("nothing was granted after a kill of the primary behind the pooler for: %v", gap)
-	u.holds()
+	t.Logf("no grants after a kill of the primary behind the pooler for %v", gap)
+	u.checkHistory()
 }
 
-// refusesToWrite waits until a replica has been told that the server is a standby.
-func (s *site) refusesToWrite() {
+// awaitReadOnly waits until a replica has noticed that the server is a standby.
+func (s *clusterHarness) awaitReadOnly() {
 	s.eventually("a replica meets the standby", func() bool {
-		return slices.ContainsFunc(s.replicas, func(c *child) bool { return bytes.Contains(c.said.bytes(), []byte("25006")) })
+		return slices.ContainsFunc(s.replicas, func(c *child) bool { return bytes.Contains(c.output.bytes(), []byte("25006")) })
 	})
 }

@@ -12,183 +12,183 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What a flooded replica may need, and how much of it may stay.
+// What a flooded replica may use, and how much of it may remain.
 const (
-	floodMemory   = 1536 * mebibyte // resident, at the worst moment; without a flood it is some 25 MiB
-	waiterMemory  = bytesOf(128 << 10)
-	streamMemory  = bytesOf(128 << 10)
-	keptOfPeak    = 8              // of the memory of the peak an eighth may stay
-	heapRoom      = 128 * mebibyte // to which a service lets its heap grow before it collects
-	growth        = 1.5            // of the peak from one flood to the next
+	floodMemory   = 1536 * mebibyte // resident, at the peak; about 25 MiB without a flood
+	waiterMemory  = byteSize(128 << 10)
+	streamMemory  = byteSize(128 << 10)
+	keptPeakShare = 8              // one eighth of the peak may remain
+	heapRoom      = 128 * mebibyte // heap growth before a garbage collection
+	growth        = 1.5            // of the peak from the first flood to the second
 	keptFiles     = 5
 	keptRoutines  = 100
-	quietCalls    = 60 // good calls that are made before the flood
+	quietCalls    = 60 // calls of the steady client before the flood
 	directWaiters = 3000
 )
 
-// TestAFloodIsBorne floods one replica twice. It has API keys, TLS and the usual limits, but
-// for those that floodStreams and its neighbours name. All of this is there at once:
+// TestFloodIsSurvived floods one replica twice. The replica has API keys, TLS and the default limits except
+// for floodStreams, floodRate and floodBurst. All of this is present at once:
 //
-//   - 1,000 streams of events, of which 30 are never read;
-//   - 10,000 waiters in 19 queues, some with a connection of HTTP/1.1 of their own, the others
-//     sharing some of HTTP/2. That is so since the race detector bears 8,128 goroutines, and
-//     so that 8,192 open files are enough for the test and the replica each;
-//   - 1,000 slow connections: silent, or with half a handshake, header or body, a byte a second;
-//   - 40 connections that ask for much and read nothing;
-//   - bodies, headers, queries and streams of HTTP/2 that never end, or are too many, again and again;
-//   - a key that calls more often than it may.
+//   - 1,000 streams of events, 30 of which are never read;
+//   - 10,000 waiters in 19 queues, some on their own HTTP/1.1 connections, the others sharing HTTP/2
+//     connections. The race detector supports 8,128 goroutines, and 8,192 open files must be enough for the
+//     test and the replica each;
+//   - 1,000 slow connections: silent, or with half a handshake, header or body, one byte a second;
+//   - 40 connections that request a lot and read nothing;
+//   - endless or too many bodies, headers, queries and HTTP/2 streams, again and again;
+//   - a key that exceeds its rate.
 //
-// Meanwhile a trickle of good calls is answered, each of them. Whatever is one too many is
-// refused, and only that. Each stream that is read hears of what happens, once. Slow connections
-// and those that are not read are closed by the replica. The waiters have their locks in turn, a
-// quarter hang up; in the second flood all do, so that both ways of leaving are seen.
+// Meanwhile every call of a steady client is answered. Requests above a limit are refused, and only
+// those. Each stream that is read receives every event once. The replica closes slow connections and
+// those that are not read. The waiters get their locks in order; a quarter of them disconnects, in the
+// second flood all of them, so that both ways to leave are covered.
 //
-// The replica needs less than floodMemory, waiterMemory for each waiter and streamMemory for each
-// stream; the log has what was measured. After each flood connections and rows are gone, and
-// memory is back to a little. The second flood needs not much more than the first, which it would if
-// anything stayed, and no goroutines stay.
-func TestAFloodIsBorne(t *testing.T) {
-	mayOpen(t, 8192)
-	e := expose(t, program(t))
-	good := e.trickle()
-	e.comesTo(patience, func(figures) error { return good.isBeyond(quietCalls) })
-	base := e.report(good, "before")
-	var peaks [2]bytesOf
+// The replica uses less than floodMemory, waiterMemory per waiter and streamMemory per stream; the log
+// has the measured values. After each flood, connections and rows are gone and memory is nearly back to
+// its start. The second flood uses little more than the first, so nothing is leaked, and no goroutines remain.
+func TestFloodIsSurvived(t *testing.T) {
+	requireOpenFiles(t, 8192)
+	e := startSecured(t, program(t))
+	good := e.startSteady()
+	e.awaitResources(stepTimeout, func(resources) error { return good.checkCalls(quietCalls) })
+	base := e.logState(good, "before")
+	var peaks [2]byteSize
 	for n := range peaks {
-		f := &flood{exposed: e, n: n, good: good, before: base}
-		f.rise()
-		f.fall()
-		f.isOver()
+		f := &flood{securedReplica: e, n: n, steady: good, before: base}
+		f.start()
+		f.stop()
+		f.awaitIdle()
 		peaks[n] = f.peak
 	}
-	if limit := bytesOf(growth * float64(peaks[0])); peaks[1] > limit {
+	if limit := byteSize(growth * float64(peaks[0])); peaks[1] > limit {
 		t.Errorf("the first flood took %v of memory, the second %v", peaks[0], peaks[1])
 	}
-	e.endsWell()
+	e.stopAndCheck()
 }
 
-// mayOpen sees to it that so many files may be open here. The Go runtime has raised the
-// limit as far as it goes.
-func mayOpen(t *testing.T, files uint64) {
+// requireOpenFiles checks that this process may open that many files. The Go runtime has already raised
+// the soft limit to the hard one.
+func requireOpenFiles(t *testing.T, files uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < files {
-		t.Fatalf("%d files may be open in a process here, %d are needed (%v): raise the hard limit, ulimit -Hn %d", limit.Cur, files, err, files)
+		t.Fatalf("a process may open %d files, %d are needed (%v): raise the hard limit with ulimit -Hn %d", limit.Cur, files, err, files)
 	}
 }
 
-// report logs how the replica is and how long good calls took since the last report.
-func (e *exposed) report(good *trickle, when string) figures {
+// logState logs the replica's resources and the latencies of the steady client since the last call.
+func (e *securedReplica) logState(good *steadyClient, when string) resources {
 	e.t.Helper()
-	l, err := good.since()
+	l, err := good.latencies()
 	e.must(err)
-	f := e.figures()
+	f := e.resources()
 	e.t.Logf("%s: %v; %v", when, f, l)
 	return f
 }
 
-// endsWell has the replica end and say what it is still at. It must have said nothing that
-// is secret, or that it broke down.
-func (e *exposed) endsWell() {
+// stopAndCheck stops the replica with a goroutine dump. Few goroutines may remain, and the log must contain
+// no panic and no key.
+func (e *securedReplica) stopAndCheck() {
 	e.t.Helper()
-	e.must(e.process.end(syscall.SIGQUIT))
-	said, dump, _ := bytes.Cut(e.process.said.bytes(), []byte("SIGQUIT: quit"))
+	e.must(e.process.stop(syscall.SIGQUIT))
+	said, dump, _ := bytes.Cut(e.process.output.bytes(), []byte("SIGQUIT: quit"))
 	n := bytes.Count(dump, []byte("\ngoroutine "))
-	e.t.Logf("%d goroutines are left", n)
+	e.t.Logf("%d goroutines remain", n)
 	if n == 0 || n > keptRoutines {
-		e.t.Errorf("%d goroutines are left, want at most %d:\n%s", n, keptRoutines, dump)
+		e.t.Errorf("%d goroutines remain, want at most %d:\n%s", n, keptRoutines, dump)
 	}
 	if bytes.Contains(said, []byte("panic")) {
-		e.t.Errorf("the replica has said\n%s", lastWords(said))
+		e.t.Errorf("the replica logged\n%s", lastLines(said))
 	}
 	for name, secret := range e.secrets {
 		if bytes.Contains(said, []byte(secret)) {
-			e.t.Errorf("the replica has said what the key %q is", name)
+			e.t.Errorf("the replica logged the key %q", name)
 		}
 	}
 }
 
-// A flood is one of the floods.
+// A flood is one of the two floods.
 type flood struct {
-	*exposed
+	*securedReplica
 	n      int
-	good   *trickle
-	before figures
-	peak   bytesOf
+	steady *steadyClient
+	before resources
+	peak   byteSize
 
-	mutes   []io.Closer
-	readers *readers
-	crowd   *crowd
-	slow    *slowness
+	unread  []io.Closer
+	streams *streamGroup
+	waiters *waiterGroup
+	slow    *slowConns
 }
 
-// rise has all come that wants to be served at once.
-func (f *flood) rise() {
+// start adds everything that the replica must serve or refuse.
+func (f *flood) start() {
 	f.t.Helper()
-	f.forgetPeak()
-	f.mutes = f.exposed.mutes()
-	calm := f.report(f.good, "with those who do not read")
-	f.readers = &readers{exposed: f.exposed, name: fmt.Sprint("news:", f.n)}
-	f.readers.come()
-	streaming := f.report(f.good, "with streams, too")
-	f.crowd = &crowd{exposed: f.exposed, prefix: fmt.Sprint("flood:", f.n), direct: directWaiters}
-	f.crowd.hold()
-	f.crowd.fill()
-	full := f.report(f.good, "with waiters, too")
-	f.needs("stream", streaming.resident-calm.resident, floodStreams, streamMemory)
-	f.needs("waiter", full.resident-streaming.resident, floodWaiters, waiterMemory)
-	f.slow = f.exposed.slow()
+	f.resetPeak()
+	f.unread = f.securedReplica.openUnread()
+	unread := f.logState(f.steady, "with unread connections")
+	f.streams = &streamGroup{securedReplica: f.securedReplica, name: fmt.Sprint("news:", f.n)}
+	f.streams.openAll()
+	streaming := f.logState(f.steady, "with streams, too")
+	f.waiters = &waiterGroup{securedReplica: f.securedReplica, prefix: fmt.Sprint("flood:", f.n), direct: directWaiters}
+	f.waiters.hold()
+	f.waiters.fillLimits()
+	full := f.logState(f.steady, "with waiters, too")
+	f.checkMemory("stream", streaming.resident-unread.resident, floodStreams, streamMemory)
+	f.checkMemory("waiter", full.resident-streaming.resident, floodWaiters, waiterMemory)
+	f.slow = f.securedReplica.openSlow()
 	var asking errgroup.Group
-	asking.Go(func() error { return f.askTooMuch(greedyKey(f.n)) })
-	f.excess()
+	asking.Go(func() error { return f.exceedRate(greedyKey(f.n)) })
+	f.sendExcess()
 	f.must(asking.Wait())
-	f.readers.tell(1)
-	f.report(f.good, "with slow connections and too much of everything")
+	f.streams.createEvents(1)
+	f.logState(f.steady, "with slow connections and excessive requests")
 }
 
-// needs checks what memory was taken, by how many, against what each may take.
-func (f *flood) needs(what string, taken bytesOf, by int, most bytesOf) {
+// checkMemory checks the memory used by a number of clients against the limit for each.
+func (f *flood) checkMemory(what string, taken byteSize, by int, most byteSize) {
 	f.t.Helper()
-	each := taken / bytesOf(by)
+	each := taken / byteSize(by)
 	f.t.Logf("a %s took %d KiB", what, each>>10)
 	if each > most {
-		f.t.Errorf("a %s takes %d KiB of memory, may take %d", what, each>>10, most>>10)
+		f.t.Errorf("a %s takes %d KiB of memory, want at most %d", what, each>>10, most>>10)
 	}
 }
 
-// fall has all be served, or leave.
-func (f *flood) fall() {
+// stop serves the waiters or disconnects them, and closes the streams.
+func (f *flood) stop() {
 	f.t.Helper()
-	f.crowd.hangUp(f.n > 0)
-	f.crowd.serve()
-	f.report(f.good, "without waiters")
-	f.crowd.wasOrderly()
-	f.slow.areSentAway()
-	f.readers.deafAreCutOff()
-	f.readers.tell(2)
-	f.readers.mayFollow(streamKey(0))
-	f.readers.leave()
-	f.peak = f.report(f.good, "without streams and slow connections").peak
+	f.waiters.hangUp(f.n > 0)
+	f.waiters.serve()
+	f.logState(f.steady, "without waiters")
+	f.waiters.checkOrder()
+	f.slow.awaitAllClosed()
+	f.streams.awaitUnreadClosed()
+	f.streams.createEvents(2)
+	f.streams.checkRoom(streamKey(0))
+	f.streams.closeAll()
+	f.peak = f.logState(f.steady, "without streams and slow connections").peak
 	if f.peak > floodMemory {
-		f.t.Errorf("the replica took %v of memory, may take %v", f.peak, floodMemory)
+		f.t.Errorf("the replica took %v of memory, want at most %v", f.peak, floodMemory)
 	}
 }
 
-// isOver waits until the replica has given everything back. Those who do not read are still there: it must have closed their connections.
-func (f *flood) isOver() {
+// awaitIdle waits until the replica has freed everything. The clients do not close their unread connections:
+// the replica must have closed them.
+func (f *flood) awaitIdle() {
 	f.t.Helper()
 	began := time.Now()
-	f.comesTo(2*patience, func(now figures) error {
+	f.awaitResources(2*stepTimeout, func(now resources) error {
 		if now.waiters > 0 || now.files-now.backends > f.before.files-f.before.backends+keptFiles {
-			return fmt.Errorf("the replica still has %v, before the flood it had %v", now, f.before)
+			return fmt.Errorf("the replica still has %v; before the flood it had %v", now, f.before)
 		}
 		return nil
 	})
-	f.t.Logf("connections and rows were given back after %v", time.Since(began).Round(time.Millisecond))
-	for _, c := range slices.Concat(f.mutes, f.readers.deaf) {
-		_ = c.Close() // the service was first
+	f.t.Logf("connections and rows were freed after %v", time.Since(began).Round(time.Millisecond))
+	for _, c := range slices.Concat(f.unread, f.streams.unread) {
+		_ = c.Close() // the service has closed it
 	}
-	f.rest(f.before.resident + heapRoom + f.peak/keptOfPeak)
-	f.t.Logf("and memory after %v", time.Since(began).Round(time.Millisecond))
-	f.report(f.good, "after the flood")
+	f.awaitMemory(f.before.resident + heapRoom + f.peak/keptPeakShare)
+	f.t.Logf("memory was freed after %v", time.Since(began).Round(time.Millisecond))
+	f.logState(f.steady, "after the flood")
 }

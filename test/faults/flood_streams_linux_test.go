@@ -3,95 +3,99 @@ package faults_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"testing"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The readers of a round: as many streams as may be open, with each key as many as may.
+// The streams of a flood reach the limit in total and for each key.
 const (
 	streamKeys  = 5 // each with streamsEach
 	streamsEach = 200
-	// Of the streams of a key some are of readers who want to hear of everything and read
-	// nothing: so many that share a connection of HTTP/2 with others, and so many that have one.
-	deafTogether, deafAlone = 4, 2
-	listeners               = floodStreams - streamKeys*(deafTogether+deafAlone)
+	// Some streams of each key follow all events and are never read: unreadHTTP2 of them share
+	// a connection with other streams, unreadHTTP1 have their own.
+	unreadHTTP2, unreadHTTP1 = 4, 2
+	listeners                = floodStreams - streamKeys*(unreadHTTP2+unreadHTTP1)
 )
 
 func streamKey(i int) string { return fmt.Sprint("streams ", i) }
 
-// Readers are those who follow events for a round.
-type readers struct {
-	*exposed
-	name  string // of the lock whose events the listeners follow
-	heard [listeners]atomic.Int64
-	next  int          // listener
-	deaf  []io.Closer  // connections of those who share none
-	cut   atomic.Int64 // streams of those who share a connection and read nothing that the service has ended
-	conns []io.Closer
-	over  atomic.Bool // whether the connections are being closed
+// A streamGroup is the streams of one flood.
+type streamGroup struct {
+	*securedReplica
+	name     string // of the lock whose events the read streams follow
+	received [listeners]atomic.Int64
+	next     int          // index of the next listener
+	unread   []io.Closer  // connections that are never read
+	cut      atomic.Int64 // unread streams on shared connections that the service has reset
+	conns    []io.Closer
+	closing  atomic.Bool // set while the connections are closed
 }
 
-const all = "/v1/events/stream"
+const streamPath = "/v1/events/stream"
 
-func (r *readers) news() string { return all + "?lock=" + r.name }
+func (r *streamGroup) path() string { return streamPath + "?lock=" + r.name }
 
-// come opens all streams, and returns when the listeners have been answered.
-func (r *readers) come() {
+// openAll opens all streams, and returns when the listeners have an answer.
+func (r *streamGroup) openAll() {
 	r.t.Helper()
-	r.t.Cleanup(func() { r.over.Store(true) })
+	r.t.Cleanup(func() { r.closing.Store(true) })
 	for k := range streamKeys {
 		key := streamKey(k)
-		r.must(r.listenTogether(key))
-		for range streamsEach - perWire - deafAlone {
-			r.must(r.listenAlone(key))
+		r.must(r.openHTTP2(key))
+		for range streamsEach - streamsPerConn - unreadHTTP1 {
+			r.must(r.openHTTP1(key))
 		}
-		for range deafAlone {
-			r.must(r.beDeaf(key))
+		for range unreadHTTP1 {
+			r.must(r.openUnread(key))
 		}
 		if k == 0 {
-			r.isTooMuch(r.request(http.MethodGet, all, key, ""), "with this API key")
+			r.checkLimit(r.request(http.MethodGet, streamPath, key, ""), "with this API key")
 		}
 	}
-	r.isTooMuch(r.request(http.MethodGet, all, "late", ""), "The limit on open event streams is reached.")
-	r.must(differ("listeners", r.next, listeners))
+	r.checkLimit(r.request(http.MethodGet, streamPath, "late", ""), "As many streams are open here as may be.")
+	r.must(checkCount("listeners", r.next, listeners))
 }
 
-// beDeaf follows everything and reads nothing.
-func (r *readers) beDeaf(key string) error {
-	c, err := r.caller()
+// openUnread follows all events and reads nothing.
+func (r *streamGroup) openUnread(key string) error {
+	c, err := r.httpConn()
 	if err != nil {
 		return err
 	}
-	r.deaf = append(r.deaf, c)
-	return errors.Join(small(c.Conn), c.say(r.request(http.MethodGet, all, key, "")))
+	r.unread = append(r.unread, c)
+	return errors.Join(shrinkReadBuffer(c.Conn), c.send(r.request(http.MethodGet, streamPath, key, "")))
 }
 
-// listenAlone follows the lock on a connection of its own.
-func (r *readers) listenAlone(key string) error {
-	c, err := r.caller()
+// openHTTP1 follows the lock on its own connection.
+func (r *streamGroup) openHTTP1(key string) error {
+	c, err := r.httpConn()
 	if err != nil {
 		return err
 	}
 	r.conns = append(r.conns, c)
-	if err := c.say(r.request(http.MethodGet, r.news(), key, "")); err != nil {
+	if err := c.send(r.request(http.MethodGet, r.path(), key, "")); err != nil {
 		return err
 	}
 	got, err := http.ReadResponse(c.in, nil)
 	if err == nil && got.StatusCode != http.StatusOK {
-		err = fmt.Errorf("a stream is answered %s", got.Status)
+		err = fmt.Errorf("the answer to a stream is %s", got.Status)
 	}
 	if err != nil {
 		return err
 	}
-	heard := &r.heard[r.next]
+	heard := &r.received[r.next]
 	r.next++
 	go func() {
 		lines := bufio.NewScanner(got.Body)
@@ -100,47 +104,47 @@ func (r *readers) listenAlone(key string) error {
 				heard.Add(1)
 			}
 		}
-		if !r.over.Load() {
-			r.t.Errorf("a stream has ended: %v", lines.Err())
+		if !r.closing.Load() {
+			r.t.Errorf("a stream ended: %v", lines.Err())
 		}
 	}()
 	return nil
 }
 
-// listenTogether follows the lock in many streams of one connection, and everything in
-// some of which nothing more is read than fits.
-func (r *readers) listenTogether(key string) error {
-	w, err := r.wire()
+// openHTTP2 follows the lock in many streams of one connection, and all events in a few streams that are
+// not read beyond their window.
+func (r *streamGroup) openHTTP2(key string) error {
+	w, err := r.http2Conn()
 	if err != nil {
 		return err
 	}
 	r.conns = append(r.conns, w)
 	heard, deaf := map[uint32]*atomic.Int64{}, map[uint32]bool{}
-	for i := range perWire {
-		path := r.news()
-		if i < deafTogether {
-			path = all
+	for i := range streamsPerConn {
+		path := r.path()
+		if i < unreadHTTP2 {
+			path = streamPath
 		}
 		stream, err := w.open(http.MethodGet, path, r.secrets[key], "", true)
 		if err != nil {
 			return err
 		}
-		if i < deafTogether {
+		if i < unreadHTTP2 {
 			deaf[stream] = true
 			continue
 		}
-		heard[stream] = &r.heard[r.next]
+		heard[stream] = &r.received[r.next]
 		r.next++
 	}
 	go func() {
-		if err := r.listen(w, heard, deaf); !r.over.Load() {
-			r.t.Errorf("a connection with streams has ended: %v", err)
+		if err := r.readHTTP2(w, heard, deaf); !r.closing.Load() {
+			r.t.Errorf("a connection with streams ended: %v", err)
 		}
 	}()
 	return nil
 }
 
-func (r *readers) listen(w *wire, heard map[uint32]*atomic.Int64, deaf map[uint32]bool) error {
+func (r *streamGroup) readHTTP2(w *http2Conn, heard map[uint32]*atomic.Int64, deaf map[uint32]bool) error {
 	for {
 		f, err := w.next()
 		switch {
@@ -151,41 +155,156 @@ func (r *readers) listen(w *wire, heard map[uint32]*atomic.Int64, deaf map[uint3
 		case f.kind == frameReset && deaf[f.stream]:
 			r.cut.Add(1)
 		case f.kind == frameReset, f.kind == frameGoAway:
-			return fmt.Errorf("stream %d is cut off", f.stream)
+			return fmt.Errorf("stream %d was closed", f.stream)
 		}
 	}
 }
 
-// tell has something happen, and waits until each listener has heard of it, once.
-func (r *readers) tell(times int64) {
+// createEvents acquires and releases the lock, and waits until each listener has received the grant, once.
+func (r *streamGroup) createEvents(times int64) {
 	r.t.Helper()
-	locks, id := r.late, lock.LeaseID(uuid.New())
+	locks, id := r.testClient, lock.LeaseID(uuid.New())
 	_, err := locks.Acquire(r.t.Context(), lock.Acquire{Name: r.name, LeaseID: id, Holder: "the news"})
 	r.must(err)
 	r.must(locks.Release(r.t.Context(), lock.Release{Name: r.name, LeaseID: id}))
-	r.comesTo(2*patience, func(figures) error {
-		for i := range r.heard {
-			if n := r.heard[i].Load(); n != times {
-				return fmt.Errorf("listener %d has heard of %d grants, want %d", i, n, times)
+	r.awaitResources(2*stepTimeout, func(resources) error {
+		for i := range r.received {
+			if n := r.received[i].Load(); n != times {
+				return fmt.Errorf("listener %d has received %d grants, want %d", i, n, times)
 			}
 		}
 		return nil
 	})
 }
 
-// deafAreCutOff waits until the service has ended the streams that are not read, of those
-// who share a connection. The connections of the others it must close, see isOver.
-func (r *readers) deafAreCutOff() {
+// awaitUnreadClosed waits until the service has reset the unread streams on shared connections. awaitIdle
+// checks that it closes the other unread connections.
+func (r *streamGroup) awaitUnreadClosed() {
 	r.t.Helper()
-	r.comesTo(2*patience, func(figures) error {
-		return differ("streams that were cut off", int(r.cut.Load()), streamKeys*deafTogether)
+	r.awaitResources(2*stepTimeout, func(resources) error {
+		return checkCount("closed streams", int(r.cut.Load()), streamKeys*unreadHTTP2)
 	})
 }
 
-// leave closes all connections but those of who reads nothing.
-func (r *readers) leave() {
-	r.over.Store(true)
+// closeAll closes all connections except the unread ones.
+func (r *streamGroup) closeAll() {
+	r.closing.Store(true)
 	for _, c := range r.conns {
-		_ = c.Close() // the service may have been first
+		_ = c.Close() // the service may have closed it already
+	}
+}
+
+const (
+	eventPairs     = 400            // acquires and releases; their events fit into the kernel's buffers of an unread connection
+	maxEventRounds = 28             // repetitions with longer events until every stream is closed
+	streamsMemory  = 128 * mebibyte // for all streams while the events fit into these buffers; each has a TLS connection
+)
+
+// TestUnreadStreamsShareMemory opens floodStreams streams, each on its own connection, that are never read.
+// Whether or not the kernel still buffers their events, the replica needs little more memory than without
+// events, since all streams share them. Then the streams are closed and the memory is freed.
+func TestUnreadStreamsShareMemory(t *testing.T) {
+	requireOpenFiles(t, 4*floodStreams)
+	e := startSecured(t, program(t))
+	makers := e.eventMakers()
+	e.makeEvents(makers[0], "short") // warm up
+	before := e.resources()
+	t.Logf("before: %v", before)
+	conns := e.openUnreadStreams()
+	t.Logf("with %d streams: %v", floodStreams, e.resources())
+	e.resetPeak()
+	e.makeEvents(makers[1], "short")
+	e.checkStreamMemory("with events", before, streamsMemory)
+	for i := 0; i < maxEventRounds && e.resources().files > before.files+keptFiles; i++ {
+		e.makeEvents(makers[i%len(makers)], strings.Repeat("界", lock.MaxHolderLength))
+	}
+	e.checkStreamMemory("with more events than the kernel buffers", before, streamsMemory+heapRoom)
+	e.awaitResources(2*stepTimeout, func(now resources) error {
+		if now.files-now.backends > before.files-before.backends+keptFiles {
+			return fmt.Errorf("streams are not closed: %v", now)
+		}
+		return nil
+	})
+	t.Logf("closed: %v", e.resources())
+	for _, c := range conns {
+		_ = c.Close() // the service has closed it
+	}
+	e.awaitMemory(before.resident + heapRoom)
+	t.Logf("after: %v", e.resources())
+}
+
+// openUnreadStreams opens the streams, as many for each key as it may have, and reads the start of each
+// answer.
+func (e *securedReplica) openUnreadStreams() []io.Closer {
+	e.t.Helper()
+	conns := make([]io.Closer, floodStreams)
+	var opening errgroup.Group
+	opening.SetLimit(20)
+	for i := range conns {
+		opening.Go(func() error {
+			c, err := e.httpConn()
+			if err != nil {
+				return err
+			}
+			conns[i] = c
+			if err := shrinkReadBuffer(c.Conn); err != nil {
+				return err
+			}
+			if err := c.send(e.request(http.MethodGet, streamPath, streamKey(i%streamKeys), "")); err != nil {
+				return err
+			}
+			got, err := http.ReadResponse(c.in, nil)
+			if err == nil && got.StatusCode != http.StatusOK {
+				err = fmt.Errorf("the answer to a stream is %s", got.Status)
+			}
+			return err
+		})
+	}
+	e.must(opening.Wait())
+	return conns
+}
+
+// eventMakers returns clients with different keys, since one key cannot make enough calls. Each has a
+// connection.
+func (e *securedReplica) eventMakers() []*client.Client {
+	e.t.Helper()
+	makers := make([]*client.Client, waiterKeys)
+	for i := range makers {
+		makers[i] = e.client(waiterKey(i))
+		_, err := makers[i].Lock(e.t.Context(), "deaf")
+		e.must(err)
+	}
+	return makers
+}
+
+// makeEvents acquires and releases eventPairs locks. Unanswered calls are sent again: the machine may be busy.
+func (e *securedReplica) makeEvents(c *client.Client, holder string) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), 2*stepTimeout)
+	defer cancel()
+	var acquires, releases []lock.Command
+	for i := range eventPairs {
+		name, id := fmt.Sprint("deaf:", i), lock.LeaseID(uuid.New())
+		acquires = append(acquires, lock.Acquire{Name: name, LeaseID: id, Holder: holder})
+		releases = append(releases, lock.Release{Name: name, LeaseID: id})
+	}
+	for _, batch := range [][]lock.Command{acquires, releases} {
+		e.must(retry(ctx, func() (err error) {
+			for _, result := range c.Batch(ctx, batch) {
+				err = errors.Join(err, result.Err)
+			}
+			return err
+		}))
+	}
+}
+
+// checkStreamMemory checks the peak memory of the streams.
+func (e *securedReplica) checkStreamMemory(when string, before resources, most byteSize) {
+	e.t.Helper()
+	now := e.resources()
+	taken := now.peak - before.resident
+	e.t.Logf("%s: %v, or %v per thousand streams", when, now, taken*1000/floodStreams)
+	if taken > most {
+		e.t.Errorf("%s: %d streams take %v, want at most %v", when, floodStreams, taken, most)
 	}
 }

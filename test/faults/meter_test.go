@@ -10,28 +10,27 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A meter counts the calls that got an answer from which the caller knows what became
-// of them.
+// A meter counts answers with a known outcome.
 type meter struct{ answered atomic.Int64 }
 
-// floor is how many calls must be answered in a second for the deployment to be under
-// load: what breaks while nobody asks for anything proves nothing.
-const floor = 20
+// minRate is how many calls a second must be answered for the deployment to be under load. A fault
+// without load proves nothing.
+const minRate = 20
 
-// busy waits until the deployment has been under load for a while, and returns how many
-// calls are answered in a second.
-func (m *meter) busy(ctx context.Context) (rate int64, err error) {
+// awaitLoad waits until the deployment has been under load for a while, and returns the number of answers
+// per second.
+func (m *meter) awaitLoad(ctx context.Context) (rate int64, err error) {
 	const slice, slices = 100 * time.Millisecond, 7
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	next := time.NewTicker(slice)
 	defer next.Stop()
-	var counts [slices + 1]int64 // at the end of each slice, the oldest first
+	var counts [slices + 1]int64 // at the end of each slice, oldest first
 	for i := 0; ; i++ {
 		copy(counts[:], counts[1:])
 		counts[slices] = m.answered.Load()
 		rate = (counts[slices] - counts[0]) * int64(time.Second/slice) / slices
-		if i >= slices && rate >= floor {
+		if i >= slices && rate >= minRate {
 			return rate, nil
 		}
 		select {
@@ -42,14 +41,14 @@ func (m *meter) busy(ctx context.Context) (rate int64, err error) {
 	}
 }
 
-// A metered is a service whose answers are counted.
-type metered struct {
+// A meteredService is a service whose answers are counted.
+type meteredService struct {
 	lock.Service
 	meter *meter
 }
 
-// counted counts the call if its outcome is known.
-func counted[T any](m metered, got T, err error) (T, error) {
+// countAnswer counts the call if its outcome is known.
+func countAnswer[T any](m meteredService, got T, err error) (T, error) {
 	switch (verify.Call{Err: err}).Outcome() {
 	case verify.Done, verify.Refused:
 		m.meter.answered.Add(1)
@@ -57,37 +56,37 @@ func counted[T any](m metered, got T, err error) (T, error) {
 	return got, err
 }
 
-func (m metered) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (m meteredService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	got, err := m.Service.Acquire(ctx, a)
-	return counted(m, got, err)
+	return countAnswer(m, got, err)
 }
 
-func (m metered) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+func (m meteredService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	got, err := m.Service.Renew(ctx, r)
-	return counted(m, got, err)
+	return countAnswer(m, got, err)
 }
 
-func (m metered) Release(ctx context.Context, r lock.Release) error {
-	_, err := counted(m, struct{}{}, m.Service.Release(ctx, r))
+func (m meteredService) Release(ctx context.Context, r lock.Release) error {
+	_, err := countAnswer(m, struct{}{}, m.Service.Release(ctx, r))
 	return err
 }
 
-func (m metered) Lock(ctx context.Context, name string) (lock.Lock, error) {
+func (m meteredService) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	got, err := m.Service.Lock(ctx, name)
-	return counted(m, got, err)
+	return countAnswer(m, got, err)
 }
 
-func (m metered) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
+func (m meteredService) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	got, err := m.Service.VerifyToken(ctx, v)
-	return counted(m, got, err)
+	return countAnswer(m, got, err)
 }
 
-func (m metered) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
+func (m meteredService) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	got, err := m.Service.WriteFenced(ctx, w)
-	return counted(m, got, err)
+	return countAnswer(m, got, err)
 }
 
-func (m metered) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
+func (m meteredService) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	got, err := m.Service.ReadFenced(ctx, key)
-	return counted(m, got, err)
+	return countAnswer(m, got, err)
 }

@@ -17,7 +17,7 @@ type mutant struct {
 	name     string
 	file     string // from the root of the module
 	from, to string
-	how      manner // in which it is used
+	mode     mode // in which it is used
 }
 
 // mutants are what the checker must find. Of each a line of the product is quoted that
@@ -37,9 +37,9 @@ var mutants = []mutant{
 		from: "\tt := begin(v)\n\tl, ok := t.lease(r.LeaseID)", to: "\tt := &turn{view: v, now: v.Now, state: v.Locks[0]}\n\tl, ok := t.lease(r.LeaseID)"},
 	{name: "promotion ignores readers", file: "lock/queue.go",
 		from: "!t.state.fits(w.Want.Mode, w.Capacity)", to: "!t.state.fits(w.Want.Mode, w.Capacity) && t.state.Leases[0].Mode != Shared"},
-	{name: "commits are not durable", file: "store/sql/settings.sql", how: crashed,
+	{name: "commits are not durable", file: "store/sql/settings.sql", mode: crashed,
 		from: "else current_setting('synchronous_commit') end", to: "else 'off' end"},
-	{name: "the queue is served last in first out", file: "lock/queue.go", how: orderly,
+	{name: "the queue is served last in first out", file: "lock/queue.go", mode: neverCancelled,
 		from: "queue, blocked := t.state.Queue, false\n", to: "queue, blocked := slices.Clone(t.state.Queue), false\n\tslices.Reverse(queue)\n"},
 	{name: "a fenced write ignores its token", file: "lock/fence.go", from: "case shown < greatest:", to: "case shown < 0:"},
 	{name: "a release is answered and not written", file: "lock/release.go", from: "\t\tt.end(l, Released, \"\")\n", to: "\t\t_ = l\n"},
@@ -52,12 +52,12 @@ var mutants = []mutant{
 		from: "return encodedEvent(idOf(e), ", to: "return encodedEvent(strconv.FormatInt(e.ID-1, 10), "},
 	{name: "a reconnected stream begins now", file: "server/wire.go",
 		from: "cmp.Or(value(in.LastEventID), q.Cursor)", to: "cmp.Or(q.Cursor, value(in.LastEventID))"},
-	{name: "readers trust the sequence", file: "store/sql/events_end.sql", how: crashed,
+	{name: "readers trust the sequence", file: "store/sql/events_end.sql", mode: crashed,
 		from: "greatest((select max(id) from paddock.events), (select pruned from paddock.horizon), 0)",
 		to:   "(select case when is_called then last_value else 0 end from paddock.event_ids)"},
-	{name: "the epoch check ignores tokens and events", file: "store/epoch.go", how: restored, from: "case e.lastToken < k.token, e.number == k.number && e.lastEvent < k.event:", to: "case e.lastToken < 0:"},
+	{name: "the epoch check ignores tokens and events", file: "store/epoch.go", mode: restored, from: "case e.lastToken < k.token, e.number == k.number && e.lastEvent < k.event:", to: "case e.lastToken < 0:"},
 	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || t.untold(l)", to: "case true || t.untold(l)"},
-	{name: "places of the dead count", file: "lock/waiter.go", how: bereft,
+	{name: "places of the dead count", file: "lock/waiter.go", mode: replicaLost,
 		from: "t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(KeepPlace))", to: "w.Place > 0"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)", to: "return l.ExpiresAt"},
 }
@@ -68,33 +68,33 @@ const (
 	roundsToBear = 3
 )
 
-// TestTheCheckerFindsWhatIsBroken proves that it can fail: each mutant is used as
+// TestCheckerFindsMutants proves that it can fail: each mutant is used as
 // badly as Paddock itself, and must be found. Paddock itself must not be.
-func TestTheCheckerFindsWhatIsBroken(t *testing.T) {
+func TestCheckerFindsMutants(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newTrialPool(t)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			a.enter(t)
-			x := a.trial(t, m.build(t), m.how)
+			a.admit(t)
+			x := a.trial(t, m.build(t), m.mode)
 			for round := range roundsToFind {
 				if report := x.round(round); !report.OK() {
-					t.Logf("found after %d calls, by %s", x.calls, findings(report))
+					t.Logf("found after %d calls, by %s", x.calls, summarize(report))
 					return
 				}
 			}
 			t.Errorf("%d calls were made, and the checker found nothing", x.calls)
 		})
 	}
-	for name, how := range map[string]manner{
-		"but not in what is whole": provoked, "nor if PostgreSQL crashes": crashed, "nor if all are orderly": orderly,
+	for name, how := range map[string]mode{
+		"but not in what is whole": disturbed, "nor if PostgreSQL crashes": crashed, "nor if all are orderly": neverCancelled,
 		"nor if PostgreSQL is restored":          restored,
-		"nor if a replica dies with its waiters": bereft,
+		"nor if a replica dies with its waiters": replicaLost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a.enter(t)
+			a.admit(t)
 			x := a.trial(t, program(t), how)
 			for round := range roundsToBear {
 				if report := x.round(round); !report.OK() {
@@ -105,8 +105,8 @@ func TestTheCheckerFindsWhatIsBroken(t *testing.T) {
 					t.Fatal(said.String())
 				}
 			}
-			if x.unasked != nil {
-				t.Error(x.unasked)
+			if x.unexpected != nil {
+				t.Error(x.unexpected)
 			}
 			t.Logf("%d calls, and nothing was found", x.calls)
 		})
@@ -136,14 +136,14 @@ func (m mutant) build(t *testing.T) string {
 	return program(t, "-overlay", written(t, dir, "overlay.json", overlay))
 }
 
-// findings says which checks have found how much, and what the first of them found.
-func findings(r verify.Report) string {
+// summarize says which checks have found how much, and what the first of them found.
+func summarize(r verify.Report) string {
 	var by []string
 	first := ""
 	for _, c := range r.Checks {
 		if n := len(c.Violations); n > 0 {
 			by = append(by, fmt.Sprintf("%q (%d)", c.Name, n))
-			first = cmp.Or(first, c.Violations[0].What)
+			first = cmp.Or(first, c.Violations[0].Message)
 		}
 	}
 	return strings.Join(by, ", ") + ": " + first

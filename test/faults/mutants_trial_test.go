@@ -19,15 +19,15 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// An arena is where trials are held, two at a time.
-type arena struct {
+// An trialPool is where trials are held, two at a time.
+type trialPool struct {
 	server *pgserver.Server
-	places chan struct{}
+	slots  chan struct{}
 }
 
-func newArena(t *testing.T) *arena {
+func newTrialPool(t *testing.T) *trialPool {
 	t.Helper()
-	return &arena{server: newServer(t), places: make(chan struct{}, 2)}
+	return &trialPool{server: newServer(t), slots: make(chan struct{}, 2)}
 }
 
 // newServer starts a PostgreSQL with a database paddock. It is gone when the test is
@@ -42,47 +42,47 @@ func newServer(t *testing.T) *pgserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	atTheEnd(t, func() error { return server.Stop(context.Background()) })
+	cleanup(t, func() error { return server.Stop(context.Background()) })
 	if err := migrations.Up(t.Context(), server.URL("paddock")); err != nil {
 		t.Fatal(err)
 	}
 	return server
 }
 
-// enter waits for a place until the end of the test.
-func (a *arena) enter(t *testing.T) {
-	a.places <- struct{}{}
-	t.Cleanup(func() { <-a.places })
+// admit waits for a place until the end of the test.
+func (a *trialPool) admit(t *testing.T) {
+	a.slots <- struct{}{}
+	t.Cleanup(func() { <-a.slots })
 }
 
-// A manner is how a program is used in a trial.
-type manner int
+// A mode is how a program is used in a trial.
+type mode int
 
 const (
-	provoked manner = iota // rows are locked from outside, locks are looked at all the time, and see cross
-	crashed                // PostgreSQL crashes
-	orderly                // all wait until they are served, so that nobody may be passed over
-	restored               // PostgreSQL is put back to a snapshot, and another application writes to it
-	bereft                 // the limit on waiters is low, and a replica is killed while calls wait there
+	disturbed      mode = iota // rows are locked from outside, locks are looked at all the time, and see cross
+	crashed                    // PostgreSQL crashes
+	neverCancelled             // all wait until they are served, so that nobody may be passed over
+	restored                   // PostgreSQL is put back to a snapshot, and another application writes to it
+	replicaLost                // the limit on waiters is low, and a replica is killed while calls wait there
 )
 
 // A trial is of one program: two replicas on a database of their own.
 type trial struct {
 	*testing.T
 	program     string
-	how         manner
+	mode        mode
 	server      *pgserver.Server // to crash, if it is to
 	restorable  *restorable      // to restore, if how is restored
 	databaseURL string
 	services    []workload.Replica
 	replicas    []*child
 	calls       int   // so far
-	unasked     error // the last answer that nothing asks for
+	unexpected  error // the last answer that nothing asks for
 }
 
-func (a *arena) trial(t *testing.T, program string, how manner) *trial {
+func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
 	t.Helper()
-	x := &trial{T: t, program: program, how: how}
+	x := &trial{T: t, program: program, mode: how}
 	switch how {
 	case crashed:
 		x.server = newServer(t)
@@ -104,13 +104,13 @@ func (a *arena) trial(t *testing.T, program string, how manner) *trial {
 func (x *trial) start() {
 	x.Helper()
 	args := []string{"serve", "--listen", "127.0.0.1:0"}
-	if x.how == bereft {
-		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", fewWaiters))
+	if x.mode == replicaLost {
+		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", waiterLimit))
 	}
-	c, err := launch(&journal{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, x.program, args...)
+	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, x.program, args...)
 	x.must(err)
-	atTheEnd(x.T, func() error { return c.end(syscall.SIGKILL) })
-	address, err := c.await(x.Context(), `"msg":"listening","address":"([^"]+)"`)
+	cleanup(x.T, func() error { return c.stop(syscall.SIGKILL) })
+	address, err := c.awaitOutput(x.Context(), `"msg":"listening","address":"([^"]+)"`)
 	x.must(err)
 	locks, err := client.New(client.Options{BaseURL: "http://" + address})
 	x.must(err)
@@ -126,7 +126,7 @@ func (x *trial) must(err error) {
 }
 
 // database returns the URL of a new database with Paddock's tables.
-func (a *arena) database(t *testing.T) string {
+func (a *trialPool) database(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("trial_%d", rand.Uint64())
 	conn, err := pgx.Connect(t.Context(), a.server.URL("postgres"))
@@ -152,19 +152,19 @@ const callsPerTrial, callsPerCrash = 1000, 2500
 // told.
 func (x *trial) round(number int) verify.Report {
 	x.Helper()
-	if x.how == restored {
+	if x.mode == restored {
 		x.must(x.restorable.snapshot(x.Context()))
 	}
 	prefix, rec := fmt.Sprintf("trial:%d", number), verify.NewRecorder()
-	if x.how == bereft && number > 0 {
+	if x.mode == replicaLost && number > 0 {
 		x.replicas, x.services = x.replicas[:1], x.services[:1] // the other is dead
 		x.start()
 	}
-	p := provocation{trial: x, rec: rec, prefix: prefix, lulls: make(chan time.Time)}
+	p := disturbance{trial: x, rec: rec, prefix: prefix, lulls: make(chan time.Time)}
 	ctx, cancel := context.WithCancel(x.Context())
 	defer cancel()
 	all, during := errgroup.WithContext(ctx)
-	for _, annoy := range p.all() {
+	for _, annoy := range p.actions() {
 		all.Go(func() error { return annoy(during) })
 	}
 	all.Go(func() error {
@@ -175,21 +175,21 @@ func (x *trial) round(number int) verify.Report {
 		x.calls += stats.Total()
 		if err != nil {
 			x.Log(err)
-			x.unasked = err
+			x.unexpected = err
 		}
 		return nil
 	})
 	x.must(all.Wait())
 	h := rec.History()
-	if x.how == restored {
+	if x.mode == restored {
 		return h.Check(verify.CheckOptions{Restored: true})
 	}
 	var err error
 	h.Events, err = verify.Collect(x.Context(), x.services[0].Locks, prefix+":")
 	x.must(err)
-	check := verify.CheckOptions{Passed: x.how != orderly, Unfinished: true}
-	if x.how == bereft {
-		check.WaitersPerLock = fewWaiters
+	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled, AllowWaiters: true}
+	if x.mode == replicaLost {
+		check.WaitersPerLock = waiterLimit
 	}
 	return h.Check(check)
 }
@@ -198,20 +198,20 @@ func (x *trial) round(number int) verify.Report {
 // for one that was silent for a while may have its waiters passed over by another.
 func (x *trial) options(prefix string, seed uint64) workload.Options {
 	o := workload.Options{
-		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: patience,
+		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: stepTimeout,
 		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
 	}
-	switch x.how {
+	switch x.mode {
 	case crashed:
 		o.Operations = callsPerCrash
-	case orderly:
-		o.Services, o.Orderly = x.services[:1], true
+	case neverCancelled:
+		o.Services, o.NeverCancel = x.services[:1], true
 	case restored:
 		// Leases outlive the restore, and the load goes on when grants are possible again.
-		o.TTL, o.Operations, o.For = workload.UsualTTL, 0, restoredRound
-	case bereft: // long leases, so that clients wait, and names that outlive the places of the dead
-		o.Fickle, o.Clients, o.Locks, o.Operations, o.Turns = true, 12, 3, 0, 1_000_000
-		o.TTL, o.For, o.Subscribers = 2*time.Second, bereftFor, false
+		o.TTL, o.Operations, o.For = workload.DefaultTTL, 0, restoredRound
+	case replicaLost: // long leases, so that clients wait, and names that outlive the places of the dead
+		o.AbandonLostWaits, o.Clients, o.Locks, o.Operations, o.TurnsPerName = true, 12, 3, 0, 1_000_000
+		o.TTL, o.For, o.Subscribers = 2*time.Second, runAfterKill, false
 	}
 	return o
 }

@@ -19,12 +19,12 @@ import (
 // idleStreams is as many as a replica bears unless flags say otherwise.
 const idleStreams = 2000
 
-// forAWhile calls do with a connection of its own until the time of a noise is over, and returns
+// repeatCall calls do with a connection of its own until the time of a noise is over, and returns
 // how often it did.
-func (n *noise) forAWhile(ctx context.Context, do func(*caller) error) (calls int, err error) {
+func (n *noise) repeatCall(ctx context.Context, do func(*httpConn) error) (calls int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, n.size.each)
 	defer cancel()
-	c, err := n.caller()
+	c, err := n.httpConn()
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func (n *noise) forAWhile(ctx context.Context, do func(*caller) error) (calls in
 // batches sends the largest batches back to back: acquires of a thousand locks, and their releases.
 func (n *noise) batches(ctx context.Context) error {
 	var leases []uuid.UUID
-	calls, err := n.forAWhile(ctx, func(c *caller) error {
+	calls, err := n.repeatCall(ctx, func(c *httpConn) error {
 		var items []string
 		if leases == nil {
 			for i := range lock.MaxBatch {
@@ -53,15 +53,15 @@ func (n *noise) batches(ctx context.Context) error {
 			}
 			leases = nil
 		}
-		return n.isOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`), nil)
+		return n.expectOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`), nil)
 	})
 	n.t.Logf("%d batches of %d were answered", calls, lock.MaxBatch)
 	return err
 }
 
-// isOK sends a request and reads the answer, which must be 200, into to unless that is nil.
-func (n *noise) isOK(c *caller, text string, to any) error {
-	got, err := c.ask(text)
+// expectOK sends a request and reads the answer, which must be 200, into to unless that is nil.
+func (n *noise) expectOK(c *httpConn, text string, to any) error {
+	got, err := c.roundTrip(text)
 	if err != nil {
 		return err
 	}
@@ -79,10 +79,10 @@ func (n *noise) isOK(c *caller, text string, to any) error {
 func (n *noise) fillList() {
 	n.t.Helper()
 	began := time.Now()
-	_, err := n.outsider.Exec(n.t.Context(), `insert into paddock.locks (name, revision, last_token)
+	_, err := n.admin.Exec(n.t.Context(), `insert into paddock.locks (name, revision, last_token)
 		select 'listed:' || to_char(i, 'FM0000000'), 2, 1 from generate_series(1, $1::integer) i`, n.size.locks)
 	n.must(err)
-	_, err = n.outsider.Exec(n.t.Context(), "vacuum (analyze) paddock.locks")
+	_, err = n.admin.Exec(n.t.Context(), "vacuum (analyze) paddock.locks")
 	n.must(err)
 	n.t.Logf("%d locks were made in %v", n.size.locks, time.Since(began).Round(time.Millisecond))
 }
@@ -95,7 +95,7 @@ func (n *noise) lists(ctx context.Context) error {
 		query.Set("limit", fmt.Sprint(lock.MaxLimit))
 		all.Go(func() error {
 			cursor, listed := "", 0
-			calls, err := n.forAWhile(ctx, func(c *caller) error {
+			calls, err := n.repeatCall(ctx, func(c *httpConn) error {
 				query.Set("cursor", cursor)
 				if cursor == "" {
 					query.Del("cursor")
@@ -104,7 +104,7 @@ func (n *noise) lists(ctx context.Context) error {
 					Locks []struct{} `json:"locks"`
 					Next  string     `json:"next_cursor"`
 				}
-				err := n.isOK(c, n.request(http.MethodGet, "/v1/locks?"+query.Encode(), "", ""), &page)
+				err := n.expectOK(c, n.request(http.MethodGet, "/v1/locks?"+query.Encode(), "", ""), &page)
 				cursor, listed = page.Next, listed+len(page.Locks)
 				return err
 			})
@@ -117,19 +117,19 @@ func (n *noise) lists(ctx context.Context) error {
 
 // streams opens streams of events of which none comes, and keeps them open for a while.
 func (n *noise) streams(ctx context.Context) error {
-	var wires []*wire
+	var wires []*http2Conn
 	defer func() {
 		for _, w := range wires {
 			_ = w.Close() // nothing depends on how it ends
 		}
 	}()
 	for open := 0; open < n.size.streams; {
-		w, err := n.replicas[len(wires)%len(n.replicas)].wire()
+		w, err := n.replicas[len(wires)%len(n.replicas)].http2Conn()
 		if err != nil {
 			return err
 		}
 		wires = append(wires, w)
-		for range min(perWire, n.size.streams-open) {
+		for range min(streamsPerConn, n.size.streams-open) {
 			if _, err := w.open(http.MethodGet, "/v1/events/stream?prefix=silent:", "", "", true); err != nil {
 				return err
 			}
@@ -137,6 +137,6 @@ func (n *noise) streams(ctx context.Context) error {
 		}
 		go func() { _ = w.each(func(uint32, []byte, bool) error { return nil }) }() // it ends with the wire
 	}
-	passes(ctx, n.size.each)
+	sleepFor(ctx, n.size.each)
 	return nil
 }

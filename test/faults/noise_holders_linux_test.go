@@ -20,7 +20,7 @@ const (
 	noiseHolders = 50
 	noiseTTL     = 2 * time.Second
 	renewEvery   = noiseTTL / 3
-	renewAgain   = 50 * time.Millisecond // after a renewal that is to be sent again
+	renewRetry   = 50 * time.Millisecond // after a renewal that is to be sent again
 )
 
 // A renewal is one renewal that was answered.
@@ -52,11 +52,11 @@ func (r *renewals) fail(err error) {
 	}
 }
 
-// settled waits until each holder has an answer to a renewal that it sent after that.
-func (r *renewals) settled(ctx context.Context, after time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// awaitAnswers waits until each holder has an answer to a renewal that it sent after that.
+func (r *renewals) awaitAnswers(ctx context.Context, after time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return until(ctx, func() error {
+	return retry(ctx, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		waiting := 0
@@ -72,25 +72,25 @@ func (r *renewals) settled(ctx context.Context, after time.Time) error {
 	})
 }
 
-// A renewalFigures sums up the renewals of one phase.
-type renewalFigures struct {
+// A renewalStats sums up the renewals of one phase.
+type renewalStats struct {
 	phase         string
 	answered      int
 	p50, p99, max time.Duration
 	lost          int
 }
 
-func (f renewalFigures) String() string {
+func (f renewalStats) String() string {
 	return fmt.Sprintf("%s: %d renewals, p50 %v, p99 %v, max %v, %d leases lost", f.phase, f.answered,
 		f.p50.Round(10*time.Microsecond), f.p99.Round(10*time.Microsecond), f.max.Round(10*time.Microsecond), f.lost)
 }
 
-// between returns the figures of the renewals that were sent from one instant to another, and the
-// first error of a holder. A phase that is shorter than the time between renewals may have none.
-func (r *renewals) between(phase string, from, to time.Time) (renewalFigures, error) {
+// stats returns the figures of the renewals that were sent from one instant to another, and the
+// first error of a holder. A phase that is shorter than the time stats renewals may have none.
+func (r *renewals) stats(phase string, from, to time.Time) (renewalStats, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := renewalFigures{phase: phase}
+	f := renewalStats{phase: phase}
 	var took []time.Duration
 	for _, x := range r.all {
 		if x.sent.Before(from) || !x.sent.Before(to) {
@@ -110,24 +110,24 @@ func (r *renewals) between(phase string, from, to time.Time) (renewalFigures, er
 
 // A holder renews one lease through one replica, as a guard does.
 type holder struct {
-	*exposed
+	*securedReplica
 	*renewals
 	number int
-	conn   *caller
+	conn   *httpConn
 	lease  uuid.UUID
 	ends   time.Time // by its own clock: the sending of the newest grant or renewal, and the TTL
 }
 
-// hold starts the holders. They use the replicas in turn and stop with the test.
-func hold(replicas []*exposed) *renewals {
+// startHolders starts the holders. They use the replicas in turn and stop with the test.
+func startHolders(replicas []*securedReplica) *renewals {
 	r := &renewals{}
 	t := replicas[0].t
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range noiseHolders {
-		h := &holder{exposed: replicas[i%len(replicas)], renewals: r, number: i}
+		h := &holder{securedReplica: replicas[i%len(replicas)], renewals: r, number: i}
 		all.Go(func() {
-			if err := h.keep(ctx); err != nil && ctx.Err() == nil {
+			if err := h.run(ctx); err != nil && ctx.Err() == nil {
 				r.fail(fmt.Errorf("holder %d: %w", h.number, err))
 			}
 		})
@@ -136,8 +136,8 @@ func hold(replicas []*exposed) *renewals {
 	return r
 }
 
-// keep acquires the lock and renews the lease until ctx ends. A lease that is lost is acquired anew.
-func (h *holder) keep(ctx context.Context) error {
+// run acquires the lock and renews the lease until ctx ends. A lease that is lost is acquired anew.
+func (h *holder) run(ctx context.Context) error {
 	defer func() {
 		if h.conn != nil {
 			_ = h.conn.Close() // nothing depends on it
@@ -146,7 +146,7 @@ func (h *holder) keep(ctx context.Context) error {
 	if err := h.acquire(ctx); err != nil {
 		return err
 	}
-	for next := time.Now().Add(rand.N(renewEvery)); passes(ctx, time.Until(next)); {
+	for next := time.Now().Add(rand.N(renewEvery)); sleepFor(ctx, time.Until(next)); {
 		sent := time.Now()
 		got, err := h.call(ctx, "renew", fmt.Sprintf(`{"lease_id": "%s"}`, h.lease))
 		if ctx.Err() != nil {
@@ -154,16 +154,16 @@ func (h *holder) keep(ctx context.Context) error {
 		}
 		now := time.Now()
 		x := renewal{sent: sent, took: now.Sub(sent), lost: now.After(h.ends)}
-		told, parsed := got.told()
+		parsed, parseErr := got.fields()
 		switch {
 		case err == nil && got.status == http.StatusOK:
 			h.ends = sent.Add(noiseTTL)
-		case err == nil && parsed == nil && told.Code == lock.ErrLeaseLost:
+		case err == nil && parseErr == nil && parsed.Code == lock.ErrLeaseLost:
 			x.lost = true
-		case err == nil && !isToComeAgain(told.Code) && told.Code != lock.ErrRateLimited:
+		case err == nil && !isRetryable(parsed.Code) && parsed.Code != lock.ErrRateLimited:
 			return fmt.Errorf("a renewal is answered %v", got)
 		case !x.lost:
-			next = now.Add(renewAgain)
+			next = now.Add(renewRetry)
 			continue
 		}
 		h.note(h.number, x)
@@ -180,9 +180,9 @@ func (h *holder) keep(ctx context.Context) error {
 // acquire acquires the lock under a new lease_id. It tries until it is granted.
 func (h *holder) acquire(ctx context.Context) error {
 	h.lease = uuid.New()
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*stepTimeout)
 	defer cancel()
-	return until(ctx, func() error {
+	return retry(ctx, func() error {
 		sent := time.Now()
 		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`, h.lease, h.number, noiseTTL.Milliseconds()))
 		if err == nil && got.status/100 != 2 {
@@ -197,7 +197,7 @@ func (h *holder) acquire(ctx context.Context) error {
 // connection of its own.
 func (h *holder) call(ctx context.Context, verb, body string) (answer, error) {
 	if h.conn == nil {
-		c, err := h.caller()
+		c, err := h.httpConn()
 		if err != nil {
 			return answer{}, err
 		}
@@ -205,7 +205,7 @@ func (h *holder) call(ctx context.Context, verb, body string) (answer, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = h.conn.SetDeadline(time.Unix(1, 0)) }) // the connection may be closed
 	defer stop()
-	got, err := h.conn.ask(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "", body))
+	got, err := h.conn.roundTrip(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "", body))
 	if err != nil {
 		err = errors.Join(err, h.conn.Close())
 		h.conn = nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,16 +20,16 @@ import (
 
 // The joins of one noisy client: all within the limits that a replica has unless flags say otherwise.
 const (
-	noisyLocks  = 11
-	noisyWires  = 110
-	noisyJoins  = noisyWires * perWire // 9,900: 900 for each lock, 10,000 may wait
-	noisyWithin = 1400 * time.Millisecond
+	joinLocks  = 11
+	joinConns  = 110
+	joinCalls  = joinConns * streamsPerConn // 9,900: 900 for each lock, 10,000 may wait
+	joinWindow = 1400 * time.Millisecond
 )
 
-// A joining is many calls that wait for locks which are held.
-type joining struct {
-	t       *exposed
-	wires   []*wire
+// A joinBurst is many calls that wait for locks which are held.
+type joinBurst struct {
+	t       *securedReplica
+	wires   []*http2Conn
 	locks   []string
 	wait    time.Duration
 	pending atomic.Int64 // calls that are not answered
@@ -38,11 +39,11 @@ type joining struct {
 	err   error
 }
 
-// newJoining holds the locks and opens connections to the replicas in turn.
-func newJoining(replicas []*exposed, prefix string, locks, wires int, wait time.Duration) *joining {
+// newJoinBurst holds the locks and opens connections to the replicas in turn.
+func newJoinBurst(replicas []*securedReplica, prefix string, locks, wires int, wait time.Duration) *joinBurst {
 	e := replicas[0]
 	e.t.Helper()
-	j := &joining{t: e, wait: wait, codes: map[lock.Code]int{}}
+	j := &joinBurst{t: e, wait: wait, codes: map[lock.Code]int{}}
 	owner := e.client("")
 	for i := range locks {
 		j.locks = append(j.locks, fmt.Sprintf("%s:%02d", prefix, i))
@@ -50,7 +51,7 @@ func newJoining(replicas []*exposed, prefix string, locks, wires int, wait time.
 		e.must(err)
 	}
 	for i := range wires {
-		w, err := replicas[i%len(replicas)].wire()
+		w, err := replicas[i%len(replicas)].http2Conn()
 		e.must(err)
 		j.wires = append(j.wires, w)
 		e.t.Cleanup(func() { _ = w.Close() }) // it may be closed
@@ -60,13 +61,13 @@ func newJoining(replicas []*exposed, prefix string, locks, wires int, wait time.
 
 // start sends n calls on each of the connections, which begin one after the other within a time.
 // It returns when all are sent. Answers are counted meanwhile and later.
-func (j *joining) start(ctx context.Context, wires []*wire, n int, within time.Duration) error {
+func (j *joinBurst) start(ctx context.Context, wires []*http2Conn, n int, within time.Duration) error {
 	var sending errgroup.Group
 	for i, w := range wires {
 		j.pending.Add(int64(n))
-		go j.hear(w, n)
+		go j.countAnswers(w, n)
 		sending.Go(func() error {
-			if !passes(ctx, within*time.Duration(i)/time.Duration(len(wires))) {
+			if !sleepFor(ctx, within*time.Duration(i)/time.Duration(len(wires))) {
 				return context.Cause(ctx)
 			}
 			return j.send(w, i*n, n)
@@ -77,8 +78,8 @@ func (j *joining) start(ctx context.Context, wires []*wire, n int, within time.D
 
 // send sends n calls in one piece: two small writes for each call would cost more than the service
 // needs to answer.
-func (j *joining) send(w *wire, first, n int) error {
-	out := &corked{Conn: w.Conn}
+func (j *joinBurst) send(w *http2Conn, first, n int) error {
+	out := &bufferedConn{Conn: w.Conn}
 	w.mu.Lock()
 	w.Conn = out
 	w.mu.Unlock()
@@ -96,25 +97,25 @@ func (j *joining) send(w *wire, first, n int) error {
 	return err
 }
 
-// A corked connection keeps what is written to it.
-type corked struct {
+// A bufferedConn connection keeps what is written to it.
+type bufferedConn struct {
 	net.Conn
 	text bytes.Buffer
 }
 
-func (c *corked) Write(b []byte) (int, error) { return c.text.Write(b) }
+func (c *bufferedConn) Write(b []byte) (int, error) { return c.text.Write(b) }
 
 var errAllAnswered = errors.New("all calls are answered")
 
-// hear counts the answers to n calls.
-func (j *joining) hear(w *wire, n int) {
+// countAnswers counts the answers to n calls.
+func (j *joinBurst) countAnswers(w *http2Conn, n int) {
 	err := w.each(func(_ uint32, body []byte, whole bool) error {
-		told, err := answer{text: body}.told()
+		parsed, err := answer{text: body}.fields()
 		if err != nil || !whole {
 			return fmt.Errorf("a call that waits is answered %q, whole: %t", body, whole)
 		}
 		j.mu.Lock()
-		j.codes[told.Code]++
+		j.codes[parsed.Code]++
 		j.mu.Unlock()
 		j.pending.Add(-1)
 		if n--; n == 0 {
@@ -130,26 +131,26 @@ func (j *joining) hear(w *wire, n int) {
 }
 
 // waiting returns how many calls wait in queues, as the database has it.
-func (j *joining) waiting() int {
+func (j *joinBurst) waiting() int {
 	j.t.t.Helper()
 	return j.t.count("select count(*) from paddock.waiters")
 }
 
-// joined waits until so many calls wait, or until ctx ends, and returns how many do.
-func (j *joining) joined(ctx context.Context, want int, every time.Duration) int {
+// awaitWaiting waits until so many calls wait, or until ctx ends, and returns how many do.
+func (j *joinBurst) awaitWaiting(ctx context.Context, want int, every time.Duration) int {
 	j.t.t.Helper()
 	for {
-		if n := j.waiting(); n >= want || !passes(ctx, every) {
+		if n := j.waiting(); n >= want || !sleepFor(ctx, every) {
 			return n
 		}
 	}
 }
 
-// answered waits until every call is answered.
-func (j *joining) answered(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, j.wait+2*patience)
+// awaitAnswers waits until every call is awaitAnswers.
+func (j *joinBurst) awaitAnswers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, j.wait+2*stepTimeout)
 	defer cancel()
-	return until(ctx, func() error {
+	return retry(ctx, func() error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if n := j.pending.Load(); n > 0 && j.err == nil {
@@ -160,8 +161,62 @@ func (j *joining) answered(ctx context.Context) error {
 }
 
 // result returns what the calls were answered.
-func (j *joining) result() (map[lock.Code]int, error) {
+func (j *joinBurst) result() (map[lock.Code]int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.codes, j.err
+}
+
+// How the rate of joins at one lock is measured.
+const (
+	rateJoins   = 300 // at once, beside those that wait already
+	rateRounds  = 2   // of which the fastest counts: the machine has other work, too
+	rateWait    = 40 * time.Second
+	fewWaiting  = 10
+	manyWaiting = 1000
+	// minRateShare is which part of the rate must be left with manyWaiting.
+	minRateShare = 0.5
+)
+
+// TestJoinRateDoesNotDependOnQueueLength measures how many calls a second join the queue of one lock,
+// with few and with many that wait already. With -faults.noise the second must be at least half of the
+// first.
+func TestJoinRateDoesNotDependOnQueueLength(t *testing.T) {
+	n := &noise{securedReplica: newSecured(t)}
+	n.launch(program(t), fmt.Sprint("--max-waiters-per-lock=", manyWaiting+rateJoins))
+	few, many := 0.0, 0.0
+	for round := range rateRounds {
+		few = max(few, n.joinRate(fmt.Sprint("few:", round), fewWaiting))
+		many = max(many, n.joinRate(fmt.Sprint("many:", round), manyWaiting))
+	}
+	t.Logf("joins a second at one lock: %.0f with %d that wait already, %.0f with %d: %.2f of the rate", few, fewWaiting, many, manyWaiting, many/few)
+	if *flagNoise && many < minRateShare*few {
+		t.Errorf("with %d that wait already the rate of joins is %.2f of that with %d, want at least %.2f", manyWaiting, many/few, fewWaiting, minRateShare)
+	}
+}
+
+// joinRate returns how many calls a second join a queue in which some wait already.
+func (n *noise) joinRate(prefix string, waiting int) float64 {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), stepTimeout)
+	defer cancel()
+	chunks := (waiting + streamsPerConn - 1) / streamsPerConn
+	j := newJoinBurst([]*securedReplica{n.securedReplica}, prefix, 1, chunks+rateJoins/streamsPerConn+1, rateWait)
+	for i := range chunks {
+		n.must(j.start(ctx, j.wires[i:i+1], min(streamsPerConn, waiting-i*streamsPerConn), 0))
+	}
+	j.awaitWaiting(ctx, waiting, 5*time.Millisecond)
+	began := time.Now()
+	for i, sent := chunks, 0; sent < rateJoins; i++ {
+		some := min(streamsPerConn, rateJoins-sent)
+		n.must(j.start(ctx, j.wires[i:i+1], some, 0))
+		sent += some
+	}
+	joined := j.awaitWaiting(ctx, waiting+rateJoins, time.Millisecond)
+	took := time.Since(began)
+	for _, w := range j.wires {
+		_ = w.Close() // which is how the calls leave the queue
+	}
+	n.must(retry(ctx, func() error { return checkCount("waiters", j.waiting(), 0) }))
+	return float64(joined-waiting) / took.Seconds()
 }

@@ -12,157 +12,157 @@ import (
 
 // What renewals may suffer from a noisy client.
 const (
-	// noiseDelay is how many times longer than on an idle service the slowest of a hundred renewals
+	// maxNoiseFactor is how many times longer than on an idle service the slowest of a hundred renewals
 	// may take beside 9,900 joins.
-	noiseDelay = 5
-	// noiseFloor is what an idle service is taken to need at least, so that the limit does not
+	maxNoiseFactor = 5
+	// idleFloor is what an idle service is taken to need at least, so that the limit does not
 	// depend on a fast machine.
-	noiseFloor = 20 * time.Millisecond
+	idleFloor = 20 * time.Millisecond
 )
 
 // A noiseSize is how much noise there is.
 type noiseSize struct {
-	idle    time.Duration // before the noise
-	wait    time.Duration // of each join
-	each    time.Duration // how long batches, lists and streams go on
-	locks   int           // in the list
-	streams int
-	every   bool // whether all noises are made beside two replicas, too, and not the joins alone
+	idle      time.Duration // before the noise
+	wait      time.Duration // of each join
+	each      time.Duration // how long batches, lists and streams go on
+	locks     int           // in the list
+	streams   int
+	allNoises bool // whether all noises are made beside two replicas, too, and not the joins alone
 }
 
-func sizeOfNoise() noiseSize {
+func chooseNoiseSize() noiseSize {
 	if *flagNoise {
-		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000, streams: idleStreams, every: true}
+		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000, streams: idleStreams, allNoises: true}
 	}
 	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000, streams: idleStreams}
 }
 
-// TestANoisyNeighbourIsBorne renews 50 leases of two seconds beside one noisy client at a time. No
+// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time. No
 // lease may be lost. With -faults.noise the delay is limited, too: see noiseDelay.
-func TestANoisyNeighbourIsBorne(t *testing.T) {
-	mayOpen(t, 8192)
-	usual, size := program(t), sizeOfNoise()
+func TestNoisyNeighbourCostsNoLease(t *testing.T) {
+	requireOpenFiles(t, 8192)
+	usual, size := program(t), chooseNoiseSize()
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("replicas: %d", replicas), func(t *testing.T) {
 			n := newNoise(t, usual, replicas, size)
-			n.idle = n.beside("idle", func(ctx context.Context) error { passes(ctx, size.idle); return nil })
-			n.joins()
-			if replicas > 1 && !size.every {
+			n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
+			n.runJoins()
+			if replicas > 1 && !size.allNoises {
 				return
 			}
-			n.beside("batches of 1,000", n.batches)
+			n.measure("batches of 1,000", n.batches)
 			n.fillList()
-			n.beside(fmt.Sprintf("lists of %d locks", size.locks), n.lists)
-			n.beside(fmt.Sprintf("%d idle streams", size.streams), n.streams)
+			n.measure(fmt.Sprintf("lists of %d locks", size.locks), n.lists)
+			n.measure(fmt.Sprintf("%d idle streams", size.streams), n.streams)
 		})
 	}
 }
 
 // A noise is a deployment with holders, and a noisy client.
 type noise struct {
-	*exposed
-	size     noiseSize
-	replicas []*exposed
-	renewals *renewals
-	idle     renewalFigures
-	mayLose  bool // whether leases may be lost, and calls may find no room
+	*securedReplica
+	size        noiseSize
+	replicas    []*securedReplica
+	renewals    *renewals
+	idle        renewalStats
+	lossAllowed bool // whether leases may be lost, and calls may find no room
 }
 
 func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise {
 	t.Helper()
-	n := &noise{exposed: newExposed(t), size: size}
+	n := &noise{securedReplica: newSecured(t), size: size}
 	for range replicas {
-		r := *n.exposed
+		r := *n.securedReplica
 		r.launch(program)
 		n.replicas = append(n.replicas, &r)
 	}
-	*n.exposed = *n.replicas[0]
-	n.renewals = hold(n.replicas)
+	*n.securedReplica = *n.replicas[0]
+	n.renewals = startHolders(n.replicas)
 	began := time.Now()
-	n.must(n.renewals.settled(t.Context(), began))
+	n.must(n.renewals.awaitAnswers(t.Context(), began))
 	return n
 }
 
-// joinsAmongAll is Paddock with joins that go into batches as all other calls do.
-var joinsAmongAll = mutant{name: "joins go among renewals", file: "store/dispatch.go", from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
+// joinsFirstMutant is Paddock with joins that go into batches as all other calls do.
+var joinsFirstMutant = mutant{name: "joins go among renewals", file: "store/dispatch.go", from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
 
-// TestJoinsAmongRenewalsAreFound makes the noise of joins beside a build that lets joins go ahead of renewals. That loses leases,
+// TestJoinsAheadOfRenewalsAreFound makes the noise of joins beside a build that lets joins go ahead of renewals. That loses leases,
 // or delays renewals by far more than may be: on a fast machine, too, so the floor does not count here.
-func TestJoinsAmongRenewalsAreFound(t *testing.T) {
-	mayOpen(t, 8192)
-	size := sizeOfNoise()
-	n := newNoise(t, joinsAmongAll.build(t), 1, size)
-	n.mayLose = true
-	n.idle = n.beside("idle", func(ctx context.Context) error { passes(ctx, size.idle); return nil })
-	if f, ends := n.joins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= 2*noiseDelay*n.idle.p99 {
+func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
+	requireOpenFiles(t, 8192)
+	size := chooseNoiseSize()
+	n := newNoise(t, joinsFirstMutant.build(t), 1, size)
+	n.lossAllowed = true
+	n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
+	if f, ends := n.runJoins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= 2*maxNoiseFactor*n.idle.p99 {
 		t.Errorf("%v, and %v beside joins: nothing was found", n.idle, f)
 	}
 }
 
-// beside makes a noise and logs how the leases fared meanwhile.
-func (n *noise) beside(what string, noise func(context.Context) error) renewalFigures {
+// measure makes a noise and logs how the leases fared meanwhile.
+func (n *noise) measure(what string, noise func(context.Context) error) renewalStats {
 	n.t.Helper()
 	began := time.Now()
 	n.must(noise(n.t.Context()))
-	return n.during(what, began, time.Now())
+	return n.measured(what, began, time.Now())
 }
 
-// during logs how the leases fared in a phase that is over. A lease that was lost fails the test.
-func (n *noise) during(phase string, from, to time.Time) renewalFigures {
+// measured logs how the leases fared in a phase that is over. A lease that was lost fails the test.
+func (n *noise) measured(phase string, from, to time.Time) renewalStats {
 	n.t.Helper()
-	n.must(n.renewals.settled(n.t.Context(), to))
-	f, err := n.renewals.between(phase, from, to)
+	n.must(n.renewals.awaitAnswers(n.t.Context(), to))
+	f, err := n.renewals.stats(phase, from, to)
 	n.must(err)
 	n.t.Logf("%v; p99 is %.1f times the idle one", f, n.ratio(f))
-	if f.lost > 0 && !n.mayLose {
+	if f.lost > 0 && !n.lossAllowed {
 		n.t.Errorf("%s: %d leases were lost", phase, f.lost)
 	}
 	return f
 }
 
 // ratio returns how many times longer than on the idle service renewals took.
-func (n *noise) ratio(f renewalFigures) float64 {
-	return float64(f.p99) / float64(max(n.idle.p99, noiseFloor))
+func (n *noise) ratio(f renewalStats) float64 {
+	return float64(f.p99) / float64(max(n.idle.p99, idleFloor))
 }
 
-// joins sends 9,900 calls that wait for locks, until they have waited in vain. It returns how the leases fared while they
+// runJoins sends 9,900 calls that wait for locks, until they have waited in vain. It returns how the leases fared while they
 // waited, and while their waits ended.
-func (n *noise) joins() (f, ends renewalFigures) {
+func (n *noise) runJoins() (f, ends renewalStats) {
 	n.t.Helper()
-	j := newJoining(n.replicas, "noisy", noisyLocks, noisyWires, n.size.wait)
+	j := newJoinBurst(n.replicas, "noisy", joinLocks, joinConns, n.size.wait)
 	ctx, cancel := context.WithTimeout(n.t.Context(), n.size.wait)
 	defer cancel()
-	began, before := time.Now(), n.ownCPU()
-	n.must(j.start(ctx, j.wires, perWire, noisyWithin))
+	began, before := time.Now(), n.cpuTime()
+	n.must(j.start(ctx, j.wires, streamsPerConn, joinWindow))
 	sent := time.Now()
-	joined := j.joined(ctx, noisyJoins, 50*time.Millisecond)
+	joined := j.awaitWaiting(ctx, joinCalls, 50*time.Millisecond)
 	full := time.Now()
-	passes(ctx, n.size.wait)
+	sleepFor(ctx, n.size.wait)
 	leaving := time.Now()
-	n.must(j.answered(n.t.Context()))
+	n.must(j.awaitAnswers(n.t.Context()))
 	over := time.Now()
 	codes, err := j.result()
 	n.must(err)
 	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; from the first end of a wait on all were answered in %v: %v; "+
 		"all of that took the test %v of a processor",
-		noisyJoins, sent.Sub(began).Round(time.Millisecond), joined, full.Sub(began).Round(time.Millisecond),
-		over.Sub(leaving).Round(time.Millisecond), codes, (n.ownCPU() - before).Round(time.Millisecond))
-	f = n.during("joins and waits", began, leaving)
-	ends = n.during("ends of waits", leaving, over)
-	if n.mayLose {
+		joinCalls, sent.Sub(began).Round(time.Millisecond), joined, full.Sub(began).Round(time.Millisecond),
+		over.Sub(leaving).Round(time.Millisecond), codes, (n.cpuTime() - before).Round(time.Millisecond))
+	f = n.measured("joins and waits", began, leaving)
+	ends = n.measured("ends of waits", leaving, over)
+	if n.lossAllowed {
 		return f, ends
 	}
-	if queued := codes[lock.ErrHeld] + codes[lock.ErrUnavailable] + codes[lock.ErrUnknownOutcome]; queued < noisyJoins {
-		n.t.Errorf("only %d of %d calls were let into a queue: %v", queued, noisyJoins, codes)
+	if queued := codes[lock.ErrHeld] + codes[lock.ErrUnavailable] + codes[lock.ErrUnknownOutcome]; queued < joinCalls {
+		n.t.Errorf("only %d of %d calls were let into a queue: %v", queued, joinCalls, codes)
 	}
-	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > noiseDelay {
-		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, may be %d times", worst, noiseDelay)
+	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > maxNoiseFactor {
+		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, may be %d times", worst, maxNoiseFactor)
 	}
 	return f, ends
 }
 
-// ownCPU returns how long this process has used a processor.
-func (n *noise) ownCPU() time.Duration {
+// cpuTime returns how long this process has used a processor.
+func (n *noise) cpuTime() time.Duration {
 	n.t.Helper()
 	var usage syscall.Rusage
 	n.must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

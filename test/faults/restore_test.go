@@ -32,8 +32,8 @@ const (
 // A restoreVariant is a way to put the database back while replicas run.
 type restoreVariant struct {
 	name string
-	copy copying
-	how  restoring
+	copy copyFunc
+	how  restoreOptions
 	// grants is how many leases the restore loses; zero: lostGrants.
 	grants int
 	// blind restores at once after grants by one replica: no heartbeat comes between the copy and
@@ -42,42 +42,42 @@ type restoreVariant struct {
 }
 
 var restoreVariants = []restoreVariant{
-	{name: "a snapshot", copy: (*restorable).snapshot, how: restoring{stop: (*restorable).crash}},
-	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot, how: restoring{(*restorable).crash, true}},
-	{name: "a base backup", copy: (*restorable).baseBackup, how: restoring{stop: (*restorable).shutDown}},
-	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup, how: restoring{(*restorable).shutDown, true}},
+	{name: "a snapshot", copy: (*restorable).snapshot, how: restoreOptions{stop: (*restorable).crash}},
+	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot, how: restoreOptions{(*restorable).crash, true}},
+	{name: "a base backup", copy: (*restorable).baseBackup, how: restoreOptions{stop: (*restorable).shutDown}},
+	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup, how: restoreOptions{(*restorable).shutDown, true}},
 	{name: "a snapshot that few grants follow, and another application writes", copy: (*restorable).snapshot,
-		how: restoring{(*restorable).crash, true}, grants: fewLostGrants},
-	{name: "a snapshot that one replica has not seen passed", copy: (*restorable).snapshot, how: restoring{(*restorable).crash, true}, blind: true},
+		how: restoreOptions{(*restorable).crash, true}, grants: fewLostGrants},
+	{name: "a snapshot that one replica has not seen passed", copy: (*restorable).snapshot, how: restoreOptions{(*restorable).crash, true}, blind: true},
 }
 
-// TestARestoreIsNoticed puts the database back to an earlier state while two replicas run, and
+// TestRestoreBeginsAnEpoch puts the database back to an earlier state while two replicas run, and
 // clients ask both for the locks of leases that the database has forgotten. Each restore must begin
 // one epoch, before anything is granted. The blind variant is measured only: a replica that has
 // seen nothing newer than the copy cannot notice.
-func TestARestoreIsNoticed(t *testing.T) {
+func TestRestoreBeginsAnEpoch(t *testing.T) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs each connection that is refused
 	usual := program(t)
 	for _, v := range restoreVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRestorable(t)
-			s := &site{t: t, program: usual, pulse: &pulse{}}
+			s := &clusterHarness{t: t, program: usual, meter: &grantMeter{}}
 			s.serve(2, r.replicaURL(), "--migrate")
-			var sum restoreFigures
+			var sum restoreTotals
 			for n := range *flagRestores {
-				sum.add(s.restores(r, v, fmt.Sprintf("restore-%d", n)))
+				sum.add(s.runRestore(r, v, fmt.Sprintf("restore-%d", n)))
 			}
 			t.Logf("%s: %v", v.name, sum)
-			if err := sum.judge(); err != nil && !v.blind {
+			if err := sum.check(); err != nil && !v.blind {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// restoreFigures count what restores led to.
-type restoreFigures struct {
+// restoreTotals count what restores led to.
+type restoreTotals struct {
 	restores int
 	epochs   int // that began
 	grants   int // that were lost
@@ -85,13 +85,13 @@ type restoreFigures struct {
 	double   int // grants while the holder of a lost lease counted on it
 	stale    int // grants with a token that is not greater than all before the restore
 	early    int // grants by the restored database before an epoch began
-	closed   time.Duration
+	paused   time.Duration
 }
 
 // add sums the figures up. closed is the shortest.
-func (f *restoreFigures) add(o restoreFigures) {
-	if f.restores == 0 || o.closed < f.closed {
-		f.closed = o.closed
+func (f *restoreTotals) add(o restoreTotals) {
+	if f.restores == 0 || o.paused < f.paused {
+		f.paused = o.paused
 	}
 	f.restores += o.restores
 	f.epochs += o.epochs
@@ -102,14 +102,14 @@ func (f *restoreFigures) add(o restoreFigures) {
 	f.early += o.early
 }
 
-func (f restoreFigures) String() string {
+func (f restoreTotals) String() string {
 	return fmt.Sprintf("%d restores: %d epochs begun, %d double grants, %d tokens that are not greater, %d grants before the epoch; "+
 		"%d grants were lost, %d of those leases were alive when the database answered again; first grant %v after the restore began",
-		f.restores, f.epochs, f.double, f.stale, f.early, f.grants, f.alive, f.closed.Round(time.Millisecond))
+		f.restores, f.epochs, f.double, f.stale, f.early, f.grants, f.alive, f.paused.Round(time.Millisecond))
 }
 
-// judge returns an error if a restore was not noticed, or too late.
-func (f restoreFigures) judge() error {
+// check returns an error if a restore was not noticed, or too late.
+func (f restoreTotals) check() error {
 	var err error
 	if f.epochs != f.restores {
 		err = fmt.Errorf("%d restores have begun %d epochs, want one each", f.restores, f.epochs)
@@ -121,21 +121,21 @@ func (f restoreFigures) judge() error {
 	return err
 }
 
-// restores copies the database, has locks granted, puts the copy back and has other clients ask for
+// runRestore copies the database, has locks granted, puts the copy back and has other clients ask for
 // the same locks.
-func (s *site) restores(r *restorable, v restoreVariant, prefix string) restoreFigures {
+func (s *clusterHarness) runRestore(r *restorable, v restoreVariant, prefix string) restoreTotals {
 	s.t.Helper()
 	ctx := s.t.Context()
 	s.must(v.copy(r, ctx))
-	lost := s.grantAll(prefix, cmp.Or(v.grants, lostGrants), v.blind)
+	lost := s.grantAtOnce(prefix, cmp.Or(v.grants, lostGrants), v.blind)
 	if !v.blind {
-		passes(ctx, noticing)
+		sleepFor(ctx, noticeDelay)
 	}
 	epoch, err := r.newestEpoch(ctx)
 	s.must(err)
 
 	began := time.Now()
-	c := contest{site: s, lost: lost, began: began}
+	c := contenders{clusterHarness: s, lost: lost, began: began}
 	c.start()
 	s.must(r.restore(ctx, v.how))
 	back := time.Now()
@@ -151,19 +151,19 @@ func (s *site) restores(r *restorable, v restoreVariant, prefix string) restoreF
 	return f
 }
 
-// grantAll acquires n locks at once: half through each replica, or all through the first.
-func (s *site) grantAll(prefix string, n int, one bool) []belief {
+// grantAtOnce acquires n locks at once: half through each replica, or all through the first.
+func (s *clusterHarness) grantAtOnce(prefix string, n int, one bool) []heldLease {
 	s.t.Helper()
-	all := make([]belief, n)
-	s.must(together(n, func(i int) error {
+	all := make([]heldLease, n)
+	s.must(inParallel(n, func(i int) error {
 		b := &all[i]
 		b.name = fmt.Sprintf("%s:%02d", prefix, i)
 		a := lock.Acquire{Name: b.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder of a lost lease", TTL: restoreTTL}
 		locks := s.replica(i)
 		if one {
-			locks = s.any()
+			locks = s.first()
 		}
-		return s.insist(func(ctx context.Context) (err error) {
+		return s.retryCall(func(ctx context.Context) (err error) {
 			b.Grant, err = locks.Acquire(ctx, a)
 			return err
 		})
@@ -171,25 +171,25 @@ func (s *site) grantAll(prefix string, n int, one bool) []belief {
 	return all
 }
 
-// A contest is clients that ask for the locks of lost leases until each lock is granted.
-type contest struct {
-	*site
-	lost  []belief
+// A contenders is clients that ask for the locks of lost leases until each lock is granted.
+type contenders struct {
+	*clusterHarness
+	lost  []heldLease
 	began time.Time
 	all   sync.WaitGroup
 
-	mu      sync.Mutex
-	figures restoreFigures
+	mu     sync.Mutex
+	totals restoreTotals
 }
 
-func (c *contest) start() {
+func (c *contenders) start() {
 	var greatest lock.Token
 	for _, b := range c.lost {
 		greatest = max(greatest, b.Token)
 	}
 	for i, b := range c.lost {
 		c.all.Go(func() {
-			g, at, err := c.ask(b.name, i)
+			g, at, err := c.acquire(b.name, i)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if err != nil {
@@ -202,27 +202,27 @@ func (c *contest) start() {
 }
 
 // count compares a grant with the lease that was lost. The caller holds mu.
-func (c *contest) count(lost belief, g lock.Grant, at time.Time, greatest lock.Token) {
+func (c *contenders) count(lost heldLease, g lock.Grant, at time.Time, greatest lock.Token) {
 	if at.Before(lost.Until) {
-		c.figures.double++
+		c.totals.double++
 	}
 	if g.Token <= greatest {
-		c.figures.stale++
+		c.totals.stale++
 	}
-	if d := at.Sub(c.began); c.figures.closed == 0 || d < c.figures.closed {
-		c.figures.closed = d
+	if d := at.Sub(c.began); c.totals.paused == 0 || d < c.totals.paused {
+		c.totals.paused = d
 	}
 }
 
 // finish waits until each lock is granted.
-func (c *contest) finish() restoreFigures {
+func (c *contenders) finish() restoreTotals {
 	c.all.Wait()
-	return c.figures
+	return c.totals
 }
 
-// ask asks both replicas in turn for a lock, until one grants it.
-func (c *contest) ask(name string, i int) (g lock.Grant, at time.Time, err error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+// acquire asks both replicas in turn for a lock, until one grants it.
+func (c *contenders) acquire(name string, i int) (g lock.Grant, at time.Time, err error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), stepTimeout)
 	defer cancel()
 	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "another client", TTL: time.Second}
 	for ; ; i++ {
@@ -230,7 +230,7 @@ func (c *contest) ask(name string, i int) (g lock.Grant, at time.Time, err error
 		if err == nil || !retryable(err) {
 			return g, time.Now(), err
 		}
-		if !passes(ctx, contendEvery) {
+		if !sleepFor(ctx, contendEvery) {
 			return g, time.Now(), errors.Join(err, context.Cause(ctx))
 		}
 	}

@@ -11,44 +11,44 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// remembered is how many leases that are over a client comes back to.
-const remembered = 8
+// maxFormer is how many ended leases a client remembers.
+const maxFormer = 8
 
-// A client does one turn after the other.
+// A client takes one turn after the other.
 type client struct {
 	*run
-	number int
-	turn   int
-	ways   []lock.Service // to the services, each recorded
-	former []lease
-	loose  []lease // leases and places that were left without a word
-	stats  Stats
-	biding bool // whether it tries the lock of a lull
+	number    int
+	turn      int
+	services  []lock.Service // recorded, in the order of Options.Services
+	former    []lease
+	abandoned []lease // leases and places that were left without a release
+	stats     Stats
+	inLull    bool // reports whether the client takes part in a lull
 }
 
-// work does turns until the run is over, and then lets go of all.
-func (c *client) work() {
+// takeTurns takes turns until the run is over, and then releases what is left.
+func (c *client) takeTurns() {
 	for ; c.over.Err() == nil; c.turn++ {
 		p := c.draw(c.number, c.turn)
-		switch p.turn {
-		case hold:
-			c.hold(p)
-		case late:
-			c.comeLate(p)
-		case look:
-			c.look(p)
-		case oust:
-			c.oust(p)
+		switch p.kind {
+		case useLease:
+			c.useLease(p)
+		case useEnded:
+			c.useEndedLease(p)
+		case readLock:
+			c.readLock(p)
+		case revoke:
+			c.revoke(p)
 		}
 		c.sleep(p.rest)
-		c.loose = slices.DeleteFunc(c.loose, func(l lease) bool { return time.Now().After(l.ends.Add(l.ask.Grace)) })
+		c.abandoned = slices.DeleteFunc(c.abandoned, func(l lease) bool { return time.Now().After(l.ends.Add(l.acquire.Grace)) })
 	}
-	for _, l := range c.loose {
-		_ = c.release(l, 0) // nobody rests on the answer; it is recorded
+	for _, l := range c.abandoned {
+		_ = c.release(l, 0) // only the record of the answer matters
 	}
 }
 
-// sleep sleeps, unless the run is over before.
+// sleep sleeps for d or until the run is over.
 func (c *client) sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -61,59 +61,57 @@ func (c *client) sleep(d time.Duration) {
 	}
 }
 
-// How a call is sent.
-type sending struct {
-	verb   verify.Verb
-	via    int
-	wait   time.Duration // how long the service may take to answer, besides
-	vanish time.Duration // after which nobody waits for the first answer; or stays
+// callOptions say how a call is sent.
+type callOptions struct {
+	verb        verify.Verb
+	via         int
+	wait        time.Duration // added to the time in which the service must answer
+	cancelAfter time.Duration // when the first attempt is cancelled, or never
 }
 
-// lastPatience is the patience when the run is over.
-const lastPatience = 3 * time.Second
+// finalRetryFor is how long a call is retried once the run is over.
+const finalRetryFor = 3 * time.Second
 
-// ask makes a call, and makes it again while it is not known what became of it and the
-// patience lasts; an acquire only for as long as it was not given up by its client.
-func ask[T any](c *client, s sending, do func(context.Context, lock.Service) (T, error)) (T, error) {
+// callWithRetries makes a call and retries it while its outcome is unknown, for up to RetryFor. An
+// acquire that its client cancelled is not retried.
+func callWithRetries[T any](c *client, s callOptions, do func(context.Context, lock.Service) (T, error)) (T, error) {
 	began := time.Now()
 	for n := 0; ; n++ {
-		c.bide()
-		s.via = (s.via + n%2) % len(c.ways)
-		got, gone, err := try(c, s, do)
-		patience := c.Patience
+		c.joinLull()
+		s.via = (s.via + n%2) % len(c.services)
+		got, cancelled, err := callOnce(c, s, do)
+		retryFor := c.RetryFor
 		if c.over.Err() != nil {
-			patience = min(patience, lastPatience)
+			retryFor = min(retryFor, finalRetryFor)
 		}
-		if !isLost(err) || s.verb == verify.Acquire && (gone || c.Fickle && s.wait > 0) || time.Since(began) >= patience {
+		if !isLost(err) || s.verb == verify.Acquire && (cancelled || c.AbandonLostWaits && s.wait > 0) || time.Since(began) >= retryFor {
 			return got, err
 		}
-		s.vanish = stays
-		c.stats.Again++
+		s.cancelAfter = never
+		c.stats.Retries++
 		c.pauseAfter(err)
 	}
 }
 
-// try makes the call once. It returns whether its client has gone before it was
-// answered.
-func try[T any](c *client, s sending, do func(context.Context, lock.Service) (T, error)) (T, bool, error) {
-	ctx, cancel := context.WithTimeout(c.base, s.wait+c.Answer)
+// callOnce makes the call once. It reports whether the client cancelled it before it was answered.
+func callOnce[T any](c *client, s callOptions, do func(context.Context, lock.Service) (T, error)) (T, bool, error) {
+	ctx, cancel := context.WithTimeout(c.base, s.wait+c.AnswerTimeout)
 	defer cancel()
-	if s.vanish >= 0 {
-		defer time.AfterFunc(s.vanish, cancel).Stop()
+	if s.cancelAfter >= 0 {
+		defer time.AfterFunc(s.cancelAfter, cancel).Stop()
 	}
-	c.spend()
-	got, err := do(ctx, c.ways[s.via])
+	c.countCall()
+	got, err := do(ctx, c.services[s.via])
 	c.stats.count(s.verb, err)
-	c.judge(s.verb, s.via, err)
+	c.checkAnswer(s.verb, s.via, err)
 	return got, ctx.Err() != nil, err
 }
 
-// pauseAfter waits before a call is sent again, for as long as the service asks for if
-// it is asked too often.
+// pauseAfter waits before a retry, for as long as a rate-limited answer asks for.
 func (c *client) pauseAfter(err error) {
 	pause := 25*time.Millisecond + rand.N(200*time.Millisecond)
 	if e := (*lock.Error)(nil); errors.As(err, &e) && e.Code == lock.ErrRateLimited {
-		pause = max(pause, min(e.RetryAfter, c.Patience))
+		pause = max(pause, min(e.RetryAfter, c.RetryFor))
 	}
 	time.Sleep(pause)
 }

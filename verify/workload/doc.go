@@ -1,47 +1,44 @@
-// Package workload drives a lock service with many clients at once: they acquire, wait,
-// renew, release, revoke, look and write under their tokens, at random and yet, given
-// the same seed, with the same intentions.
+// Package workload drives a lock service with many concurrent clients for package verify. They
+// acquire, wait, renew, release, revoke, read and write under their tokens at random. The same
+// seed gives the same plans.
 //
 // # Turns
 //
-// A client does one turn after the other. Most are a lease from its beginning to its
-// end; the others look, revoke somebody's lease, or come late with a lease that is
-// over. What a turn is to be is drawn before it begins, from the seed, the client's
-// number and the turn's; what becomes of it is up to the service and to time.
+// A client takes one turn after the other. In most turns it acquires, uses and ends a lease; in the others
+// it reads a lock, revokes a lease, or uses a lease that has ended. The plan of a turn is drawn
+// before it begins, from the seed, the client's number and the turn's number. What becomes of
+// it depends on the service and on timing.
 //
-// # Misbehaving
+// # Misuse
 //
-// Clients do what the service must bear. They send calls twice, to different replicas;
-// go away while they wait, or right after sending; sleep past the end of their lease
-// and renew it then; write under tokens that are stale; forget to release.
+// Clients do what the service must tolerate. They send calls twice, to different replicas;
+// cancel calls while they wait or right after sending them; sleep past the end of a lease and
+// renew it then; write under stale or unknown tokens; leave leases to expire.
 //
 // # Subscribers
 //
-// With Options.Subscribers there are readers of events beside the clients: a stream and
-// a poller for each service, whose cursors outlive errors and connections and are shown
-// to other services too, and goroutines that make blocking reads. They have no effect on
-// locks. Streams are closed at random moments. When the clients are done a lock is
-// granted that has the name of the end; readers stop when they are told of that grant.
+// With Options.Subscribers, readers of events run beside the clients: a stream and a poller for
+// each service, whose cursors outlive errors and connections and are also used with other
+// services, and goroutines that make blocking reads. They do not change locks. Streams are
+// closed at random times. When the clients are done, the run grants a lock named PREFIX:end;
+// readers stop when they receive the event of that grant.
 //
 // # Lulls
 //
-// In a lull all clients pause what they do and try to acquire one lock that another of
-// them holds. The service refuses, and rolls back transactions that have drawn ids and
-// tokens; nothing is committed, so the database flushes nothing. A crash then takes back
-// whatever readers were shown that is not durable.
+// In a lull all clients stop their turns and try to acquire one lock that another of them
+// holds. The service refuses and rolls back transactions that have drawn ids and tokens; nothing
+// is committed, so the database flushes nothing. A crash then takes back whatever readers were
+// shown that is not durable.
 //
-// # Losing answers
+// # Lost answers
 //
-// While it is not known what became of a call, the same call is sent again, for a while
-// and to other replicas, too. A client that does not get to know whether it was
-// granted a lease never uses its lease_id again. A service that refuses with a code
-// that nothing in the load asks for ends the run with that error.
+// A call with an unknown outcome is sent again for a while, also to other replicas. A client that
+// does not learn whether it was granted a lock never uses that lease_id again. An error code that
+// no call of the workload can expect ends the run with that error.
 //
 // # Names
 //
-// A lock has one family for all its life: exclusive leases only, readers and writers,
-// or permits of one capacity. After some hundred turns a name is given up for a new
-// one, so that what happened to each can be checked quickly. All names, and those of
-// the resources that are written, begin with the Prefix; every holder's text is used
-// for one lease only.
+// A lock has one kind: exclusive leases only, readers and writers, or permits of one capacity. A
+// name is replaced after some hundred turns, so that the history of each name can be checked quickly.
+// All names of locks and fenced keys begin with the Prefix, and each lease has its own holder text.
 package workload

@@ -15,14 +15,14 @@ import (
 
 // A lease is one that a client was granted.
 type lease struct {
-	ask   lock.Acquire
-	token lock.Token
-	slot  int
-	ends  time.Time // about
+	acquire lock.Acquire
+	token   lock.Token
+	slot    int
+	ends    time.Time // estimate
 }
 
-// hold acquires a lease, uses it and ends it.
-func (c *client) hold(p plan) {
+// useLease acquires a lease, uses it and ends it.
+func (c *client) useLease(p plan) {
 	l, err := c.acquire(p)
 	for _, s := range p.steps {
 		if err != nil || c.over.Err() != nil {
@@ -32,43 +32,43 @@ func (c *client) hold(p plan) {
 		err = c.do(&l, s)
 	}
 	if err == nil {
-		err = c.finish(&l, p)
+		err = c.end(&l, p)
 	}
 	if l.token != 0 && !isLost(err) {
 		c.remember(l)
 	}
 }
 
-// acquire acquires, and acquires again if that is what is intended.
+// acquire acquires a lease, twice if the plan says so.
 func (c *client) acquire(p plan) (lease, error) {
-	a := p.ask
+	a := p.acquire
 	a.Name, a.LeaseID = c.names.forTurn(p.lock), lock.LeaseID(uuid.New())
 	a.Holder = fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)
-	l := lease{ask: a}
-	err := c.seek(&l, p.via, p.vanish)
-	if p.again && (err == nil || errors.Is(err, lock.ErrHeld) && a.KeepPlace) {
-		err = c.seek(&l, p.via+1, stays)
+	l := lease{acquire: a}
+	err := c.sendAcquire(&l, p.via, p.cancelAfter)
+	if p.repeat && (err == nil || errors.Is(err, lock.ErrHeld) && a.KeepPlace) {
+		err = c.sendAcquire(&l, p.via+1, never)
 	}
 	if errors.Is(err, lock.ErrHeld) && a.KeepPlace {
-		return l, errors.Join(err, c.leavePlace(l, p))
+		return l, errors.Join(err, c.leaveQueue(l, p))
 	}
 	return l, err
 }
 
-// leavePlace gives the place up that is kept for a lease, or does not come back to it.
-func (c *client) leavePlace(l lease, p plan) error {
+// leaveQueue gives up a kept place, either by a release or by not returning to it.
+func (c *client) leaveQueue(l lease, p plan) error {
 	if p.pick%2 == 0 {
 		return c.release(l, p.via)
 	}
 	l.ends = time.Now().Add(lock.PlaceRetention)
-	c.loose = append(c.loose, l)
+	c.abandoned = append(c.abandoned, l)
 	return nil
 }
 
-// seek sends the acquire of a lease.
-func (c *client) seek(l *lease, via int, vanish time.Duration) error {
-	g, err := ask(c, sending{verify.Acquire, via, l.ask.Wait, vanish}, func(ctx context.Context, s lock.Service) (lock.Grant, error) {
-		return s.Acquire(ctx, l.ask)
+// sendAcquire sends the acquire of a lease.
+func (c *client) sendAcquire(l *lease, via int, vanish time.Duration) error {
+	g, err := callWithRetries(c, callOptions{verify.Acquire, via, l.acquire.Wait, vanish}, func(ctx context.Context, s lock.Service) (lock.Grant, error) {
+		return s.Acquire(ctx, l.acquire)
 	})
 	if err == nil {
 		l.token, l.slot = g.Token, g.Slot
@@ -77,42 +77,42 @@ func (c *client) seek(l *lease, via int, vanish time.Duration) error {
 	return err
 }
 
-// finish ends a lease as it is intended, or releases it if the run is over.
-func (c *client) finish(l *lease, p plan) error {
+// end ends a lease as planned, or releases it if the run is over.
+func (c *client) end(l *lease, p plan) error {
 	switch {
 	case c.over.Err() != nil:
-	case p.ending == desert:
-		c.loose = append(c.loose, *l)
+	case p.end == abandon:
+		c.abandoned = append(c.abandoned, *l)
 		return nil
-	case p.ending == sleep:
-		c.sleep(time.Until(l.ends) + p.around)
+	case p.end == sleep:
+		c.sleep(time.Until(l.ends) + p.wakeOffset)
 		if err := c.renew(l, p.steps[0]); isLost(err) {
 			return err
 		}
 	}
 	err := c.release(*l, p.via)
-	if p.again && !isLost(err) {
+	if p.repeat && !isLost(err) {
 		return c.release(*l, p.via+1)
 	}
 	return err
 }
 
 func (c *client) release(l lease, via int) error {
-	_, err := ask(c, sending{verify.Release, via, 0, stays}, func(ctx context.Context, s lock.Service) (struct{}, error) {
-		return struct{}{}, s.Release(ctx, lock.Release{Name: l.ask.Name, LeaseID: l.ask.LeaseID})
+	_, err := callWithRetries(c, callOptions{verify.Release, via, 0, never}, func(ctx context.Context, s lock.Service) (struct{}, error) {
+		return struct{}{}, s.Release(ctx, lock.Release{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID})
 	})
 	return err
 }
 
 func (c *client) renew(l *lease, s step) error {
-	r := lock.Renew{Name: l.ask.Name, LeaseID: l.ask.LeaseID}
-	if s.pretend {
-		r.TTL = max(l.ask.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
+	r := lock.Renew{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID}
+	if s.wrongToken {
+		r.TTL = max(l.acquire.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
 	}
-	if s.proclaim {
+	if s.variant {
 		r.Metadata = json.RawMessage(fmt.Sprintf(`{"turn":%d}`, c.turn))
 	}
-	g, err := ask(c, sending{verify.Renew, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.Grant, error) {
+	g, err := callWithRetries(c, callOptions{verify.Renew, s.via, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.Grant, error) {
 		return s.Renew(ctx, r)
 	})
 	if err == nil {
@@ -121,17 +121,16 @@ func (c *client) renew(l *lease, s step) error {
 	return err
 }
 
-// remember keeps a lease that is over to come back to it, instead of the one that was
-// over the longest.
+// remember keeps an ended lease for later turns. It replaces the oldest.
 func (c *client) remember(l lease) {
-	if len(c.former) == remembered {
+	if len(c.former) == maxFormer {
 		c.former = c.former[1:]
 	}
 	c.former = append(c.former, l)
 }
 
-// comeLate does something with a lease as if it were not over.
-func (c *client) comeLate(p plan) {
+// useEndedLease uses an ended lease as if it were still held.
+func (c *client) useEndedLease(p plan) {
 	if len(c.former) == 0 {
 		return
 	}
@@ -139,9 +138,9 @@ func (c *client) comeLate(p plan) {
 	l, s := c.former[i], p.steps[0]
 	var err error
 	switch s.verb {
-	case verify.Look:
-		l.ask.Wait, l.ask.KeepPlace = 0, false
-		if err = c.seek(&l, s.via, stays); err == nil {
+	case verify.ReadLock:
+		l.acquire.Wait, l.acquire.KeepPlace = 0, false
+		if err = c.sendAcquire(&l, s.via, never); err == nil {
 			err = c.release(l, s.via)
 		}
 	case verify.ReadFenced:

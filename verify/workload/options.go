@@ -10,89 +10,84 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// What a run is unless Options say otherwise.
+// Defaults of Options.
 const (
-	UsualClients  = 32
-	UsualLocks    = 16
-	UsualTTL      = time.Second
-	UsualTurns    = 500
-	UsualPatience = 15 * time.Second
-	UsualAnswer   = 5 * time.Second
+	DefaultClients       = 32
+	DefaultLocks         = 16
+	DefaultTTL           = time.Second
+	DefaultTurnsPerName  = 500
+	DefaultRetryFor      = 15 * time.Second
+	DefaultAnswerTimeout = 5 * time.Second
 )
 
-// A Replica is one way to the service.
+// A Replica is one address of the service.
 type Replica struct {
-	Via   string // what to call it
+	Via   string // name in the record
 	Locks lock.Service
-	// Stream opens a stream of events; nil where there are none. See StreamOf.
+	// Stream opens a stream of events; nil if streams are not available. See StreamOf.
 	Stream func(context.Context, lock.EventQuery) (Stream, error)
 }
 
-// Options of a run. It needs services and a prefix; the zero value is good for the
-// rest, but goes on until its context ends.
+// Options of a run. Services and Prefix are required. The zero value is good for the rest, but such a
+// run goes on until its context ends.
 type Options struct {
 	Services []Replica
-	// Prefix begins all names, those of locks and those of what is written, and the
-	// text of each holder. Every run needs another.
+	// Prefix begins the names of all locks and fenced keys, and each holder's text. Each run needs its own.
 	Prefix string
-	// Clients is how many there are, zero: 32.
+	// Clients is the number of concurrent clients; zero: 32.
 	Clients int
-	// Locks is how many there are at a time, zero: 16.
+	// Locks is the number of locks in use at a time; zero: 16.
 	Locks int
-	// Operations is how many calls to make, about; zero: as many as come. For is how
-	// long to go on; zero: no bound.
+	// Operations is the approximate number of calls, For the length of the run; zero: unlimited.
 	Operations int
 	For        time.Duration
-	// Seed is what the intentions of the clients are drawn from.
+	// Seed determines the plans of the clients.
 	Seed uint64
-	// TTL is that of leases, give or take a half. Zero: a second.
+	// TTL is the mean TTL of leases; each is 50 % to 150 % of it. Zero: one second.
 	TTL time.Duration
-	// NoGrace is for a service that allows none.
+	// NoGrace requests no grace, for a service that does not allow any.
 	NoGrace bool
-	// Orderly has clients wait until they are served: none goes away, or keeps a place
-	// at which no call waits, so that nobody may be passed over.
-	Orderly bool
-	// Fickle has clients wait as the orderly do, and never come back to a wait whose answer was
-	// lost, as clients do that end together with their replica. They revoke nothing, which would
-	// take the places of such clients away together with grants that nobody fetched.
-	Fickle bool
-	// Turns is after how many a lock's name is given up for a new one; zero: 500.
-	Turns int
-	// Patience is for how long a call is sent again while nobody knows what became of
-	// it; zero: 15 s.
-	Patience time.Duration
-	// Answer is how long a call may take, besides its wait, before its answer is given
-	// up; zero: 5 s.
-	Answer time.Duration
-	// Subscribers adds subscribers to the clients: a stream and a poller for each service,
-	// and blocking reads.
+	// NeverCancel lets clients wait until they are granted the lock: none cancels a wait or keeps a place
+	// without a call, so no waiter may be overtaken.
+	NeverCancel bool
+	// AbandonLostWaits is NeverCancel for clients that never retry a wait whose answer was lost, like
+	// clients that die with their replica. They do not revoke leases: a revocation would withdraw unclaimed grants
+	// together with the places of such clients.
+	AbandonLostWaits bool
+	// TurnsPerName is after how many turns a lock's name is replaced; zero: 500.
+	TurnsPerName int
+	// RetryFor is how long a call with an unknown outcome is retried; zero: 15 s.
+	RetryFor time.Duration
+	// AnswerTimeout is how long a call may take, besides its wait, before it is cancelled; zero: 5 s.
+	AnswerTimeout time.Duration
+	// Subscribers adds subscribers: a stream and a poller for each service, and blocking reads.
 	Subscribers bool
-	// Lulls, if not nil, begins a lull with each value that it has: for 400 ms all clients
-	// do nothing but try to acquire a lock that is held.
+	// Lulls, if not nil, starts a lull with each value: for 400 ms all clients only try to acquire a lock
+	// that is held.
 	Lulls <-chan time.Time
 }
 
-// LongestTTL is the greatest TTL of Options.
-const LongestTTL = lock.MaxTTL / 2
+// MaxTTL is the greatest Options.TTL.
+const MaxTTL = lock.MaxTTL / 2
 
-// longestPrefix leaves room for what follows a prefix in names.
-const longestPrefix = lock.MaxNameLength - 50
+// maxPrefix leaves room for the rest of a name.
+const maxPrefix = lock.MaxNameLength - 50
 
 func (o Options) resolve() (Options, error) {
-	o.Clients, o.Locks = cmp.Or(o.Clients, UsualClients), cmp.Or(o.Locks, UsualLocks)
-	o.TTL, o.Turns = cmp.Or(o.TTL, UsualTTL), cmp.Or(o.Turns, UsualTurns)
-	o.Patience, o.Answer = cmp.Or(o.Patience, UsualPatience), cmp.Or(o.Answer, UsualAnswer)
+	o.Clients, o.Locks = cmp.Or(o.Clients, DefaultClients), cmp.Or(o.Locks, DefaultLocks)
+	o.TTL, o.TurnsPerName = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.TurnsPerName, DefaultTurnsPerName)
+	o.RetryFor, o.AnswerTimeout = cmp.Or(o.RetryFor, DefaultRetryFor), cmp.Or(o.AnswerTimeout, DefaultAnswerTimeout)
 	switch {
 	case len(o.Services) == 0:
-		return o, errors.New("load: there is no service")
-	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > longestPrefix:
-		return o, fmt.Errorf("load: the prefix %q cannot begin names; give 1 to %d of the characters that those may have", o.Prefix, longestPrefix)
-	case min(o.Clients, o.Locks, o.Turns) < 1 || o.Operations < 0:
-		return o, errors.New("load: there must be at least one client, one lock and one turn, and no less than no operations")
-	case o.TTL < lock.MinTTL || o.TTL > LongestTTL:
-		return o, fmt.Errorf("load: the TTL is %v; give %v to %v", o.TTL, lock.MinTTL, LongestTTL)
-	case min(o.For, o.Patience, o.Answer) < 0:
-		return o, errors.New("load: no time can be below zero")
+		return o, errors.New("workload: no service is given")
+	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > maxPrefix:
+		return o, fmt.Errorf("workload: the prefix %q is invalid; give 1 to %d characters that are valid in names", o.Prefix, maxPrefix)
+	case min(o.Clients, o.Locks, o.TurnsPerName) < 1 || o.Operations < 0:
+		return o, errors.New("workload: give at least one client, one lock and one turn per name, and no negative number of operations")
+	case o.TTL < lock.MinTTL || o.TTL > MaxTTL:
+		return o, fmt.Errorf("workload: the TTL is %v; give %v to %v", o.TTL, lock.MinTTL, MaxTTL)
+	case min(o.For, o.RetryFor, o.AnswerTimeout) < 0:
+		return o, errors.New("workload: For, RetryFor and AnswerTimeout must not be negative")
 	}
 	return o, nil
 }

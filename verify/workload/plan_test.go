@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func intentions(t *testing.T, seed uint64) []plan {
+func drawPlans(t *testing.T, seed uint64) []plan {
 	t.Helper()
 	o, err := Options{Services: make([]Replica, 3), Prefix: "verify", Seed: seed}.resolve()
 	if err != nil {
@@ -25,24 +25,24 @@ func intentions(t *testing.T, seed uint64) []plan {
 	return plans
 }
 
-func TestTheSameSeedGivesTheSameIntentions(t *testing.T) {
+func TestSameSeedGivesTheSamePlans(t *testing.T) {
 	t.Parallel()
 	same := func(a, b []plan) string {
 		return cmp.Diff(a, b, cmp.AllowUnexported(plan{}, step{}), cmpopts.IgnoreUnexported(lock.Acquire{}))
 	}
-	if diff := same(intentions(t, 1), intentions(t, 1)); diff != "" {
+	if diff := same(drawPlans(t, 1), drawPlans(t, 1)); diff != "" {
 		t.Error(diff)
 	}
-	if same(intentions(t, 1), intentions(t, 2)) == "" {
-		t.Error("another seed gives the same intentions")
+	if same(drawPlans(t, 1), drawPlans(t, 2)) == "" {
+		t.Error("another seed gives the same plans")
 	}
-	plans := intentions(t, 3)
+	plans := drawPlans(t, 3)
 	if same(plans[:20], plans[20:40]) == "" {
-		t.Error("two clients have the same intentions")
+		t.Error("two clients have the same plans")
 	}
 }
 
-func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
+func TestPlansKeepToTheBoundsOfTheService(t *testing.T) {
 	t.Parallel()
 	widest, err := lock.Bounds{}.Resolve()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 			t.Fatal(err)
 		}
 		for turn := range 500 {
-			a := o.draw(0, turn).ask
+			a := o.draw(0, turn).acquire
 			a.Name, a.Holder, a.LeaseID = "n", "h", lock.LeaseID{1}
 			if _, err := a.Resolve(widest); err != nil {
 				t.Fatalf("with the TTL %v: %v", ttl, err)
@@ -63,19 +63,19 @@ func TestIntentionsKeepToTheBoundsOfTheService(t *testing.T) {
 	}
 }
 
-func TestTheFickleWaitForLongAndRevokeNothing(t *testing.T) {
+func TestAbandonLostWaitsWaitsLongAndRevokesNothing(t *testing.T) {
 	t.Parallel()
-	o, err := Options{Services: []Replica{{}}, Prefix: "x", Fickle: true}.resolve()
+	o, err := Options{Services: []Replica{{}}, Prefix: "x", AbandonLostWaits: true}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := 0
 	for turn := range 1000 {
 		p := o.draw(1, turn)
-		if p.ask.Wait > 0 {
+		if p.acquire.Wait > 0 {
 			waits++
 		}
-		if p.turn == oust || p.vanish != stays || p.ask.KeepPlace || p.ask.Wait != 0 && p.ask.Wait != lock.MaxWait {
+		if p.kind == revoke || p.cancelAfter != never || p.acquire.KeepPlace || p.acquire.Wait != 0 && p.acquire.Wait != lock.MaxWait {
 			t.Fatalf("turn %d is %+v", turn, p)
 		}
 	}

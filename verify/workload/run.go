@@ -12,26 +12,24 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A run is what its clients share.
+// A run is the state that all clients share.
 type run struct {
 	Options
 	names *names
-	lull  atomic.Pointer[lull] // the newest; nil before the first
-	base  context.Context      // of the calls: it does not end with the run
-	over  context.Context      // ends when no more turn is to begin
+	lull  atomic.Pointer[lull] // newest lull; nil before the first
+	base  context.Context      // context of the calls, which outlasts the run
+	over  context.Context      // ends when no further turn may begin
 	end   context.CancelCauseFunc
-	left  atomic.Int64 // how many calls are still to be made
+	left  atomic.Int64 // calls still to be made
 }
 
-// errEnough ends a run that has made its calls.
-var errEnough = errors.New("there were enough calls")
+// errDone ends a run whose calls are made or whose time is up.
+var errDone = errors.New("the run is complete")
 
-// Run has clients use the services until the operations are made, the time is up or
-// ctx ends, whichever comes first, and records what they ask and are answered. Then they
-// release what they hold; it returns when the last call is answered or given up, and the
-// subscribers have been told of all that, or have been stopped 15 seconds later. That
-// ctx has ended is no error. An answer that nothing in the load asks for is one, and
-// ends the run.
+// Run lets clients use the services until Operations are made, For has passed or ctx ends, and records
+// their calls. The clients then release what they hold. Run returns when the last call is answered or
+// cancelled and the subscribers have received all events, or 15 seconds later. The end of ctx is not
+// an error. An answer that no call of the workload can expect ends the run and is returned.
 func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -44,25 +42,25 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 	a := r.subscribe(rec)
 	began := time.Now()
 	if o.For > 0 {
-		defer time.AfterFunc(o.For, func() { r.end(errEnough) }).Stop()
+		defer time.AfterFunc(o.For, func() { r.end(errDone) }).Stop()
 	}
 	clients := make([]*client, o.Clients)
 	var wg sync.WaitGroup
 	wg.Go(r.beginLulls)
 	for i := range clients {
 		clients[i] = r.client(i, rec)
-		wg.Go(clients[i].work)
+		wg.Go(clients[i].takeTurns)
 	}
 	wg.Wait()
 	stats := Stats{Took: time.Since(began)}
-	a.finish()
+	a.stopAtEnd()
 	for _, c := range clients {
 		stats.add(c.stats)
 	}
 	stats.add(a.calls)
 	stats.Subscribers = a.stats
-	if unasked := (*unaskedError)(nil); errors.As(context.Cause(r.over), &unasked) {
-		return stats, unasked
+	if unexpected := (*unexpectedError)(nil); errors.As(context.Cause(r.over), &unexpected) {
+		return stats, unexpected
 	}
 	return stats, nil
 }
@@ -70,48 +68,48 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 func (r *run) client(number int, rec *verify.Recorder) *client {
 	c := &client{run: r, number: number}
 	for _, s := range r.Services {
-		c.ways = append(c.ways, rec.Client(s.Via, s.Locks))
+		c.services = append(c.services, rec.Client(s.Via, s.Locks))
 	}
 	return c
 }
 
-// spend notes that a call is made.
-func (r *run) spend() {
+// countCall counts a call, and ends the run with the last one.
+func (r *run) countCall() {
 	if r.left.Add(-1) == 0 {
-		r.end(errEnough)
+		r.end(errDone)
 	}
 }
 
-// An unaskedError is an answer that nothing in the load asks for.
-type unaskedError struct {
+// An unexpectedError is an answer that no call of the workload can expect.
+type unexpectedError struct {
 	verb verify.Verb
 	via  string
 	err  error
 }
 
-// Error says who was answered what.
-func (e *unaskedError) Error() string {
-	return fmt.Sprintf("load: %s, via %s, was answered what nothing here asks for: %v", e.verb, e.via, e.err)
+// Error names the call and the answer.
+func (e *unexpectedError) Error() string {
+	return fmt.Sprintf("workload: unexpected answer to %s via %s: %v", e.verb, e.via, e.err)
 }
 
 // Unwrap returns the answer.
-func (e *unaskedError) Unwrap() error { return e.err }
+func (e *unexpectedError) Unwrap() error { return e.err }
 
-// judge ends the run unless the answer to such a call may be that.
-func (r *run) judge(verb verify.Verb, via int, err error) {
+// checkAnswer ends the run if the answer is not one that the call can expect.
+func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 	if err == nil || isLost(err) || errors.Is(err, lock.ErrTooManyWaiters) {
 		return
 	}
-	for _, code := range refusals[verb] {
+	for _, code := range expectedErrors[verb] {
 		if errors.Is(err, code) {
 			return
 		}
 	}
-	r.end(&unaskedError{verb, r.Services[via].Via, err})
+	r.end(&unexpectedError{verb, r.Services[via].Via, err})
 }
 
-// refusals are what the calls of the load may be refused with.
-var refusals = map[verify.Verb][]lock.Code{
+// expectedErrors are the refusals that calls of the workload can expect.
+var expectedErrors = map[verify.Verb][]lock.Code{
 	verify.Acquire:     {lock.ErrHeld, lock.ErrLeaseLost},
 	verify.Renew:       {lock.ErrLeaseLost},
 	verify.Release:     {lock.ErrLeaseLost},
@@ -120,7 +118,52 @@ var refusals = map[verify.Verb][]lock.Code{
 	verify.ReadFenced:  {lock.ErrNotFound},
 }
 
-// isLost is whether nobody knows what became of the call, or it is to be sent again.
+// isLost reports whether the outcome of the call is unknown or the call must be retried.
 func isLost(err error) bool {
 	return errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrRateLimited)
+}
+
+// freePollInterval is the time between two checks whether all locks are free.
+const freePollInterval = 100 * time.Millisecond
+
+// WaitUntilFree returns once all locks whose names begin with the prefix are free and without waiters:
+// abandoned leases have expired and kept places have been dropped. If ctx ends first, it returns an error
+// that names a lock which is not free.
+func WaitUntilFree(ctx context.Context, s lock.Service, prefix string) error {
+	last := errors.New("no request was sent")
+	for {
+		busy, err := firstBusy(ctx, s, prefix)
+		switch {
+		case err == nil && busy == nil:
+			return nil
+		case err == nil:
+			last = fmt.Errorf("%s is not free: it has %d leases and %d waiters, although all clients have stopped", busy.Name, len(busy.Leases), busy.Waiters)
+		case ctx.Err() == nil:
+			last = fmt.Errorf("cannot tell whether all locks under %s are free: %w", prefix, err)
+		}
+		select {
+		case <-time.After(freePollInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("workload: %w", last)
+		}
+	}
+}
+
+// firstBusy returns a lock that is not free or has waiters, nil if there is none.
+func firstBusy(ctx context.Context, s lock.Service, prefix string) (*lock.Lock, error) {
+	q := lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}
+	for {
+		page, err := s.Locks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range page.Items {
+			if l.State != lock.Free || l.Waiters > 0 {
+				return &l, nil
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return nil, nil
+		}
+	}
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// Done is the outcome, in Stats, of calls that were not refused.
+// Done is the outcome, in Stats, of successful calls.
 const Done = "done"
 
-// Stats say what the calls of a run came to.
+// Stats sum up the calls of a run.
 type Stats struct {
-	// Calls counts them by verb, and then by Done or the code of the refusal.
+	// Calls counts calls by verb, then by Done or the error code.
 	Calls map[verify.Verb]map[string]int
-	// Again is how many of them were sent since it was not known what became of the
-	// one before.
-	Again int
-	Took  time.Duration
-	// Subscribers says what subscribers were told.
+	// Retries counts the calls that were sent again because the outcome of the earlier one was
+	// unknown.
+	Retries int
+	Took    time.Duration
+	// Subscribers sums up what subscribers received.
 	Subscribers SubscriberStats
 }
 
-// Total is how many calls there were.
+// Total returns the number of calls.
 func (s Stats) Total() int {
 	n := 0
 	for _, outcomes := range s.Calls {
@@ -40,7 +40,7 @@ func (s Stats) Total() int {
 	return n
 }
 
-// Rate is how many calls there were in a second.
+// Rate returns the number of calls per second.
 func (s Stats) Rate() float64 {
 	if s.Took <= 0 {
 		return 0
@@ -48,7 +48,7 @@ func (s Stats) Rate() float64 {
 	return float64(s.Total()) / s.Took.Seconds()
 }
 
-// WriteText writes a line for each verb, with the commonest outcomes first.
+// WriteText writes one line for each verb, with the commonest outcomes first.
 func (s Stats) WriteText(w io.Writer) error {
 	for _, verb := range slices.Sorted(maps.Keys(s.Calls)) {
 		outcomes := s.Calls[verb]
@@ -67,10 +67,10 @@ func (s Stats) WriteText(w io.Writer) error {
 	return nil
 }
 
-// count notes how a call went.
+// count counts the outcome of a call.
 func (s *Stats) count(verb verify.Verb, err error) { s.note(verb, outcome(err), 1) }
 
-// note notes that so many calls had that outcome.
+// note adds calls with an outcome.
 func (s *Stats) note(verb verify.Verb, outcome string, times int) {
 	if s.Calls == nil {
 		s.Calls = map[verify.Verb]map[string]int{}
@@ -89,15 +89,15 @@ func outcome(err error) string {
 	case errors.As(err, &e):
 		return string(e.Code)
 	}
-	return "a foreign error"
+	return "unknown error"
 }
 
-// add adds what others came to.
-func (s *Stats) add(others Stats) {
-	for verb, outcomes := range others.Calls {
+// add adds the calls of other.
+func (s *Stats) add(other Stats) {
+	for verb, outcomes := range other.Calls {
 		for name, times := range outcomes {
 			s.note(verb, name, times)
 		}
 	}
-	s.Again += others.Again
+	s.Retries += other.Retries
 }

@@ -5,143 +5,200 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// far is by how much a token is beyond all that were granted.
-const far = 1 << 40
+// unknownTokenOffset makes a token greater than any that was granted.
+const unknownTokenOffset = 1 << 40
 
-// do does a step with a lease, and does it again if that is intended. It returns an
-// error if the client must not go on with the lease.
+// do makes the call of a step, twice if planned. It returns an error if the client must not use the
+// lease any longer.
 func (c *client) do(l *lease, s step) error {
 	once := map[verify.Verb]func(*lease, step) error{
 		verify.Renew: c.renew, verify.WriteFenced: c.write, verify.VerifyToken: c.verify,
-		verify.ReadFenced: c.read, verify.Look: c.see,
+		verify.ReadFenced: c.readFencedStep, verify.ReadLock: c.readStep,
 	}[s.verb]
 	err := once(l, s)
-	if s.again && err == nil {
-		s.via, s.vanish = s.via+1, stays
+	if s.repeat && err == nil {
+		s.via, s.cancelAfter = s.via+1, never
 		err = once(l, s)
 	}
 	return err
 }
 
-// write writes a resource under the token of the lease, or under one that is none.
+// write writes a resource under the lease's token, or under a wrong one.
 func (c *client) write(l *lease, s step) error {
 	w := lock.FencedWrite{
-		Key: keyOf(l.ask.Name, l.ask.Mode, l.slot, s.key), Lock: l.ask.Name, Token: c.tokenFor(l, s),
+		Key: keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), Lock: l.acquire.Name, Token: c.tokenFor(l, s),
 		Value: json.RawMessage(fmt.Sprintf(`"c%d #%d"`, c.number, c.turn)),
 	}
-	if l.ask.Mode == lock.Permit {
+	if l.acquire.Mode == lock.Permit {
 		w.Slot = l.slot
 	}
-	if s.careful {
-		f, err := c.fenced(w.Key, s)
+	if s.conditional {
+		f, err := c.readFenced(w.Key, s)
 		if err != nil && !errors.Is(err, lock.ErrNotFound) {
 			return err
 		}
-		if s.proclaim {
-			f.Version++ // as somebody who has read it wrong
+		if s.variant {
+			f.Version++ // a version that does not exist
 		}
 		w.IfVersion = &f.Version
 		c.sleep(s.pause)
 	}
-	_, err := ask(c, sending{verify.WriteFenced, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
+	_, err := callWithRetries(c, callOptions{verify.WriteFenced, s.via, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
 		return s.WriteFenced(ctx, w)
 	})
-	if s.pretend || errors.Is(err, lock.ErrVersionMismatch) {
+	if s.wrongToken || errors.Is(err, lock.ErrVersionMismatch) {
 		return nil
 	}
 	return err
 }
 
-// tokenFor returns the token of the lease; or, to pretend, one of a lease before it, or
-// one that was never granted.
+// tokenFor returns the lease's token; for a wrong one, that of an earlier lease or one never granted.
 func (c *client) tokenFor(l *lease, s step) lock.Token {
-	if !s.pretend {
+	if !s.wrongToken {
 		return l.token
 	}
 	if s.key == 0 {
-		return l.token + far
+		return l.token + unknownTokenOffset
 	}
 	for _, before := range c.former {
-		if before.ask.Name == l.ask.Name && before.token < l.token {
+		if before.acquire.Name == l.acquire.Name && before.token < l.token {
 			return before.token
 		}
 	}
 	return max(l.token-1, 1)
 }
 
-func (c *client) read(l *lease, s step) error {
-	if _, err := c.fenced(keyOf(l.ask.Name, l.ask.Mode, l.slot, s.key), s); !errors.Is(err, lock.ErrNotFound) {
+func (c *client) readFencedStep(l *lease, s step) error {
+	if _, err := c.readFenced(keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), s); !errors.Is(err, lock.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-func (c *client) fenced(key string, s step) (lock.FencedValue, error) {
-	return ask(c, sending{verify.ReadFenced, s.via, 0, stays}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
+func (c *client) readFenced(key string, s step) (lock.FencedValue, error) {
+	return callWithRetries(c, callOptions{verify.ReadFenced, s.via, 0, never}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
 		return s.ReadFenced(ctx, key)
 	})
 }
 
 func (c *client) verify(l *lease, s step) error {
-	v := lock.Verify{Name: l.ask.Name, Token: c.tokenFor(l, s)}
-	if s.careful {
+	v := lock.Verify{Name: l.acquire.Name, Token: c.tokenFor(l, s)}
+	if s.conditional {
 		v.Slot = &l.slot
 	}
-	_, err := ask(c, sending{verify.VerifyToken, s.via, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.Verification, error) {
+	_, err := callWithRetries(c, callOptions{verify.VerifyToken, s.via, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.Verification, error) {
 		return s.VerifyToken(ctx, v)
 	})
 	return err
 }
 
-func (c *client) see(l *lease, s step) error {
-	_, err := c.lookAt(l.ask.Name, s.via)
+func (c *client) readStep(l *lease, s step) error {
+	_, err := c.read(l.acquire.Name, s.via)
 	return err
 }
 
-func (c *client) lookAt(name string, via int) (lock.Lock, error) {
-	return ask(c, sending{verify.Look, via, 0, stays}, func(ctx context.Context, s lock.Service) (lock.Lock, error) {
+func (c *client) read(name string, via int) (lock.Lock, error) {
+	return callWithRetries(c, callOptions{verify.ReadLock, via, 0, never}, func(ctx context.Context, s lock.Service) (lock.Lock, error) {
 		return s.Lock(ctx, name)
 	})
 }
 
-// look looks at a lock, and then at the newest token that it saw there.
-func (c *client) look(p plan) {
-	seen, err := c.lookAt(c.names.forTurn(p.lock), p.via)
+// readLock reads a lock and verifies the newest token that it shows.
+func (c *client) readLock(p plan) {
+	seen, err := c.read(c.names.forTurn(p.lock), p.via)
 	if err != nil || seen.Token == 0 {
 		return
 	}
-	// Nobody rests on the answer; it is recorded.
-	_ = c.verify(&lease{ask: lock.Acquire{Name: seen.Name}, token: seen.Token}, step{via: p.via + 1, vanish: stays})
+	// Only the record of the answer matters.
+	_ = c.verify(&lease{acquire: lock.Acquire{Name: seen.Name}, token: seen.Token}, step{via: p.via + 1, cancelAfter: never})
 }
 
-// oust revokes one of the leases that it sees, also one that was revoked and is in its
+// revoke revokes one of the leases that a read shows, possibly one that is revoked and in its
 // grace. Mostly it leaves the grace.
-func (c *client) oust(p plan) {
-	seen, err := c.lookAt(c.names.forTurn(p.lock), p.via)
+func (c *client) revoke(p plan) {
+	seen, err := c.read(c.names.forTurn(p.lock), p.via)
 	if err != nil || len(seen.Leases) == 0 {
 		return
 	}
 	victim, s := seen.Leases[p.pick%len(seen.Leases)], p.steps[0]
 	r := lock.Revoke{
-		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn), SkipGrace: s.proclaim,
+		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn), SkipGrace: s.variant,
 	}
-	if s.careful {
+	if s.conditional {
 		r.Slot = &victim.Slot
 	}
-	if s.pretend {
+	if s.wrongToken {
 		r.AcquiredAt = victim.AcquiredAt
 	}
 	for n := range 2 {
-		_, err := ask(c, sending{verify.Revoke, p.via + n, 0, s.vanish}, func(ctx context.Context, s lock.Service) (lock.Lock, error) {
+		_, err := callWithRetries(c, callOptions{verify.Revoke, p.via + n, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.Lock, error) {
 			return s.Revoke(ctx, r)
 		})
-		if err != nil || !s.again {
+		if err != nil || !s.repeat {
 			return
 		}
+	}
+}
+
+// lullLasts is the length of a lull.
+const lullLasts = 400 * time.Millisecond
+
+// A lull is a time in which clients only try to acquire one lock that is held. Refused calls draw ids
+// and tokens in transactions that are rolled back, so nothing is flushed. A crash of the database at
+// that time can take back what readers were shown.
+type lull struct {
+	number int
+	ends   time.Time
+}
+
+// lullAt returns the lull at that time, false if there is none.
+func (r *run) lullAt(now time.Time) (lull, bool) {
+	l := r.lull.Load()
+	if l == nil || !now.Before(l.ends) {
+		return lull{}, false
+	}
+	return *l, true
+}
+
+// beginLulls starts a lull for each value of Lulls until the run is over.
+func (r *run) beginLulls() {
+	for n := 1; ; n++ {
+		select {
+		case <-r.Lulls:
+			r.lull.Store(&lull{n, time.Now().Add(lullLasts)})
+		case <-r.over.Done():
+			return
+		}
+	}
+}
+
+// joinLull tries to acquire the lock of the current lull, if any, until the lull is over. The client that
+// is granted the lock holds it until then.
+func (c *client) joinLull() {
+	now, on := c.lullAt(time.Now())
+	if !on || c.inLull {
+		return
+	}
+	c.inLull = true
+	defer func() { c.inLull = false }()
+	l := lease{acquire: lock.Acquire{
+		Name: fmt.Sprintf("%s:lull.%d", c.Prefix, now.number), LeaseID: lock.LeaseID(uuid.New()),
+		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive, TTL: c.TTL * 3 / 2,
+	}}
+	for n := c.number; c.over.Err() == nil && time.Now().Before(now.ends); n++ {
+		if err := c.sendAcquire(&l, n, never); err == nil {
+			c.sleep(time.Until(now.ends))
+			_ = c.release(l, n) // the answer is recorded; if it is lost, the lease expires
+			return
+		}
+		c.sleep(time.Duration(4+n%8) * time.Millisecond)
 	}
 }

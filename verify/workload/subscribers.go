@@ -16,35 +16,35 @@ import (
 
 // Bounds of subscribers.
 const (
-	// readyWithin is how long the clients wait until all subscribers have a cursor.
+	// readyWithin is how long clients wait until all subscribers have a cursor.
 	readyWithin = 5 * time.Second
-	// catchUpWithin is how long subscribers may read on when the clients are done.
+	// catchUpWithin is how long subscribers may read after the clients are done.
 	catchUpWithin = 15 * time.Second
-	// streamShort and streamLong are the mean times, each for one stream of two, after which
-	// a subscriber closes its stream and opens another one, unless it breaks before.
+	// streamShort and streamLong are the two mean times after which a subscriber closes its stream and
+	// opens another.
 	streamShort, streamLong = 500 * time.Millisecond, 6 * time.Second
-	// streamLongest bounds both.
-	streamLongest = time.Minute
-	// shortPage bounds the pages of which a poller asks for few events.
+	// maxStream bounds both.
+	maxStream = time.Minute
+	// shortPage is the largest small page that a poller requests.
 	shortPage = 20
 	// pollWait is the longest wait for a page of events.
 	pollWait = time.Second
-	// shortestWatch and longestWatch bound the wait of a blocking read. It is long, so that
-	// one that overlooks a change is late.
-	shortestWatch, longestWatch = 3 * time.Second, 10 * time.Second
-	// watchers is how many goroutines make blocking reads.
+	// minWatch and maxWatch bound the wait of a blocking read. The wait is long so that a read that
+	// misses a change is late.
+	minWatch, maxWatch = 3 * time.Second, 10 * time.Second
+	// watchers is the number of goroutines that make blocking reads.
 	watchers = 2
 	// retryPause is the longest pause of a subscriber after an error.
 	retryPause = 150 * time.Millisecond
 )
 
-// A Stream sends events as they happen, page by page, until it is closed or breaks.
+// A Stream returns events as they happen, page by page, until it is closed or breaks.
 type Stream interface {
 	Next() (lock.Page[lock.Event], error)
 	Close() error
 }
 
-// StreamOf returns what opens streams of a client as a Replica has it.
+// StreamOf converts a client's method that opens streams to Replica.Stream.
 func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) func(context.Context, lock.EventQuery) (Stream, error) {
 	return func(ctx context.Context, q lock.EventQuery) (Stream, error) {
 		s, err := open(ctx, q)
@@ -55,35 +55,35 @@ func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) 
 	}
 }
 
-// SubscriberStats say what subscribers were told.
+// SubscriberStats sum up what subscribers received.
 type SubscriberStats struct {
 	Streams, Pollers, Watchers int
-	Events                     int // told to streams and pollers
-	Gaps                       int // told, too
+	Events                     int // received by streams and pollers
+	Gaps                       int // received, too
 	Connections                int // of streams
-	Pages                      int // answered to pollers
+	Pages                      int // received by pollers
 	Watches                    int // blocking reads that were answered
 }
 
-// An audience are the subscribers of a run.
-type audience struct {
+// subscribers are the subscribers of a run.
+type subscribers struct {
 	*run
 	rec  *verify.Recorder
-	ctx  context.Context // ends when all are to stop
+	ctx  context.Context // ends when all must stop
 	stop context.CancelFunc
 
-	ready   sync.WaitGroup // until each reader of events has a cursor
-	readers sync.WaitGroup // until each has been told of the end, or ctx has ended
-	waiting sync.WaitGroup // until each blocking read is over
+	ready   sync.WaitGroup // done when each reader has a cursor
+	readers sync.WaitGroup // done when each reader has received the last event, or ctx has ended
+	waiting sync.WaitGroup // done when all blocking reads have returned
 
 	mu    sync.Mutex
 	stats SubscriberStats
 	calls Stats // of blocking reads
 }
 
-// subscribe starts subscribers and returns when each has a cursor, or after readyWithin.
-func (r *run) subscribe(rec *verify.Recorder) *audience {
-	a := &audience{run: r, rec: rec}
+// subscribe starts the subscribers and returns when each has a cursor, or after readyWithin.
+func (r *run) subscribe(rec *verify.Recorder) *subscribers {
+	a := &subscribers{run: r, rec: rec}
 	a.ctx, a.stop = context.WithCancel(r.base)
 	if !r.Subscribers {
 		return a
@@ -91,10 +91,10 @@ func (r *run) subscribe(rec *verify.Recorder) *audience {
 	for i, s := range r.Services {
 		if s.Stream != nil {
 			a.stats.Streams++
-			a.start(verify.Streaming, i, (*reader).stream)
+			a.start(verify.Streaming, i, (*eventReader).stream)
 		}
 		a.stats.Pollers++
-		a.start(verify.Polling, i, (*reader).poll)
+		a.start(verify.Polling, i, (*eventReader).poll)
 	}
 	a.stats.Watchers = watchers
 	for i := range watchers {
@@ -109,12 +109,12 @@ func (r *run) subscribe(rec *verify.Recorder) *audience {
 	return a
 }
 
-// endOf returns the name of the lock whose grant tells subscribers that there is no more.
+// endOf returns the name of the lock whose grant is the last event for subscribers.
 func (r *run) endOf() string { return r.Prefix + ":end" }
 
-// finish marks the end of the run with a lock of its own, lets the subscribers read up
-// to there, for catchUpWithin at most, and stops them.
-func (a *audience) finish() {
+// stopAtEnd creates the last event, lets the subscribers read up to it for at most catchUpWithin, and
+// stops them.
+func (a *subscribers) stopAtEnd() {
 	defer a.stop()
 	if !a.Subscribers {
 		return
@@ -129,13 +129,13 @@ func (a *audience) finish() {
 	a.waiting.Wait()
 }
 
-// markEnd acquires and releases the lock of the end.
-func (a *audience) markEnd() error {
+// markEnd acquires and releases the lock whose grant is the last event.
+func (a *subscribers) markEnd() error {
 	c := a.client(a.Clients, a.rec)
-	l := lease{ask: lock.Acquire{
+	l := lease{acquire: lock.Acquire{
 		Name: a.endOf(), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end", Mode: lock.Exclusive, TTL: a.TTL,
 	}}
-	err := c.seek(&l, 0, stays)
+	err := c.sendAcquire(&l, 0, never)
 	if err == nil {
 		err = c.release(l, 0)
 	}
@@ -145,54 +145,54 @@ func (a *audience) markEnd() error {
 	return err
 }
 
-// A reader is a subscriber that reads events.
-type reader struct {
-	*audience
+// An eventReader is a subscriber that reads events.
+type eventReader struct {
+	*subscribers
 	*verify.Subscriber
-	dice   dice
-	via    int // the replica that is asked
-	cursor string
-	seen   SubscriberStats
-	begin  sync.Once // is over when there is a cursor
+	rng         rng
+	via         int // index of the replica in use
+	cursor      string
+	stats       SubscriberStats
+	cursorReady sync.Once // done when the reader has its first cursor
 }
 
-func (a *audience) start(kind verify.SubscriptionKind, via int, read func(*reader)) {
+func (a *subscribers) start(kind verify.SubscriptionKind, via int, read func(*eventReader)) {
 	n := uint64(via)<<1 | 1<<63
 	if kind == verify.Streaming {
 		n++
 	}
-	r := &reader{audience: a, Subscriber: a.rec.Subscribe(kind, a.Prefix+":"), dice: dice{rand.New(rand.NewPCG(a.Seed, n))}, via: via, cursor: lock.CursorNow}
+	r := &eventReader{subscribers: a, Subscriber: a.rec.Subscribe(kind, a.Prefix+":"), rng: rng{rand.New(rand.NewPCG(a.Seed, n))}, via: via, cursor: lock.CursorNow}
 	a.ready.Add(1)
 	a.readers.Go(func() {
-		defer r.begin.Do(a.ready.Done)
+		defer r.cursorReady.Do(a.ready.Done)
 		read(r)
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.stats.Events += r.seen.Events
-		a.stats.Gaps += r.seen.Gaps
-		a.stats.Connections += r.seen.Connections
-		a.stats.Pages += r.seen.Pages
+		a.stats.Events += r.stats.Events
+		a.stats.Gaps += r.stats.Gaps
+		a.stats.Connections += r.stats.Connections
+		a.stats.Pages += r.stats.Pages
 	})
 }
 
-// tell records a page and returns whether it tells of the end.
-func (r *reader) tell(page lock.Page[lock.Event]) (end bool) {
-	r.Told(page)
+// receive records a page and reports whether it has the last event.
+func (r *eventReader) receive(page lock.Page[lock.Event]) (end bool) {
+	r.Received(page)
 	r.cursor = page.Next
-	r.seen.Events += len(page.Items)
+	r.stats.Events += len(page.Items)
 	if page.Gap {
-		r.seen.Gaps++
+		r.stats.Gaps++
 	}
 	for _, e := range page.Items {
 		end = end || e.Kind == lock.Granted && e.Name == r.endOf()
 	}
-	r.begin.Do(r.ready.Done)
+	r.cursorReady.Do(r.subscribers.ready.Done)
 	return end
 }
 
-// stream reads streams of events, one after the other, until it is told of the end. It
-// closes them at random moments, and asks another replica when one cannot be asked.
-func (r *reader) stream() {
+// stream reads one stream after the other until the last event. It closes streams at random times,
+// and moves to another replica after two failures.
+func (r *eventReader) stream() {
 	for home, failed := r.via, 0; r.ctx.Err() == nil; {
 		r.via = (home + failed/2) % len(r.Services)
 		end, err := r.connect()
@@ -206,65 +206,65 @@ func (r *reader) stream() {
 	}
 }
 
-// connect opens one stream and reads it until it ends. It returns an error if it could
-// not be opened.
-func (r *reader) connect() (end bool, err error) {
+// connect opens one stream and reads it until it ends. It returns an error if the stream could not be
+// opened.
+func (r *eventReader) connect() (end bool, err error) {
 	s := r.Services[r.via]
 	if s.Stream == nil {
-		return false, errors.New("load: no stream")
+		return false, errors.New("workload: the service has no stream")
 	}
 	ctx, hangUp := context.WithTimeout(r.ctx, r.streamFor())
 	defer hangUp()
-	r.Ask(s.Via, r.cursor)
+	r.Requested(s.Via, r.cursor)
 	st, err := s.Stream(ctx, lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor})
 	if err != nil {
 		r.Ended(err)
 		return false, err
 	}
-	r.Open()
-	r.seen.Connections++
+	r.Opened()
+	r.stats.Connections++
 	for !end && err == nil {
 		var page lock.Page[lock.Event]
 		if page, err = st.Next(); err == nil {
-			end = r.tell(page)
+			end = r.receive(page)
 		}
 	}
 	r.Ended(errors.Join(err, st.Close()))
 	return end, nil
 }
 
-// streamFor returns for how long to read a stream.
-func (r *reader) streamFor() time.Duration {
+// streamFor returns how long to read a stream.
+func (r *eventReader) streamFor() time.Duration {
 	mean := streamShort
-	if r.dice.one(2) {
+	if r.rng.oneIn(2) {
 		mean = streamLong
 	}
-	return min(time.Duration(r.dice.ExpFloat64()*float64(mean)), streamLongest)
+	return min(time.Duration(r.rng.ExpFloat64()*float64(mean)), maxStream)
 }
 
-// poll reads pages of events until it is told of the end. It keeps its cursor over
-// errors, and moves to another replica now and then.
-func (r *reader) poll() {
+// poll reads pages of events until the last event. It keeps its cursor over errors and sometimes
+// moves to another replica.
+func (r *eventReader) poll() {
 	for r.ctx.Err() == nil {
 		q := lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor, Limit: lock.MaxLimit}
-		if r.dice.one(4) {
-			q.Limit = 1 + r.dice.IntN(shortPage)
+		if r.rng.oneIn(4) {
+			q.Limit = 1 + r.rng.IntN(shortPage)
 		}
-		if r.dice.one(2) && r.cursor != lock.CursorNow {
-			q.Wait = r.dice.between(0, pollWait)
+		if r.rng.oneIn(2) && r.cursor != lock.CursorNow {
+			q.Wait = r.rng.between(0, pollWait)
 		}
-		page, err := r.ask(q)
+		page, err := r.page(q)
 		switch {
-		case err == nil && r.tell(page):
+		case err == nil && r.receive(page):
 			r.Ended(nil)
 			return
 		case err == nil:
 			r.Ended(nil)
-			r.seen.Pages++
+			r.stats.Pages++
 		default:
 			r.Ended(err)
 		}
-		if r.dice.one(40) || err != nil && r.dice.one(2) {
+		if r.rng.oneIn(40) || err != nil && r.rng.oneIn(2) {
 			r.via = (r.via + 1) % len(r.Services)
 		}
 		switch {
@@ -276,41 +276,41 @@ func (r *reader) poll() {
 	}
 }
 
-// ask asks for a page.
-func (r *reader) ask(q lock.EventQuery) (lock.Page[lock.Event], error) {
-	ctx, cancel := context.WithTimeout(r.ctx, q.Wait+r.Answer)
+// page requests a page.
+func (r *eventReader) page(q lock.EventQuery) (lock.Page[lock.Event], error) {
+	ctx, cancel := context.WithTimeout(r.ctx, q.Wait+r.AnswerTimeout)
 	defer cancel()
 	s := r.Services[r.via]
-	r.Ask(s.Via, q.Cursor)
+	r.Requested(s.Via, q.Cursor)
 	return s.Locks.Events(ctx, q)
 }
 
-// pause waits for a time between the two, or until all are to stop.
-func (r *reader) pause(least, most time.Duration) {
+// pause waits for a random time between least and most, or until all must stop.
+func (r *eventReader) pause(least, most time.Duration) {
 	select {
-	case <-time.After(r.dice.between(least, most)):
+	case <-time.After(r.rng.between(least, most)):
 	case <-r.ctx.Done():
 	}
 }
 
-// watch makes blocking reads of the locks of the run until all are to stop. After some it
-// asks how the newest token stands: that a lease is over has to be final.
-func (a *audience) watch(number int) {
+// watch makes blocking reads of the run's locks until all must stop. It sometimes verifies the
+// newest token afterwards, because an ended token must stay ended.
+func (a *subscribers) watch(number int) {
 	c := a.client(a.Clients+1+number, a.rec)
-	d := dice{rand.New(rand.NewPCG(a.Seed, 1<<62|uint64(number)))}
+	d := rng{rand.New(rand.NewPCG(a.Seed, 1<<62|uint64(number)))}
 	for a.ctx.Err() == nil {
 		w := lock.Watch{Name: a.names.now(d.IntN(a.Locks))}
 		for range 1 + d.IntN(8) {
-			l, err := within(a, w.Wait, c.ways[d.IntN(len(c.ways))].Watch, w)
+			l, err := within(a, w.Wait, c.services[d.IntN(len(c.services))].Watch, w)
 			c.stats.count(verify.Watch, err)
-			if err == nil && l.Token != 0 && d.one(2) {
-				_, err = within(a, 0, c.ways[d.IntN(len(c.ways))].VerifyToken, lock.Verify{Name: w.Name, Token: l.Token})
+			if err == nil && l.Token != 0 && d.oneIn(2) {
+				_, err = within(a, 0, c.services[d.IntN(len(c.services))].VerifyToken, lock.Verify{Name: w.Name, Token: l.Token})
 				c.stats.count(verify.VerifyToken, err)
 			}
 			if err != nil {
 				break
 			}
-			w.Seen, w.Wait = l.Version(), d.between(shortestWatch, longestWatch)
+			w.Seen, w.Wait = l.Version(), d.between(minWatch, maxWatch)
 		}
 		select {
 		case <-time.After(d.between(time.Millisecond, 40*time.Millisecond)):
@@ -323,15 +323,15 @@ func (a *audience) watch(number int) {
 	a.calls.add(c.stats)
 }
 
-// within makes a call that may take a while longer than it waits.
-func within[Q, T any](a *audience, wait time.Duration, call func(context.Context, Q) (T, error), q Q) (T, error) {
-	ctx, cancel := context.WithTimeout(a.ctx, wait+a.Answer)
+// within makes a call with a timeout of its wait and AnswerTimeout.
+func within[Q, T any](a *subscribers, wait time.Duration, call func(context.Context, Q) (T, error), q Q) (T, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, wait+a.AnswerTimeout)
 	defer cancel()
 	return call(ctx, q)
 }
 
-// String says what subscribers there were, and what they were told.
+// String sums up the subscribers in one sentence.
 func (s SubscriberStats) String() string {
-	return fmt.Sprintf("%d streams were told over %d connections, and %d pollers in %d pages, %d events and %d gaps; %d blocking reads returned",
+	return fmt.Sprintf("%d streams (%d connections) and %d pollers (%d pages) received %d events and %d gaps; %d blocking reads returned",
 		s.Streams, s.Connections, s.Pollers, s.Pages, s.Events, s.Gaps, s.Watches)
 }

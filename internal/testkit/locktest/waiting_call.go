@@ -172,7 +172,7 @@ func (s *fixture) verifyHistory(name string, r verify.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event
 	from, open := &reader{s, lock.EventQuery{Name: name, Limit: lock.MaxLimit}}, r
-	open.Unfinished = true
+	open.AllowWaiters = true
 	s.eventually("the history is complete", func() bool {
 		until := s.get(name).Revision
 		for page := from.read(); len(page) > 0; page = from.read() {

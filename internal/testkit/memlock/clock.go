@@ -13,7 +13,7 @@ func NewOn(now func() time.Time) *Memory { return newMemory(clock{now, pollInter
 
 // A clock is that of the database.
 type clock struct {
-	now   func() time.Time
+	now          func() time.Time
 	pollInterval time.Duration // how often to look at it; zero if a timer knows
 }
 

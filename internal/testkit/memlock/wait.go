@@ -69,9 +69,9 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, over <-chan 
 
 // A call is one that waits with a replica.
 type call struct {
-	self lock.Replica
-	wake chan struct{} // that it is to ask how it stands
-	crashed  chan struct{} // closed when the replica crashes
+	self    lock.Replica
+	wake    chan struct{} // that it is to ask how it stands
+	crashed chan struct{} // closed when the replica crashes
 }
 
 // register notes that a call waits with the replica.

@@ -18,11 +18,11 @@ type Proxy struct {
 
 	to string
 
-	mu       sync.Mutex
-	stalled   bool
-	accepted     int // how many connections there were
+	mu          sync.Mutex
+	stalled     bool
+	accepted    int // how many connections there were
 	stalledUpTo int // those up to this one are, for ever
-	conns    []net.Conn
+	conns       []net.Conn
 }
 
 // New returns a Line to the server at that address, until the test ends.

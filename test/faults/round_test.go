@@ -1,0 +1,208 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/verify"
+	"github.com/paddock-lock/paddock/verify/workload"
+)
+
+var (
+	flagFor  = flag.Duration("faults.for", defaultLength(), "for how long to break things, about; or $PADDOCK_FAULTS_FOR")
+	flagSeed = flag.Uint64("faults.seed", 0, "what the schedule of the first round is drawn from; 0: by chance")
+	flagRace = flag.Bool("faults.race", false, "whether the race detector is to watch the replicas, too")
+
+	flagRestores = flag.Int("faults.restores", 2, "how often TestARestoreIsNoticed restores the database in each variant")
+	flagNoise    = flag.Bool("faults.noise", false, "make the noise of TestANoisyNeighbourIsBorne in full size, and limit the delay of renewals")
+)
+
+// defaultLength is for how long to break things if no flag says so.
+func defaultLength() time.Duration {
+	text := os.Getenv("PADDOCK_FAULTS_FOR")
+	if text == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(fmt.Sprintf("PADDOCK_FAULTS_FOR: %v", err))
+	}
+	return d
+}
+
+// A long run is one of rounds, each on a deployment of its own.
+const (
+	roundFaults = 90
+	roundCalls  = 20_000 // that are answered, at the least
+	perFault    = 4 * time.Second / 3
+)
+
+// TestNothingIsLostUnderFaults is the run that the package's comment tells of.
+func TestNothingIsLostUnderFaults(t *testing.T) {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // or toxiproxy tells of each toxic that it takes away
+	b := build(t, *flagRace)
+	seed := *flagSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1_000_000)
+	}
+	for left := max(1, int(*flagFor/perFault)); left > 0; left -= roundFaults {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runRound(t, b, seed, min(left, roundFaults)) })
+		seed++
+	}
+}
+
+// runRound has a deployment suffer that many faults, and checks what its clients were
+// told.
+func runRound(t *testing.T, b builds, seed uint64, faults int) {
+	p := newRound(t, deploy(t, b), seed)
+	if err := p.checkClocks(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.underLoad(t.Context(), faults); err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+	} else if err := p.checkRecovery(t.Context()); err != nil {
+		t.Errorf("seed %d: afterwards: %v", seed, err)
+	}
+	p.verify(t)
+}
+
+// A round is a round: a schedule that is carried out on a deployment while clients use
+// that.
+type round struct {
+	*deployment
+	seed     uint64
+	recorder *verify.Recorder
+	log      func(format string, args ...any)
+	began    time.Time
+	summary  summary
+}
+
+func newRound(t *testing.T, d *deployment, seed uint64) *round {
+	return &round{
+		deployment: d, seed: seed, recorder: verify.NewRecorder(), log: t.Logf, began: time.Now(),
+		summary: summary{seed: seed, injected: map[string]int{}},
+	}
+}
+
+// prefix begins the names of all locks.
+func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
+
+// underLoad has clients use the service while it suffers that many faults, or more
+// until there were as many calls as go with them.
+func (p *round) underLoad(ctx context.Context, faults int) error {
+	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
+	for _, r := range p.replicas {
+		c, err := r.client()
+		if err != nil {
+			return err
+		}
+		o.Services = append(o.Services, workload.Replica{Via: r.String(), Locks: meteredService{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
+	}
+	both, ctx := errgroup.WithContext(ctx)
+	loading, finish := context.WithCancel(ctx)
+	both.Go(func() error {
+		stats, err := workload.Run(loading, p.recorder, o)
+		p.summary.subscribers = stats.Subscribers
+		return err
+	})
+	both.Go(func() error {
+		defer finish()
+		return p.runSchedule(ctx, faults)
+	})
+	return both.Wait()
+}
+
+// runSchedule carries out the schedule, each step when the deployment has been under load
+// for a while after the one before. It ends at the first that cannot be done, or undone,
+// or after which the service does not come back.
+func (p *round) runSchedule(ctx context.Context, faults int) error {
+	last, injected := "the beginning", 0
+	for _, s := range schedule(p.seed, 4*faults) {
+		rate, err := p.awaitLoad(ctx, last)
+		if err != nil {
+			return err
+		}
+		if injected >= faults && p.meter.answered.Load() >= int64(faults*roundCalls/roundFaults) {
+			return nil
+		}
+		p.log("%6.1f s, %4d/s: %v", time.Since(p.began).Seconds(), rate, s)
+		for _, f := range s {
+			p.summary.injected[f.name]++
+			injected++
+		}
+		if err := inParallel(len(s), func(i int) error { return p.inject(ctx, s[i]) }); err != nil {
+			return err
+		}
+		last = s.String()
+	}
+	return fmt.Errorf("only %d calls were answered under %d faults", p.meter.answered.Load(), injected)
+}
+
+// awaitLull starts a lull, in which the clients only try a held lock, and returns shortly after it has begun: late enough
+// that no commit from before it flushes the log.
+func (d *deployment) awaitLull(ctx context.Context) {
+	const into = 200 * time.Millisecond
+	select {
+	case d.lulls <- time.Now():
+		sleepFor(ctx, into)
+	case <-ctx.Done():
+	}
+}
+
+// awaitLoad waits until the deployment is under load again, and returns how many calls are
+// answered in a second.
+func (p *round) awaitLoad(ctx context.Context, after string) (int64, error) {
+	began := time.Now()
+	rate, err := p.meter.awaitLoad(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("after %s: %w", after, err)
+	}
+	if took := time.Since(began); took > p.summary.longest {
+		p.summary.longest, p.summary.after = took, after
+	}
+	return rate, nil
+}
+
+// inject injects the fault, and undoes it when its time is over, or ctx's.
+func (p *round) inject(ctx context.Context, f fault) error {
+	if f.awaitsLull() {
+		p.awaitLull(ctx)
+	}
+	defer p.recorder.MarkFault(f.String())()
+	undo, err := f.inject(ctx, p.deployment, f)
+	over := time.NewTimer(f.duration)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	if undo != nil {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stepTimeout)
+		defer cancel()
+		err = errors.Join(err, undo(bounded))
+	}
+	if err != nil {
+		return fmt.Errorf("%v: %w", f, err)
+	}
+	return nil
+}
+
+// checkRecovery sees whether all is as it was before the first fault.
+func (p *round) checkRecovery(ctx context.Context) error {
+	began := time.Now()
+	if err := p.checkReplicasServe(ctx, p.prefix()); err != nil {
+		return err
+	}
+	err := p.awaitCleanup(ctx)
+	p.summary.settled = time.Since(began)
+	return err
+}

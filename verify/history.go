@@ -1,0 +1,153 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A Verb names the method that a call used.
+type Verb string
+
+// The verbs, each with the types of what is asked and answered.
+const (
+	Acquire     Verb = "acquire"      // lock.Acquire, lock.Grant
+	Renew       Verb = "renew"        // lock.Renew, lock.Grant
+	Release     Verb = "release"      // lock.Release, nothing
+	Revoke      Verb = "revoke"       // lock.Revoke, lock.Lock
+	ReadLock    Verb = "read"         // string (the lock's name), lock.Lock
+	Watch       Verb = "watch"        // lock.Watch, lock.Lock: a blocking read
+	VerifyToken Verb = "verify"       // lock.Verify, lock.Verification
+	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.FencedValue
+	ReadFenced  Verb = "read fenced"  // string (the key), lock.FencedValue
+)
+
+// A Call is one call of a client and its answer.
+type Call struct {
+	ID       int    // index in History.Calls
+	Client   int    // number of the client; the calls of one client do not overlap
+	Via      string // replica or address that received the call
+	Verb     Verb
+	Name     string // of the lock; for ReadFenced, of the key
+	Request  any    // type as listed at Verb
+	Response any    // type as listed at Verb; nil unless the call succeeded
+	Err      error  // nil if the call succeeded
+	// Cancelled reports whether the client cancelled the call before the service answered.
+	Cancelled bool
+
+	// Sent and Answered are times since the recording began, on the monotonic clock of the
+	// recording process.
+	Sent, Answered time.Duration
+}
+
+// An Outcome says what is known about the effect of a call.
+type Outcome int
+
+// Outcomes of a call.
+const (
+	Done    Outcome = iota // took effect between Sent and Answered
+	Refused                // rejected for good; no effect
+	NotDone                // unavailable now; no effect
+	Unknown                // may have taken effect, or may do so later
+)
+
+// Outcome returns what is known about the effect of the call.
+func (c Call) Outcome() Outcome {
+	switch {
+	case c.Err == nil:
+		return Done
+	case errors.Is(c.Err, lock.ErrUnknownOutcome), errors.Is(c.Err, lock.ErrInternal):
+		return Unknown
+	case errors.Is(c.Err, lock.ErrUnavailable), errors.Is(c.Err, lock.ErrTooManyWaiters), errors.Is(c.Err, lock.ErrRateLimited):
+		return NotDone
+	}
+	if errors.As(c.Err, new(*lock.Error)) {
+		return Refused
+	}
+	return Unknown
+}
+
+// A Fault is something that a test did to the service or to its clients.
+type Fault struct {
+	Description string
+	At          time.Duration // since the recording began
+	Ended       time.Duration // when it was undone; At or less if that was not recorded
+	// Epoch reports whether another clock or another database may answer from about At on.
+	// Leases may then end at other times than promised.
+	Epoch bool
+}
+
+// A History is everything that a Recorder recorded.
+type History struct {
+	Calls  []Call // ordered by Sent
+	Faults []Fault
+	// Start is when the recording began, on the clock of the recording process.
+	Start time.Time
+	// Events are the service's events of the locks, oldest first, from the first event of each
+	// lock; nil if they were not collected.
+	Events []lock.Event
+	// Subscriptions are what the subscribers received.
+	Subscriptions []Subscription
+}
+
+// catchUp is how long one request waits for more events when more are known to exist.
+const catchUp = lock.MaxWait / 10
+
+// Collect returns all events of the locks whose names begin with prefix, oldest first. An open
+// transaction hides events that were committed after it began, so Collect reads until the events of
+// each lock reach the revision that the lock had when Collect began, or until ctx ends. Call it
+// after all clients have stopped.
+func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, error) {
+	want, err := revisions(ctx, s, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the locks: %w", err)
+	}
+	events := []lock.Event{}
+	for q := (lock.EventQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {
+		page, err := s.Events(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		if page.Gap {
+			return nil, fmt.Errorf("events after %s are already pruned; collect sooner, or raise --event-retention", q.Cursor)
+		}
+		for _, e := range page.Items {
+			if e.Revision >= want[e.Name] {
+				delete(want, e.Name)
+			}
+		}
+		events, q.Cursor, q.Wait = append(events, page.Items...), page.Next, 0
+		switch {
+		case len(page.Items) > 0:
+		case len(want) == 0:
+			return events, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("the newest events of %d locks did not become visible; an open transaction may hide them: %w",
+				len(want), context.Cause(ctx))
+		default:
+			q.Wait = catchUp
+		}
+	}
+}
+
+// revisions returns the revision of each lock that has ever changed.
+func revisions(ctx context.Context, s lock.Service, prefix string) (map[string]int64, error) {
+	want := map[string]int64{}
+	for q := (lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {
+		page, err := s.Locks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range page.Items {
+			if l.Revision > 0 {
+				want[l.Name] = l.Revision
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return want, nil
+		}
+	}
+}

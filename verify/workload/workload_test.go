@@ -1,0 +1,260 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+	"github.com/paddock-lock/paddock/verify"
+	"github.com/paddock-lock/paddock/verify/workload"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+// twoReplicas returns two replicas of one service in memory.
+func twoReplicas(m *memlock.Memory) []workload.Replica {
+	return []workload.Replica{{Via: "one", Locks: m.Replica(1)}, {Via: "two", Locks: m.Replica(2)}}
+}
+
+func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, rec := memlock.New(), verify.NewRecorder()
+		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify:1", Operations: 20_000, TurnsPerName: 100, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var table strings.Builder
+		if err := stats.WriteText(&table); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d calls, %d sent again, in %v\n%s", stats.Total(), stats.Retries, stats.Took, table.String())
+		for verb, outcomes := range map[verify.Verb][]string{
+			verify.Acquire:     {workload.Done, "lock_held", "lease_lost", "unavailable"},
+			verify.Renew:       {workload.Done, "lease_lost"},
+			verify.Release:     {workload.Done, "lease_lost"},
+			verify.Revoke:      {workload.Done, "token_mismatch"},
+			verify.ReadLock:    {workload.Done},
+			verify.VerifyToken: {workload.Done},
+			verify.WriteFenced: {workload.Done, "stale_token", "unknown_token", "version_mismatch"},
+			verify.ReadFenced:  {workload.Done, "not_found"},
+		} {
+			for _, o := range outcomes {
+				if stats.Calls[verb][o] == 0 {
+					t.Errorf("no %s was ever answered %s", verb, o)
+				}
+			}
+		}
+		if got := len(rec.History().Calls); got != stats.Total() || got < 20_000 {
+			t.Errorf("%d calls were recorded and %d counted, of 20,000", got, stats.Total())
+		}
+		page, err := m.Replica(1).Locks(t.Context(), lock.LockQuery{Prefix: "verify:1:", Limit: lock.MaxLimit})
+		if err != nil || len(page.Items) < 40 {
+			t.Errorf("only %d names were used; %v", len(page.Items), err)
+		}
+	})
+}
+
+func TestLocksAreFreeSoonAfterARun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		services := twoReplicas(memlock.New())
+		if _, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: services, Prefix: "verify", Operations: 2000}); err != nil {
+			t.Fatal(err)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), 3*workload.DefaultTTL)
+		defer cancel()
+		if err := workload.WaitUntilFree(soon, services[1].Locks, "verify:"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, rec := memlock.New().Replica(1), verify.NewRecorder()
+		if _, err := workload.Run(t.Context(), rec, workload.Options{
+			Services: []workload.Replica{{Via: "here", Locks: s}}, Prefix: "verify", Operations: 5000, Locks: 4, TurnsPerName: 10_000, NeverCancel: true,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			name := fmt.Sprintf("verify:%d.0", n)
+			page, err := s.Events(t.Context(), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
+			if err != nil || len(page.Items) < 100 {
+				t.Fatalf("%d events of %s, %v", len(page.Items), name, err)
+			}
+			if err := (verify.Rules{Capacity: 3, AllowWaiters: true}).Check(page.Items); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestWaitUntilFreeNamesAHeldLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memlock.New().Replica(1)
+		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "verify:7", Holder: "me", TTL: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := workload.WaitUntilFree(soon, s, "verify:"); err == nil || !strings.Contains(err.Error(), "verify:7 is not free") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+func TestRunEndsWithItsTimeOrItsContext(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(context.Context, workload.Options) (workload.Stats, error){
+		"its time": func(ctx context.Context, o workload.Options) (workload.Stats, error) {
+			o.For = 10 * time.Second
+			return workload.Run(ctx, verify.NewRecorder(), o)
+		},
+		"its context": func(ctx context.Context, o workload.Options) (workload.Stats, error) {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			return workload.Run(ctx, verify.NewRecorder(), o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				stats, err := run(t.Context(), workload.Options{Services: twoReplicas(memlock.New()), Prefix: "verify", Clients: 8})
+				if err != nil || stats.Took < 10*time.Second || stats.Took > 14*time.Second || stats.Total() == 0 {
+					t.Errorf("%d calls took %v, %v", stats.Total(), stats.Took, err)
+				}
+			})
+		})
+	}
+}
+
+func TestUnknownLeaseIsNotUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, rec := memlock.New(), verify.NewRecorder()
+		lossy := []workload.Replica{{Via: "one", Locks: &lossy{Service: m.Replica(1)}}, {Via: "two", Locks: m.Replica(2)}}
+		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, RetryFor: time.Second})
+		if err != nil || stats.Retries < 100 {
+			t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
+		}
+		granted := map[lock.LeaseID]bool{}
+		for _, c := range rec.History().Calls {
+			switch asked := c.Request.(type) {
+			case lock.Acquire:
+				granted[asked.LeaseID] = granted[asked.LeaseID] || c.Err == nil
+			case lock.Renew:
+				if !granted[asked.LeaseID] {
+					t.Fatalf("a lease was renewed via %s before any answer granted it", c.Via)
+				}
+			}
+		}
+	})
+}
+
+// A lossy service loses every third answer.
+type lossy struct {
+	lock.Service
+	calls atomic.Int64
+}
+
+func (f *lossy) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	g, err := f.Service.Acquire(ctx, a)
+	return g, f.maybeLose(err)
+}
+
+func (f *lossy) Release(ctx context.Context, r lock.Release) error {
+	return f.maybeLose(f.Service.Release(ctx, r))
+}
+
+func (f *lossy) maybeLose(err error) error {
+	if f.calls.Add(1)%3 == 0 {
+		return &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "lost"}
+	}
+	return err
+}
+
+func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for _, code := range []lock.Code{lock.ErrInvalid, lock.ErrInternal, lock.ErrRoleMissing, lock.ErrCapacityMismatch, "another"} {
+		t.Run(string(code), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				broken := []workload.Replica{{Via: "here", Locks: failingRenewals{memlock.New().Replica(1), code}}}
+				_, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: broken, Prefix: "verify"})
+				if !errors.Is(err, code) || !strings.Contains(err.Error(), "renew via here") {
+					t.Errorf("the run ended with %v", err)
+				}
+			})
+		})
+	}
+}
+
+// failingRenewals is a service that refuses all renewals.
+type failingRenewals struct {
+	lock.Service
+	code lock.Code
+}
+
+func (r failingRenewals) Renew(context.Context, lock.Renew) (lock.Grant, error) {
+	return lock.Grant{}, &lock.Error{Code: r.code, Detail: "no"}
+}
+
+func TestInvalidOptionsAreRejected(t *testing.T) {
+	t.Parallel()
+	here := twoReplicas(memlock.New())
+	for want, o := range map[string]workload.Options{
+		"no service":           {Prefix: "verify"},
+		"the prefix":           {Services: here, Prefix: "a b"},
+		"give 1 to 150":        {Services: here, Prefix: strings.Repeat("x", 151)},
+		"at least one":         {Services: here, Prefix: "verify", Clients: -1},
+		"the TTL is 1ms":       {Services: here, Prefix: "verify", TTL: time.Millisecond},
+		"must not be negative": {Services: here, Prefix: "verify", For: -1},
+		"no negative number":   {Services: here, Prefix: "verify", Operations: -1},
+	} {
+		if _, err := workload.Run(t.Context(), verify.NewRecorder(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want it to say %q", o, err, want)
+		}
+	}
+}
+
+func TestWorkloadRunsOnTwoStores(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	var both []workload.Replica
+	for _, via := range []string{"one", "two"} {
+		s, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		both = append(both, workload.Replica{Via: via, Locks: s})
+	}
+	rec := verify.NewRecorder()
+	stats, err := workload.Run(t.Context(), rec, workload.Options{
+		Services: both, Prefix: "verify", Operations: 5000, For: time.Minute, TTL: 200 * time.Millisecond, Locks: 8, Seed: 7,
+	})
+	if err != nil || stats.Total() < 5000 {
+		t.Errorf("%d calls in %v: %v", stats.Total(), stats.Took, err)
+	}
+	t.Logf("%.0f calls a second", stats.Rate())
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := workload.WaitUntilFree(soon, both[0].Locks, "verify:"); err != nil {
+		t.Error(err)
+	}
+}

@@ -6,7 +6,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Run the service with a PostgreSQL of its own, on 127.0.0.1:8080
@@ -37,6 +37,10 @@ vet: ## Run go vet
 .PHONY: lint
 lint: ## Run golangci-lint
 	$(GOLANGCI_LINT) run
+
+.PHONY: lint-openapi
+lint-openapi: ## Lint openapi.yaml with redocly and spectral
+	.ci/openapi-lint
 
 .PHONY: check
 check: ## Run all that CI runs

@@ -1,5 +1,5 @@
-// Builds dist/ when npm installs this folder, also into a project beside it: then npm only links to
-// it, so what it needs to build and to run is installed here first.
+// Builds dist/ when npm installs this folder. If another project installs it by path, npm only creates a link, so the
+// dependencies are installed here first.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const compiler = fileURLToPath(new URL('node_modules/typescript/bin/tsc', import
 function run(command, args, options = {}) {
   const { status, error } = spawnSync(command, args, { cwd: here, stdio: 'inherit', ...options });
   if (status !== 0) {
-    console.error(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}. Run "npm ci" in ${here} to see why.`);
+    console.error(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}. Run "npm ci" in ${here} for details.`);
     process.exit(1);
   }
 }

@@ -1,48 +1,52 @@
+import { Acquisition } from './acquisition.js';
 import { checkName } from './check.js';
 import type { Paddock } from './client.js';
 import { Deadline, mark } from './clock.js';
 import { hasCode } from './error.js';
 import { Lease } from './lease.js';
-import { resolve, type Options } from './options.js';
-import { Place } from './place.js';
-import { expectMany, randomUUID } from './platform.js';
-import { backoff, pause } from './retry.js';
-import { tell } from './tell.js';
+import { notify } from './notify.js';
+import { resolveOptions, type Options } from './options.js';
+import { allowManyListeners, randomUUID } from './platform.js';
+import { backoff, sleep } from './retry.js';
 
 /**
- * Acquires the lock, waiting for it in the queue if `waitMs` says so, and resolves with the lease once that is sure to have
- * most of its TTL left. Release it when the work is done, or it is renewed for as long as the process runs.
+ * Acquires the lock and resolves with its lease, which then has most of its TTL left. With `waitMs` it waits in the
+ * queue. Release the lease when the work is done; otherwise it is renewed for as long as the process runs.
  *
- * It rejects with `lock_held` when somebody else has the lock and the wait is over; with the signal's reason when that is
- * aborted; with `unavailable` or `unknown_outcome` when the service cannot be reached for so long; at once with what
- * the service refuses for good. By then the place, and a lease that came meanwhile, has been given up if the service answers.
+ * Rejects with `lock_held` if the lock is not granted within `waitMs`; with the signal's reason if the signal is
+ * aborted; with `unavailable` or `unknown_outcome` if the service cannot be reached within `retryMs`; and immediately
+ * with any error that a retry cannot fix. Before it rejects, it gives up its place in the queue and any lease it was
+ * granted, if the service can be reached.
  */
 export async function acquire(paddock: Paddock, name: string, options: Options = {}): Promise<Lease> {
-  return take(paddock, name, options, false);
+  return acquireLease(paddock, name, options, false);
 }
 
-/** take acquires. With work that waits for the lease, the renewals keep the process running and the signal ends the work, too. */
-export async function take(paddock: Paddock, name: string, options: Options, forWork: boolean): Promise<Lease> {
+/**
+ * acquireLease implements acquire and guard. With forGuard, renewals keep the process running and the signal also
+ * ends the work.
+ */
+export async function acquireLease(paddock: Paddock, name: string, options: Options, forGuard: boolean): Promise<Lease> {
   checkName('name', name);
-  const wanted = await resolve(options);
-  const { ttlMs, marginMs, waitMs, retryMs, signal, onRetry } = wanted;
+  const resolved = await resolveOptions(options);
+  const { ttlMs, marginMs, waitMs, retryMs, signal, onRetry } = resolved;
   if (signal) {
-    await expectMany(signal);
+    await allowManyListeners(signal);
   }
-  const began = mark();
-  const patience = { waiting: new Deadline(began, waitMs), trying: new Deadline(began, Math.max(waitMs, retryMs)) };
+  const started = mark();
+  const limits = { wait: new Deadline(started, waitMs), retry: new Deadline(started, Math.max(waitMs, retryMs)) };
   for (let losses = 0; ; losses++) {
     signal?.throwIfAborted();
-    const claim = { paddock, name, leaseId: await randomUUID(), ttlMs, marginMs };
+    const ref = { paddock, name, leaseId: await randomUUID(), ttlMs, marginMs };
     try {
-      const { lease, deadline } = await new Place(claim, wanted, patience).take();
-      return new Lease(claim, lease, deadline, wanted, forWork);
+      const { lease, deadline } = await new Acquisition(ref, resolved, limits).run();
+      return new Lease(ref, lease, deadline, resolved, forGuard);
     } catch (error) {
-      if (!hasCode(error, 'lease_lost') || error.ended === 'revoked' || patience.trying.over()) {
+      if (!hasCode(error, 'lease_lost') || error.ended === 'revoked' || limits.retry.passed()) {
         throw error;
       }
-      tell(onRetry, error);
-      await pause(backoff(losses, 100, 5_000), signal ?? undefined);
+      notify(onRetry, error);
+      await sleep(backoff(losses, 100, 5_000), signal ?? undefined);
     }
   }
 }

@@ -1,68 +1,77 @@
 import createClient, { type Client } from 'openapi-fetch';
 
-import { bodyOf, leaseOf, named, nothing } from './answer.js';
 import { checkBaseUrl, checkKey, checkName } from './check.js';
 import { invalid } from './error.js';
+import { bodyOf, expectNoContent, leaseBody, namedBody } from './response.js';
 import type { components, operations, paths } from './schema.js';
 import { transport } from './transport.js';
 
 type Schemas = components['schemas'];
 
-/** PaddockOptions say where the service is. */
+/** PaddockOptions configure the connection to the service. */
 export interface PaddockOptions {
   /** The base URL, without user name and password. In a browser it may be relative; '' is the page's own origin. */
   baseUrl: string;
   /**
-   * The API key, which begins with `pk_`, where the service asks for one. It is sent as `Authorization: Bearer`, and is
-   * in no error. In a page whoever can run a script there can read it: give it to programs.
+   * The API key, which starts with `pk_`, if the service requires one. It is sent as `Authorization: Bearer` and never
+   * appears in an error. Every script in a page can read it there, so use keys in programs, not in pages.
    */
   key?: string | undefined;
-  /** What sends requests; the platform's own fetch if not given. */
+  /** Sends the requests. The default is the platform's fetch. */
   fetch?: typeof fetch | undefined;
-  /** Headers of all requests. */
+  /** Headers to send with every request. */
   headers?: Record<string, string> | undefined;
 }
 
-/** CallOptions are those of a single call. */
+/** CallOptions apply to a single call. */
 export interface CallOptions {
-  /** Ends the call. There is no other bound to how long one may take. */
+  /** Aborts the call. Without it, a call has no timeout. */
   signal?: AbortSignal | null;
 }
 
 /**
- * A Paddock is the service's calls, one to one: they speak the wire's language, are sent once, and are safe
- * to make side by side. They reject with a PaddockError, or with the signal's reason if that ended them.
+ * Paddock has one method for each call of the service, with the members of the HTTP API. Each call is sent once;
+ * calls may run concurrently. They reject with a PaddockError, or with the signal's reason if the signal aborted
+ * them.
  */
 export interface Paddock {
-  /** Takes the lock, or is refused with `lock_held` once `wait_ms` is over. */
+  /** Acquires the lock. Rejects with `lock_held` if it is not granted within `wait_ms`. */
   acquire(name: string, request: Schemas['AcquireRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
-  /** Moves the end of a lease, or is refused with `lease_lost`. */
+  /** Renews a lease. Rejects with `lease_lost` if it has ended. */
   renew(name: string, request: Schemas['RenewRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
-  /** Gives a lease or a place in the queue up, or is refused with `lease_lost`. */
+  /**
+   * Releases a lease or gives up a place in the queue. Rejects with `lease_lost` if the lease ended in another way.
+   */
   release(name: string, request: Schemas['ReleaseRequest'], options?: CallOptions): Promise<void>;
-  /** Takes leases away, or is refused with `token_mismatch`. */
+  /**
+   * Revokes the leases with a token. Rejects with `token_mismatch` if there are none. `skip_grace` frees the lock
+   * immediately.
+   */
   revoke(name: string, request: Schemas['RevokeRequest'], options?: CallOptions): Promise<Schemas['Lock']>;
-  /** Looks at a lock. One that was never used is free. */
+  /** Reads a lock. A lock that was never used is free. */
   lock(name: string, options?: CallOptions): Promise<Schemas['Lock']>;
-  /** Says who waits, and for what. */
+  /** Lists the waiters of a lock and what blocks each of them. */
   queue(name: string, options?: CallOptions): Promise<Schemas['Queue']>;
   /** Lists locks in the order of their names. */
   locks(query?: Query<'listLocks'>, options?: CallOptions): Promise<Schemas['LockPage']>;
-  /** Lists what happened, oldest first. */
+  /** Lists events, oldest first. */
   events(query?: Query<'listEvents'>, options?: CallOptions): Promise<Schemas['EventPage']>;
-  /** Says how a token stands as of an instant. */
-  verifyToken(request: Schemas['VerifyRequest'], options?: CallOptions): Promise<Schemas['Verdict']>;
-  /** Writes under a token, or is refused with `stale_token`, `unknown_token` or `version_mismatch`. */
-  writeFenced(key: string, request: Schemas['FencedWrite'], options?: CallOptions): Promise<Schemas['Fenced']>;
-  /** Reads what was written, or is refused with `not_found`. */
-  readFenced(key: string, options?: CallOptions): Promise<Schemas['Fenced']>;
-  /** Every call of openapi.yaml as openapi-fetch has it, with the same errors. */
+  /** Reports the status of a token as of `checked_at`. */
+  verifyToken(request: Schemas['VerifyRequest'], options?: CallOptions): Promise<Schemas['TokenVerification']>;
+  /** Writes a value under a token. Rejects with `stale_token`, `unknown_token` or `version_mismatch`. */
+  writeFenced(key: string, request: Schemas['FencedWrite'], options?: CallOptions): Promise<Schemas['FencedValue']>;
+  /** Reads a fenced value. Rejects with `not_found` if there is none. */
+  readFenced(key: string, options?: CallOptions): Promise<Schemas['FencedValue']>;
+  /** All calls of openapi.yaml as an openapi-fetch client, with the same errors. */
   readonly api: Client<paths>;
 }
 
 type Query<Operation extends 'listLocks' | 'listEvents'> = NonNullable<operations[Operation]['parameters']['query']>;
 
-/** createPaddock returns the calls of the service at the base URL. It sends nothing. It throws `invalid_request` for options that cannot be. */
+/**
+ * createPaddock returns a client of the service at the base URL. It sends no request. It throws `invalid_request` for
+ * invalid options.
+ */
 export function createPaddock(options: PaddockOptions): Paddock {
   const headers = { ...options.headers, ...authorization(options) };
   const api = createClient<paths>({
@@ -71,42 +80,42 @@ export function createPaddock(options: PaddockOptions): Paddock {
     redirect: 'manual',
     headers,
   });
-  return { api, ...locksOf(api), ...viewsOf(api), ...fenceOf(api) };
+  return { api, ...leaseCalls(api), ...readCalls(api), ...fencingCalls(api) };
 }
 
-/** authorization returns the header that the key is sent in, if there is one. */
+/** authorization returns the Authorization header for the key, if there is a key. */
 function authorization({ key, headers = {} }: PaddockOptions): Record<string, string> {
   if (key === undefined) {
     return {};
   }
   if (Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
-    throw invalid('key', 'is there beside a header Authorization; give one of the two');
+    throw invalid('key', 'conflicts with the header Authorization; pass only one of them');
   }
   return { Authorization: `Bearer ${checkKey(key)}` };
 }
 
-const to = (name: string) => ({ path: { name: checkName('name', name) } });
-const at = (key: string) => ({ path: { key: checkName('key', key) } });
+const lockParams = (name: string) => ({ path: { name: checkName('name', name) } });
+const keyParams = (key: string) => ({ path: { key: checkName('key', key) } });
 
-function locksOf(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke'> {
+function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke'> {
   return {
     acquire: async (name, body, o) =>
-      leaseOf(name, body.lease_id, await api.POST('/v1/locks/{name}/acquire', { ...o, params: to(name), body })),
+      leaseBody(name, body.lease_id, await api.POST('/v1/locks/{name}/acquire', { ...o, params: lockParams(name), body })),
     renew: async (name, body, o) =>
-      leaseOf(name, body.lease_id, await api.POST('/v1/locks/{name}/renew', { ...o, params: to(name), body })),
+      leaseBody(name, body.lease_id, await api.POST('/v1/locks/{name}/renew', { ...o, params: lockParams(name), body })),
     release: async (name, body, o) =>
-      nothing(await api.POST('/v1/locks/{name}/release', { ...o, params: to(name), body })),
+      expectNoContent(await api.POST('/v1/locks/{name}/release', { ...o, params: lockParams(name), body })),
     revoke: async (name, body, o) =>
-      named('change', name, await api.POST('/v1/locks/{name}/revoke', { ...o, params: to(name), body })),
+      namedBody('change', name, await api.POST('/v1/locks/{name}/revoke', { ...o, params: lockParams(name), body })),
   };
 }
 
-function viewsOf(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'locks' | 'events'> {
+function readCalls(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'locks' | 'events'> {
   return {
     lock: async (name, o) =>
-      named('read', name, await api.GET('/v1/locks/{name}', { ...o, params: to(name) })),
+      namedBody('read', name, await api.GET('/v1/locks/{name}', { ...o, params: lockParams(name) })),
     queue: async (name, o) =>
-      named('read', name, await api.GET('/v1/locks/{name}/queue', { ...o, params: to(name) })),
+      namedBody('read', name, await api.GET('/v1/locks/{name}/queue', { ...o, params: lockParams(name) })),
     locks: async (query = {}, o = {}) =>
       bodyOf('read', await api.GET('/v1/locks', { ...o, params: { query } }), (page) => Array.isArray(page.locks)),
     events: async (query = {}, o = {}) =>
@@ -114,13 +123,13 @@ function viewsOf(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'locks' |
   };
 }
 
-function fenceOf(api: Client<paths>): Pick<Paddock, 'verifyToken' | 'writeFenced' | 'readFenced'> {
+function fencingCalls(api: Client<paths>): Pick<Paddock, 'verifyToken' | 'writeFenced' | 'readFenced'> {
   return {
     verifyToken: async (body, o) =>
-      named('read', body.name, await api.POST('/v1/tokens/verify', { ...o, body })),
+      namedBody('read', body.name, await api.POST('/v1/tokens/verify', { ...o, body })),
     writeFenced: async (key, body, o) =>
-      bodyOf('change', await api.PUT('/v1/fenced/{key}', { ...o, params: at(key), body }), (f) => f.key === key),
+      bodyOf('change', await api.PUT('/v1/fenced/{key}', { ...o, params: keyParams(key), body }), (f) => f.key === key),
     readFenced: async (key, o) =>
-      bodyOf('read', await api.GET('/v1/fenced/{key}', { ...o, params: at(key) }), (f) => f.key === key),
+      bodyOf('read', await api.GET('/v1/fenced/{key}', { ...o, params: keyParams(key) }), (f) => f.key === key),
   };
 }

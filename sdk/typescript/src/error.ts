@@ -1,48 +1,48 @@
 import type { components } from './schema.js';
 
 /**
- * A code says what went wrong in one word, and is what to branch on. A newer service may
- * know codes that this package does not; they are kept as they are.
+ * A Code identifies an error; branch on it. A newer service may send codes that this package does not know; they are
+ * kept unchanged.
  */
 export type Code = components['schemas']['Code'] | (string & {});
 
-/** Facts are what an error says besides its code: each is there where the code calls for it. */
-export interface Facts {
-  /** The HTTP status, if there was an answer. */
+/** ErrorFields are the details of an error. Each is present only where the code calls for it. */
+export interface ErrorFields {
+  /** The HTTP status, if there was a response. */
   readonly status?: number;
-  /** What the service's log knows the request by. */
+  /** The request's ID in the service's log. */
   readonly requestId?: string;
-  /** The member of the request that is at fault. */
+  /** The invalid member of the request. */
   readonly field?: string;
-  /** Who has the lock. */
+  /** The holder of the lock. */
   readonly holder?: string;
-  /** When to try again, at the earliest, in milliseconds. */
+  /** The earliest time for a retry, in milliseconds from now. */
   readonly retryAfterMs?: number;
-  /** How many wait for the lock and are served before. */
+  /** The number of waiters that are served before you. */
   readonly waitersAhead?: number;
-  /** For how long the place in the queue is kept, in milliseconds. */
+  /** How long the place in the queue is still kept, in milliseconds. */
   readonly placeKeptMs?: number;
-  /** Of the permits that are out or waited for. */
+  /** The capacity of the permits that are held or waited for. */
   readonly capacity?: number;
-  /** The token that was shown, or that the lost lease had. */
+  /** The token in the request, or the token of the lost lease. */
   readonly token?: number;
   /** The greatest token granted or seen. */
   readonly newestToken?: number;
-  /** The version that the fenced resource has. */
+  /** The version of the fenced resource. */
   readonly version?: number;
-  /** How the lost lease ended; missing where that is not known. */
+  /** How the lost lease ended; absent if unknown. */
   readonly ended?: 'released' | 'expired' | 'revoked';
-  /** When it did, by the database's clock. */
+  /** When the lease ended, by the database's clock. */
   readonly endedAt?: Date;
-  /** The reason that the operator gave for revoking. */
+  /** The reason for the revocation. */
   readonly reason?: string;
-  /** What led to it: what the network said, or the work. */
+  /** The underlying error, of the network or of the work. */
   readonly cause?: unknown;
 }
 
-export interface PaddockError extends Omit<Facts, 'cause'> {}
+export interface PaddockError extends Omit<ErrorFields, 'cause'> {}
 
-/** A PaddockError is a refusal of the service, or what became of a call that it did not answer. */
+/** A PaddockError is an error response of the service, or the failure of a call that got no valid response. */
 export class PaddockError extends Error {
   override readonly name = 'PaddockError';
 
@@ -50,22 +50,22 @@ export class PaddockError extends Error {
     readonly code: Code,
     /** For people: what happened and what to do next. */
     readonly detail: string,
-    facts: Facts = {},
+    fields: ErrorFields = {},
   ) {
     super(`${code}: ${detail}`);
-    Object.assign(this, facts);
+    Object.assign(this, fields);
   }
 }
 
-/** hasCode returns whether the error is a PaddockError with one of the codes. */
+/** hasCode reports whether the error is a PaddockError with one of the codes. */
 export function hasCode(error: unknown, ...codes: Code[]): error is PaddockError {
   return error instanceof PaddockError && codes.includes(error.code);
 }
 
 /**
- * invalid returns the error of a call that breaks a bound: what is wrong with the field, said
- * so that the sentence goes on from the field's name, without a full stop.
+ * invalid returns an `invalid_request` error. problem completes a sentence that starts with the field's name; it has
+ * no full stop.
  */
-export function invalid(field: string, what: string): PaddockError {
-  return new PaddockError('invalid_request', `${field} ${what}.`, { field });
+export function invalid(field: string, problem: string): PaddockError {
+  return new PaddockError('invalid_request', `${field} ${problem}.`, { field });
 }

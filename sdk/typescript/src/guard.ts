@@ -1,16 +1,16 @@
-import { take } from './acquire.js';
+import { acquireLease } from './acquire.js';
 import type { Paddock } from './client.js';
 import { PaddockError } from './error.js';
 import { finish, type Lease } from './lease.js';
 import type { Options } from './options.js';
 
 /**
- * Acquires the lock, does the work under the lease, releases it, and resolves with what the work did. The
- * work is to stop when the lease's signal is aborted; nobody else can make it, and `guard` waits until it has ended.
+ * Acquires the lock, runs the work, releases the lock, and resolves with the result of the work. The work must stop
+ * when the lease's signal is aborted: guard cannot stop it, and waits until it ends.
  *
- * It rejects as `acquire` does if the lock cannot be had; with the work's error if that fails; and with `lease_lost` if
- * the lease was lost before the work had ended, even if it succeeded, since it may have overlapped with somebody
- * else's. What the work said is the cause of that one then.
+ * Rejects like `acquire` if the lock is not granted; with the error of the work if the work fails; and with
+ * `lease_lost` if the lease was lost before the work ended, even if the work succeeded, because it may have
+ * overlapped with another holder's. The `cause` of that error is then the error of the work, if there is one.
  */
 export async function guard<T>(
   paddock: Paddock,
@@ -18,25 +18,25 @@ export async function guard<T>(
   options: Options,
   work: (lease: Lease) => T | Promise<T>,
 ): Promise<T> {
-  const lease = await take(paddock, name, options, true);
+  const lease = await acquireLease(paddock, name, options, true);
   let result: T;
   try {
     result = await work(lease);
   } catch (error) {
-    throw both(await finish(lease), error);
+    throw withCause(await finish(lease), error);
   }
-  const lost = await finish(lease);
-  if (lost) {
-    throw lost;
+  const loss = await finish(lease);
+  if (loss) {
+    throw loss;
   }
   return result;
 }
 
-/** both returns the error of work that failed, and under whose lease. */
-function both(lost: PaddockError | undefined, error: unknown): unknown {
-  if (lost === undefined || lost === error) {
+/** withCause returns the loss with the work's error as its cause, or the work's error if the lease was not lost. */
+function withCause(loss: PaddockError | undefined, error: unknown): unknown {
+  if (loss === undefined || loss === error) {
     return error;
   }
-  const { name: _name, code, detail, ...facts } = lost;
-  return new PaddockError(code, detail, { ...facts, cause: error });
+  const { name: _name, code, detail, ...fields } = loss;
+  return new PaddockError(code, detail, { ...fields, cause: error });
 }

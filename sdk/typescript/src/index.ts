@@ -1,12 +1,12 @@
 /**
- * The TypeScript SDK of Paddock: the service's calls, and guards that keep a lease alive while work is done under it
- * and stop the work before the lease can be somebody else's.
+ * The TypeScript SDK of Paddock: a client for the service's calls, and guards that renew a lease while work runs
+ * under it and stop the work before another client can be granted the lock.
  *
- * A guard does not stop a process that is paused, nor a request that is on its way. The fencing token does, checked where the write lands.
+ * A guard cannot stop a paused process or a request in flight. Check the fencing token where the write happens.
  */
 export { acquire } from './acquire.js';
 export { createPaddock, type CallOptions, type Paddock, type PaddockOptions } from './client.js';
-export { PaddockError, type Code, type Facts } from './error.js';
+export { PaddockError, type Code, type ErrorFields } from './error.js';
 export { guard } from './guard.js';
 export type { Lease } from './lease.js';
 export type { Options, State } from './options.js';

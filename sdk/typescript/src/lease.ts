@@ -1,21 +1,21 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Deadline } from './clock.js';
 import { hasCode, PaddockError } from './error.js';
-import { Keeper } from './keeper.js';
 import type { Options, State } from './options.js';
-import { giveBack } from './release.js';
-import type { Claim } from './renewal.js';
-import { asError } from './retry.js';
+import { releaseLease } from './release.js';
+import type { LeaseRef } from './renewal.js';
+import { Renewer } from './renewer.js';
+import { toPaddockError } from './retry.js';
 import type { components } from './schema.js';
-import { Standing } from './standing.js';
+import { LeaseState } from './state.js';
 
 /**
- * A Lease is a lock that is ours for now. It is renewed in the background until it is released or lost. In Node that does not
- * keep the process running, except inside of `guard`.
+ * A Lease is a grant of the lock to this holder. It is renewed in the background until it is released or lost. In
+ * Node, that does not keep the process running, except inside `guard`.
  */
 export class Lease {
   static {
-    if (Symbol.asyncDispose) { // Node before 18.18 and some browsers have none
+    if (Symbol.asyncDispose) { // missing in Node before 18.18 and in some browsers
       const dispose = { value(this: Lease) { return this.#dispose(); } };
       Object.defineProperty(this.prototype, Symbol.asyncDispose, dispose);
     }
@@ -23,105 +23,110 @@ export class Lease {
 
   /** The lock's name. */
   readonly name: string;
-  /** The fencing token: it goes along with every write that the lock guards. */
+  /** The fencing token: send it with every write that the lock guards. */
   readonly token: number;
-  /** 0 for an exclusive lease, from 1 on for others. What permits guard is fenced by name and slot. */
+  /** 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and slot. */
   readonly slot: number;
-  /** Who has the lock, as people see it. */
+  /** The holder, as shown to people. */
   readonly holder: string;
-  readonly #claim: Claim;
-  readonly #standing: Standing;
-  readonly #keeper: Keeper;
+  readonly #ref: LeaseRef;
+  readonly #state: LeaseState;
+  readonly #renewer: Renewer;
   #releasing: Promise<void> | undefined;
 
   /** @internal Leases come from `acquire` and `guard`. */
-  constructor(claim: Claim, lease: components['schemas']['Lease'], deadline: Deadline, options: Options, forWork: boolean) {
+  constructor(ref: LeaseRef, lease: components['schemas']['Lease'], deadline: Deadline, options: Options, forGuard: boolean) {
     this.name = lease.name;
     this.token = lease.fencing_token;
     this.slot = lease.slot;
     this.holder = lease.holder;
-    this.#claim = claim;
-    this.#standing = new Standing(options.onState, forWork ? options.signal : undefined);
-    this.#keeper = new Keeper(claim, this.#standing, { onRetry: options.onRetry, keepsProcess: forWork }, deadline);
+    this.#ref = ref;
+    this.#state = new LeaseState(options.onState, forGuard ? options.signal : undefined);
+    this.#renewer = new Renewer(ref, this.#state, { onRetry: options.onRetry, keepsProcess: forGuard }, deadline);
   }
 
   /**
-   * Is aborted before the lease can end on the service, with a PaddockError `lease_lost` as its reason; when it is released, with
-   * `lease_released`; and in `guard` when the signal among the options is, with that one's reason. Hand it to whatever does the work.
+   * Aborted before the lease can end on the service, with a PaddockError `lease_lost` as the reason; on release, with
+   * `lease_released`; and in `guard`, together with the signal in the options and with its reason. Pass it to the
+   * work.
    */
   get signal(): AbortSignal {
-    return this.#standing.signal;
+    return this.#state.signal;
   }
 
-  /** Resolves when the lease is lost, or its release begins. It never rejects. */
+  /** Resolves when the lease is lost or its release starts. Never rejects. */
   get done(): Promise<void> {
-    return this.#standing.done;
+    return this.#state.done;
   }
 
-  /** Why the lease is over: `lease_lost` or `lease_released`; undefined while it is held, also at risk. */
+  /** Why the lease ended: `lease_lost` or `lease_released`. Undefined while it is held or at risk. */
   get err(): PaddockError | undefined {
-    return this.#standing.error;
+    return this.#state.error;
   }
 
-  /** How sure one may be of the lease. */
+  /** The state of the lease: held, at risk, lost or released. */
   get state(): State {
-    return this.#standing.state;
+    return this.#state.state;
   }
 
-  /** When the lease counts as lost unless it is renewed before: on the wall clock, for people. */
+  /** When the lease counts as lost unless it is renewed, on the wall clock, for people. */
   get deadline(): Date {
-    return this.#keeper.deadline.date();
+    return this.#renewer.deadline.date();
   }
 
-  /** How many milliseconds are left until then, not above zero once it has come. */
+  /** The milliseconds until the deadline; zero or less once it has passed. */
   get remainingMs(): number {
-    return this.#keeper.deadline.left();
+    return this.#renewer.deadline.left();
   }
 
   /**
-   * Returns whether the lease is held, which is exact where the signal may be late: it compares the clocks now, whatever
-   * timers are up to in a process that was paused or a page that is hidden.
+   * Reports whether the lease is held. It compares the clocks now, so it is exact even where timers, and therefore the
+   * signal, are late: in a process that was paused or a page that is hidden.
    */
   held(): boolean {
-    this.#keeper.look();
-    return this.#standing.live;
+    this.#renewer.check();
+    return this.#state.active;
   }
 
-  /** Throws the signal's reason unless the work may go on, as exactly as `held` does. Call it before each write. */
+  /** Throws the signal's reason if the work must stop; as exact as `held`. Call it before each write. */
   check(): void {
-    this.#keeper.look();
+    this.#renewer.check();
     this.signal.throwIfAborted();
   }
 
   /**
-   * Gives the lease up, which takes up to five seconds where nobody answers, and no signal cuts short. It rejects with `lease_lost` if
-   * the lease had ended before: the work may have overlapped with somebody else's. It rejects with another
-   * PaddockError when nobody answers; the lease then ends with its TTL. Again, it returns what it did before.
+   * Releases the lease. If the service does not respond, it retries for up to five seconds; no signal ends that
+   * sooner. Rejects with `lease_lost` if the lease ended before: the work may have overlapped with another holder's.
+   * Rejects with another PaddockError if the service does not respond; the lease then ends with its TTL. A second
+   * call returns the same promise.
    */
   release(): Promise<void> {
     return (this.#releasing ??= this.#release());
   }
 
   async #release(): Promise<void> {
-    this.#keeper.look();
-    this.#keeper.stop();
+    this.#renewer.check();
+    this.#renewer.stop();
     if (this.err && this.state === 'lost') {
       await this.#surrender(this.err);
     }
-    this.#standing.release();
+    this.#state.release();
     try {
-      await giveBack(this.#claim);
+      await releaseLease(this.#ref);
     } catch (error) {
-      this.#standing.released(asError(error));
+      this.#state.releaseFinished(toPaddockError(error));
       throw error;
     }
-    this.#standing.released();
+    this.#state.releaseFinished();
   }
 
-  /** surrender throws the loss. If nobody but the clock said that the lease is over, it is given back first, should it still be there. */
+  /**
+   * surrender throws the loss. If only the clock reported it, it releases the lease first, which may still exist on
+   * the service.
+   */
   async #surrender(loss: PaddockError): Promise<never> {
     if (loss.status === undefined) {
-      await giveBack(this.#claim).catch(() => undefined); // it ends by itself, and the loss is what counts
+      await releaseLease(this.#ref).catch(() => undefined); // the lease expires by itself, and the caller needs the loss
     }
     throw loss;
   }
@@ -137,8 +142,8 @@ export class Lease {
 export interface Lease extends AsyncDisposable {}
 
 /**
- * finish releases the lease at the end of the work, and returns the loss if it was lost. That nobody answered is no
- * matter to the work, which was done in time; `onState` is told.
+ * finish releases the lease at the end of the work and returns the loss, if it was lost. A failed release call does
+ * not fail the work, which was done in time; `onState` reports it.
  */
 export async function finish(lease: Lease): Promise<PaddockError | undefined> {
   try {

@@ -1,104 +1,105 @@
 import { invalid, type PaddockError } from './error.js';
-import { given } from './given.js';
-import { ourselves } from './platform.js';
+import { omitUndefined } from './omit.js';
+import { defaultHolder } from './platform.js';
 import type { components } from './schema.js';
 
 type AcquireRequest = components['schemas']['AcquireRequest'];
 
-/** usualTtlMs is the TTL of a lease if none is asked for. */
-export const usualTtlMs = 30_000;
+/** defaultTtlMs is the TTL of a lease if none is given. */
+export const defaultTtlMs = 30_000;
 
-/** usualRetryMs is for how long an acquire is sent again if nothing is said. */
-export const usualRetryMs = 10_000;
+/** defaultRetryMs is how long an acquire is retried if `retryMs` is not given. */
+export const defaultRetryMs = 10_000;
 
-/** longestMarginMs is the greatest margin that is taken unasked. */
-export const longestMarginMs = 5_000;
+/** maxDefaultMarginMs is the greatest default margin. */
+export const maxDefaultMarginMs = 5_000;
 
 /**
- * Options say what lease is wanted, times in milliseconds. Without any it is tried, not waited, for an exclusive
- * lease with the usual TTL.
+ * Options of `acquire` and `guard`; times in milliseconds. Without options: an exclusive lease, without waiting, with
+ * the default TTL.
  */
 export interface Options {
-  /** Says to people who has the lock; host name and process id if not given. */
+  /** A display name of the holder, for people. The default is host name and process ID. */
   holder?: string | undefined;
-  /** `exclusive` if not given; `shared` for readers; `permit` for a semaphore of `capacity`. */
+  /** `exclusive`, the default; `shared` for readers; `permit` for a semaphore with `capacity`. */
   mode?: components['schemas']['Mode'] | undefined;
-  /** How many permits there are; of the mode `permit` only. */
+  /** The number of permits; only for the mode `permit`. */
   capacity?: number | undefined;
-  /** How long the lease lives without a renewal; 30000 if not given. The service may have narrower bounds. */
+  /** How long the lease lives without a renewal. The default is 30000. The service may set a lower maximum. */
   ttlMs?: number | undefined;
-  /** After the lease's end: for how long nobody else may have the lock yet. */
+  /** How long after its end the lease still blocks other grants. */
   graceMs?: number | undefined;
-  /** No renewal goes beyond this since the grant. */
+  /** The maximum time from the grant to the end of the lease, renewals included. */
   maxHoldMs?: number | undefined;
-  /** A JSON object for all to see. */
+  /** A JSON object, visible to every reader of the lock. */
   metadata?: Record<string, unknown> | undefined;
 
-  /** For how long to wait for the lock: 0, or not given, to try only; Infinity for as long as the signal allows. */
+  /** How long to wait for the lock. 0, the default, does not wait; Infinity waits until the signal is aborted. */
   waitMs?: number | undefined;
   /**
-   * For how long the acquire is sent again while the service cannot be reached or says to come later, unless `waitMs`
-   * is longer; 10000 if not given.
+   * How long the acquire is retried while the service cannot be reached or asks to retry later, unless `waitMs` is
+   * longer. The default is 10000.
    */
   retryMs?: number | undefined;
   /**
-   * How long before the lease's end it counts as lost. Choose it as long as the work takes to stop, at most a
-   * third of the TTL; a tenth of it if not given, and 5000 at most.
+   * How long before its end the lease counts as lost: the time your work needs to stop, at most a third of the TTL.
+   * The default is a tenth of the TTL, at most 5000.
    */
   marginMs?: number | undefined;
-  /** Ends the waiting, whose place is given up then. In `guard` it ends the work as well: the lease's signal follows it. */
+  /** Ends the wait and gives up the place. In `guard` it also ends the work: the lease's signal is aborted with it. */
   signal?: AbortSignal | null | undefined;
   /**
-   * Is told of each change of state, with what led to it: on `at_risk` why the renewal failed, on `lost` the loss, on
-   * `released` why nobody answered if nobody did. By then the lease's signal has been aborted if it is to be.
+   * Called on each change of state, with its cause: for `at_risk`, why the renewal failed; for `lost`, the loss; for
+   * `released`, why the release call failed, if it did. If the state ends the work, the lease's signal is already
+   * aborted.
    */
   onState?: ((state: State, error?: PaddockError) => void) | undefined;
-  /** Is told of each call that failed and is to be sent again. */
+  /** Called for each failed call that will be retried. */
   onRetry?: ((error: PaddockError) => void) | undefined;
 }
 
 /**
- * A State says how sure a holder may be of its lease. `held`: the last renewal succeeded. `at_risk`: one has failed
- * and is tried again; the work may go on until the deadline. `lost`: the lease is, or may be, over; stop
- * the work. `released`: it was given up.
+ * State is the state of a lease as its holder sees it. `held`: the last renewal succeeded. `at_risk`: a renewal
+ * failed and is retried; the work may continue until the deadline. `lost`: the lease has ended or may have ended;
+ * stop the work. `released`: it was released.
  */
 export type State = 'held' | 'at_risk' | 'lost' | 'released';
 
-/** Wanted are options with their defaults filled in. */
-export interface Wanted extends Options {
+/** ResolvedOptions are options with defaults. */
+export interface ResolvedOptions extends Options {
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly retryMs: number;
   readonly marginMs: number;
-  /** What of it the service is told. */
+  /** The part of the options that is sent to the service. */
   readonly request: AcquireRequest;
 }
 
-/** resolve fills the defaults in, or throws `invalid_request` if the options do not go together. */
-export async function resolve(o: Options): Promise<Wanted> {
-  const { ttlMs = usualTtlMs, waitMs = 0, retryMs = usualRetryMs } = o;
-  const marginMs = o.marginMs ?? Math.min(ttlMs / 10, longestMarginMs);
+/** resolveOptions adds the defaults. It throws `invalid_request` for invalid options. */
+export async function resolveOptions(o: Options): Promise<ResolvedOptions> {
+  const { ttlMs = defaultTtlMs, waitMs = 0, retryMs = defaultRetryMs } = o;
+  const marginMs = o.marginMs ?? Math.min(ttlMs / 10, maxDefaultMarginMs);
   if (!(ttlMs > 0 && Number.isFinite(ttlMs))) {
-    throw invalid('ttlMs', `is ${ttlMs}; give a number of milliseconds above 0`);
+    throw invalid('ttlMs', `is ${ttlMs}; use a number of milliseconds above 0`);
   }
   if (!(marginMs >= 0 && marginMs <= ttlMs / 3)) {
-    throw invalid('marginMs', `is ${marginMs}; give at most a third of the TTL, ${ttlMs}, or renewals come too late`);
+    throw invalid('marginMs', `is ${marginMs}; use at most a third of the TTL (${ttlMs}), so that renewals are in time`);
   }
   if (!(waitMs >= 0)) {
-    throw invalid('waitMs', `is ${waitMs}; give 0 to try only, or Infinity`);
+    throw invalid('waitMs', `is ${waitMs}; use 0 or more, or Infinity`);
   }
   if (!(retryMs >= 0)) {
-    throw invalid('retryMs', `is ${retryMs}; give 0 not to send again`);
+    throw invalid('retryMs', `is ${retryMs}; use 0 or more`);
   }
   return { ...o, ttlMs, waitMs, retryMs, marginMs, request: await requestOf(o, ttlMs) };
 }
 
 async function requestOf(o: Options, ttlMs: number): Promise<AcquireRequest> {
   return {
-    ...given({
+    ...omitUndefined({
       mode: o.mode, capacity: o.capacity, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, metadata: o.metadata,
     }),
     ttl_ms: ttlMs,
-    holder: o.holder ?? (await ourselves()),
+    holder: o.holder ?? (await defaultHolder()),
   };
 }

@@ -7,13 +7,15 @@ export async function randomUUID(): Promise<string> {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** webCrypto returns what draws random numbers. Node 18 does not have it where everybody else does. */
+/** webCrypto returns the Web Crypto API, which is not a global in Node 18. */
 async function webCrypto(): Promise<Crypto> {
   return globalThis.crypto ?? (await builtin<{ webcrypto: Crypto }>('node:crypto')).webcrypto;
 }
 
-/** ourselves returns who we are, for people: host name and process id, or the page's host in a browser. */
-export async function ourselves(): Promise<string> {
+/**
+ * defaultHolder returns a display name for this process: host name and process ID, or the page's host in a browser.
+ */
+export async function defaultHolder(): Promise<string> {
   const pid = node()?.pid;
   if (pid === undefined) {
     return `a page of ${globalThis.location?.host || 'no host'}`;
@@ -21,21 +23,21 @@ export async function ourselves(): Promise<string> {
   return `${(await builtin<{ hostname(): string }>('node:os')).hostname()}:${pid}`;
 }
 
-/** expectMany keeps Node from taking it for a leak that more than ten leases follow one signal, as they do the one that ends a process. */
-export async function expectMany(signal: AbortSignal): Promise<void> {
+/** allowManyListeners stops Node from reporting a leak when more than ten leases listen to one signal. */
+export async function allowManyListeners(signal: AbortSignal): Promise<void> {
   if (node()) {
     const { setMaxListeners } = await builtin<{ setMaxListeners(n: number, signal: AbortSignal): void }>('node:events');
     setMaxListeners(0, signal);
   }
 }
 
-/** node returns the process where this is Node, or what has its modules. */
+/** node returns the process object in Node or a compatible runtime. */
 function node(): { pid: number } | undefined {
   const { process } = globalThis as { process?: { pid: number; versions?: { node?: string } } };
   return process?.versions?.node === undefined ? undefined : process;
 }
 
-/** builtin imports one of Node's modules. Bundlers for browsers, where this is never called, leave it alone. */
+/** builtin imports a module of Node. It is never called in browsers; the comments keep bundlers from resolving it. */
 async function builtin<T>(name: string): Promise<T> {
   return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as T;
 }

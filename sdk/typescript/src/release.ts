@@ -1,31 +1,31 @@
-import { attempt } from './attempt.js';
 import { Deadline, mark } from './clock.js';
-import type { Claim } from './renewal.js';
-import { backoff, maySendAgain, pause } from './retry.js';
+import type { LeaseRef } from './renewal.js';
+import { backoff, isRetryable, sleep } from './retry.js';
+import { withTimeout } from './timeout.js';
 
-/** releaseWithinMs is for how long a release is sent again while nobody answers. */
-export const releaseWithinMs = 5_000;
+/** releaseTimeoutMs is how long a release is retried while the service does not respond. */
+export const releaseTimeoutMs = 5_000;
 
-/** longestReleaseAttemptMs is how long at most one try of it may take. */
-const longestReleaseAttemptMs = 2_000;
+/** maxReleaseAttemptMs is the timeout of one attempt. */
+const maxReleaseAttemptMs = 2_000;
 
 /**
- * giveBack gives up what there is under the lease_id: a lease, a place in the queue. It heeds no signal, since it is what
- * comes after one; it rejects with `lease_lost` if the lease had ended otherwise, and with another PaddockError
- * when nobody answers within the milliseconds.
+ * releaseLease releases the lease, or gives up the place in the queue, that the lease_id has. It takes no signal,
+ * since it often runs after one was aborted. It rejects with `lease_lost` if the lease ended in another way, and with
+ * another PaddockError if the service does not respond within the timeout.
  */
-export async function giveBack({ paddock, name, leaseId }: Claim, withinMs = releaseWithinMs): Promise<void> {
-  const until = new Deadline(mark(), withinMs);
+export async function releaseLease({ paddock, name, leaseId }: LeaseRef, timeoutMs = releaseTimeoutMs): Promise<void> {
+  const until = new Deadline(mark(), timeoutMs);
   for (let failures = 0; ; failures++) {
     try {
-      return await attempt(Math.min(until.left(), longestReleaseAttemptMs), undefined, (signal) =>
+      return await withTimeout(Math.min(until.left(), maxReleaseAttemptMs), undefined, (signal) =>
         paddock.release(name, { lease_id: leaseId }, { signal }));
     } catch (error) {
       const ms = backoff(failures, 50, 1_000, error);
-      if (!maySendAgain(error) || until.left() <= ms) {
+      if (!isRetryable(error) || until.left() <= ms) {
         throw error;
       }
-      await pause(ms, undefined);
+      await sleep(ms, undefined);
     }
   }
 }

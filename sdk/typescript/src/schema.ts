@@ -10,7 +10,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -21,18 +21,21 @@ export interface paths {
         put?: never;
         /**
          * Acquire a lock
-         * @description Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
-         *     come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+         * @description Grants the lock if it is compatible with the current leases. Otherwise, with `wait_ms`, the request joins a
+         *     FIFO queue; without it, the request fails immediately. A request without `wait_ms` also fails while others
+         *     wait: it never jumps the queue.
          *
-         *     The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
-         *     back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
-         *     seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
-         *     answers 503 and keeps the place as well. The TTL begins with the grant.
+         *     The place in the queue belongs to the `lease_id`, not to the connection. If the connection closes, the waiter
+         *     leaves the queue, and a lease that was granted at that moment is released. If the wait ends without a grant,
+         *     the response is `409 lock_held`. With `keep_place`, the place is then kept for ten seconds: the next call with
+         *     the same `lease_id` resumes it, and until then the place is skipped. A replica that shuts down answers 503 and
+         *     keeps the place in the same way. The TTL starts with the grant.
          *
-         *     Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
-         *     again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
+         *     Choose the `lease_id` yourself (a random UUID, version 4) to make retries safe: the same acquire, sent again,
+         *     finds the same lease and answers 200 with its current state. The `lease_id` identifies the lease; the holder
+         *     text does not.
          *
-         *     Count `expires_in_ms` from the moment at which you sent the request, not from its answer.
+         *     Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
          */
         post: operations["acquireLock"];
         delete?: never;
@@ -47,7 +50,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -58,8 +61,9 @@ export interface paths {
         put?: never;
         /**
          * Renew a lease
-         * @description Moves the lease's end to a TTL from now: never to an earlier instant than it has, never beyond `max_hold_ms` since
-         *     the grant, and it does not accumulate. It works in the lease's grace and never after, even if nobody took the lock.
+         * @description Moves the end of the lease to one TTL from now. The end never moves backwards and never beyond `max_hold_ms`
+         *     since the grant. Repeated renewals do not add up. A renewal succeeds until the lease's grace is over, and
+         *     never after that, even if the lock is still free.
          */
         post: operations["renewLease"];
         delete?: never;
@@ -74,7 +78,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -85,8 +89,9 @@ export interface paths {
         put?: never;
         /**
          * Release a lease
-         * @description Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
-         *     how, so that the caller learns that its work may have overlapped with somebody else's.
+         * @description Releases the lease, or gives up the place in the queue that the `lease_id` has. A repeated release succeeds
+         *     again. If the lease ended in another way, the response is `lease_lost` and says how: the work may have
+         *     overlapped with another holder's.
          */
         post: operations["releaseLease"];
         delete?: never;
@@ -101,7 +106,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -111,19 +116,19 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a lease away
-         * @description For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-         *     which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
-         *     and go together, unless `slot` picks one.
+         * Revoke a lease
+         * @description For operators. The request names the token to revoke, so that it cannot hit a lease granted in the meantime,
+         *     and a reason, which the holder's next call and the events show. The next grant has a greater token. Shared
+         *     leases have one token and are revoked together, unless `slot` selects one.
          *
-         *     The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
-         *     blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
-         *     learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-         *     the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
-         *     before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
+         *     The lease ends immediately: from then on its holder's calls fail with `lease_lost`. If the lease has a grace,
+         *     it blocks conflicting grants until the grace, counted from the revocation, is over, so that the holder has
+         *     time to learn of the loss. If the lease was already in its grace, that grace keeps running. Until then the
+         *     lock shows the lease with `revoked: true`. `skip_grace: true` frees the lock immediately; sent for a lease
+         *     that was already revoked, it ends the remaining grace. A lease without a grace frees the lock immediately.
          *
-         *     Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
-         *     lease. One that names the slot of a permit is refused from the revocation on.
+         *     As after any other end of a lease, fenced writes under the revoked token succeed until another lease is
+         *     granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
          */
         post: operations["revokeLock"];
         delete?: never;
@@ -142,16 +147,18 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Many calls in one
-         * @description Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
-         *     `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
-         *     one lock are done in the order in which they are given.
+         * Send many calls in one request
+         * @description Runs 1 to 1000 acquires (without waiting), renewals and releases, each with its own result and `status`, as
+         *     separate calls would. The batch is not atomic: some items may fail while others succeed, and calls of other
+         *     clients may run between them. Items for the same lock run in the given order.
          *
-         *     `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
-         *     `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
-         *     Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+         *     `results` has one entry for each item, in the same order. A failed item has the `problem` that its separate
+         *     call would return. That includes `400` for an invalid item; the other items still run. Check each `status`:
+         *     the response itself is 200. Each item counts as one call for the rate limit of an API key. A `retry_after_ms`
+         *     applies to its item.
          *
-         *     The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+         *     The body may have up to 1 MiB and an item up to 16 KiB, so items with much metadata reach the limit before
+         *     1000.
          */
         post: operations["batch"];
         delete?: never;
@@ -166,7 +173,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -174,12 +181,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a lock
-         * @description A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
-         *     renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
+         * Read a lock
+         * @description A lock that was never used is free. The response shows what was committed at `as_of`. A lease past its end is
+         *     shown as ended, although a renewal that was accepted in time may still be committing; `POST /v1/tokens/verify`
+         *     waits for it.
          *
-         *     With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
-         *     is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
+         *     With `If-None-Match` and `wait_ms`, the call waits until the lock differs from that `ETag`: it was granted or
+         *     freed, its state changed, a waiter joined or left the queue, or a renewal replaced the metadata. Other
+         *     renewals do not count.
          */
         get: operations["getLock"];
         put?: never;
@@ -196,7 +205,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -204,8 +213,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * See who waits, and for what
-         * @description In the order in which they are served.
+         * List the waiters of a lock
+         * @description Returns the waiters in the order in which they will be served, and what blocks each of them.
          */
         get: operations["getQueue"];
         put?: never;
@@ -225,7 +234,7 @@ export interface paths {
         };
         /**
          * List locks
-         * @description In the order of their names, byte by byte. A free lock that was not used for long is forgotten.
+         * @description Lists locks in byte order of their names. A free lock that has been idle for a long time is no longer listed.
          */
         get: operations["listLocks"];
         put?: never;
@@ -244,10 +253,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what happened
-         * @description Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
-         *     since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
-         *     one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
+         * List events
+         * @description Lists every transition of the locks, oldest first. A renewal is listed only if it replaced the metadata. Pass
+         *     `next_cursor` to get later events; a cursor never skips an event that is still being committed. The `id` of an
+         *     event is a cursor as well, and the cursor `now` stands after all current events. With `wait_ms`, the call
+         *     waits while there are no events to return.
          */
         get: operations["listEvents"];
         put?: never;
@@ -266,18 +276,20 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what happens
-         * @description Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
-         *     same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
+         * Stream events
+         * @description Streams server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named by
+         *     its `kind`, with its `id` and the same JSON as in the list. Two more event names describe the stream itself;
+         *     their `id` is a cursor as well:
          *
-         *     - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-         *     - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
-         *       fail-over or a restore. Read the locks again.
+         *     - `sync`: all past events have been sent; later ones are live. It is sent once, after the missed events.
+         *     - `gap`: events are missing here because they are no longer kept, or events that you received were lost in a
+         *       fail-over or restore. Read the locks again.
          *
-         *     Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
-         *     `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
-         *     comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
-         *     stream when its replica stops; connect again. A stream ends within five seconds when its API key is revoked, expires or comes to cover less.
+         *     Without a cursor, the stream starts now. With `Last-Event-ID`, which browsers send when they reconnect, or
+         *     with `cursor`, it continues after that event without gaps or repeats. While there are no events, a comment is
+         *     sent every 15 seconds; it has an `id` if events of other locks were skipped. The service closes the stream of
+         *     a client that does not read, and all streams when the replica shuts down: reconnect. A stream ends within five
+         *     seconds after its API key is revoked, expires or loses part of its access.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -298,10 +310,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask how a token stands
-         * @description True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-         *     The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
-         *     a renewal that is being committed is waited for, and if that takes long the answer is 503.
+         * Verify a token
+         * @description Reports the status of a token as of `checked_at`; it may change right after that. Only a check in the
+         *     transaction that writes is stronger. The response is 200 whatever the status is. Once a token is `ended` or
+         *     `stale`, no renewal of its lease succeeds any more. To guarantee that, the call waits for a renewal that is
+         *     being committed; if that takes too long, the response is 503.
          */
         post: operations["verifyToken"];
         delete?: never;
@@ -316,20 +329,24 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The resource's key; formed like a lock's name.
+                 * @description The resource's key. It follows the same rules as a lock's name.
                  * @example accounts:42
                  */
                 key: components["parameters"]["Key"];
             };
             cookie?: never;
         };
-        /** Read what was written */
+        /**
+         * Read a fenced value
+         * @description Returns the value under this key, with its version and the token it was written under.
+         */
         get: operations["readFenced"];
         /**
          * Write under a fencing token
-         * @description The example of a resource that checks tokens. In one transaction it refuses a token lower than the greatest that it has
-         *     seen or than the newest granted for the lock (`stale_token`), and one that was never granted for it (`unknown_token`).
-         *     A holder writes as often as it likes under one token. With `if_version` the write is sent again safely.
+         * @description An example of a resource that checks fencing tokens. One transaction checks the token and writes the value. A
+         *     token lower than the greatest one seen here or granted for the lock is rejected as `stale_token`; one that was
+         *     never granted for the lock, as `unknown_token`. A holder may write any number of times under one token. With
+         *     `if_version`, a write is safe to retry.
          */
         put: operations["writeFenced"];
         post?: never;
@@ -347,8 +364,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the process runs
-         * @description Looks at nothing else, so that a database outage restarts no replica.
+         * Check liveness
+         * @description Reports that the process runs. It checks nothing else, so a database outage does not restart replicas.
          */
         get: operations["livez"];
         put?: never;
@@ -367,8 +384,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether to send requests here
-         * @description The database answers, its schema is the one that this binary knows, and the process is not shutting down.
+         * Check readiness
+         * @description Reports whether to send requests to this replica: the database answers, its schema has the version that this
+         *     binary expects, and the process is not shutting down.
          */
         get: operations["readyz"];
         put?: never;
@@ -386,7 +404,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What runs here */
+        /**
+         * Show the version
+         * @description Returns the version and the commit of the binary, and the version of Go that built it.
+         */
         get: operations["version"];
         put?: never;
         post?: never;
@@ -403,7 +424,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document */
+        /**
+         * This document as YAML
+         * @description Returns this document, exactly as it is in the source code.
+         */
         get: operations["openapiYAML"];
         put?: never;
         post?: never;
@@ -420,7 +444,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document as JSON */
+        /**
+         * This document as JSON
+         * @description Returns this document converted to JSON.
+         */
         get: operations["openapiJSON"];
         put?: never;
         post?: never;
@@ -436,7 +463,8 @@ export interface components {
     schemas: {
         /**
          * Format: int64
-         * @description A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+         * @description A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+         *     are normal.
          * @example 41
          */
         Token: number;
@@ -446,31 +474,34 @@ export interface components {
          */
         LockName: string;
         /**
-         * @description `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-         *     shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+         * @description `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+         *     other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+         *     has its own token and slot.
          * @enum {string}
          */
         Mode: "exclusive" | "shared" | "permit";
         /**
-         * @description How many permits the lock has. It must be the same for all while any is out or waited for.
+         * @description The number of permits. All requests must agree on it while any permit is held or waited for.
          * @example 3
          */
         Capacity: number;
         /**
-         * @description In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
-         *     renew it, unless it was revoked.
+         * @description `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
+         *     at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
+         *     revoked.
          * @enum {string}
          */
         State: "free" | "held" | "grace";
         AcquireRequest: {
             /**
              * Format: uuid
-             * @description A random UUID of your own. Keep it secret. Without it the service draws one, and a lost answer cannot be asked for again.
+             * @description A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+             *     retried safely.
              */
             lease_id?: string;
             /**
-             * @description Who has the lock, for people. It proves nothing. It needs a visible character, and may have no control characters, line
-             *     separators or characters that change the direction of text.
+             * @description A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+             *     line separators and characters that change the direction of text are not allowed.
              * @example worker-1
              */
             holder: string;
@@ -478,39 +509,41 @@ export interface components {
             capacity?: components["schemas"]["Capacity"];
             /**
              * Format: int64
-             * @description For how long to wait in the queue; 0 if not given, which only tries.
+             * @description How long to wait in the queue. The default, 0, does not wait.
              * @example 30000
              */
             wait_ms?: number;
             /**
-             * @description Whether the place is kept for ten seconds when the wait is over, for the next call with this `lease_id`, which must be given; false if not given. A call whose connection is cut leaves the queue all the same.
+             * @description Keep the place for ten seconds after the wait, for the next call with this `lease_id`. Requires a
+             *     `lease_id`. The default is false. If the connection closes, the waiter leaves the queue in any case.
              * @example true
              */
             keep_place?: boolean;
             /**
              * Format: int64
-             * @description How long the lease lives without a renewal; 30000 if not given. A deployment may allow less.
+             * @description How long the lease lives without a renewal. The default is 30000. A deployment may set a lower maximum.
              * @example 30000
              */
             ttl_ms?: number;
             /**
              * Format: int64
-             * @description For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
-             *     After a revocation it keeps others out, too, unless that says `skip_grace`.
+             * @description How long after its end the lease still blocks conflicting grants; the holder may still renew it during
+             *     that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
              * @example 0
              */
             grace_ms?: number;
             /**
              * Format: int64
-             * @description No renewal goes beyond this since the grant; without it there is no such bound.
+             * @description The maximum time from the grant to the end of the lease, renewals included. By default there is no
+             *     maximum.
              * @example 3600000
              */
             max_hold_ms?: number;
             metadata?: components["schemas"]["Metadata"];
         };
         /**
-         * @description A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-         *     64-bit float.
+         * @description A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+         *     range of a 64-bit float.
          * @example {
          *       "host": "db-3"
          *     }
@@ -523,7 +556,7 @@ export interface components {
             lease_id: string;
             /**
              * Format: int64
-             * @description The lease's TTL from now on; unchanged if not given.
+             * @description The lease's new TTL. By default the TTL stays the same.
              */
             ttl_ms?: number;
             metadata?: components["schemas"]["Metadata"];
@@ -534,26 +567,26 @@ export interface components {
         };
         RevokeRequest: {
             fencing_token: components["schemas"]["Token"];
-            /** @description The slot of the one lease that is meant; all that have the token if not given. */
+            /** @description Revoke only the lease in this slot. By default, all leases with the token are revoked. */
             slot?: number;
             /**
              * Format: date-time
-             * @description When the one lease that is meant was granted, as the lock shows it. Give it with `slot` for a shared lease: the slot may have been
-             *     taken by the next reader since, with the same token.
+             * @description When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may have
+             *     been taken by another reader since, with the same token.
              * @example 2026-01-02T03:04:05.678901Z
              */
             acquired_at?: string;
-            /** @description Why, for the ousted holder and for the events. It needs a visible character, as a holder does. */
+            /** @description The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`. */
             reason: string;
-            /** @description Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false. */
+            /** @description Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false. */
             skip_grace?: boolean;
         };
         BatchRequest: {
             items: components["schemas"]["BatchItem"][];
         };
-        /** @description What the call of its own has in its address and its body, in one object. */
+        /** @description The name and the body of a separate call, in one object. */
         BatchItem: components["schemas"]["BatchAcquire"] | components["schemas"]["BatchRenew"] | components["schemas"]["BatchRelease"];
-        /** @description As `/v1/locks/{name}/acquire`, without waiting. */
+        /** @description The same as `/v1/locks/{name}/acquire`, without waiting. */
         BatchAcquire: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -574,7 +607,7 @@ export interface components {
             max_hold_ms?: number;
             metadata?: components["schemas"]["Metadata"];
         };
-        /** @description As `/v1/locks/{name}/renew`. */
+        /** @description The same as `/v1/locks/{name}/renew`. */
         BatchRenew: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -588,7 +621,7 @@ export interface components {
             ttl_ms?: number;
             metadata?: components["schemas"]["Metadata"];
         };
-        /** @description As `/v1/locks/{name}/release`. */
+        /** @description The same as `/v1/locks/{name}/release`. */
         BatchRelease: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -600,12 +633,12 @@ export interface components {
             lease_id: string;
         };
         BatchResults: {
-            /** @description As many as there were items, in their order. */
+            /** @description One result for each item, in the same order. */
             results: components["schemas"]["BatchResult"][];
         };
         BatchResult: {
             /**
-             * @description What the call of its own would be answered with; 201, 200 or 204 if it was done.
+             * @description The HTTP status that the separate call would return. 201, 200 and 204 mean success.
              * @example 201
              */
             status: number;
@@ -616,11 +649,14 @@ export interface components {
             name: string;
             /**
              * Format: uuid
-             * @description The secret that proves the lease to be yours.
+             * @description The secret that proves the lease is yours.
              */
             lease_id: string;
             fencing_token: components["schemas"]["Token"];
-            /** @description 0 for exclusive leases, from 1 on for others. What permits guard is fenced by name and slot. */
+            /**
+             * @description 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
+             *     slot.
+             */
             slot: number;
             mode: components["schemas"]["Mode"];
             holder: string;
@@ -630,26 +666,26 @@ export interface components {
             grace_ms: number;
             /**
              * Format: int64
-             * @description Missing if there is no bound.
+             * @description Absent if there is no maximum.
              */
             max_hold_ms?: number;
             /** Format: date-time */
             acquired_at: string;
             /**
              * Format: date-time
-             * @description For people. Programs count expires_in_ms.
+             * @description For people. Programs should use `expires_in_ms`.
              */
             expires_at: string;
             /**
              * Format: int64
-             * @description What is left, counted from the moment at which the request was sent.
+             * @description The remaining time, counted from the moment the request was sent.
              */
             expires_in_ms: number;
             metadata?: components["schemas"]["Metadata"];
         };
-        /** @description What anybody may know of a lease. */
+        /** @description The public view of a lease, without its `lease_id`. */
         LeaseInfo: {
-            /** @description 0 for exclusive leases, from 1 on for others. */
+            /** @description 0 for an exclusive lease, 1 or greater for others. */
             slot: number;
             mode: components["schemas"]["Mode"];
             holder: string;
@@ -663,8 +699,8 @@ export interface components {
             /** Format: int64 */
             grace_ms: number;
             /**
-             * @description True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
-             *     missing otherwise. Its holder has lost it.
+             * @description True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
+             *     grants. Its holder has lost it. Absent otherwise.
              */
             revoked?: boolean;
             metadata?: components["schemas"]["Metadata"];
@@ -674,24 +710,24 @@ export interface components {
             state: components["schemas"]["State"];
             /**
              * Format: int64
-             * @description How many transitions there were, as the events tell them. Renewals do not count.
+             * @description The number of transitions so far; each has an event. Renewals do not count.
              */
             revision: number;
             /**
              * Format: int64
-             * @description The newest granted; 0 if there was none.
+             * @description The newest token granted; 0 if none was.
              */
             fencing_token: number;
             /** Format: date-time */
             as_of: string;
             /**
              * Format: date-time
-             * @description When the last transition was; missing if there never was one.
+             * @description The time of the last transition. Absent if there was none.
              */
             changed_at?: string;
-            /** @description How many permits there are, while any is out; missing otherwise. */
+            /** @description The number of permits. Present only while a permit is held. */
             capacity?: number;
-            /** @description How many wait in the queue; see /v1/locks/{name}/queue. */
+            /** @description The number of waiters in the queue; see `/v1/locks/{name}/queue`. */
             waiters: number;
             leases: components["schemas"]["LeaseInfo"][];
         };
@@ -699,7 +735,7 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Of the lock.
+             * @description The lock's revision.
              */
             revision: number;
             /** Format: date-time */
@@ -711,7 +747,7 @@ export interface components {
             position: number;
             /**
              * Format: int64
-             * @description The lock's revision when the waiter joined; the events that tell of it have it, too.
+             * @description The lock's revision when the waiter joined. The waiter's events have the same `place`.
              */
             place: number;
             mode: components["schemas"]["Mode"];
@@ -721,27 +757,27 @@ export interface components {
             joined_at: string;
             /** Format: int64 */
             waited_ms: number;
-            /** @description Whether a call waits there now. Others pass while none does. */
+            /** @description True while a call waits at this place. Otherwise the waiter is skipped. */
             attached: boolean;
             /**
              * Format: int64
-             * @description For how long the place is kept; missing while a call waits.
+             * @description How long the place is still kept. Absent while a call waits.
              */
             place_kept_ms?: number;
-            /** @description How many waiters in the queue are served first. */
+            /** @description The number of waiters that are served before this one. */
             ahead: number;
             /**
-             * @description `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
-             *     how many. `disconnected`: no request waits at the place now, so it is skipped.
+             * @description `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
+             *     first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
              * @enum {string}
              */
             blocked_by: "holders" | "queue" | "disconnected";
-            /** @description The leases that block it, if it is blocked by holders. */
+            /** @description The leases that block the waiter, if `blocked_by` is `holders`. */
             leases: components["schemas"]["LeaseInfo"][];
         };
         LockPage: {
             locks: components["schemas"]["Lock"][];
-            /** @description Missing on the last page. */
+            /** @description Absent on the last page. */
             next_cursor?: string;
         };
         Event: {
@@ -758,48 +794,49 @@ export interface components {
             holder: string;
             /**
              * Format: int64
-             * @description Missing on `queued` and `dequeued`.
+             * @description Absent on `queued` and `dequeued`.
              */
             fencing_token?: number;
             /**
              * Format: int64
-             * @description Of a waiter: the revision at which it was queued. On `queued`, `dequeued`, on `granted` where the grant came out of the queue, and on
-             *     `withdrawn` where the place is kept.
+             * @description The revision at which the waiter joined the queue. Present on `queued` and `dequeued`, on `granted` if the
+             *     grant came out of the queue, and on `withdrawn` if the place is kept.
              */
             place?: number;
-            /** @description On `revoked`, `dequeued` and `withdrawn`. */
+            /** @description Present on `revoked`, `dequeued` and `withdrawn`. */
             reason?: string;
         };
         /**
-         * @description `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-         *     an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
-         *     has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-         *     `metadata_updated`: a renewal has put other metadata on the lease.
+         * @description `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+         *     `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+         *     `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
+         *     from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
+         *     metadata.
          * @enum {string}
          */
         EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated";
         EventPage: {
             events: components["schemas"]["Event"][];
-            /** @description Ask with this for what comes after. */
+            /** @description Pass it as `cursor` to get later events. */
             next_cursor: string;
             /**
-             * @description True if events are missing before this page because they are no longer kept, or if the cursor is that of an event that a
-             *     fail-over or a restore has lost: read the locks again. Missing otherwise.
+             * @description True if events before this page are missing because they are no longer kept, or because a fail-over or
+             *     restore lost the event of the cursor: read the locks again. Absent otherwise.
              */
             gap?: boolean;
         };
         VerifyRequest: {
             name: string;
             fencing_token: components["schemas"]["Token"];
-            /** @description The slot that it must sit in; any if not given. */
+            /** @description The slot that the lease must have. By default any slot is accepted. */
             slot?: number;
         };
         TokenVerification: {
             name: string;
             fencing_token: components["schemas"]["Token"];
             /**
-             * @description `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
-             *     `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
+             * @description `current`: the lease is active. `ended`: the lease has ended and no greater token was granted. `stale`: a
+             *     greater token was granted. `unknown`: the token was never granted for this lock.
              * @enum {string}
              */
             status: "current" | "ended" | "stale" | "unknown";
@@ -810,23 +847,27 @@ export interface components {
             checked_at: string;
             /**
              * Format: int64
-             * @description Missing unless current.
+             * @description Present only if the token is current.
              */
             expires_in_ms?: number;
         };
         FencedWrite: {
             lock: string;
             fencing_token: components["schemas"]["Token"];
+            /** @description The value to store. */
             value: components["schemas"]["Value"];
-            /** @description Of a permit: the token must be the one that sits in this slot now, rather than the newest of the lock. Use one key a slot. */
+            /**
+             * @description For permits: the token must be that of the lease now in this slot, instead of the newest token of the
+             *     lock. Use a separate key for each slot.
+             */
             slot?: number;
             /**
              * Format: int64
-             * @description Write only if the resource is at this version; 0 means that there is nothing yet.
+             * @description Write only if the resource has this version; 0 means that it does not exist yet.
              */
             if_version?: number;
         };
-        /** @description Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float. */
+        /** @description Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float. */
         Value: unknown;
         FencedValue: {
             key: string;
@@ -834,9 +875,10 @@ export interface components {
             fencing_token: components["schemas"]["Token"];
             /**
              * Format: int64
-             * @description How many writes it took.
+             * @description The number of writes so far.
              */
             version: number;
+            /** @description The value that the last write stored. */
             value: components["schemas"]["Value"];
             /** Format: date-time */
             written_at: string;
@@ -851,38 +893,41 @@ export interface components {
             go: string;
         };
         /**
-         * @description | code | status | means |
+         * @description | code | status | meaning |
          *     | --- | --- | --- |
-         *     | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
-         *     | `lock_held` | 409 | somebody else has the lock |
+         *     | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
+         *     | `lock_held` | 409 | another holder has the lock |
          *     | `lease_lost` | 409 | the lease has ended; stop the work |
-         *     | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
-         *     | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
-         *     | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
-         *     | `token_mismatch` | 409 | that token does not hold the lock |
-         *     | `version_mismatch` | 409 | the fenced resource is at another version |
+         *     | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+         *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+         *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
+         *     | `token_mismatch` | 409 | no lease with this token holds the lock |
+         *     | `version_mismatch` | 409 | the fenced resource has another version |
          *     | `stale_token` | 412 | a greater token has been granted or seen |
          *     | `unknown_token` | 412 | the token was never granted for this lock |
-         *     | `not_found` | 404 | nothing was ever written under this key |
-         *     | `key_missing` | 401 | the service asks for an API key, and none was shown |
-         *     | `key_invalid` | 401 | the API key is none that the service knows, or was revoked |
+         *     | `not_found` | 404 | no value was ever written under this key |
+         *     | `key_missing` | 401 | the service requires an API key and the request has none |
+         *     | `key_invalid` | 401 | the API key is unknown or was revoked |
          *     | `key_expired` | 401 | the API key has expired |
          *     | `role_missing` | 403 | the API key's role does not allow this |
-         *     | `name_not_allowed` | 403 | the API key is for names under other prefixes |
-         *     | `rate_limited` | 429 | more calls than allowed; go on after `Retry-After` |
-         *     | `no_route` | 404 | there is nothing at this address |
+         *     | `name_not_allowed` | 403 | the API key is limited to other prefixes |
+         *     | `rate_limited` | 429 | too many calls; retry after `Retry-After` |
+         *     | `no_route` | 404 | no resource has this path |
          *     | `method_not_allowed` | 405 | see `Allow` |
-         *     | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-         *     | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
-         *     | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
+         *     | `cross_origin` | 403 | a browser sent this from another site or with an unknown host name |
+         *     | `body_too_large` | 413 | the body is larger than 16 KiB, or 1 MiB for a batch |
+         *     | `header_too_large` | 431 | the header, query included, is larger than 16 KiB |
          *     | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
-         *     | `unavailable` | 503 | not now, and nothing was changed; try again |
-         *     | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
-         *     | `internal` | 500 | a fault of the service |
+         *     | `unavailable` | 503 | temporary failure; nothing was changed; retry |
+         *     | `unknown_outcome` | 503 | the change may or may not have happened; send the same call again to find out |
+         *     | `internal` | 500 | internal error |
          * @enum {string}
          */
         Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
-        /** @description RFC 9457. Members from `pointer` on are there where the code calls for them. */
+        /**
+         * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+         *     them.
+         */
         Problem: {
             type: string;
             title: string;
@@ -890,26 +935,26 @@ export interface components {
             code: components["schemas"]["Code"];
             /** @description What happened and what to do next. */
             detail: string;
-            /** @description The same as in the header X-Request-Id and in the service's log. */
+            /** @description The same as in the header `X-Request-Id` and in the service's log. */
             request_id: string;
-            /** @description JSON Pointer to the member at fault, or the name of the parameter. */
+            /** @description JSON Pointer to the invalid member, or the name of the invalid parameter. */
             pointer?: string;
-            /** @description Who has the lock. */
+            /** @description The holder of the lock. */
             holder?: string;
             /** Format: int64 */
             retry_after_ms?: number;
-            /** @description How many wait for the lock and are served before. */
+            /** @description The number of waiters that are served before you. */
             waiters_ahead?: number;
             /**
              * Format: int64
-             * @description For how long your place in the queue is kept.
+             * @description How long your place in the queue is still kept.
              */
             place_kept_ms?: number;
-            /** @description Of the permits that are out or waited for. */
+            /** @description The capacity of the permits that are held or waited for. */
             capacity?: number;
             /**
              * Format: int64
-             * @description The token that was shown, or that the lost lease had.
+             * @description The token in the request, or the token of the lost lease.
              */
             fencing_token?: number;
             /**
@@ -919,22 +964,22 @@ export interface components {
             newest_token?: number;
             /**
              * Format: int64
-             * @description The version that the fenced resource has.
+             * @description The version of the fenced resource.
              */
             version?: number;
             /**
-             * @description How the lost lease ended; missing where that is not known.
+             * @description How the lost lease ended. Absent if unknown.
              * @enum {string}
              */
             ended?: "released" | "expired" | "revoked";
             /** Format: date-time */
             ended_at?: string;
-            /** @description The reason that the operator gave for revoking. */
+            /** @description The reason for the revocation. */
             reason?: string;
         };
     };
     responses: {
-        /** @description `invalid_request`: `pointer` says where, `detail` what to do. */
+        /** @description `invalid_request`: `pointer` says where, `detail` says what to do. */
         BadRequest: {
             headers: {
                 [name: string]: unknown;
@@ -943,7 +988,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `lease_lost`: the lease has ended; `ended` says how, where that is known. Stop the work. */
+        /** @description `lease_lost`: the lease has ended; `ended` says how, if known. Stop the work. */
         LeaseLost: {
             headers: {
                 [name: string]: unknown;
@@ -953,8 +998,8 @@ export interface components {
             };
         };
         /**
-         * @description `key_missing`: this service asks for an API key. `key_invalid`: the key is none that it knows, or was revoked. `key_expired`: it
-         *     was good until a while ago.
+         * @description `key_missing`: the service requires an API key. `key_invalid`: the key is unknown or was revoked.
+         *     `key_expired`: the key has expired.
          */
         Unauthorized: {
             headers: {
@@ -966,8 +1011,9 @@ export interface components {
             };
         };
         /**
-         * @description `role_missing`: the key's role does not allow this. `name_not_allowed`: the key is for names under other prefixes.
-         *     `cross_origin`: a browser sent this from another site, or under a foreign name to a service that is open to its own machine only.
+         * @description `role_missing`: the key's role does not allow this. `name_not_allowed`: the key is limited to other prefixes.
+         *     `cross_origin`: a browser sent the request from another site, or used an unknown host name for a service that
+         *     only accepts local requests.
          */
         Forbidden: {
             headers: {
@@ -977,7 +1023,10 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `cross_origin`: a browser sent this from another site, or under a foreign name to a service that is open to its own machine only. */
+        /**
+         * @description `cross_origin`: a browser sent the request from another site, or used an unknown host name for a service that
+         *     only accepts local requests.
+         */
         CrossOrigin: {
             headers: {
                 [name: string]: unknown;
@@ -986,7 +1035,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `body_too_large`: more than 16 KiB, or 1 MiB for a batch. */
+        /** @description `body_too_large`: the body is larger than 16 KiB, or 1 MiB for a batch. */
         BodyTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -996,8 +1045,8 @@ export interface components {
             };
         };
         /**
-         * @description `header_too_large`: more than 16 KiB, the query included; over HTTP/2 each field counts 32 bytes more. What is much longer is
-         *     refused in plain text, with the same status.
+         * @description `header_too_large`: the header, query included, is larger than 16 KiB. Over HTTP/2, each field counts 32 bytes
+         *     more. A much larger header is rejected in plain text, with the same status.
          */
         HeaderTooLarge: {
             headers: {
@@ -1008,8 +1057,8 @@ export interface components {
             };
         };
         /**
-         * @description `unsupported_media_type`: send `Content-Type: application/json`, as `curl --json` does, and no `Content-Encoding` other than `identity`:
-         *     compressed bodies are not read.
+         * @description `unsupported_media_type`: send `Content-Type: application/json`, as `curl --json` does. Compressed bodies are
+         *     not accepted: omit `Content-Encoding`, or set it to `identity`.
          */
         UnsupportedMediaType: {
             headers: {
@@ -1020,8 +1069,9 @@ export interface components {
             };
         };
         /**
-         * @description `too_many_waiters`: as many wait, or watch, as may. `rate_limited`: more calls than the key may make, or too many with bad keys
-         *     from this address. Go on after `Retry-After`. Neither means that a lease is lost.
+         * @description `too_many_waiters`: the limit of waiting calls or streams is reached. `rate_limited`: the key has used up its
+         *     rate, or too many requests with invalid keys came from this address. Retry after `Retry-After`. Neither means
+         *     that a lease is lost.
          */
         TooManyRequests: {
             headers: {
@@ -1032,7 +1082,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `internal`: a fault of the service; the log has more under the request_id. */
+        /** @description `internal`: an internal error. The log of the service has the details under the `request_id`. */
         Internal: {
             headers: {
                 [name: string]: unknown;
@@ -1042,8 +1092,8 @@ export interface components {
             };
         };
         /**
-         * @description `unavailable`: not now, and nothing was changed. `unknown_outcome`: it may or may not have been done; the same call
-         *     again finds out. Neither means that a lease is lost.
+         * @description `unavailable`: a temporary failure; nothing was changed. `unknown_outcome`: the change may or may not have
+         *     happened; send the same call again to find out. Neither means that a lease is lost.
          */
         Unavailable: {
             headers: {
@@ -1057,12 +1107,12 @@ export interface components {
     };
     parameters: {
         /**
-         * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+         * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
          * @example jobs:nightly
          */
         Name: string;
         /**
-         * @description The resource's key; formed like a lock's name.
+         * @description The resource's key. It follows the same rules as a lock's name.
          * @example accounts:42
          */
         Key: string;
@@ -1072,30 +1122,30 @@ export interface components {
          */
         Prefix: string;
         /**
-         * @description The greatest length of the page, 100 if not given.
+         * @description The maximum number of entries on the page. The default is 100.
          * @example 100
          */
         Limit: number;
         /**
-         * @description The `next_cursor` of the page before.
+         * @description The `next_cursor` of the previous page.
          * @example am9iczpuaWdodGx5
          */
         Cursor: string;
         /**
-         * @description For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+         * @description How long to wait for a change, in milliseconds. By default the call does not wait.
          * @example 30000
          */
         WaitMs: number;
     };
     requestBodies: never;
     headers: {
-        /** @description Stands for the lock as it is told of here, but for the time that is left. For `If-None-Match`. */
+        /** @description Identifies this version of the lock; the remaining time is not part of it. Pass it in `If-None-Match`. */
         ETag: string;
-        /** @description Whole seconds to wait before trying again, rounded up. */
+        /** @description Whole seconds to wait before a retry, rounded up. */
         RetryAfter: number;
-        /** @description The scheme to send a key by, `Bearer`. */
+        /** @description The authentication scheme, `Bearer`. */
         WWWAuthenticate: string;
-        /** @description The address of the next page, `rel="next"`, while there is one. */
+        /** @description The URL of the next page, `rel="next"`. Absent on the last page. */
         Link: string;
     };
     pathItems: never;
@@ -1108,7 +1158,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -1121,7 +1171,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease that an earlier call with this `lease_id` got, as it is now. */
+            /** @description An earlier call with this `lease_id` was granted the lease. This is its current state. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1143,11 +1193,11 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /**
-             * @description `lock_held`: somebody else has it; `holder`, `retry_after_ms` and `Retry-After` say who, and when to try again;
-             *     `waiters_ahead` how many wait before you, and `place_kept_ms` for how long your place is kept.
-             *     `lease_id_in_use`: the `lease_id` is that of a lease or a place with another holder, mode or capacity.
-             *     `capacity_mismatch`: permits of another `capacity` are out or waited for.
-             *     `lease_lost`: the lease with this `lease_id` was granted before, and has ended.
+             * @description `lock_held`: another holder has the lock. `holder` names it, `retry_after_ms` and `Retry-After` say when
+             *     to retry, `waiters_ahead` counts the waiters in front of you, and `place_kept_ms` says how long your place
+             *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode or
+             *     capacity. `capacity_mismatch`: permits of another `capacity` are held or waited for. `lease_lost`: a lease
+             *     with this `lease_id` was granted before and has ended.
              */
             409: {
                 headers: {
@@ -1172,7 +1222,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -1185,7 +1235,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease with its new end and the same token. */
+            /** @description The lease, with its new end and the same token. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1212,7 +1262,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -1225,7 +1275,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Released, now or before. */
+            /** @description Released by this call or an earlier one. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -1250,7 +1300,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -1275,7 +1325,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description `token_mismatch`: that token does not hold the lock; `newest_token` is the newest granted. */
+            /** @description `token_mismatch`: no lease with this token holds the lock. `newest_token` is the newest one granted. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1305,7 +1355,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What came of each item. */
+            /** @description The result of each item. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1329,21 +1379,21 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+                 * @description How long to wait for a change, in milliseconds. By default the call does not wait.
                  * @example 30000
                  */
                 wait_ms?: components["parameters"]["WaitMs"];
             };
             header?: {
                 /**
-                 * @description The `ETag` of an answer before. If the lock has not changed since, the answer is 304.
+                 * @description The `ETag` of an earlier response. If the lock has not changed since, the response is 304.
                  * @example W/"1.41.held.1.0"
                  */
                 "If-None-Match"?: string;
             };
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -1352,7 +1402,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The lock as of an instant. */
+            /** @description The lock as of `as_of`. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -1362,7 +1412,7 @@ export interface operations {
                     "application/json": components["schemas"]["Lock"];
                 };
             };
-            /** @description Not changed, also after `wait_ms`. */
+            /** @description Unchanged until the end of `wait_ms`. */
             304: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -1385,7 +1435,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The lock's name. A colon separates levels; percent-encoded (`a%3Ab`) it is the same name.
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
                  * @example jobs:nightly
                  */
                 name: components["parameters"]["Name"];
@@ -1394,7 +1444,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The queue as of an instant. */
+            /** @description The queue as of `as_of`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1423,17 +1473,17 @@ export interface operations {
                 /** @description Only locks in this state. */
                 state?: components["schemas"]["State"];
                 /**
-                 * @description Only locks that exactly this holder has.
+                 * @description Only locks with exactly this holder.
                  * @example worker-1
                  */
                 holder?: string;
                 /**
-                 * @description The greatest length of the page, 100 if not given.
+                 * @description The maximum number of entries on the page. The default is 100.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description The `next_cursor` of the page before.
+                 * @description The `next_cursor` of the previous page.
                  * @example am9iczpuaWdodGx5
                  */
                 cursor?: components["parameters"]["Cursor"];
@@ -1444,7 +1494,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page. */
+            /** @description One page. */
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
@@ -1477,17 +1527,17 @@ export interface operations {
                  */
                 prefix?: components["parameters"]["Prefix"];
                 /**
-                 * @description The greatest length of the page, 100 if not given.
+                 * @description The maximum number of entries on the page. The default is 100.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description The `next_cursor` of the page before.
+                 * @description The `next_cursor` of the previous page.
                  * @example am9iczpuaWdodGx5
                  */
                 cursor?: components["parameters"]["Cursor"];
                 /**
-                 * @description For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+                 * @description How long to wait for a change, in milliseconds. By default the call does not wait.
                  * @example 30000
                  */
                 wait_ms?: components["parameters"]["WaitMs"];
@@ -1498,7 +1548,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page. */
+            /** @description One page. */
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
@@ -1531,14 +1581,14 @@ export interface operations {
                  */
                 prefix?: components["parameters"]["Prefix"];
                 /**
-                 * @description The `next_cursor` of the page before.
+                 * @description The `next_cursor` of the previous page.
                  * @example am9iczpuaWdodGx5
                  */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
-                 * @description The `id` of the last event that was received. It goes before `cursor`.
+                 * @description The `id` of the last event received. It takes precedence over `cursor`.
                  * @example 1024
                  */
                 "Last-Event-ID"?: string;
@@ -1579,7 +1629,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How the token stands. */
+            /** @description The status of the token. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1605,7 +1655,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The resource's key; formed like a lock's name.
+                 * @description The resource's key. It follows the same rules as a lock's name.
                  * @example accounts:42
                  */
                 key: components["parameters"]["Key"];
@@ -1614,7 +1664,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The resource. */
+            /** @description The fenced value. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1626,7 +1676,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: nothing was ever written under this key. */
+            /** @description `not_found`: no value was ever written under this key. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1647,7 +1697,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The resource's key; formed like a lock's name.
+                 * @description The resource's key. It follows the same rules as a lock's name.
                  * @example accounts:42
                  */
                 key: components["parameters"]["Key"];
@@ -1672,7 +1722,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description `version_mismatch`: the resource is at another version, which `version` names. */
+            /** @description `version_mismatch`: the resource is at another version; see `version`. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1682,8 +1732,8 @@ export interface operations {
                 };
             };
             /**
-             * @description `stale_token`: `newest_token` has been granted or seen since. Your lease is gone; stop the work.
-             *     `unknown_token`: the token was never granted for this lock.
+             * @description `stale_token`: a greater token, `newest_token`, has been granted or seen. Your lease is gone; stop the
+             *     work. `unknown_token`: this token was never granted for the lock.
              */
             412: {
                 headers: {
@@ -1710,7 +1760,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It does. */
+            /** @description The process runs. */
             200: {
                 headers: {
                     [name: string]: unknown;

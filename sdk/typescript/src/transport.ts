@@ -1,11 +1,11 @@
-import { PaddockError, type Facts } from './error.js';
-import { given } from './given.js';
-import { foreign, lost, mediaType, retryAfterMs } from './lost.js';
+import { PaddockError, type ErrorFields } from './error.js';
+import { lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
+import { omitUndefined } from './omit.js';
 import type { components } from './schema.js';
 
 /**
- * transport returns a fetch that resolves with a success of Paddock's only, JSON being read to its end,
- * and rejects with a PaddockError otherwise, or with the signal's reason if it was aborted.
+ * transport returns a fetch function that resolves only with a successful response of Paddock whose JSON was read
+ * completely. It rejects with a PaddockError otherwise, or with the signal's reason if the signal was aborted.
  */
 export function transport(send: typeof fetch): (request: Request) => Promise<Response> {
   return async (request) => {
@@ -13,69 +13,69 @@ export function transport(send: typeof fetch): (request: Request) => Promise<Res
     try {
       const response = await send(request);
       if (response.status === 304 || (response.ok && mediaType(response) !== 'application/json')) {
-        return bare(changes, response);
+        return withoutJson(changes, response);
       }
       const text = await response.text();
       if (response.ok) {
-        return whole(changes, response, text);
+        return withJson(changes, response, text);
       }
-      throw refusal(changes, response, text);
+      throw problemError(changes, response, text);
     } catch (error) {
       request.signal.throwIfAborted();
-      throw error instanceof PaddockError ? error : lost(changes, error);
+      throw error instanceof PaddockError ? error : lostResponse(changes, error);
     }
   };
 }
 
-/** isChange returns whether the request may change something: then a lost answer leaves open what was done. */
+/** isChange reports whether the request can change something. If its response is lost, the outcome is unknown. */
 function isChange(request: Request): boolean {
   return request.method !== 'GET' && !request.url.endsWith('/v1/tokens/verify');
 }
 
-/** bare returns an answer without JSON, if Paddock has such. */
-function bare(changes: boolean, response: Response): Response {
-  const ours = ['text/event-stream', 'application/yaml'];
-  if ([204, 304].includes(response.status) || ours.includes(mediaType(response))) {
+/** withoutJson returns a response without JSON, if Paddock has such a response. */
+function withoutJson(changes: boolean, response: Response): Response {
+  const types = ['text/event-stream', 'application/yaml'];
+  if ([204, 304].includes(response.status) || types.includes(mediaType(response))) {
     return response;
   }
-  throw foreign(changes, response);
+  throw notPaddock(changes, response);
 }
 
-/** whole returns the success anew, now that its JSON has come to an end. */
-function whole(changes: boolean, response: Response, text: string): Response {
+/** withJson returns a copy of a successful response whose JSON is complete. */
+function withJson(changes: boolean, response: Response, text: string): Response {
   try {
     JSON.parse(text);
   } catch (error) {
-    throw foreign(changes, response, error);
+    throw notPaddock(changes, response, error);
   }
   const { status, statusText, headers } = response;
   return new Response(text, { status, statusText, headers });
 }
 
-/** refusal returns the error that an answer without success stands for. */
-function refusal(changes: boolean, response: Response, text: string): PaddockError {
+/** problemError returns the error for an unsuccessful response. */
+function problemError(changes: boolean, response: Response, text: string): PaddockError {
   if (mediaType(response) !== 'application/problem+json') {
-    return foreign(changes, response);
+    return notPaddock(changes, response);
   }
   let problem: Partial<Problem> | null;
   try {
     problem = JSON.parse(text) as Partial<Problem> | null;
   } catch (error) {
-    return foreign(changes, response, error);
+    return notPaddock(changes, response, error);
   }
-  if (typeof problem?.code !== 'string' || (response.status >= 500 && !faults.includes(problem.code))) {
-    return foreign(changes, response, new Error("the problem has no code of Paddock's"));
+  if (typeof problem?.code !== 'string' || (response.status >= 500 && !serverErrors.includes(problem.code))) {
+    return notPaddock(changes, response, new Error('the problem document has no code of Paddock'));
   }
-  return new PaddockError(problem.code, problem.detail ?? problem.title ?? `HTTP ${response.status}`, facts(problem, response));
+  return new PaddockError(problem.code, problem.detail ?? problem.title ?? `HTTP ${response.status}`, fieldsOf(problem, response));
 }
 
 type Problem = components['schemas']['Problem'];
 
-/** faults are the codes that Paddock has for a 5xx. */
-const faults: readonly Problem['code'][] = ['unavailable', 'unknown_outcome', 'internal'];
+/** serverErrors are the codes that Paddock sends with a 5xx status. */
+const serverErrors: readonly Problem['code'][] = ['unavailable', 'unknown_outcome', 'internal'];
 
-function facts(p: Partial<Problem>, response: Response): Facts {
-  return given({
+function fieldsOf(p: Partial<Problem>, response: Response): ErrorFields {
+  return omitUndefined({
     status: response.status,
     requestId: p.request_id,
     field: p.pointer?.replace(/^\//, ''),

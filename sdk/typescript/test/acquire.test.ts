@@ -5,9 +5,9 @@ import { acquire, createPaddock, PaddockError, type Options } from '../dist/inde
 import { Proxy } from './proxy.js';
 import { direct, kinds, serviceUrl, unique } from './service.js';
 
-const soon = { timeout: 60_000 };
+const limit = { timeout: 60_000 };
 
-test('a lease is had, released, and had again under a greater token', soon, async () => {
+test('a released lock is granted again under a greater token', limit, async () => {
   const paddock = direct();
   const name = unique('again');
   const first = await acquire(paddock, name, { holder: 'worker-1', metadata: { host: 'db-3' } });
@@ -27,7 +27,7 @@ test('a lease is had, released, and had again under a greater token', soon, asyn
   assert.deepEqual(await kinds(paddock, name), ['granted', 'released', 'granted', 'released']);
 });
 
-test('a try of a lock that somebody has is refused, and says who has it', soon, async () => {
+test('acquiring a held lock without waiting fails and names the holder', limit, async () => {
   const paddock = direct();
   const name = unique('held');
   const lease = await acquire(paddock, name, { holder: 'worker-1' });
@@ -41,20 +41,20 @@ test('a try of a lock that somebody has is refused, and says who has it', soon, 
   await lease.release();
 });
 
-test('an answer that was lost is asked for again, and there is one lease', soon, async (t) => {
+test('an acquire is retried after a lost response and gets one lease', limit, async (t) => {
   const proxy = await Proxy.open();
   t.after(() => proxy.close());
   const name = unique('lost-answer');
-  const said: string[] = [];
+  const retries: string[] = [];
   proxy.cuts = 2;
-  const lease = await acquire(createPaddock({ baseUrl: proxy.url }), name, { onRetry: (e) => said.push(e.code) });
-  assert.deepEqual(said, ['unknown_outcome', 'unknown_outcome']);
+  const lease = await acquire(createPaddock({ baseUrl: proxy.url }), name, { onRetry: (e) => retries.push(e.code) });
+  assert.deepEqual(retries, ['unknown_outcome', 'unknown_outcome']);
   assert.equal((await direct().lock(name)).fencing_token, lease.token);
   await lease.release();
   assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
 });
 
-test('a release whose answer was lost is sent again', soon, async (t) => {
+test('a release is retried after a lost response', limit, async (t) => {
   const proxy = await Proxy.open();
   t.after(() => proxy.close());
   const name = unique('lost-release');
@@ -64,7 +64,7 @@ test('a release whose answer was lost is sent again', soon, async (t) => {
   assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
 });
 
-test('a name with a colon travels percent-encoded and is the same lock', soon, async () => {
+test('a name with a colon is sent percent-encoded and is the same lock', limit, async () => {
   const urls: string[] = [];
   const paddock = createPaddock({
     baseUrl: `${serviceUrl}/`,
@@ -80,7 +80,7 @@ test('a name with a colon travels percent-encoded and is the same lock', soon, a
   await lease.release();
 });
 
-test('readers share a token, permits have slots', soon, async () => {
+test('readers share a token and permits have slots', limit, async () => {
   const paddock = direct();
   const book = unique('book');
   const readers = await Promise.all([1, 2].map(() => acquire(paddock, book, { mode: 'shared' })));
@@ -94,7 +94,7 @@ test('readers share a token, permits have slots', soon, async () => {
   await Promise.all([...readers, ...permits].map((lease) => lease.release()));
 });
 
-test('what does not go together is refused before anything is sent', soon, async () => {
+test('invalid options are rejected before a request is sent', limit, async () => {
   const paddock = createPaddock({ baseUrl: 'http://127.0.0.1:1', fetch: () => assert.fail('a request was sent') });
   const cases: [name: string, options: Options, field: string][] = [
     ['..', {}, 'name'],
@@ -114,12 +114,12 @@ test('what does not go together is refused before anything is sent', soon, async
   }
 });
 
-test('what the service refuses for good is not sent again', soon, async () => {
-  const refused = acquire(direct(), unique('refused'), { ttlMs: 1, waitMs: Infinity, onRetry: () => assert.fail('it was sent again') });
+test('a request that the service rejects is not retried', limit, async () => {
+  const refused = acquire(direct(), unique('refused'), { ttlMs: 1, waitMs: Infinity, onRetry: () => assert.fail('it was retried') });
   await assert.rejects(refused, { code: 'invalid_request', field: 'ttl_ms' });
 });
 
-test('a service that is not there is tried for as long as was said', soon, async (t) => {
+test('an unreachable service is retried for retryMs', limit, async (t) => {
   const proxy = await Proxy.open();
   const { url } = proxy;
   await proxy.close();

@@ -11,13 +11,13 @@ const lease = {
   acquired_at: '2026-01-02T03:04:05Z', expires_at: '2026-01-02T03:04:35Z', expires_in_ms: 29_997,
 };
 
-/** answered returns a client of a service that answers so. */
-function answered(status: number, type: string, body: string | null, headers: Record<string, string> = {}): Paddock {
+/** clientWith returns a client of a service that sends this response. */
+function clientWith(status: number, type: string, body: string | null, headers: Record<string, string> = {}): Paddock {
   const response = () => new Response(body, { status, headers: { 'Content-Type': type, ...headers } });
   return createPaddock({ baseUrl: 'http://paddock.test', fetch: () => Promise.resolve(response()) });
 }
 
-/** failed returns the error of a change and of a read. */
+/** failed returns the errors of a change and of a read. */
 async function failed(paddock: Paddock): Promise<[change: PaddockError, read: PaddockError]> {
   const caught = (error: unknown) => {
     assert.ok(error instanceof PaddockError, String(error));
@@ -29,8 +29,8 @@ async function failed(paddock: Paddock): Promise<[change: PaddockError, read: Pa
   ];
 }
 
-test('a problem of Paddock\'s becomes an error with all that it says', async () => {
-  const [error] = await failed(answered(409, 'application/problem+json; charset=utf-8', JSON.stringify({
+test('a problem document becomes an error with all its members', async () => {
+  const [error] = await failed(clientWith(409, 'application/problem+json; charset=utf-8', JSON.stringify({
     type: 'about:blank', title: 'Conflict', status: 409, code: 'lease_lost', detail: 'The lease was revoked.', request_id: 'r-1',
     pointer: '/lease_id', holder: 'worker-2', retry_after_ms: 1_500, waiters_ahead: 2, place_kept_ms: 10_000, capacity: 3, fencing_token: 41,
     newest_token: 42, version: 7, ended: 'revoked', ended_at: '2026-01-02T03:04:36Z', reason: 'maintenance',
@@ -43,23 +43,23 @@ test('a problem of Paddock\'s becomes an error with all that it says', async () 
   assert.equal(error.message, 'lease_lost: The lease was revoked.');
 });
 
-test('a code that is not known is kept', async () => {
-  const [error] = await failed(answered(409, 'application/problem+json', '{"code":"brand_new","detail":"News."}', { 'Retry-After': '2' }));
+test('an unknown code is kept', async () => {
+  const [error] = await failed(clientWith(409, 'application/problem+json', '{"code":"brand_new","detail":"News."}', { 'Retry-After': '2' }));
   assert.equal(error.code, 'brand_new');
   assert.equal(error.retryAfterMs, 2_000);
 });
 
-describe('what is none of Paddock\'s answers leaves the outcome of a change open', () => {
+describe('after a response that is not from Paddock, the outcome of a change is unknown', () => {
   const unknown: Record<string, Paddock> = {
-    'a page with status 200': answered(200, 'text/html', '<h1>Log in</h1>'),
-    'JSON of another service': answered(200, 'application/json', '{"ok":true}'),
-    'JSON that is no object': answered(200, 'application/json', 'null'),
-    'JSON that breaks off': answered(200, 'application/json', JSON.stringify(lease).slice(0, 40)),
-    'no body': answered(204, '', null),
-    'a bad gateway': answered(502, 'text/html', 'Bad Gateway'),
-    'a fault without a code of Paddock\'s': answered(500, 'application/problem+json', '{"code":"oops"}'),
-    'a problem that is none': answered(503, 'application/problem+json', 'null'),
-    'a redirect': answered(302, 'text/html', null, { Location: 'http://elsewhere.test/' }),
+    'a page with status 200': clientWith(200, 'text/html', '<h1>Log in</h1>'),
+    'JSON of another service': clientWith(200, 'application/json', '{"ok":true}'),
+    'JSON that is not an object': clientWith(200, 'application/json', 'null'),
+    'truncated JSON': clientWith(200, 'application/json', JSON.stringify(lease).slice(0, 40)),
+    'no body': clientWith(204, '', null),
+    'a bad gateway': clientWith(502, 'text/html', 'Bad Gateway'),
+    'a server error without a code of Paddock': clientWith(500, 'application/problem+json', '{"code":"oops"}'),
+    'an empty problem document': clientWith(503, 'application/problem+json', 'null'),
+    'a redirect': clientWith(302, 'text/html', null, { Location: 'http://elsewhere.test/' }),
   };
   for (const [name, paddock] of Object.entries(unknown)) {
     test(name, async () => {
@@ -71,23 +71,23 @@ describe('what is none of Paddock\'s answers leaves the outcome of a change open
   }
 });
 
-test('a lease that is not the one asked for is none', async () => {
+test('a lease other than the requested one is rejected', async () => {
   const cases: object[] = [{ lease_id: leaseId.replace('5', '6') }, { name: 'other' }, { fencing_token: undefined }, { fencing_token: 2 ** 53 },
     { expires_in_ms: null }, { ttl_ms: '30000' }];
   for (const wrong of cases) {
-    const paddock = answered(201, 'application/json', JSON.stringify({ ...lease, ...wrong }));
+    const paddock = clientWith(201, 'application/json', JSON.stringify({ ...lease, ...wrong }));
     await assert.rejects(paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }), { code: 'unknown_outcome' }, JSON.stringify(wrong));
   }
 });
 
-test('what something in front turned down was not done', async () => {
+test('a request rejected by a proxy changed nothing', async () => {
   for (const status of [401, 403, 404, 405, 413, 415, 429, 431]) {
-    const [change] = await failed(answered(status, 'text/plain', 'No', { 'Retry-After': '3' }));
+    const [change] = await failed(clientWith(status, 'text/plain', 'No', { 'Retry-After': '3' }));
     assert.deepEqual([change.code, change.status, change.retryAfterMs], ['unavailable', status, 3_000]);
   }
 });
 
-test('no connection means that nothing was sent, a connection that broke that it may have been', async () => {
+test('without a connection nothing was sent, and a broken connection leaves the outcome unknown', async () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect', code: 'ECONNREFUSED' });
   const cases: [cause: unknown, change: string][] = [
     [refused, 'unavailable'],
@@ -104,12 +104,12 @@ test('no connection means that nothing was sent, a connection that broke that it
   }
 });
 
-test('a call that the signal ends rejects with its reason', async () => {
+test('an aborted call rejects with the reason of the signal', async () => {
   const reason = new Error('enough');
   await assert.rejects(direct().lock(unique('never'), { signal: AbortSignal.abort(reason) }), reason);
 });
 
-test('a base URL that cannot work is refused, and never repeated', () => {
+test('an invalid base URL is rejected and not repeated', () => {
   for (const baseUrl of ['paddock:secret@db-3', '/v1', 'http://me:secret@paddock.test', 'http://paddock.test/?key=secret', 'ftp://secret']) {
     assert.throws(() => createPaddock({ baseUrl }), (error: PaddockError) => {
       assert.equal(error.code, 'invalid_request');
@@ -120,7 +120,7 @@ test('a base URL that cannot work is refused, and never repeated', () => {
   }
 });
 
-test('headers and a path before the calls are sent along', async () => {
+test('headers and the path of the base URL are sent with each call', async () => {
   let sent: Request | undefined;
   const options: PaddockOptions = {
     baseUrl: 'http://paddock.test/locks/',
@@ -136,10 +136,10 @@ test('headers and a path before the calls are sent along', async () => {
   assert.equal(sent!.redirect, 'manual');
 });
 
-test('the key is sent along and shown nowhere', async () => {
+test('the key is sent and never shown', async () => {
   const key = 'pk_k3f9a2xyqw_' + 'A'.repeat(43);
   let sent: Request | undefined;
-  const refused = () => new Response('{"code":"key_invalid","detail":"The API key is none that this service knows."}',
+  const refused = () => new Response('{"code":"key_invalid","detail":"Unknown API key."}',
     { status: 401, headers: { 'Content-Type': 'application/problem+json' } });
   const paddock = createPaddock({
     baseUrl: 'http://paddock.test', key, headers: { 'X-Team': 'billing' },
@@ -157,7 +157,7 @@ test('the key is sent along and shown nowhere', async () => {
   }
 });
 
-test('a key that cannot be is refused, and never repeated', () => {
+test('an invalid key is rejected and not repeated', () => {
   for (const options of [{ key: '' }, { key: 'sec ret' }, { key: 'secret\n' }, { key: 'secrét' }, { key: 'secret', headers: { authorization: 'Basic secret' } }]) {
     assert.throws(() => createPaddock({ baseUrl: 'http://paddock.test', ...options }), (error: PaddockError) => {
       assert.equal(error.code, 'invalid_request');
@@ -168,7 +168,7 @@ test('a key that cannot be is refused, and never repeated', () => {
   }
 });
 
-describe('what the service says of a key', () => {
+describe('an error about the key', () => {
   const after = (codes: [status: number, code: string][]) => {
     let calls = 0;
     const paddock = createPaddock({
@@ -187,7 +187,7 @@ describe('what the service says of a key', () => {
     });
     return { paddock, calls: () => calls };
   };
-  test('a limit of its rate is waited out', async () => {
+  test('a rate limit is waited out', async () => {
     const { paddock, calls } = after([[429, 'rate_limited'], [429, 'rate_limited']]);
     const held = await acquire(paddock, 'jobs', { holder: 'w' });
     assert.equal(held.token, 41);
@@ -198,7 +198,7 @@ describe('what the service says of a key', () => {
     test(`${code} is final`, async () => {
       const { paddock, calls } = after(Array(9).fill([status, code]));
       await assert.rejects(acquire(paddock, 'jobs', { holder: 'w' }), { code, status });
-      assert.ok(calls() <= 2, `sent ${calls()} times`); // the acquire, and the release that gives it up
+      assert.ok(calls() <= 2, `sent ${calls()} times`); // the acquire, and the release that gives up the place
     });
   }
 });

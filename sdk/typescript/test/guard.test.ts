@@ -5,23 +5,23 @@ import { acquire, createPaddock, guard, PaddockError, type Lease, type State } f
 import { Proxy } from './proxy.js';
 import { direct, kinds, unique, until } from './service.js';
 
-const soon = { timeout: 60_000 };
-const broken = new Error('the work is broken');
+const limit = { timeout: 60_000 };
+const broken = new Error('the work failed');
 
-/** oust takes the lease away as an operator does. */
-async function oust(lease: Lease): Promise<void> {
+/** revoke revokes the lease, as an operator does. */
+async function revoke(lease: Lease): Promise<void> {
   await direct().revoke(lease.name, { fencing_token: lease.token, reason: 'maintenance' });
 }
 
 describe('a guard', { concurrency: true }, () => {
-  test('resolves with what the work did, and has released the lock', soon, async () => {
+  test('resolves with the result of the work and releases the lock', limit, async () => {
     const name = unique('result');
     const token = await guard(direct(), name, {}, (lease) => lease.token);
     assert.ok(token > 0);
     assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
   });
 
-  test('passes the work\'s error on, and has released the lock', soon, async () => {
+  test('rejects with the error of the work and releases the lock', limit, async () => {
     for (const work of [() => Promise.reject(broken), () => { throw broken; }]) {
       const name = unique('broken');
       await assert.rejects(guard(direct(), name, {}, work), broken);
@@ -29,17 +29,17 @@ describe('a guard', { concurrency: true }, () => {
     }
   });
 
-  test('does no work without the lock', soon, async () => {
-    const name = unique('not-had');
+  test('does not run the work without the lock', limit, async () => {
+    const name = unique('not-granted');
     const lease = await acquire(direct(), name);
-    await assert.rejects(guard(direct(), name, {}, () => assert.fail('it worked')), { code: 'lock_held' });
+    await assert.rejects(guard(direct(), name, {}, () => assert.fail('the work ran')), { code: 'lock_held' });
     await lease.release();
   });
 
-  test('says that the lease was lost even if the work succeeded', soon, async () => {
+  test('rejects with lease_lost even if the work succeeded', limit, async () => {
     for (const settle of [(lease: Lease) => lease.done, () => undefined]) {
       const work = async (lease: Lease) => {
-        await oust(lease);
+        await revoke(lease);
         await settle(lease);
         return 'done';
       };
@@ -47,24 +47,24 @@ describe('a guard', { concurrency: true }, () => {
     }
   });
 
-  test('says that the lease was lost and what the work died of', soon, async () => {
-    const dies = async (lease: Lease) => {
-      await oust(lease);
+  test('rejects with lease_lost and the error of the work as its cause', limit, async () => {
+    const fails = async (lease: Lease) => {
+      await revoke(lease);
       await lease.done;
       throw broken;
     };
-    await assert.rejects(guard(direct(), unique('both'), { ttlMs: 1_500 }, dies), { code: 'lease_lost', reason: 'maintenance', cause: broken });
-    const heeds = async (lease: Lease) => {
-      await oust(lease);
+    await assert.rejects(guard(direct(), unique('both'), { ttlMs: 1_500 }, fails), { code: 'lease_lost', reason: 'maintenance', cause: broken });
+    const stops = async (lease: Lease) => {
+      await revoke(lease);
       await lease.done;
       lease.signal.throwIfAborted();
     };
     let lost: unknown;
-    const heeded = guard(direct(), unique('heeds'), { ttlMs: 1_500 }, (lease) => heeds(lease).finally(() => (lost = lease.err)));
-    await assert.rejects(heeded, (error) => error === lost);
+    const stopped = guard(direct(), unique('stops'), { ttlMs: 1_500 }, (lease) => stops(lease).finally(() => (lost = lease.err)));
+    await assert.rejects(stopped, (error) => error === lost);
   });
 
-  test('stops the work when the caller\'s signal says so, and keeps the lease until it has stopped', soon, async () => {
+  test('stops the work when the caller aborts and renews the lease until the work has stopped', limit, async () => {
     const name = unique('caller');
     const ending = new AbortController();
     const enough = new Error('enough');
@@ -80,29 +80,29 @@ describe('a guard', { concurrency: true }, () => {
     assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
   });
 
-  test('resolves although nobody answers to the release, and says so', soon, async (t) => {
+  test('resolves although the release gets no response, and reports that', limit, async (t) => {
     const proxy = await Proxy.open();
     t.after(() => proxy.close());
-    const told: [State, string | undefined][] = [];
+    const states: [State, string | undefined][] = [];
     const work = () => {
-      proxy.way = 'refuse';
+      proxy.mode = 'refuse';
       return 'done';
     };
-    const options = { onState: (state: State, error?: PaddockError) => told.push([state, error?.code]) };
+    const options = { onState: (state: State, error?: PaddockError) => states.push([state, error?.code]) };
     assert.equal(await guard(createPaddock({ baseUrl: proxy.url }), unique('undelivered'), options, work), 'done');
-    assert.equal(told.length, 1);
-    assert.equal(told[0]![0], 'released');
-    assert.ok(['unavailable', 'unknown_outcome'].includes(told[0]![1]!));
+    assert.equal(states.length, 1);
+    assert.equal(states[0]![0], 'released');
+    assert.ok(['unavailable', 'unknown_outcome'].includes(states[0]![1]!));
   });
 
-  test('aborts the signal after the work, so that what it left running stops', soon, async () => {
-    const left = await guard(direct(), unique('left'), {}, (lease) => lease);
-    assert.equal(left.signal.aborted, true);
-    assert.throws(() => left.check(), { code: 'lease_released' });
+  test('aborts the signal after the work so that background tasks stop', limit, async () => {
+    const ended = await guard(direct(), unique('ended'), {}, (lease) => lease);
+    assert.equal(ended.signal.aborted, true);
+    assert.throws(() => ended.check(), { code: 'lease_released' });
   });
 });
 
-test('one signal ends the work of many, without a warning', soon, async (t) => {
+test('one signal ends the work of many guards without a warning', limit, async (t) => {
   const warn = (warning: Error) => assert.fail(warning);
   process.once('warning', warn);
   t.after(() => process.off('warning', warn));
@@ -114,12 +114,12 @@ test('one signal ends the work of many, without a warning', soon, async (t) => {
   });
   const held: Lease[] = [];
   const works = Array.from({ length: 20 }, (_, i) => guard(direct(), unique(`many-${i}`), options, stopped));
-  await until('all are at work', () => held.length === works.length);
+  await until('all guards are running', () => held.length === works.length);
   ending.abort();
   assert.ok((await Promise.all(works)).every((stillHeld) => stillHeld));
 });
 
-test('the signal of an acquire bounds the acquiring only', soon, async () => {
+test('the signal of an acquire does not end the lease', limit, async () => {
   const ending = new AbortController();
   const lease = await acquire(direct(), unique('bounded'), { signal: ending.signal });
   ending.abort();
@@ -127,7 +127,7 @@ test('the signal of an acquire bounds the acquiring only', soon, async () => {
   await lease.release();
 });
 
-test('a lease is released at the end of its block, where the runtime knows of that', soon, async () => {
+test('await using releases the lease at the end of the block', limit, async () => {
   const name = unique('block');
   {
     await using lease = await acquire(direct(), name);

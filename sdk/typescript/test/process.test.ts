@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { acquire } from '../dist/index.js';
 import { direct, serviceUrl, unique, until } from './service.js';
 
-const soon = { timeout: 90_000 };
+const limit = { timeout: 90_000 };
 
-/** A Worker is worker.ts in a process of its own, and what it has said. */
+/** A Worker is worker.ts in its own process, with its output. */
 class Worker {
   readonly lines: string[] = [];
   readonly child: ChildProcess;
@@ -24,46 +24,46 @@ class Worker {
     this.exited = once(this.child, 'close');
   }
 
-  /** said resolves with the rest of the first line that begins so. */
-  said(begin: string): Promise<string> {
-    return until(`the worker says ${begin}`, () => this.lines.find((line) => line.startsWith(begin))?.slice(begin.length));
+  /** printed resolves with the rest of the first line with this prefix. */
+  printed(prefix: string): Promise<string> {
+    return until(`the worker prints ${prefix}`, () => this.lines.find((line) => line.startsWith(prefix))?.slice(prefix.length));
   }
 }
 
 describe('a process', { concurrency: true }, () => {
-  test('that is paused past its TTL is stopped before it writes again, and the fence refuses it', soon, async (t) => {
+  test('paused past its TTL stops before the next write, and the fence rejects its token', limit, async (t) => {
     const paddock = direct();
     const name = unique('paused');
     const worker = new Worker(t, 'write', name);
-    const token = Number(await worker.said('token '));
-    await worker.said('wrote 3');
+    const token = Number(await worker.printed('token '));
+    await worker.printed('wrote 3');
     worker.child.kill('SIGSTOP');
     const other = await acquire(paddock, name, { waitMs: Infinity });
     assert.ok(other.token > token);
-    const written = await paddock.writeFenced(name, { lock: name, fencing_token: other.token, value: 'of the other' });
+    const written = await paddock.writeFenced(name, { lock: name, fencing_token: other.token, value: 'from the other' });
     const before = worker.lines.length;
     worker.child.kill('SIGCONT');
     assert.equal((await worker.exited)[0], 0);
     const after = worker.lines.slice(before);
     assert.ok(after.includes('aborted lease_lost'));
-    assert.ok(after.filter((line) => line.startsWith('wrote')).length <= 1, 'it may only hear of a write from before the pause');
+    assert.ok(after.filter((line) => line.startsWith('wrote')).length <= 1, 'it may only report a write from before the pause');
     assert.equal(after.at(-1), 'refused stale_token 412');
     const now = await paddock.readFenced(name);
-    assert.deepEqual([now.value, now.version, now.fencing_token], ['of the other', written.version, other.token]);
+    assert.deepEqual([now.value, now.version, now.fencing_token], ['from the other', written.version, other.token]);
     await other.release();
   });
 
-  test('that has nothing left but a lease ends', soon, async (t) => {
-    const worker = new Worker(t, 'forget', unique('forgotten'));
+  test('with nothing left but a lease exits', limit, async (t) => {
+    const worker = new Worker(t, 'abandon', unique('abandoned'));
     assert.equal((await worker.exited)[0], 0);
-    assert.deepEqual(worker.lines, ['forgot']);
+    assert.deepEqual(worker.lines, ['abandoned']);
   });
 
-  test('whose work waits for the loss only lives until then', soon, async (t) => {
+  test('whose work waits for the loss runs until the loss', limit, async (t) => {
     const paddock = direct();
     const name = unique('idle');
     const worker = new Worker(t, 'idle', name);
-    const token = Number(await worker.said('token '));
+    const token = Number(await worker.printed('token '));
     await until('the lease has been renewed past its TTL', async () => {
       const { as_of, leases } = await paddock.lock(name);
       return Date.parse(as_of) - Date.parse(leases[0]!.acquired_at) > 2_500;

@@ -3,18 +3,18 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 import { serviceUrl } from './service.js';
 
-/** What a proxy does with what it is sent: pass it on; or swallow it, connections staying open; or refuse connections. */
-export type Way = 'pass' | 'swallow' | 'refuse';
+/** What a proxy does: forward all data; swallow it and keep connections open; or refuse connections. */
+export type Mode = 'pass' | 'swallow' | 'refuse';
 
-/** A Proxy stands between a client and the service, and breaks the line as it is told. */
+/** A Proxy between a client and the service that breaks connections on request. */
 export class Proxy {
-  readonly #server = createServer((client) => this.#join(client));
+  readonly #server = createServer((client) => this.#accept(client));
   readonly #sockets = new Set<Socket>();
-  #way: Way = 'pass';
-  /** How many answers are still to be cut off, once the service has given them. */
+  #mode: Mode = 'pass';
+  /** How many of the next responses to drop after the service has sent them. */
   cuts = 0;
 
-  /** open resolves with a proxy that listens. */
+  /** open resolves with a listening proxy. */
   static async open(): Promise<Proxy> {
     const proxy = new Proxy();
     proxy.#server.listen(0, '127.0.0.1');
@@ -26,9 +26,9 @@ export class Proxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  set way(way: Way) {
-    this.#way = way;
-    if (way === 'refuse') {
+  set mode(mode: Mode) {
+    this.#mode = mode;
+    if (mode === 'refuse') {
       this.#drop();
     }
   }
@@ -47,14 +47,14 @@ export class Proxy {
     }
   }
 
-  #join(client: Socket): void {
-    if (this.#way === 'refuse') {
+  #accept(client: Socket): void {
+    if (this.#mode === 'refuse') {
       client.destroy();
       return;
     }
     const service = connect(Number(new URL(serviceUrl).port), '127.0.0.1');
-    this.#carry(client, service, (bytes) => service.write(bytes));
-    this.#carry(service, client, (bytes) => {
+    this.#pipe(client, service, (bytes) => service.write(bytes));
+    this.#pipe(service, client, (bytes) => {
       if (this.cuts > 0) {
         this.cuts--;
         client.destroy();
@@ -64,14 +64,14 @@ export class Proxy {
     });
   }
 
-  #carry(from: Socket, to: Socket, pass: (bytes: Buffer) => void): void {
+  #pipe(from: Socket, to: Socket, forward: (bytes: Buffer) => void): void {
     this.#sockets.add(from);
     from.on('data', (bytes) => {
-      if (this.#way === 'pass') {
-        pass(bytes);
+      if (this.#mode === 'pass') {
+        forward(bytes);
       }
     });
-    from.on('error', () => from.destroy()); // the other side broke the line, as it is here to do
+    from.on('error', () => from.destroy()); // the proxy closed the other side
     from.on('close', () => {
       this.#sockets.delete(from);
       to.destroy();

@@ -3,17 +3,17 @@ import { describe, test } from 'node:test';
 
 import { acquire, createPaddock, PaddockError, type Lease, type State } from '../dist/index.js';
 import { Proxy } from './proxy.js';
-import { aborted, direct, kinds, story, unique, until, waiters } from './service.js';
+import { aborted, direct, kinds, lockEvents, unique, until, waiters } from './service.js';
 
-const soon = { timeout: 90_000 };
+const limit = { timeout: 90_000 };
 
 describe('a lease in the background', { concurrency: true }, () => {
-  test('is renewed well past its TTL', soon, async () => {
+  test('is renewed far beyond its TTL', limit, async () => {
     const paddock = direct();
     const name = unique('kept');
     const states: State[] = [];
     const lease = await acquire(paddock, name, { ttlMs: 2_000, onState: (state) => states.push(state) });
-    await until('three TTLs have passed on the database', async () => {
+    await until('three TTLs have passed on the database clock', async () => {
       const { as_of, leases } = await paddock.lock(name);
       assert.equal(leases[0]?.fencing_token, lease.token);
       return Date.parse(as_of) - Date.parse(leases[0]!.acquired_at) > 6_000;
@@ -25,14 +25,14 @@ describe('a lease in the background', { concurrency: true }, () => {
     assert.deepEqual(await kinds(paddock, name), ['granted', 'released']);
   });
 
-  test('is lost at the next renewal when an operator takes it away', soon, async () => {
+  test('is lost at the next renewal after a revocation', limit, async () => {
     const paddock = direct();
     const name = unique('revoked');
     const states: [State, string | undefined][] = [];
     const lease = await acquire(paddock, name, { ttlMs: 6_000, onState: (state, error) => states.push([state, error?.ended]) });
     await paddock.revoke(name, { fencing_token: lease.token, reason: 'db-3 is being replaced' });
     await lease.done;
-    assert.ok(lease.remainingMs > 0, 'it was lost before its deadline');
+    assert.ok(lease.remainingMs > 0, 'it is lost before its deadline');
     assert.equal(lease.signal.reason, lease.err);
     assert.equal(lease.err?.code, 'lease_lost');
     assert.equal(lease.err?.reason, 'db-3 is being replaced');
@@ -43,9 +43,9 @@ describe('a lease in the background', { concurrency: true }, () => {
     assert.deepEqual(states, [['lost', 'revoked']]);
   });
 
-  test('is lost when the service says at the release that it was', soon, async () => {
+  test('is lost when the release reports an earlier loss', limit, async () => {
     const paddock = direct();
-    const name = unique('late-word');
+    const name = unique('late-report');
     const lease = await acquire(paddock, name, { ttlMs: 60_000 });
     await paddock.revoke(name, { fencing_token: lease.token, reason: 'enough' });
     await assert.rejects(lease.release(), { code: 'lease_lost', ended: 'revoked' });
@@ -53,7 +53,7 @@ describe('a lease in the background', { concurrency: true }, () => {
     assert.equal(lease.err?.ended, 'revoked');
   });
 
-  test('ends with max_hold_ms, renewed or not', soon, async () => {
+  test('ends with max_hold_ms even if it is renewed', limit, async () => {
     const lease = await acquire(direct(), unique('max-hold'), { ttlMs: 1_000, maxHoldMs: 2_000 });
     await lease.done;
     assert.equal(lease.err?.code, 'lease_lost');
@@ -61,18 +61,18 @@ describe('a lease in the background', { concurrency: true }, () => {
 });
 
 describe('an outage', { concurrency: true }, () => {
-  test('that is shorter than the deadline does not stop the work', soon, async (t) => {
+  test('shorter than the deadline does not stop the work', limit, async (t) => {
     const proxy = await Proxy.open();
     t.after(() => proxy.close());
     const name = unique('outage');
     const states: State[] = [];
     const lease = await acquire(createPaddock({ baseUrl: proxy.url }), name, { ttlMs: 6_000, onState: (state) => states.push(state) });
-    for (const way of ['swallow', 'refuse'] as const) {
+    for (const mode of ['swallow', 'refuse'] as const) {
       states.length = 0;
-      proxy.way = way;
+      proxy.mode = mode;
       await until('a renewal has failed', () => states.includes('at_risk'));
       assert.ok(lease.held(), 'at risk is held');
-      proxy.way = 'pass';
+      proxy.mode = 'pass';
       await until('a renewal has succeeded', () => states.includes('held'));
     }
     assert.equal(lease.signal.aborted, false);
@@ -80,47 +80,47 @@ describe('an outage', { concurrency: true }, () => {
     assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
   });
 
-  test('that is longer stops the work before the lease can be somebody else\'s, in each of 20 tries', soon, async (t) => {
+  test('longer than the deadline stops the work before the next grant, in each of 20 runs', limit, async (t) => {
     const proxy = await Proxy.open();
     t.after(() => proxy.close());
     const names = Array.from({ length: 20 }, (_, i) => unique(`silence-${i}`));
     const paddock = createPaddock({ baseUrl: proxy.url });
     const leases = await Promise.all(names.map((name) => acquire(paddock, name, { ttlMs: 5_000, marginMs: 1_600 })));
-    const stories = leases.map((lease) => lostInTime(lease));
+    const results = leases.map((lease) => lostInTime(lease));
     await Promise.all(names.map((name) => waiters(direct(), name, 1)));
-    proxy.way = 'swallow';
-    const slack = await Promise.all(stories);
+    proxy.mode = 'swallow';
+    const slack = await Promise.all(results);
     t.diagnostic(`aborted ${Math.min(...slack)} ms or more before the next grant`);
   });
 
-  test('does not keep a lost lease from being given back once it is over', soon, async (t) => {
+  test('does not prevent the release of a lost lease after the outage', limit, async (t) => {
     const proxy = await Proxy.open();
     t.after(() => proxy.close());
     const name = unique('back');
     const lease = await acquire(createPaddock({ baseUrl: proxy.url }), name, { ttlMs: 6_000, marginMs: 2_000, graceMs: 60_000 });
-    proxy.way = 'swallow';
+    proxy.mode = 'swallow';
     await lease.done;
-    proxy.way = 'pass';
+    proxy.mode = 'pass';
     await assert.rejects(lease.release(), { code: 'lease_lost' });
     assert.equal((await direct().lock(name)).state, 'free');
   });
 });
 
 /**
- * lostInTime waits for the lease's lock, and checks that the lease is lost before the service grants that. It resolves
- * with the milliseconds between.
+ * lostInTime waits for the lease's lock and checks that the lease is lost before the service grants the lock again. It
+ * resolves with the milliseconds between the two.
  */
 async function lostInTime(lease: Lease): Promise<number> {
   const { name, token } = lease;
   const stopped = aborted(lease.signal);
   const other = await acquire(direct(), name, { waitMs: Infinity });
-  assert.ok(lease.signal.aborted, 'the next was granted the lock while the signal was not aborted');
-  const granted = (await story(direct(), name)).filter((event) => event.kind === 'granted');
+  assert.ok(lease.signal.aborted, 'the lock was granted again before the signal was aborted');
+  const granted = (await lockEvents(direct(), name)).filter((event) => event.kind === 'granted');
   assert.equal(granted.length, 2);
   const slack = Date.parse(granted[1]!.at) - (await stopped);
-  assert.ok(slack > 0, `aborted ${-slack} ms after the next was granted the lock`);
+  assert.ok(slack > 0, `aborted ${-slack} ms after the next grant`);
   assert.equal(lease.err?.code, 'lease_lost');
-  assert.ok(lease.err?.cause instanceof PaddockError, 'the loss says what the last renewal died of');
+  assert.ok(lease.err?.cause instanceof PaddockError, 'the loss has the error of the last renewal as its cause');
   assert.ok(other.token > token);
   const write = { lock: name, fencing_token: token, value: 1 };
   await assert.rejects(direct().writeFenced(name, write), { code: 'stale_token', newestToken: other.token });

@@ -1,4 +1,4 @@
-// Runs every test in this folder against one service of its own: PADDOCK_BIN, or one built from this clone.
+// Runs all tests in this folder against a private service: PADDOCK_BIN, or a binary built from this clone.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** binary returns the path of paddock, built into the folder unless there is one. */
+/** binary returns the path of paddock: PADDOCK_BIN, or a binary built into the folder. */
 function binary(folder: string): string {
   const { PADDOCK_BIN } = process.env;
   if (PADDOCK_BIN) {
@@ -21,7 +21,7 @@ function binary(folder: string): string {
   const path = join(folder, 'paddock');
   const { status, error } = spawnSync('go', ['build', '-o', path, './cmd/paddock'], { cwd: root, stdio: 'inherit', timeout: 300_000 });
   if (status !== 0) {
-    throw new Error(`The tests need paddock: install Go, or give PADDOCK_BIN. go build: ${error?.message ?? `status ${status}`}`);
+    throw new Error(`The tests need paddock: install Go or set PADDOCK_BIN. go build failed: ${error?.message ?? `status ${status}`}`);
   }
   return path;
 }
@@ -50,16 +50,16 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(late);
 }
 
-/** runAll runs the tests side by side, since they wait more than they work, and resolves with whether all passed. */
+/** runAll runs the test files concurrently, since they mostly wait, and resolves with true if all passed. */
 async function runAll(): Promise<boolean> {
   const only = process.argv.slice(2);
   const files = readdirSync(here).filter((name) => name.endsWith('.test.js') && (only.length === 0 || only.some((o) => name.startsWith(o))));
   let passed = files.length > 0;
   const tests = run({ files: files.map((name) => join(here, name)), concurrency: 4, timeout: 180_000 });
   tests.on('test:fail', () => (passed = false));
-  const told = tests.pipe(new spec());
-  told.pipe(process.stdout);
-  await once(told, 'end');
+  const output = tests.pipe(new spec());
+  output.pipe(process.stdout);
+  await once(output, 'end');
   return passed;
 }
 
@@ -69,7 +69,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => process.exit(1));
 }
 const { child, url } = await start(binary(folder));
-process.on('exit', () => child.kill()); // whatever this process dies of
+process.on('exit', () => child.kill()); // even if this process fails
 process.env['PADDOCK_URL'] = url;
 const passed = await runAll();
 await stop(child);

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
 import { acquire, createPaddock, type Lease } from '../dist/index.js';
-import { direct, kinds, serviceUrl, story, unique, until, waiters } from './service.js';
+import { direct, kinds, serviceUrl, lockEvents, unique, until, waiters } from './service.js';
 
-const soon = { timeout: 90_000 };
+const limit = { timeout: 90_000 };
 
-describe('who waits', { concurrency: true }, () => {
-  test('is served first come, first served', soon, async () => {
+describe('a waiter', { concurrency: true }, () => {
+  test('is served in order of arrival', limit, async () => {
     const paddock = direct();
     const name = unique('line');
     const served: string[] = [];
@@ -26,12 +26,12 @@ describe('who waits', { concurrency: true }, () => {
     assert.deepEqual(served, ['anna', 'berta', 'cara']);
   });
 
-  test('has a lease with its whole TTL, however long the wait was', soon, async () => {
+  test('gets a lease with its full TTL after a long wait', limit, async () => {
     const paddock = direct();
     const name = unique('fresh');
     const first = await acquire(paddock, name);
     const next = acquire(paddock, name, { ttlMs: 3_000, waitMs: 60_000 });
-    await until('it has waited for longer than its TTL', async () => {
+    await until('it has waited longer than its TTL', async () => {
       const { waiters: [waiter] } = await paddock.queue(name);
       return waiter !== undefined && waiter.waited_ms > 3_500;
     });
@@ -41,7 +41,7 @@ describe('who waits', { concurrency: true }, () => {
     await lease.release();
   });
 
-  test('is refused when the wait is over, and has left', soon, async () => {
+  test('is rejected at the end of the wait and leaves the queue', limit, async () => {
     const paddock = direct();
     const name = unique('over');
     const first = await acquire(paddock, name, { holder: 'worker-1' });
@@ -50,9 +50,9 @@ describe('who waits', { concurrency: true }, () => {
     await first.release();
   });
 
-  test('gives the place up when the signal is aborted', soon, async () => {
+  test('gives up the place when the signal is aborted', limit, async () => {
     const paddock = direct();
-    const name = unique('gone');
+    const name = unique('aborted');
     const first = await acquire(paddock, name);
     const ending = new AbortController();
     const enough = new Error('enough');
@@ -60,36 +60,36 @@ describe('who waits', { concurrency: true }, () => {
     await waiters(paddock, name, 1);
     ending.abort(enough);
     await assert.rejects(second, enough);
-    assert.deepEqual((await paddock.queue(name)).waiters, [], 'it has left by the time that it rejects');
-    assert.deepEqual(await kinds(paddock, name), ['granted', 'queued', 'left']);
+    assert.deepEqual((await paddock.queue(name)).waiters, [], 'it leaves before it rejects');
+    assert.deepEqual(await kinds(paddock, name), ['granted', 'queued', 'dequeued']);
     await first.release();
     await assert.rejects(acquire(paddock, name, { signal: ending.signal }), enough);
     assert.equal((await paddock.lock(name)).state, 'free');
   });
 
-  test('waits at one place over many calls', soon, async () => {
+  test('keeps one place over many calls', limit, async () => {
     const name = unique('calls');
     const first = await acquire(direct(), name);
-    const asked: { lease_id: string; keep_place: boolean }[] = [];
+    const calls: { lease_id: string; keep_place: boolean }[] = [];
     const hurried = createPaddock({
       baseUrl: serviceUrl,
-      fetch: async (input) => { // each call waits for a moment only, as if it were the longest that one may
+      fetch: async (input) => { // each call waits 300 ms only, as if that were the maximum
         const request = input as Request;
         const text = await request.text();
         if (request.url.endsWith('/acquire')) {
-          asked.push(JSON.parse(text) as (typeof asked)[number]);
+          calls.push(JSON.parse(text) as (typeof calls)[number]);
         }
         const { url, method, headers, signal } = request;
         return fetch(url, { method, headers, signal, body: text.replace(/"wait_ms":\d+/, '"wait_ms":300') });
       },
     });
     const second = acquire(hurried, name, { waitMs: Infinity });
-    await until('three calls were made', () => asked.length >= 3);
+    await until('three calls were made', () => calls.length >= 3);
     await first.release();
     await (await second).release();
-    assert.equal(new Set(asked.map((call) => call.lease_id)).size, 1);
-    assert.ok(asked.every((call) => call.keep_place));
-    const events = await story(direct(), name);
+    assert.equal(new Set(calls.map((call) => call.lease_id)).size, 1);
+    assert.ok(calls.every((call) => call.keep_place));
+    const events = await lockEvents(direct(), name);
     assert.deepEqual(events.map((event) => event.kind), ['granted', 'queued', 'released', 'granted', 'released']);
     assert.equal(events[1]!.place, events[3]!.place);
   });

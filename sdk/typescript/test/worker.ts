@@ -1,10 +1,10 @@
-// A worker in a process of its own, for process.test.ts: what it does is named by its first argument.
+// A worker for process.test.ts in its own process. Its first argument names what it does.
 import { acquire, createPaddock, guard, type PaddockError } from '../dist/index.js';
 
-const [, , what, baseUrl, name] = process.argv as [string, string, string, string, string];
+const [, , action, baseUrl, name] = process.argv as [string, string, string, string, string];
 const paddock = createPaddock({ baseUrl });
 
-/** write has the worker write under its token for as long as it may, and then once more, to show what the fence is for. */
+/** write writes under its token until the lease is lost, and then once more, which the fence must reject. */
 async function write(): Promise<void> {
   const lease = await acquire(paddock, name, { ttlMs: 2_000 });
   lease.signal.addEventListener('abort', () => console.log(`aborted ${(lease.signal.reason as PaddockError).code}`));
@@ -13,7 +13,7 @@ async function write(): Promise<void> {
   try {
     for (let i = 0; ; i++) {
       lease.check();
-      await put(`${i} of the worker`);
+      await put(`${i} from the worker`);
       console.log(`wrote ${i}`);
     }
   } catch (error) {
@@ -25,13 +25,13 @@ async function write(): Promise<void> {
   );
 }
 
-/** forget leaves a lease behind that nobody releases, with nothing else to do. */
-async function forget(): Promise<void> {
+/** abandon acquires a lease, never releases it and has nothing else to do. */
+async function abandon(): Promise<void> {
   await acquire(paddock, name, { ttlMs: 600_000 });
-  console.log('forgot');
+  console.log('abandoned');
 }
 
-/** idle works under a guard by waiting for the loss only. */
+/** idle runs a guard whose work only waits for the loss. */
 async function idle(): Promise<void> {
   await guard(paddock, name, { ttlMs: 2_000 }, (lease) => {
     console.log(`token ${lease.token}`);
@@ -39,5 +39,5 @@ async function idle(): Promise<void> {
   }).catch((error: PaddockError) => console.log(`lost ${error.code}`));
 }
 
-const works: Record<string, () => Promise<void>> = { write, forget, idle };
-await works[what]!();
+const actions: Record<string, () => Promise<void>> = { write, abandon, idle };
+await actions[action]!();

@@ -15,28 +15,28 @@ import (
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
-	// Livez Whether the process runs
+	// Livez Check liveness
 	// (GET /livez)
 	Livez(w http.ResponseWriter, r *http.Request)
 	// OpenapiJSON This document as JSON
 	// (GET /openapi.json)
 	OpenapiJSON(w http.ResponseWriter, r *http.Request)
-	// OpenapiYAML This document
+	// OpenapiYAML This document as YAML
 	// (GET /openapi.yaml)
 	OpenapiYAML(w http.ResponseWriter, r *http.Request)
-	// Readyz Whether to send requests here
+	// Readyz Check readiness
 	// (GET /readyz)
 	Readyz(w http.ResponseWriter, r *http.Request)
-	// Batch Many calls in one
+	// Batch Send many calls in one request
 	// (POST /v1/batch)
 	Batch(w http.ResponseWriter, r *http.Request)
-	// ListEvents List what happened
+	// ListEvents List events
 	// (GET /v1/events)
 	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
-	// StreamEvents Follow what happens
+	// StreamEvents Stream events
 	// (GET /v1/events/stream)
 	StreamEvents(w http.ResponseWriter, r *http.Request, params StreamEventsParams)
-	// ReadFenced Read what was written
+	// ReadFenced Read a fenced value
 	// (GET /v1/fenced/{key})
 	ReadFenced(w http.ResponseWriter, r *http.Request, key Key)
 	// WriteFenced Write under a fencing token
@@ -45,13 +45,13 @@ type ServerInterface interface {
 	// ListLocks List locks
 	// (GET /v1/locks)
 	ListLocks(w http.ResponseWriter, r *http.Request, params ListLocksParams)
-	// GetLock Look at a lock
+	// GetLock Read a lock
 	// (GET /v1/locks/{name})
 	GetLock(w http.ResponseWriter, r *http.Request, name Name, params GetLockParams)
 	// AcquireLock Acquire a lock
 	// (POST /v1/locks/{name}/acquire)
 	AcquireLock(w http.ResponseWriter, r *http.Request, name Name)
-	// GetQueue See who waits, and for what
+	// GetQueue List the waiters of a lock
 	// (GET /v1/locks/{name}/queue)
 	GetQueue(w http.ResponseWriter, r *http.Request, name Name)
 	// ReleaseLease Release a lease
@@ -60,13 +60,13 @@ type ServerInterface interface {
 	// RenewLease Renew a lease
 	// (POST /v1/locks/{name}/renew)
 	RenewLease(w http.ResponseWriter, r *http.Request, name Name)
-	// RevokeLock Take a lease away
+	// RevokeLock Revoke a lease
 	// (POST /v1/locks/{name}/revoke)
 	RevokeLock(w http.ResponseWriter, r *http.Request, name Name)
-	// VerifyToken Ask how a token stands
+	// VerifyToken Verify a token
 	// (POST /v1/tokens/verify)
 	VerifyToken(w http.ResponseWriter, r *http.Request)
-	// Version What runs here
+	// Version Show the version
 	// (GET /version)
 	Version(w http.ResponseWriter, r *http.Request)
 }
@@ -75,7 +75,7 @@ type ServerInterface interface {
 
 type Unimplemented struct{}
 
-// Livez Whether the process runs
+// Livez Check liveness
 // (GET /livez)
 func (_ Unimplemented) Livez(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
@@ -87,37 +87,37 @@ func (_ Unimplemented) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// OpenapiYAML This document
+// OpenapiYAML This document as YAML
 // (GET /openapi.yaml)
 func (_ Unimplemented) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// Readyz Whether to send requests here
+// Readyz Check readiness
 // (GET /readyz)
 func (_ Unimplemented) Readyz(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// Batch Many calls in one
+// Batch Send many calls in one request
 // (POST /v1/batch)
 func (_ Unimplemented) Batch(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// ListEvents List what happened
+// ListEvents List events
 // (GET /v1/events)
 func (_ Unimplemented) ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// StreamEvents Follow what happens
+// StreamEvents Stream events
 // (GET /v1/events/stream)
 func (_ Unimplemented) StreamEvents(w http.ResponseWriter, r *http.Request, params StreamEventsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// ReadFenced Read what was written
+// ReadFenced Read a fenced value
 // (GET /v1/fenced/{key})
 func (_ Unimplemented) ReadFenced(w http.ResponseWriter, r *http.Request, key Key) {
 	w.WriteHeader(http.StatusNotImplemented)
@@ -135,7 +135,7 @@ func (_ Unimplemented) ListLocks(w http.ResponseWriter, r *http.Request, params 
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// GetLock Look at a lock
+// GetLock Read a lock
 // (GET /v1/locks/{name})
 func (_ Unimplemented) GetLock(w http.ResponseWriter, r *http.Request, name Name, params GetLockParams) {
 	w.WriteHeader(http.StatusNotImplemented)
@@ -147,7 +147,7 @@ func (_ Unimplemented) AcquireLock(w http.ResponseWriter, r *http.Request, name 
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// GetQueue See who waits, and for what
+// GetQueue List the waiters of a lock
 // (GET /v1/locks/{name}/queue)
 func (_ Unimplemented) GetQueue(w http.ResponseWriter, r *http.Request, name Name) {
 	w.WriteHeader(http.StatusNotImplemented)
@@ -165,19 +165,19 @@ func (_ Unimplemented) RenewLease(w http.ResponseWriter, r *http.Request, name N
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// RevokeLock Take a lease away
+// RevokeLock Revoke a lease
 // (POST /v1/locks/{name}/revoke)
 func (_ Unimplemented) RevokeLock(w http.ResponseWriter, r *http.Request, name Name) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// VerifyToken Ask how a token stands
+// VerifyToken Verify a token
 // (POST /v1/tokens/verify)
 func (_ Unimplemented) VerifyToken(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// Version What runs here
+// Version Show the version
 // (GET /version)
 func (_ Unimplemented) Version(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)

@@ -1,12 +1,12 @@
 import { PaddockError } from './error.js';
+import { notify } from './notify.js';
 import type { Options, State } from './options.js';
-import { tell } from './tell.js';
 
 /**
- * A Standing is how a lease stands, as its holder sees it: held or at risk, until it is lost or released for good. It tells
- * of that in every way there is: the state, the error, the signal, the promise, the callback.
+ * LeaseState is the state of a lease as its holder sees it: held or at risk, until it is lost or released for good. It
+ * publishes each change as a state, an error, an abort signal, a promise and a callback.
  */
-export class Standing {
+export class LeaseState {
   #state: State = 'held';
   #error: PaddockError | undefined;
   readonly #controller = new AbortController();
@@ -14,7 +14,7 @@ export class Standing {
   #resolve!: () => void;
   readonly done: Promise<void>;
 
-  /** The signal, if one is given, ends the work, not the lease. */
+  /** The optional signal ends the work but not the lease. */
   constructor(private readonly onState: Options['onState'], signal: AbortSignal | null | undefined) {
     this.done = new Promise((resolve) => (this.#resolve = resolve));
     if (signal) {
@@ -22,7 +22,7 @@ export class Standing {
     }
   }
 
-  /** follow has the work stopped when the caller's signal says so. The lease is kept meanwhile. */
+  /** follow aborts the work's signal together with the caller's. The lease is renewed until the work has ended. */
   #follow(signal: AbortSignal): void {
     const stop = () => this.#controller.abort(signal.reason);
     if (signal.aborted) {
@@ -45,49 +45,51 @@ export class Standing {
     return this.#controller.signal;
   }
 
-  /** live is whether the lease is neither lost nor released. */
-  get live(): boolean {
+  /** active reports whether the lease is neither lost nor released. */
+  get active(): boolean {
     return this.#state === 'held' || this.#state === 'at_risk';
   }
 
-  /** renewed notes that a renewal succeeded. */
+  /** renewed records a successful renewal. */
   renewed(): void {
     if (this.#state === 'at_risk') {
       this.#state = 'held';
-      this.#tell();
+      this.#notify();
     }
   }
 
-  /** failed notes that a renewal did not. */
-  failed(error: PaddockError): void {
+  /** renewalFailed records a failed renewal. */
+  renewalFailed(error: PaddockError): void {
     if (this.#state === 'held') {
       this.#state = 'at_risk';
-      this.#tell(error);
+      this.#notify(error);
     }
   }
 
-  /** lose ends it as lost, unless it has ended. */
+  /** lose ends the lease as lost, unless it has ended. */
   lose(error: PaddockError): void {
-    if (this.live) {
+    if (this.active) {
       this.#end('lost', error);
-      this.#tell(error);
+      this.#notify(error);
     }
   }
 
-  /** release ends it as released, unless it has ended. What comes of the release is still to be told. */
+  /** release ends the lease as released, unless it has ended. The callback is called later, by releaseFinished. */
   release(): void {
-    if (this.live) {
-      this.#end('released', new PaddockError('lease_released', 'The lease was released. Do nothing more under it; to go on, acquire again.'));
+    if (this.active) {
+      this.#end('released', new PaddockError('lease_released', 'The lease was released. Stop the work; to continue, acquire again.'));
     }
   }
 
-  /** released notes what came of the release: the service's answer, or that it had lost the lease before, or that nobody answered. */
-  released(error?: PaddockError): void {
+  /**
+   * releaseFinished records the outcome of the release call: success, an earlier loss of the lease, or a failed call.
+   */
+  releaseFinished(error?: PaddockError): void {
     if (error?.code === 'lease_lost') {
       this.#error = error;
       this.#state = 'lost';
     }
-    this.#tell(error);
+    this.#notify(error);
   }
 
   #end(state: State, reason: PaddockError): void {
@@ -98,11 +100,11 @@ export class Standing {
     this.#resolve();
   }
 
-  #tell(error?: PaddockError): void {
+  #notify(error?: PaddockError): void {
     if (error === undefined) {
-      tell(this.onState, this.#state);
+      notify(this.onState, this.#state);
     } else {
-      tell(this.onState, this.#state, error);
+      notify(this.onState, this.#state, error);
     }
   }
 }

@@ -12,7 +12,7 @@ import { direct, serviceUrl } from './service.js';
 
 const home = fileURLToPath(new URL('..', import.meta.url));
 
-/** project makes a folder in which the package is linked, as npm links it, and the README's job is a file. */
+/** project creates a folder with the package linked, as npm links it, and the README's job.mjs. */
 function project(): string {
   const job = /`job\.mjs`[^]*?```js\n([^]*?)```/.exec(readFileSync(join(home, 'README.md'), 'utf8'))?.[1];
   assert.ok(job, 'the README has no job.mjs');
@@ -23,7 +23,7 @@ function project(): string {
   return folder;
 }
 
-test('the README\'s job does what it says', { timeout: 60_000 }, async (t) => {
+test('the job in the README works', { timeout: 60_000 }, async (t) => {
   const folder = project();
   t.after(() => rmSync(folder, { recursive: true }));
   const env = { ...process.env, PADDOCK_URL: serviceUrl };
@@ -35,4 +35,17 @@ test('the README\'s job does what it says', { timeout: 60_000 }, async (t) => {
   const lease = await acquire(direct(), 'jobs:nightly', { holder: 'worker-1' });
   assert.equal(await job(), 'worker-1 does it already\n');
   await lease.release();
+});
+
+test('the package contains the licence, the README and the types', { timeout: 60_000 }, async () => {
+  const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: home });
+  const [tarball] = JSON.parse(stdout) as { files: { path: string }[] }[];
+  const paths = tarball!.files.map((file) => file.path);
+  for (const path of ['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']) {
+    assert.ok(paths.includes(path), `${path} is missing: ${paths.join(', ')}`);
+  }
+  const manifest = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { repository?: { url?: string; directory?: string } };
+  assert.match(manifest.repository?.url ?? '', /^git\+https:/);
+  assert.equal(manifest.repository?.directory, 'sdk/typescript');
+  assert.equal(readFileSync(join(home, 'LICENSE'), 'utf8'), readFileSync(join(home, '../../LICENSE'), 'utf8'), 'LICENSE differs from the root');
 });

@@ -1,0 +1,166 @@
+import { type Deadline, mark, since } from './clock.js';
+import { hasCode, PaddockError } from './error.js';
+import { notify } from './notify.js';
+import type { ResolvedOptions } from './options.js';
+import { releaseLease } from './release.js';
+import { attemptTimeoutMs, leaseDeadline, renewOnce, type LeaseRef } from './renewal.js';
+import { backoff, isRetryable, sleep } from './retry.js';
+import type { components } from './schema.js';
+import { withTimeout } from './timeout.js';
+
+/** maxCallMs is how long one call waits in the queue. A longer wait takes several calls, which keep one place. */
+export const maxCallMs = 25_000;
+
+/** responseTimeoutMs is how long a response may take beyond the wait. */
+export const responseTimeoutMs = 10_000;
+
+/** abandonTimeoutMs is how long giving up a place may take. */
+export const abandonTimeoutMs = 3_000;
+
+/** Limits say until when to wait for the lock and until when to retry failed calls. */
+export interface Limits {
+  readonly wait: Deadline;
+  readonly retry: Deadline;
+}
+
+/** A Grant is a lease and the deadline until which to trust it. */
+export interface Grant {
+  readonly lease: components['schemas']['Lease'];
+  readonly deadline: Deadline;
+}
+
+/**
+ * An Acquisition acquires one lease. All its calls have the same lease_id, so a retry after a lost response finds the
+ * same lease or the same place in the queue.
+ */
+export class Acquisition {
+  readonly #signal: AbortSignal | undefined;
+  #sent = false; // whether the service may have received the lease_id
+
+  constructor(
+    private readonly ref: LeaseRef,
+    private readonly options: ResolvedOptions,
+    private readonly limits: Limits,
+  ) {
+    this.#signal = options.signal ?? undefined;
+  }
+
+  /**
+   * run resolves with a lease that has most of its TTL left. If it rejects, it has given up the place and the lease.
+   */
+  async run(): Promise<Grant> {
+    try {
+      const grant = await this.#acquire();
+      return { ...grant, deadline: await this.#renewIfOld(grant.deadline) };
+    } catch (error) {
+      if (this.#sent && !leavesNothing(error)) {
+        await this.#abandon();
+      }
+      throw error;
+    }
+  }
+
+  async #acquire(): Promise<Grant> {
+    for (let failures = 0; ; failures++) {
+      const left = Math.max(this.limits.wait.left(), 0);
+      const waitMs = Math.ceil(Math.min(left, maxCallMs));
+      const sent = mark();
+      try {
+        const lease = await this.#call(waitMs, left > waitMs);
+        return { lease, deadline: leaseDeadline(sent, lease, this.ref.marginMs) };
+      } catch (error) {
+        if (hasCode(error, 'lock_held') && left > waitMs) {
+          failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
+        } else {
+          await this.#pause(failures, error);
+        }
+      }
+    }
+  }
+
+  async #call(waitMs: number, keepPlace: boolean): Promise<Grant['lease']> {
+    const { paddock, name, leaseId } = this.ref;
+    const body = {
+      ...this.options.request,
+      lease_id: leaseId,
+      ...(waitMs > 0 && { wait_ms: waitMs, keep_place: keepPlace }),
+    };
+    try {
+      const call = (signal: AbortSignal) => paddock.acquire(name, body, { signal });
+      const lease = await withTimeout(waitMs + responseTimeoutMs, this.#signal, call);
+      this.#sent = true;
+      return lease;
+    } catch (error) {
+      this.#sent ||= !notSent(error);
+      throw error;
+    }
+  }
+
+  /** keepWaiting returns the number of consecutive failures; a response that came too early counts as one. */
+  async #keepWaiting(failures: number, early: boolean): Promise<number> {
+    if (!early) {
+      return -1;
+    }
+    await sleep(backoff(failures, 100, 5_000), this.#signal);
+    return failures;
+  }
+
+  /**
+   * renewIfOld renews a lease whose response took long, as after every wait in the queue, and returns the new
+   * deadline.
+   */
+  async #renewIfOld(deadline: Deadline): Promise<Deadline> {
+    const { ttlMs, marginMs } = this.ref;
+    if (deadline.left() > (ttlMs - marginMs) * 0.9) {
+      return deadline;
+    }
+    for (let failures = 0; ; failures++) {
+      try {
+        const renewed = await renewOnce(this.ref, attemptTimeoutMs(ttlMs, 0), this.#signal);
+        if (!renewed.passed()) {
+          return renewed;
+        }
+        throw tooSlow(ttlMs);
+      } catch (error) {
+        await this.#pause(failures, error);
+      }
+    }
+  }
+
+  /** pause waits until the failed call may be retried, or throws the error if it may not. */
+  async #pause(failures: number, error: unknown): Promise<void> {
+    const left = this.limits.retry.left();
+    if (!isRetryable(error) || left <= 0) {
+      throw error;
+    }
+    notify(this.options.onRetry, error);
+    await sleep(Math.min(backoff(failures, 100, 5_000, error), left), this.#signal);
+  }
+
+  /**
+   * abandon gives up the place or the lease. If the service cannot be reached, a place ends within seconds and a
+   * lease with its TTL.
+   */
+  async #abandon(): Promise<void> {
+    try {
+      await releaseLease(this.ref, abandonTimeoutMs);
+    } catch {
+      // The caller gets the error of the acquire.
+    }
+  }
+}
+
+/** notSent reports whether the request did not reach the service. */
+function notSent(error: unknown): boolean {
+  return hasCode(error, 'unavailable') && error.status === undefined;
+}
+
+/** leavesNothing reports whether, after this error, the service has neither a lease nor a place for the lease_id. */
+function leavesNothing(error: unknown): boolean {
+  return error instanceof PaddockError && error.placeKeptMs === undefined && !hasCode(error, 'unavailable', 'unknown_outcome', 'internal');
+}
+
+function tooSlow(ttlMs: number): PaddockError {
+  return new PaddockError('unavailable',
+    `The service takes longer to respond than the lease's TTL of ${ttlMs} ms. Use a greater ttlMs.`);
+}

@@ -1,0 +1,130 @@
+import { Deadline, mark, type Mark } from './clock.js';
+import { PaddockError } from './error.js';
+import { notify } from './notify.js';
+import { omitUndefined } from './omit.js';
+import type { Options } from './options.js';
+import { attemptTimeoutMs, renewOnce, type LeaseRef } from './renewal.js';
+import { backoff, toPaddockError } from './retry.js';
+import type { LeaseState } from './state.js';
+
+/** tickMs is the longest interval between two checks of the clock: timers do not count the time of a suspension. */
+export const tickMs = 1_000;
+
+/** maxRenewPauseMs is the longest pause between a failed renewal and the next attempt. */
+export const maxRenewPauseMs = 5_000;
+
+/** RenewerOptions configure a Renewer. */
+export interface RenewerOptions {
+  readonly onRetry: Options['onRetry'];
+  /** Whether the renewer's timer keeps the process running, as timers do in Node. */
+  readonly keepsProcess: boolean;
+}
+
+/**
+ * A Renewer renews a lease every third of its TTL, or slightly sooner. It marks the lease lost at the deadline, or as
+ * soon as the service says so. It never rejects or throws.
+ */
+export class Renewer {
+  readonly #stopped = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #due: Deadline;
+  #renewing = false;
+  #failures = 0;
+  #lastError: PaddockError | undefined;
+
+  constructor(
+    private readonly ref: LeaseRef,
+    private readonly state: LeaseState,
+    private readonly options: RenewerOptions,
+    public deadline: Deadline,
+  ) {
+    this.#due = this.#nextRenewal(mark());
+    this.#tick();
+  }
+
+  /** stop ends the renewals and aborts one in flight. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#stopped.abort(new PaddockError('unavailable', 'The lease is no longer renewed.'));
+  }
+
+  /** check compares the clock with the deadline, even if timers are late, and starts a renewal if one is due. */
+  check(): void {
+    if (this.#stopped.signal.aborted) {
+      return;
+    }
+    if (this.deadline.passed()) {
+      this.#lose(this.#deadlineError());
+    } else if (!this.#renewing && this.#due.passed()) {
+      void this.#renew();
+    }
+  }
+
+  /** tick runs check and schedules the next tick. */
+  #tick(): void {
+    this.check();
+    clearTimeout(this.#timer);
+    if (this.#stopped.signal.aborted) {
+      return;
+    }
+    const next = Math.min(tickMs, this.deadline.left(), this.#renewing ? tickMs : this.#due.left());
+    this.#timer = setTimeout(() => this.#tick(), Math.max(next, 1));
+    if (!this.options.keepsProcess) {
+      (this.#timer as { unref?(): void }).unref?.();
+    }
+  }
+
+  async #renew(): Promise<void> {
+    this.#renewing = true;
+    const sent = mark();
+    try {
+      const ms = Math.min(attemptTimeoutMs(this.ref.ttlMs, this.#failures), this.deadline.left());
+      this.#renewed(sent, await renewOnce(this.ref, ms, this.#stopped.signal));
+    } catch (error) {
+      this.#failed(toPaddockError(error));
+    }
+    this.#renewing = false;
+    this.#tick();
+  }
+
+  #renewed(sent: Mark, deadline: Deadline): void {
+    if (this.#stopped.signal.aborted) {
+      return;
+    }
+    if (deadline.left() > this.deadline.left()) {
+      this.deadline = deadline;
+    }
+    this.#failures = 0;
+    this.#due = this.#nextRenewal(sent);
+    this.state.renewed();
+  }
+
+  #failed(error: PaddockError): void {
+    if (this.#stopped.signal.aborted) {
+      return;
+    }
+    if (error.code === 'lease_lost') {
+      this.#lose(error);
+      return;
+    }
+    const { ttlMs } = this.ref;
+    this.#lastError = error;
+    this.#due = new Deadline(mark(), backoff(this.#failures++, ttlMs / 50, Math.min(ttlMs / 10, maxRenewPauseMs), error));
+    this.state.renewalFailed(error);
+    notify(this.options.onRetry, error);
+  }
+
+  #lose(error: PaddockError): void {
+    this.stop();
+    this.state.lose(error);
+  }
+
+  #nextRenewal(after: Mark): Deadline {
+    return new Deadline(after, (this.ref.ttlMs / 3) * (1 - Math.random() / 5));
+  }
+
+  #deadlineError(): PaddockError {
+    return new PaddockError('lease_lost', 'The lease could not be renewed in time and may have ended. ' +
+      'Stop the work; to continue, acquire again and use the new token.', omitUndefined({ cause: this.#lastError }));
+  }
+}

@@ -1,0 +1,42 @@
+import { notPaddock } from './failures.js';
+import type { components } from './schema.js';
+
+/** ApiResponse is a response as openapi-fetch returns it; data is undefined if there was no body. */
+export interface ApiResponse<T> {
+  readonly data?: T;
+  readonly response: Response;
+}
+
+/** CallKind says whether a call can change something. */
+export type CallKind = 'read' | 'change';
+
+/** bodyOf returns the body if it matches the request. Otherwise another server answered, and bodyOf throws. */
+export function bodyOf<T>(kind: CallKind, { data, response }: ApiResponse<T>, matches: (data: T) => boolean): T {
+  if (typeof data !== 'object' || data === null || !matches(data)) {
+    throw notPaddock(kind === 'change', response);
+  }
+  return data;
+}
+
+/** namedBody returns the body if it has the given name. */
+export function namedBody<T extends { name: string }>(kind: CallKind, name: string, response: ApiResponse<T>): T {
+  return bodyOf(kind, response, (data) => data.name === name);
+}
+
+type Lease = components['schemas']['Lease'];
+
+/** leaseBody returns the lease if it is the requested one; no work may start under any other. */
+export function leaseBody(name: string, leaseId: string | undefined, response: ApiResponse<Lease>): Lease {
+  return bodyOf('change', response, (lease) =>
+    lease.name === name &&
+    (leaseId ?? lease.lease_id)?.toLowerCase() === lease.lease_id?.toLowerCase() &&
+    Number.isSafeInteger(lease.fencing_token) && lease.fencing_token > 0 &&
+    Number.isFinite(lease.expires_in_ms) && Number.isFinite(lease.ttl_ms));
+}
+
+/** expectNoContent throws unless the status is 204. */
+export function expectNoContent({ response }: ApiResponse<unknown>): void {
+  if (response.status !== 204) {
+    throw notPaddock(true, response);
+  }
+}

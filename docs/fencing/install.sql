@@ -47,7 +47,7 @@ comment on table paddock_fences is
     'The greatest fencing token that each resource has seen, and since when. Written by paddock_fence().';
 
 -- The insert locks the resource's row until the transaction ends, also where its
--- condition is false and it writes nothing. So who comes next waits for this
+-- condition is false and it writes nothing. So the next transaction waits for this
 -- commit, and ten thousand transactions under one token leave one row version.
 create or replace function paddock_fence(resource text, token bigint) returns void
     language plpgsql
@@ -77,14 +77,14 @@ begin
         raise exception 'token % is stale for resource "%"', paddock_fence.token, paddock_fence.resource
             using errcode = 'PF001',
                 detail = format('token shown: %s, greatest token seen: %s', paddock_fence.token, newest),
-                hint = 'Your lease is gone and somebody else works on this: roll back and stop.';
+                hint = 'Your lease is gone and another client works on this: roll back and stop.';
     end if;
 end
 $$;
 
 comment on function paddock_fence(text, bigint) is
     'Call first in a transaction that writes the resource. Refuses with SQLSTATE PF001 a token lower than the greatest seen, '
-    'remembers a greater one, and has the transactions of one resource commit in the order of their tokens.';
+    'remembers a greater one, and makes the transactions of one resource commit in the order of their tokens.';
 
 create or replace function paddock_fence_trigger() returns trigger
     language plpgsql

@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-func TestARefusalNamesWhatIsWrong(t *testing.T) {
+func TestRefusalNamesBothTokens(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence('accounts:42', 8)")
 	pg := refusal(t, conn, "PF001", "select paddock_fence('accounts:42', 7)")
 	if pg.Message != `token 7 is stale for resource "accounts:42"` || pg.Detail != "token shown: 7, greatest token seen: 8" ||
@@ -21,9 +21,9 @@ func TestARefusalNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTheBoundsOfACall(t *testing.T) {
+func TestFenceArgumentsAreBounded(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	for call, state := range map[string]string{
 		"'a', 1": "", "'b', 9007199254740991": "", "repeat('a', 1000), 1": "", "repeat('ä', 500), 1": "", "token => 1, resource => 'c'": "",
 		"'a', 0": "PF002", "'a', -1": "PF002", "'a', 9007199254740992": "PF002", "'a', null": "PF002",
@@ -38,7 +38,7 @@ func TestTheBoundsOfACall(t *testing.T) {
 
 func TestManyWritesUnderOneTokenLeaveOneRowVersion(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "set synchronous_commit = off; select paddock_fence('r', 7)")
 	const where = "select format('%s of %s', ctid, xmin) from paddock_fences"
 	before := value[string](t, conn, where)
@@ -48,8 +48,8 @@ func TestManyWritesUnderOneTokenLeaveOneRowVersion(t *testing.T) {
 	}
 }
 
-// TestTheRightsOfTheCallerCount are those that README.md tells to grant.
-func TestTheRightsOfTheCallerCount(t *testing.T) {
+// TestFenceRunsWithTheRightsOfItsCaller grants the rights that README.md lists.
+func TestFenceRunsWithTheRightsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, pgtest.EmptyURL(t))
 	app := "app_" + strings.ToLower(rand.Text())
@@ -65,15 +65,15 @@ func TestTheRightsOfTheCallerCount(t *testing.T) {
 	must(t, conn, "reset role; drop owned by "+app+"; drop role "+app)
 }
 
-// TestAHolderThatIsStoppedInItsTransactionIsWaitedFor until the server ends it.
-func TestAHolderThatIsStoppedInItsTransactionIsWaitedFor(t *testing.T) {
+// TestSuccessorWaitsForAStoppedTransaction until the server ends it.
+func TestSuccessorWaitsForAStoppedTransaction(t *testing.T) {
 	t.Parallel()
-	s := raise(t)
+	s := newHarness(t)
 	stopped, next := s.sessions[0], s.sessions[1]
-	stopped.does("begin; select paddock_fence('r', 7)")
-	stopped.ended("the fence", "")
-	next.does("select paddock_fence('r', 8)")
-	next.waits("the next fence")
+	stopped.start("begin; select paddock_fence('r', 7)")
+	stopped.mustEnd("the fence", "")
+	next.start("select paddock_fence('r', 8)")
+	next.mustWait("the next fence")
 	must(t, s.watch, fmt.Sprintf("select pg_terminate_backend(%d)", stopped.pid)) // as idle_in_transaction_session_timeout does
 	if err := <-next.step; err != nil {
 		t.Errorf("the next fence: %v", err)

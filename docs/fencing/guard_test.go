@@ -7,11 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// guarded returns a connection to a database whose accounts are guarded, and have
+// connectGuarded returns a connection to a database whose accounts are connectGuarded, and have
 // seen token 8.
-func guarded(t *testing.T) *pgx.Conn {
+func connectGuarded(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence_guard('accounts'), paddock_fence('public.accounts', 8)")
 	return conn
 }
@@ -49,7 +49,7 @@ func TestEveryWayToWriteAGuardedTablePassesTheFence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := guarded(t)
+			conn := connectGuarded(t)
 			must(t, conn, `
 				create view rich as select * from accounts where balance > 50;
 				create function spend() returns void language sql as 'update accounts set balance = balance - 1';
@@ -66,9 +66,9 @@ func TestEveryWayToWriteAGuardedTablePassesTheFence(t *testing.T) {
 	}
 }
 
-func TestACopyIntoAGuardedTablePassesTheFence(t *testing.T) {
+func TestCopyIntoGuardedTablePassesTheFence(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	row := func() *strings.Reader { return strings.NewReader("3\t100\t{}\n") }
 	if _, err := conn.PgConn().CopyFrom(t.Context(), row(), "copy accounts from stdin"); sqlstate(err) != "PF002" {
 		t.Errorf("without a token: %v", err)
@@ -82,9 +82,9 @@ func TestACopyIntoAGuardedTablePassesTheFence(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsNoneSaysWhatToSet(t *testing.T) {
+func TestInvalidTokenErrorSaysWhatToSet(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	for _, token := range []string{"", "abc", "-1", "0", "1.5", " 41", "12345678901234567890", "9007199254740992"} {
 		refused(t, conn, "PF002", "begin; set local paddock.token = '"+token+"'; delete from accounts")
 	}
@@ -95,11 +95,10 @@ func TestATokenThatIsNoneSaysWhatToSet(t *testing.T) {
 	}
 }
 
-// TestPartitionsAreGuardedByTheNameThatIsWritten: a trigger for statements is not
-// handed down.
-func TestPartitionsAreGuardedByTheNameThatIsWritten(t *testing.T) {
+// TestPartitionsNeedAGuardOfTheirOwn: partitions do not inherit statement triggers.
+func TestPartitionsNeedAGuardOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	must(t, conn, `
 		create table moves (id bigint, day int) partition by range (day);
 		create table moves_1 partition of moves for values from (0) to (100);
@@ -114,17 +113,17 @@ func TestPartitionsAreGuardedByTheNameThatIsWritten(t *testing.T) {
 	must(t, conn, under8+partition+"; "+parent+"; commit")
 }
 
-// What README.md says is not covered.
-func TestWhatIsAppliedFromAReplicaIsNotGuarded(t *testing.T) {
+// TestReplicatedWritesAreNotGuarded is what README.md lists as not covered.
+func TestReplicatedWritesAreNotGuarded(t *testing.T) {
 	t.Parallel()
-	conn := guarded(t)
+	conn := connectGuarded(t)
 	must(t, conn, "begin; set local session_replication_role = replica; update accounts set balance = 0; commit")
 	refused(t, conn, "PF002", "update accounts set balance = 0")
 }
 
-func TestAGuardIsPutReplacedAndTakenAway(t *testing.T) {
+func TestGuardIsAddedReplacedAndRemoved(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	guard := func(sql string) string { return value[string](t, conn, sql) }
 	must(t, conn, `create schema "My Bank"; create table "My Bank"."Accounts" (id int)`)
 	for sql, want := range map[string]string{
@@ -148,9 +147,9 @@ func TestAGuardIsPutReplacedAndTakenAway(t *testing.T) {
 	must(t, conn, "select paddock_fence_unguard('accounts'); select paddock_fence_unguard('accounts'); update accounts set balance = 0; truncate accounts")
 }
 
-func TestWhatCannotBeGuardedIsRefused(t *testing.T) {
+func TestGuardRefusesOtherRelations(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "create view rich as select * from accounts; create sequence numbers")
 	for relation, state := range map[string]string{
 		"'rich'": "42809", "'numbers'": "42809", "'accounts_pkey'": "42809", "null": "42809", "0::oid::regclass": "42809",

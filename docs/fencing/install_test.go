@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// attentive returns a connection, and what the server has said on it.
-func attentive(t *testing.T, url string) (conn *pgx.Conn, notices *[]string) {
+// connectWithNotices returns a connection, and the notices of the server on it.
+func connectWithNotices(t *testing.T, url string) (conn *pgx.Conn, notices *[]string) {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -34,8 +34,8 @@ func attentive(t *testing.T, url string) (conn *pgx.Conn, notices *[]string) {
 	return conn, notices
 }
 
-// everything is all that there is in the database besides PostgreSQL's own.
-const everything = `
+// allObjects lists all objects of the database besides PostgreSQL's own.
+const allObjects = `
 select coalesce(array_agg(what order by what), '{}') from (
 	select 'relation ' || oid::regclass::text from pg_class where relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
 	union all select 'function ' || oid::regprocedure::text from pg_proc where pronamespace::regnamespace::text !~ '^(pg_|information_schema)'
@@ -44,23 +44,23 @@ select coalesce(array_agg(what order by what), '{}') from (
 	union all select 'schema ' || nspname from pg_namespace where nspname !~ '^pg_'
 ) as all_there_is (what)`
 
-func TestWhatIsInstalledTwiceAndUninstalledTwiceIsGone(t *testing.T) {
+func TestInstallAndUninstallCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	conn, notices := attentive(t, url)
-	must(t, conn, users+"create trigger mine before update on accounts for each row execute function suppress_redundant_updates_trigger()")
-	before := value[[]string](t, conn, everything)
+	conn, notices := connectWithNotices(t, url)
+	must(t, conn, userTables+"create trigger mine before update on accounts for each row execute function suppress_redundant_updates_trigger()")
+	before := value[[]string](t, conn, allObjects)
 	must(t, conn, paddock.InstallFence)
 	must(t, conn, "select paddock_fence_guard('accounts'), paddock_fence_guard('ledger', 'l'), paddock_fence('r', 8)")
-	during := value[[]string](t, conn, everything)
+	during := value[[]string](t, conn, allObjects)
 	must(t, conn, paddock.InstallFence)
-	if again := value[[]string](t, conn, everything); !slices.Equal(during, again) {
+	if again := value[[]string](t, conn, allObjects); !slices.Equal(during, again) {
 		t.Errorf("the second install has made of %q %q", during, again)
 	}
 	refused(t, conn, "PF001", "select paddock_fence('r', 7)")
 	must(t, conn, paddock.UninstallFence)
 	must(t, conn, paddock.UninstallFence)
-	if after := value[[]string](t, conn, everything); !slices.Equal(before, after) {
+	if after := value[[]string](t, conn, allObjects); !slices.Equal(before, after) {
 		t.Errorf("there were %q, and are %q", before, after)
 	}
 	if len(*notices) > 0 {
@@ -68,9 +68,9 @@ func TestWhatIsInstalledTwiceAndUninstalledTwiceIsGone(t *testing.T) {
 	}
 }
 
-func TestInstallReplacesWhatAnEarlierReleaseHadMade(t *testing.T) {
+func TestInstallReplacesFunctionsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence('r', 8)")
 	must(t, conn, "create or replace function paddock_fence(resource text, token bigint) returns void language sql as ''")
 	must(t, conn, "select paddock_fence('r', 7)")
@@ -78,7 +78,7 @@ func TestInstallReplacesWhatAnEarlierReleaseHadMade(t *testing.T) {
 	refused(t, conn, "PF001", "select paddock_fence('r', 7)")
 }
 
-func TestManyMayInstallAtOnce(t *testing.T) {
+func TestConcurrentInstallsSucceed(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	var wg sync.WaitGroup
@@ -93,22 +93,22 @@ func TestManyMayInstallAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestUninstallDropsNothingThatRestsOnIt(t *testing.T) {
+func TestUninstallDropsNoDependentObject(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence_guard('accounts'); create view fences as select * from paddock_fences")
-	before := value[[]string](t, conn, everything)
+	before := value[[]string](t, conn, allObjects)
 	refused(t, conn, "2BP01", paddock.UninstallFence)
-	if after := value[[]string](t, conn, everything); !slices.Equal(before, after) {
+	if after := value[[]string](t, conn, allObjects); !slices.Equal(before, after) {
 		t.Errorf("there were %q, and are %q", before, after)
 	}
 }
 
-// TestTheFenceIsInASchemaOfItsOwn, whatever the search_path of its callers, and
-// though somebody has a temporary table of that name.
-func TestTheFenceIsInASchemaOfItsOwn(t *testing.T) {
+// TestFenceUsesTheSchemaItIsInstalledIn, for any search_path of its callers, and beside a temporary
+// table of that name.
+func TestFenceUsesTheSchemaItIsInstalledIn(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, `create schema "My Fences"; set search_path = "My Fences", public;`+paddock.InstallFence)
 	must(t, conn, "reset search_path; create temporary table paddock_fences (resource text primary key, token bigint, seen_at timestamptz)")
 	for _, path := range []string{"public", `"My Fences"`, "pg_temp, public", "''", "none", "pg_catalog, pg_temp"} {
@@ -127,10 +127,10 @@ func TestTheFenceIsInASchemaOfItsOwn(t *testing.T) {
 	must(t, conn, "delete from public.accounts")
 }
 
-func TestWhereItCannotBeInstalledItSaysWhy(t *testing.T) {
+func TestInstallErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, pgtest.EmptyURL(t))
-	before := value[[]string](t, conn, everything)
+	before := value[[]string](t, conn, allObjects)
 	newer := strings.ReplaceAll(paddock.InstallFence, "140000", "990000")
 	if pg := refusal(t, conn, "0A000", newer); !strings.Contains(pg.Hint, "PostgreSQL 14 or newer") {
 		t.Errorf("on a server too old: %q, %q", pg.Message, pg.Hint)
@@ -140,14 +140,14 @@ func TestWhereItCannotBeInstalledItSaysWhy(t *testing.T) {
 			t.Errorf("with no schema: %q, %q", pg.Message, pg.Hint)
 		}
 	}
-	if after := value[[]string](t, conn, everything); !slices.Equal(before, after) {
+	if after := value[[]string](t, conn, allObjects); !slices.Equal(before, after) {
 		t.Errorf("there were %q, and are %q", before, after)
 	}
 }
 
-func TestEachObjectSaysWhatItIs(t *testing.T) {
+func TestEveryObjectHasAComment(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	const mute = `
 		select coalesce(array_agg(what), '{}') from (
 			select oid::regprocedure::text, obj_description(oid, 'pg_proc') from pg_proc where proname like 'paddock%'

@@ -10,18 +10,18 @@ var (
 	commits = [2]string{"commit", "commit"}
 )
 
-// TestInNoInterleavingDoes7CommitAfter8 leads transactions with the tokens 7 and 8
-// through every order of their steps.
-func TestInNoInterleavingDoes7CommitAfter8(t *testing.T) {
+// TestToken7NeverCommitsAfter8 runs transactions with the tokens 7 and 8
+// in every order of their steps.
+func TestToken7NeverCommitsAfter8(t *testing.T) {
 	t.Parallel()
 	for _, first := range levels {
 		for _, second := range levels {
 			t.Run(first+" and "+second, func(t *testing.T) {
 				t.Parallel()
-				s := raise(t)
+				s := newHarness(t)
 				for _, known := range []int{0, 6, 7} {
 					for _, snapshot := range []bool{false, true} {
-						p := play{levels: [2]string{first, second}, tokens: [2]int{7, 8}, ends: commits, known: known, snapshot: snapshot, way: byFunction}
+						p := schedule{levels: [2]string{first, second}, tokens: [2]int{7, 8}, ends: commits, known: known, snapshot: snapshot, way: byFunction}
 						s.inEveryOrder(p)
 					}
 				}
@@ -30,63 +30,62 @@ func TestInNoInterleavingDoes7CommitAfter8(t *testing.T) {
 	}
 }
 
-func TestInNoInterleavingDoesATriggerLet7CommitAfter8(t *testing.T) {
+func TestTriggerNeverLetsToken7CommitAfter8(t *testing.T) {
 	t.Parallel()
 	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			s := raise(t)
+			s := newHarness(t)
 			for _, known := range []int{0, 7} {
-				s.inEveryOrder(play{levels: [2]string{level, level}, tokens: [2]int{7, 8}, ends: commits, known: known, way: byTrigger})
+				s.inEveryOrder(schedule{levels: [2]string{level, level}, tokens: [2]int{7, 8}, ends: commits, known: known, way: byTrigger})
 			}
 		})
 	}
 }
 
 // inEveryOrder plays p in every order and judges each outcome.
-func (s *stage) inEveryOrder(p play) {
+func (s *harness) inEveryOrder(p schedule) {
 	s.Helper()
 	for i, order := range orders(steps) {
-		o := s.act(p, order, fmt.Sprintf("%s:%d:%t:%d", p.way, p.known, p.snapshot, i))
-		if wrong := p.judge(o); wrong != "" {
+		o := s.execute(p, order, fmt.Sprintf("%s:%d:%t:%d", p.way, p.known, p.snapshot, i))
+		if wrong := p.violation(o); wrong != "" {
 			s.Errorf("%s: %+v in the order %v: fenced %v, committed %v, errors %v", wrong, p, order, o.fenced, o.commits, o.errs)
 		}
 	}
 }
 
-// judge says what is wrong with the outcome of tokens 7 and 8, if anything is.
-// Above READ COMMITTED a transaction may have to be tried again instead of being
-// refused, and the one with the greater token may be that.
-func (p play) judge(o outcome) string {
+// violation says what is wrong with the outcome of tokens 7 and 8, or returns the empty string.
+// Above READ COMMITTED either transaction may fail with 40001 instead.
+func (p schedule) violation(o outcome) string {
 	for _, err := range o.errs {
 		if state := sqlstate(err); err != nil && state != "PF001" && state != "40001" {
-			return "an error that is none of ours"
+			return "an unexpected error"
 		}
 	}
 	switch plain := p.levels == [2]string{levels[0], levels[0]}; {
 	case p.inverted(o):
 		return "7 was committed after 8"
 	case len(o.commits) == 0:
-		return "nobody has committed"
+		return "no session has committed"
 	case sqlstate(o.errs[1]) == "PF001":
 		return "8 was called stale"
 	case plain && o.errs[1] != nil:
-		return "8 was turned away"
+		return "8 was refused"
 	case plain && (o.errs[0] == nil) != (o.fenced[0] == 0):
-		return "7 was not judged by who came first to the fence"
+		return "7 was not decided by the order at the fence"
 	}
 	return ""
 }
 
-// TestWithoutAFence7CommitsAfter8 proves that the others could fail.
-func TestWithoutAFence7CommitsAfter8(t *testing.T) {
+// TestWithoutAFenceToken7CommitsAfter8 proves that the tests above can fail.
+func TestWithoutAFenceToken7CommitsAfter8(t *testing.T) {
 	t.Parallel()
-	s := raise(t)
-	p := play{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{7, 8}, ends: commits, way: byNothing}
+	s := newHarness(t)
+	p := schedule{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{7, 8}, ends: commits, way: byNothing}
 	inverted := 0
 	all := orders(steps)
 	for i, order := range all {
-		if p.inverted(s.act(p, order, fmt.Sprint(i))) {
+		if p.inverted(s.execute(p, order, fmt.Sprint(i))) {
 			inverted++
 		}
 	}
@@ -98,11 +97,11 @@ func TestWithoutAFence7CommitsAfter8(t *testing.T) {
 // TestEqualTokensTakeTurns: a holder may write on several connections at once.
 func TestEqualTokensTakeTurns(t *testing.T) {
 	t.Parallel()
-	s := raise(t)
+	s := newHarness(t)
 	for _, known := range []int{0, 7, 8} {
-		p := play{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{8, 8}, ends: commits, known: known, way: byFunction}
+		p := schedule{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{8, 8}, ends: commits, known: known, way: byFunction}
 		for i, order := range orders(steps) {
-			o := s.act(p, order, fmt.Sprintf("%d:%d", known, i))
+			o := s.execute(p, order, fmt.Sprintf("%d:%d", known, i))
 			if len(o.commits) != 2 || o.commits[0] != o.fenced[0] {
 				t.Errorf("known %d, order %v: fenced %v, committed %v, errors %v", known, order, o.fenced, o.commits, o.errs)
 			}
@@ -110,14 +109,14 @@ func TestEqualTokensTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARolledBackTokenWasNeverSeen: 7 goes on although 8 was at the fence before it.
-func TestARolledBackTokenWasNeverSeen(t *testing.T) {
+// TestRolledBackTokenIsNotSeen: 7 goes on although 8 was at the fence before it.
+func TestRolledBackTokenIsNotSeen(t *testing.T) {
 	t.Parallel()
-	s := raise(t)
+	s := newHarness(t)
 	for _, known := range []int{0, 6} {
-		p := play{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{7, 8}, ends: [2]string{"commit", "rollback"}, known: known, way: byFunction}
+		p := schedule{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{7, 8}, ends: [2]string{"commit", "rollback"}, known: known, way: byFunction}
 		for i, order := range orders(steps) {
-			if o := s.act(p, order, fmt.Sprintf("%d:%d", known, i)); len(o.commits) != 1 {
+			if o := s.execute(p, order, fmt.Sprintf("%d:%d", known, i)); len(o.commits) != 1 {
 				t.Errorf("known %d, order %v: committed %v, errors %v", known, order, o.commits, o.errs)
 			}
 		}

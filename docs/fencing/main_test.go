@@ -16,20 +16,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// patience is how long a test waits for what takes milliseconds.
-const patience = time.Minute
+// maxWait is how long a test waits for what takes milliseconds.
+const maxWait = time.Minute
 
-// Tables of a user's, who has read no further than the first page.
-const users = `
+// userTables are tables as a user might have them.
+const userTables = `
 create table accounts (id bigint primary key, balance bigint not null, tokens bigint[] not null default '{}');
 insert into accounts values (1, 100), (2, 100);
 create table ledger (resource text not null, token bigint not null);`
 
-// bank returns a database with a user's tables and the fence.
-func bank(t *testing.T) (url string) {
+// newDatabase returns a database with a user's tables and the fence.
+func newDatabase(t *testing.T) (url string) {
 	t.Helper()
 	url = pgtest.EmptyURL(t)
-	must(t, connect(t, url), users+paddock.InstallFence)
+	must(t, connect(t, url), userTables+paddock.InstallFence)
 	return url
 }
 
@@ -51,7 +51,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 // run sends SQL as psql does, several statements at once if that is what it is,
 // and waits no longer than the patience lasts.
 func run(ctx context.Context, conn *pgx.Conn, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 	return err

@@ -12,13 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestTheHistoryOfAnAccountHasNoTokenAfterAGreaterOne has many write one account at
-// random, at every isolation level, some of whom roll back. Each reads, and then
-// writes what it has made of that.
-func TestTheHistoryOfAnAccountHasNoTokenAfterAGreaterOne(t *testing.T) {
+// TestConcurrentWritesCommitInTokenOrder runs many writers of one account, at random isolation levels;
+// some roll back. Each reads the balance, and then writes a new one computed from it.
+func TestConcurrentWritesCommitInTokenOrder(t *testing.T) {
 	t.Parallel()
 	const writers, writes = 8, 150
-	url := bank(t)
+	url := newDatabase(t)
 	var wg sync.WaitGroup
 	var newest, stale, conflicts atomic.Int64
 	var spent atomic.Int64
@@ -27,7 +26,7 @@ func TestTheHistoryOfAnAccountHasNoTokenAfterAGreaterOne(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(i), 7))
 		wg.Go(func() {
 			for range writes {
-				// Half of them have just been granted the lock; the others were, some time ago.
+				// Half of the writers have a new token; the others have an older one.
 				token := newest.Load() - random.Int64N(4) + 1
 				if random.IntN(2) == 0 {
 					token = newest.Add(1)

@@ -2,9 +2,9 @@ package fencing_test
 
 import "testing"
 
-// TestASavepointMayUndoTheFence: who rolls back to before the fence has not passed
-// it, and what it writes then is not guarded.
-func TestASavepointMayUndoTheFence(t *testing.T) {
+// TestRollbackToSavepointMayUndoTheFence: a transaction that rolls back to before the
+// fence has not passed it, and its later writes are not guarded.
+func TestRollbackToSavepointMayUndoTheFence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		known, before string
@@ -19,29 +19,29 @@ func TestASavepointMayUndoTheFence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := raise(t)
+			s := newHarness(t)
 			if c.known != "" {
 				must(t, s.watch, "select paddock_fence('r', "+c.known+")")
 			}
 			first, second := s.sessions[0], s.sessions[1]
-			first.does(c.before)
-			first.ended("up to the savepoint", "")
-			second.does("select paddock_fence('r', 8)")
+			first.start(c.before)
+			first.mustEnd("up to the savepoint", "")
+			second.start("select paddock_fence('r', 8)")
 			if !c.keeps {
-				second.ended("the other's fence", "")
+				second.mustEnd("the other's fence", "")
 				return
 			}
-			second.waits("the other's fence")
-			first.does("commit")
-			first.ended("the commit", "")
-			second.ended("the other's fence", "")
+			second.mustWait("the other's fence")
+			first.start("commit")
+			first.mustEnd("the commit", "")
+			second.mustEnd("the other's fence", "")
 		})
 	}
 }
 
-func TestWhoWasRefusedIsRefusedAgainAfterASavepoint(t *testing.T) {
+func TestStaleTokenIsRefusedAgainAfterASavepoint(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, bank(t))
+	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence_guard('accounts', 'r'), paddock_fence('r', 8)")
 	must(t, conn, "begin; set local paddock.token = '7'; savepoint s")
 	if err := run(t.Context(), conn, "delete from accounts"); sqlstate(err) != "PF001" {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestWhatIsSeenAfterTheWait is what README.md says of it. The holder of token 7
+// TestVisibilityAfterTheWait checks what README.md says of it. The holder of token 7
 // has taken 10 of 200 and not yet committed; the holder of token 8 comes, waits,
 // and writes down the sum.
-func TestWhatIsSeenAfterTheWait(t *testing.T) {
+func TestVisibilityAfterTheWait(t *testing.T) {
 	t.Parallel()
 	const (
 		token = "set local paddock.token = '8'; "
@@ -33,24 +33,24 @@ func TestWhatIsSeenAfterTheWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := raise(t)
+			s := newHarness(t)
 			must(t, s.watch, fmt.Sprintf("select paddock_fence('r', %d), paddock_fence_guard('ledger', 'r'), paddock_fence_guard('accounts', 'r')", c.known))
 			seven, eight := s.sessions[0], s.sessions[1]
-			seven.does("begin; set local paddock.token = '7'; update accounts set balance = balance - 10 where id = 1")
-			seven.ended("the write under token 7", "")
-			eight.does("begin isolation level " + c.level + "; " + c.first)
-			eight.waits("the write under token 8")
-			seven.does("commit")
-			seven.ended("the commit", "")
+			seven.start("begin; set local paddock.token = '7'; update accounts set balance = balance - 10 where id = 1")
+			seven.mustEnd("the write under token 7", "")
+			eight.start("begin isolation level " + c.level + "; " + c.first)
+			eight.mustWait("the write under token 8")
+			seven.start("commit")
+			seven.mustEnd("the commit", "")
 			if eight.settle() && eight.err == nil {
-				eight.does(c.later)
+				eight.start(c.later)
 			}
-			eight.ended("what follows", c.state)
+			eight.mustEnd("what follows", c.state)
 			if c.state != "" {
 				return
 			}
-			eight.does("commit")
-			eight.ended("the other commit", "")
+			eight.start("commit")
+			eight.mustEnd("the other commit", "")
 			if got := value[int64](t, s.watch, "select token from ledger"); got != c.want {
 				t.Errorf("the sum was %d, want %d", got, c.want)
 			}
@@ -58,22 +58,22 @@ func TestWhatIsSeenAfterTheWait(t *testing.T) {
 	}
 }
 
-// TestSerializableHoldersSeeWhatIsCommitted: two such transactions are as if one
+// TestSerializableHoldersSeeCommittedWrites: two such transactions are as if one
 // had come after the other, also where the token was known and no row of the fence
 // was written.
-func TestSerializableHoldersSeeWhatIsCommitted(t *testing.T) {
+func TestSerializableHoldersSeeCommittedWrites(t *testing.T) {
 	t.Parallel()
-	s := raise(t)
+	s := newHarness(t)
 	must(t, s.watch, "select paddock_fence('r', 7)")
 	seven, eight := s.sessions[0], s.sessions[1]
-	seven.does("begin isolation level serializable; select paddock_fence('r', 7); update accounts set balance = balance - 10 where id = 1")
-	seven.ended("the write under token 7", "")
-	eight.does("begin isolation level serializable; select paddock_fence('r', 8)")
-	eight.waits("the fence")
-	seven.does("commit")
-	seven.ended("the commit", "")
+	seven.start("begin isolation level serializable; select paddock_fence('r', 7); update accounts set balance = balance - 10 where id = 1")
+	seven.mustEnd("the write under token 7", "")
+	eight.start("begin isolation level serializable; select paddock_fence('r', 8)")
+	eight.mustWait("the fence")
+	seven.start("commit")
+	seven.mustEnd("the commit", "")
 	if eight.settle() && eight.err == nil {
-		eight.does("insert into ledger select 'sum', sum(balance) from accounts; commit")
+		eight.start("insert into ledger select 'sum', sum(balance) from accounts; commit")
 	}
-	eight.ended("what follows", "40001")
+	eight.mustEnd("what follows", "40001")
 }

@@ -6,38 +6,38 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A stage is a database with two sessions that are led step by step, as by
-// PostgreSQL's own isolation tester, and a third that watches them.
-type stage struct {
+// A harness is a database with two sessions that tests drive step by step, as PostgreSQL's own
+// isolation tester does, and a third connection that observes them.
+type harness struct {
 	*testing.T
 	watch    *pgx.Conn
 	sessions [2]*session
 }
 
-func raise(t *testing.T) *stage {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	url := bank(t)
-	s := &stage{T: t, watch: connect(t, url)}
+	url := newDatabase(t)
+	s := &harness{T: t, watch: connect(t, url)}
 	for i := range s.sessions {
 		conn := connect(t, url)
-		must(t, conn, "set synchronous_commit = off") // nobody crashes here
-		s.sessions[i] = &session{stage: s, conn: conn, pid: conn.PgConn().PID()}
+		must(t, conn, "set synchronous_commit = off") // no test here crashes the server
+		s.sessions[i] = &session{harness: s, conn: conn, pid: conn.PgConn().PID()}
 	}
 	return s
 }
 
-// A session is a connection on which one step at a time is under way.
+// A session is a connection that runs one step at a time.
 type session struct {
-	*stage
+	*harness
 	conn *pgx.Conn
 	pid  uint32
 
-	step chan error // of the step under way; nil if there is none
+	step chan error // of the running step; nil if there is none
 	err  error      // of the last step that ended
 }
 
-// does begins a step and returns once it has ended or waits for the other session.
-func (s *session) does(sql string) {
+// start begins a step and returns when it has ended or waits for the other session.
+func (s *session) start(sql string) {
 	s.Helper()
 	if s.step != nil {
 		s.Fatal("a session that waits was given another step")
@@ -48,8 +48,8 @@ func (s *session) does(sql string) {
 	s.settle()
 }
 
-// settle returns once the step under way has ended, true, or waits for the other
-// session, false.
+// settle returns true when the running step has ended, and false when it waits for the other
+// session.
 func (s *session) settle() bool {
 	s.Helper()
 	for s.step != nil {
@@ -65,16 +65,16 @@ func (s *session) settle() bool {
 	return true
 }
 
-// ended ends the test unless the last step has ended, with that SQLSTATE.
-func (s *session) ended(what, state string) {
+// mustEnd ends the test unless the last step has mustEnd, with that SQLSTATE.
+func (s *session) mustEnd(what, state string) {
 	s.Helper()
 	if !s.settle() || sqlstate(s.err) != state || state == "" && s.err != nil {
 		s.Fatalf("%s: waits %t, error %v; want SQLSTATE %q", what, s.step != nil, s.err, state)
 	}
 }
 
-// waits ends the test unless the last step waits for the other session.
-func (s *session) waits(what string) {
+// mustWait ends the test unless the last step mustWait for the other session.
+func (s *session) mustWait(what string) {
 	s.Helper()
 	if s.settle() {
 		s.Fatalf("%s was to wait, and ended with %v", what, s.err)

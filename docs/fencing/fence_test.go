@@ -15,7 +15,8 @@ func TestRefusalNamesBothTokens(t *testing.T) {
 	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence('accounts:42', 8)")
 	pg := refusal(t, conn, "PF001", "select paddock_fence('accounts:42', 7)")
-	if pg.Message != `token 7 is stale for resource "accounts:42"` || pg.Detail != "token shown: 7, greatest token seen: 8" ||
+	if pg.Message != `token 7 is stale for resource "accounts:42"` ||
+		pg.Detail != "token shown: 7, greatest token seen: 8" ||
 		!strings.Contains(pg.Hint, "roll back and stop") {
 		t.Errorf("got %q, %q, %q", pg.Message, pg.Detail, pg.Hint)
 	}
@@ -25,7 +26,8 @@ func TestFenceArgumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, newDatabase(t))
 	for call, state := range map[string]string{
-		"'a', 1": "", "'b', 9007199254740991": "", "repeat('a', 1000), 1": "", "repeat('ä', 500), 1": "", "token => 1, resource => 'c'": "",
+		"'a', 1": "", "'b', 9007199254740991": "", "repeat('a', 1000), 1": "",
+		"repeat('ä', 500), 1": "", "token => 1, resource => 'c'": "",
 		"'a', 0": "PF002", "'a', -1": "PF002", "'a', 9007199254740992": "PF002", "'a', null": "PF002",
 		"'', 1": "PF002", "null, 1": "PF002", "repeat('a', 1001), 1": "PF002", "repeat('ä', 501), 1": "PF002",
 	} {
@@ -74,7 +76,8 @@ func TestSuccessorWaitsForAStoppedTransaction(t *testing.T) {
 	stopped.mustEnd("the fence", "")
 	next.start("select paddock_fence('r', 8)")
 	next.mustWait("the next fence")
-	must(t, s.watch, fmt.Sprintf("select pg_terminate_backend(%d)", stopped.pid)) // as idle_in_transaction_session_timeout does
+	// idle_in_transaction_session_timeout does the same.
+	must(t, s.watch, fmt.Sprintf("select pg_terminate_backend(%d)", stopped.pid))
 	if err := <-next.step; err != nil {
 		t.Errorf("the next fence: %v", err)
 	}

@@ -25,7 +25,8 @@ const (
 const merge = `
 do $do$ begin
 	execute case when current_setting('server_version_num')::int < 150000 then 'delete from accounts'
-		else 'merge into accounts a using (values (1)) v (id) on a.id = v.id when matched then update set balance = 0' end;
+		else 'merge into accounts a using (values (1)) v (id) on a.id = v.id 
+			when matched then update set balance = 0' end;
 end $do$`
 
 // TestEveryWayToWriteAGuardedTablePassesTheFence, each without a token, with a
@@ -75,7 +76,8 @@ func TestCopyIntoGuardedTablePassesTheFence(t *testing.T) {
 	}
 	for begin, want := range map[string]string{under7: "PF001", under8: ""} {
 		must(t, conn, begin)
-		if _, err := conn.PgConn().CopyFrom(t.Context(), row(), "copy accounts from stdin"); sqlstate(err) != want || want == "" && err != nil {
+		_, err := conn.PgConn().CopyFrom(t.Context(), row(), "copy accounts from stdin")
+		if sqlstate(err) != want || want == "" && err != nil {
 			t.Errorf("%s: %v", begin, err)
 		}
 		must(t, conn, "rollback")
@@ -144,7 +146,8 @@ func TestGuardIsAddedReplacedAndRemoved(t *testing.T) {
 	if len(seen) != 1 || seen[0] != "second" {
 		t.Errorf("seen were %q, want that of the second guard only", seen)
 	}
-	must(t, conn, "select paddock_fence_unguard('accounts'); select paddock_fence_unguard('accounts'); update accounts set balance = 0; truncate accounts")
+	must(t, conn, `select paddock_fence_unguard('accounts'); select paddock_fence_unguard('accounts');
+		update accounts set balance = 0; truncate accounts`)
 }
 
 func TestGuardRefusesOtherRelations(t *testing.T) {
@@ -152,8 +155,10 @@ func TestGuardRefusesOtherRelations(t *testing.T) {
 	conn := connect(t, newDatabase(t))
 	must(t, conn, "create view rich as select * from accounts; create sequence numbers")
 	for relation, state := range map[string]string{
-		"'rich'": "42809", "'numbers'": "42809", "'accounts_pkey'": "42809", "null": "42809", "0::oid::regclass": "42809",
-		"'paddock_fences'": "42809", "'none'": "42P01", "'accounts', ''": "PF002", "'accounts', repeat('a', 1001)": "PF002",
+		"'rich'": "42809", "'numbers'": "42809", "'accounts_pkey'": "42809", "null": "42809",
+		"0::oid::regclass": "42809",
+		"'paddock_fences'": "42809", "'none'": "42P01",
+		"'accounts', ''": "PF002", "'accounts', repeat('a', 1001)": "PF002",
 	} {
 		refused(t, conn, state, "select paddock_fence_guard("+relation+")")
 	}

@@ -21,7 +21,9 @@ func connectWithNotices(t *testing.T, url string) (conn *pgx.Conn, notices *[]st
 		t.Fatal(err)
 	}
 	notices = &[]string{}
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { *notices = append(*notices, n.Severity+": "+n.Message) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		*notices = append(*notices, n.Severity+": "+n.Message)
+	}
 	conn, err = pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +39,12 @@ func connectWithNotices(t *testing.T, url string) (conn *pgx.Conn, notices *[]st
 // allObjects lists all objects of the database besides PostgreSQL's own.
 const allObjects = `
 select coalesce(array_agg(what order by what), '{}') from (
-	select 'relation ' || oid::regclass::text from pg_class where relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
-	union all select 'function ' || oid::regprocedure::text from pg_proc where pronamespace::regnamespace::text !~ '^(pg_|information_schema)'
-	union all select 'type ' || oid::regtype::text from pg_type where typnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+	select 'relation ' || oid::regclass::text from pg_class
+		where relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+	union all select 'function ' || oid::regprocedure::text from pg_proc
+		where pronamespace::regnamespace::text !~ '^(pg_|information_schema)'
+	union all select 'type ' || oid::regtype::text from pg_type
+		where typnamespace::regnamespace::text !~ '^(pg_|information_schema)'
 	union all select 'trigger ' || tgname || ' on ' || tgrelid::regclass::text from pg_trigger
 	union all select 'schema ' || nspname from pg_namespace where nspname !~ '^pg_'
 ) as all_there_is (what)`
@@ -48,7 +53,8 @@ func TestInstallAndUninstallCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	conn, notices := connectWithNotices(t, url)
-	must(t, conn, userTables+"create trigger mine before update on accounts for each row execute function suppress_redundant_updates_trigger()")
+	must(t, conn, userTables+`create trigger mine before update on accounts
+		for each row execute function suppress_redundant_updates_trigger()`)
 	before := value[[]string](t, conn, allObjects)
 	must(t, conn, paddock.InstallFence)
 	must(t, conn, "select paddock_fence_guard('accounts'), paddock_fence_guard('ledger', 'l'), paddock_fence('r', 8)")
@@ -72,7 +78,8 @@ func TestInstallReplacesFunctionsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, newDatabase(t))
 	must(t, conn, "select paddock_fence('r', 8)")
-	must(t, conn, "create or replace function paddock_fence(resource text, token bigint) returns void language sql as ''")
+	must(t, conn, `create or replace function paddock_fence(resource text, token bigint)
+		returns void language sql as ''`)
 	must(t, conn, "select paddock_fence('r', 7)")
 	must(t, conn, paddock.InstallFence)
 	refused(t, conn, "PF001", "select paddock_fence('r', 7)")
@@ -110,7 +117,8 @@ func TestFenceUsesTheSchemaItIsInstalledIn(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, newDatabase(t))
 	must(t, conn, `create schema "My Fences"; set search_path = "My Fences", public;`+paddock.InstallFence)
-	must(t, conn, "reset search_path; create temporary table paddock_fences (resource text primary key, token bigint, seen_at timestamptz)")
+	must(t, conn, `reset search_path;
+		create temporary table paddock_fences (resource text primary key, token bigint, seen_at timestamptz)`)
 	for _, path := range []string{"public", `"My Fences"`, "pg_temp, public", "''", "none", "pg_catalog, pg_temp"} {
 		must(t, conn, "set search_path = "+path)
 		must(t, conn, `select "My Fences".paddock_fence('r', 8), public.paddock_fence('r', 6)`)
@@ -151,7 +159,8 @@ func TestEveryObjectHasAComment(t *testing.T) {
 	const mute = `
 		select coalesce(array_agg(what), '{}') from (
 			select oid::regprocedure::text, obj_description(oid, 'pg_proc') from pg_proc where proname like 'paddock%'
-			union all select oid::regclass::text, obj_description(oid, 'pg_class') from pg_class where relname = 'paddock_fences'
+			union all select oid::regclass::text, obj_description(oid, 'pg_class') from pg_class
+				where relname = 'paddock_fences'
 		) as made (what, comment) where comment is null`
 	if left := value[[]string](t, conn, mute); len(left) > 0 {
 		t.Errorf("%q have no comment", left)

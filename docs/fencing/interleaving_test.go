@@ -21,8 +21,10 @@ func TestToken7NeverCommitsAfter8(t *testing.T) {
 				s := newHarness(t)
 				for _, known := range []int{0, 6, 7} {
 					for _, snapshot := range []bool{false, true} {
-						p := schedule{levels: [2]string{first, second}, tokens: [2]int{7, 8}, ends: commits, known: known, snapshot: snapshot, way: byFunction}
-						s.inEveryOrder(p)
+						s.inEveryOrder(schedule{
+							levels: [2]string{first, second}, tokens: [2]int{7, 8}, ends: commits,
+							known: known, snapshot: snapshot, way: byFunction,
+						})
 					}
 				}
 			})
@@ -37,7 +39,9 @@ func TestTriggerNeverLetsToken7CommitAfter8(t *testing.T) {
 			t.Parallel()
 			s := newHarness(t)
 			for _, known := range []int{0, 7} {
-				s.inEveryOrder(schedule{levels: [2]string{level, level}, tokens: [2]int{7, 8}, ends: commits, known: known, way: byTrigger})
+				s.inEveryOrder(schedule{
+					levels: [2]string{level, level}, tokens: [2]int{7, 8}, ends: commits, known: known, way: byTrigger,
+				})
 			}
 		})
 	}
@@ -49,7 +53,8 @@ func (s *harness) inEveryOrder(p schedule) {
 	for i, order := range orders(steps) {
 		o := s.execute(p, order, fmt.Sprintf("%s:%d:%t:%d", p.way, p.known, p.snapshot, i))
 		if wrong := p.violation(o); wrong != "" {
-			s.Errorf("%s: %+v in the order %v: fenced %v, committed %v, errors %v", wrong, p, order, o.fenced, o.commits, o.errs)
+			s.Errorf("%s: %+v in the order %v: fenced %v, committed %v, errors %v",
+				wrong, p, order, o.fenced, o.commits, o.errs)
 		}
 	}
 }
@@ -99,11 +104,15 @@ func TestEqualTokensTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := newHarness(t)
 	for _, known := range []int{0, 7, 8} {
-		p := schedule{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{8, 8}, ends: commits, known: known, way: byFunction}
+		p := schedule{
+			levels: [2]string{levels[0], levels[0]}, tokens: [2]int{8, 8}, ends: commits,
+			known: known, way: byFunction,
+		}
 		for i, order := range orders(steps) {
 			o := s.execute(p, order, fmt.Sprintf("%d:%d", known, i))
 			if len(o.commits) != 2 || o.commits[0] != o.fenced[0] {
-				t.Errorf("known %d, order %v: fenced %v, committed %v, errors %v", known, order, o.fenced, o.commits, o.errs)
+				t.Errorf("known %d, order %v: fenced %v, committed %v, errors %v",
+					known, order, o.fenced, o.commits, o.errs)
 			}
 		}
 	}
@@ -114,7 +123,10 @@ func TestRolledBackTokenIsNotSeen(t *testing.T) {
 	t.Parallel()
 	s := newHarness(t)
 	for _, known := range []int{0, 6} {
-		p := schedule{levels: [2]string{levels[0], levels[0]}, tokens: [2]int{7, 8}, ends: [2]string{"commit", "rollback"}, known: known, way: byFunction}
+		p := schedule{
+			levels: [2]string{levels[0], levels[0]}, tokens: [2]int{7, 8}, ends: [2]string{"commit", "rollback"},
+			known: known, way: byFunction,
+		}
 		for i, order := range orders(steps) {
 			if o := s.execute(p, order, fmt.Sprintf("%d:%d", known, i)); len(o.commits) != 1 {
 				t.Errorf("known %d, order %v: committed %v, errors %v", known, order, o.commits, o.errs)

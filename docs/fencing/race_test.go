@@ -71,7 +71,8 @@ func spend(ctx context.Context, conn *pgx.Conn, random *rand.Rand, token int64) 
 		if err := tx.QueryRow(ctx, "select balance from accounts where id = 1").Scan(&balance); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "update accounts set balance = $1, tokens = tokens || $2::bigint where id = 1", balance-1, token)
+		_, err := tx.Exec(ctx,
+			"update accounts set balance = $1, tokens = tokens || $2::bigint where id = 1", balance-1, token)
 		return err
 	}()
 	if err == nil && random.IntN(5) > 0 {

@@ -10,12 +10,16 @@ func TestRollbackToSavepointMayUndoTheFence(t *testing.T) {
 		known, before string
 		keeps         bool
 	}{
-		"the fence after the savepoint":           {"", "begin; savepoint s; select paddock_fence('r', 7); rollback to s", false},
-		"the fence before the savepoint":          {"", "begin; select paddock_fence('r', 7); savepoint s; rollback to s", true},
-		"before it, and the token seen already":   {"7", "begin; select paddock_fence('r', 7); savepoint s; rollback to s", true},
-		"before it, and once more after it":       {"7", "begin; select paddock_fence('r', 7); savepoint s; select paddock_fence('r', 7); rollback to s", true},
-		"before it, and a greater token after it": {"7", "begin; select paddock_fence('r', 7); savepoint s; select paddock_fence('r', 8); rollback to s", true},
-		"after it, and the savepoint released":    {"", "begin; savepoint s; select paddock_fence('r', 7); release s", true},
+		"the fence after the savepoint":         {"", "begin; savepoint s; select paddock_fence('r', 7); rollback to s", false},
+		"the fence before the savepoint":        {"", "begin; select paddock_fence('r', 7); savepoint s; rollback to s", true},
+		"before it, and the token seen already": {"7", "begin; select paddock_fence('r', 7); savepoint s; rollback to s", true},
+		"before it, and once more after it": {
+			"7", "begin; select paddock_fence('r', 7); savepoint s; select paddock_fence('r', 7); rollback to s", true,
+		},
+		"before it, and a greater token after it": {
+			"7", "begin; select paddock_fence('r', 7); savepoint s; select paddock_fence('r', 8); rollback to s", true,
+		},
+		"after it, and the savepoint released": {"", "begin; savepoint s; select paddock_fence('r', 7); release s", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -119,7 +119,8 @@ func (s *harness) checkLedger(p schedule, o outcome, resource string) {
 		tokens = append(tokens, p.tokens[index])
 	}
 	slices.Sort(tokens)
-	written := value[[]int](s.T, s.watch, "select coalesce(array_agg(token order by token), '{}') from ledger where resource = $1", resource)
+	written := value[[]int](s.T, s.watch,
+		"select coalesce(array_agg(token order by token), '{}') from ledger where resource = $1", resource)
 	if !slices.Equal(tokens, written) {
 		s.Errorf("%+v: committed were %v, written %v", p, tokens, written)
 	}

@@ -26,15 +26,18 @@ func TestVisibilityAfterTheWait(t *testing.T) {
 		"the first statement updates": {
 			7, levels[0], token + "update accounts set balance = balance - 20 where id = 1", sum, "", 170,
 		},
-		"repeatable read, where 7 was known before":     {7, levels[1], fence, sum, "", 200},
-		"repeatable read, and it updates the same row":  {7, levels[1], fence, "update accounts set balance = 0 where id = 1", "40001", 0},
+		"repeatable read, where 7 was known before": {7, levels[1], fence, sum, "", 200},
+		"repeatable read, and it updates the same row": {
+			7, levels[1], fence, "update accounts set balance = 0 where id = 1", "40001", 0,
+		},
 		"repeatable read, where 7 was not known before": {6, levels[1], fence, "", "40001", 0},
 		"serializable, where 7 was not known before":    {6, levels[2], fence, "", "40001", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newHarness(t)
-			must(t, s.watch, fmt.Sprintf("select paddock_fence('r', %d), paddock_fence_guard('ledger', 'r'), paddock_fence_guard('accounts', 'r')", c.known))
+			must(t, s.watch, fmt.Sprintf("select paddock_fence('r', %d)", c.known))
+			must(t, s.watch, "select paddock_fence_guard('ledger', 'r'), paddock_fence_guard('accounts', 'r')")
 			seven, eight := s.sessions[0], s.sessions[1]
 			seven.start("begin; set local paddock.token = '7'; update accounts set balance = balance - 10 where id = 1")
 			seven.mustEnd("the write under token 7", "")
@@ -66,7 +69,8 @@ func TestSerializableHoldersSeeCommittedWrites(t *testing.T) {
 	s := newHarness(t)
 	must(t, s.watch, "select paddock_fence('r', 7)")
 	seven, eight := s.sessions[0], s.sessions[1]
-	seven.start("begin isolation level serializable; select paddock_fence('r', 7); update accounts set balance = balance - 10 where id = 1")
+	seven.start(`begin isolation level serializable; select paddock_fence('r', 7);
+		update accounts set balance = balance - 10 where id = 1`)
 	seven.mustEnd("the write under token 7", "")
 	eight.start("begin isolation level serializable; select paddock_fence('r', 8)")
 	eight.mustWait("the fence")

@@ -1,6 +1,6 @@
 -- Which database this is. After a fail-over, or a restore, another continues the
--- history, perhaps without the end of it: docs/operations.md, "After a fail-over or
--- restore". One row for each; the newest is the one that holds.
+-- history, perhaps without the end of it: docs/operations.md, "When the database is
+-- another". One row for each; the newest is the one that holds.
 create table paddock.epochs (
     epoch             bigint      primary key,
     began_at          timestamptz not null,

@@ -77,7 +77,7 @@ begin
         raise exception 'token % is stale for resource "%"', paddock_fence.token, paddock_fence.resource
             using errcode = 'PF001',
                 detail = format('token shown: %s, greatest token seen: %s', paddock_fence.token, newest),
-                hint = 'Your lease is gone and another client works on this: roll back and stop.';
+                hint = 'Your lease is lost and another client has the lock: roll back and stop.';
     end if;
 end
 $$;

@@ -1,0 +1,116 @@
+package arch_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z0-9]\w*`)
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	mdFence  = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$")
+	mdLink   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	mdTitle  = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	codeSpan = regexp.MustCompile("`([^`\n]+)`")
+	// repoPath matches a code span that names a file or folder of this repository.
+	repoPath = regexp.MustCompile(`^(?:\.ci|access|bench|client|cmd|docs|internal|lock|migrations|` +
+		`sdk|server|store|test|verify|web)/[\w./-]*$`)
+)
+
+// TestDocumentsNameTestsThatExist compares the tests named in Markdown with those of the repository.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	exists := map[string]bool{}
+	eachFile(t, "_test.go", func(_, text string) {
+		for _, f := range testFunc.FindAllStringSubmatch(text, -1) {
+			exists[f[1]] = true
+		}
+	})
+	eachFile(t, ".md", func(path, text string) {
+		for _, name := range testName.FindAllString(text, -1) {
+			if !exists[name] {
+				t.Errorf("%s names %s, which does not exist; correct the name", path, name)
+			}
+		}
+	})
+}
+
+// TestDocumentsNameFilesThatExist follows the relative links of Markdown, with their anchors, and looks up the
+// code spans that are paths of this repository.
+func TestDocumentsNameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	anchors := map[string]map[string]bool{}
+	eachFile(t, ".md", func(path, text string) { anchors[path] = headings(text) })
+	eachFile(t, ".md", func(path, text string) {
+		text = mdFence.ReplaceAllString(text, "")
+		for _, link := range mdLink.FindAllStringSubmatch(codeSpan.ReplaceAllString(text, ""), -1) {
+			target, anchor, _ := strings.Cut(link[1], "#")
+			if strings.Contains(link[1], "://") || strings.HasPrefix(link[1], "mailto:") {
+				continue
+			}
+			file := path
+			if target != "" {
+				file = filepath.ToSlash(filepath.Join(filepath.Dir(path), target))
+			}
+			if !inRepository(file) {
+				t.Errorf("%s links to %s, which does not exist", path, link[1])
+			} else if known, ok := anchors[file]; anchor != "" && ok && !known[anchor] {
+				t.Errorf("%s links to %s, but %s has no such heading", path, link[1], file)
+			}
+		}
+		for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
+			if repoPath.MatchString(span[1]) && !inRepository(span[1]) {
+				t.Errorf("%s names %s, which does not exist", path, span[1])
+			}
+		}
+	})
+}
+
+func inRepository(path string) bool {
+	_, err := os.Stat(filepath.Join(root, path))
+	return err == nil
+}
+
+// headings returns the anchors that GitHub makes of the headings of a page.
+func headings(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, title := range mdTitle.FindAllStringSubmatch(mdFence.ReplaceAllString(text, ""), -1) {
+		all[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, title[1])] = true
+	}
+	return all
+}
+
+// eachFile calls do for each file of the repository whose name has the suffix.
+func eachFile(t *testing.T, suffix string, do func(path, text string)) {
+	t.Helper()
+	files := os.DirFS(root)
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, suffix):
+			return nil
+		}
+		text, err := fs.ReadFile(files, path)
+		do(path, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

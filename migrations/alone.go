@@ -19,10 +19,10 @@ const advisoryKey int64 = 0x706164646f636b
 // undefinedTable is the SQLSTATE for a table, or its schema, that is not there.
 const undefinedTable = "42P01"
 
-// alone calls f with the schema's version while no other process migrates this
+// withLock calls f with the schema's version while no other process migrates this
 // database. A schema that is dirty or too new never reaches f, and neither does a connection
 // through a pooler in transaction mode: the lock would stay with a connection of the pooler's.
-func alone(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
+func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func alone(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, versi
 	if err := refusePooler(ctx, conn, databaseURL); err != nil {
 		return err
 	}
-	if err := lock(ctx, conn); err != nil {
+	if err := lockMigrations(ctx, conn); err != nil {
 		return err
 	}
 	version, dirty, err := read(ctx, conn)
@@ -79,10 +79,10 @@ func refusePooler(ctx context.Context, conn *pgx.Conn, databaseURL string) error
 	return errors.Join(err, second.Close(context.WithoutCancel(ctx)))
 }
 
-// lock takes the advisory lock. It asks again and again instead of waiting in
+// lockMigrations takes the advisory lock. It asks again and again instead of waiting in
 // the database, where a waiting statement's snapshot could hold up the very
 // migration that it waits for.
-func lock(ctx context.Context, conn *pgx.Conn) error {
+func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -18,14 +18,14 @@ func Up(ctx context.Context, databaseURL string) error {
 	if version, dirty, err := Version(ctx, databaseURL); err == nil && !dirty && version == Latest() {
 		return nil
 	}
-	return alone(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if version == Latest() {
 			return nil
 		}
 		if err := createSchema(ctx, conn); err != nil {
 			return err
 		}
-		return walk(ctx, conn.Config(), version, Latest())
+		return migrateTo(ctx, conn.Config(), version, Latest())
 	})
 }
 
@@ -33,11 +33,11 @@ func Up(ctx context.Context, databaseURL string) error {
 // what they made is lost. Nothing calls it without a person's wish. Asked for
 // more steps than there are versions it does nothing and says so.
 func Down(ctx context.Context, databaseURL string, steps int) error {
-	return alone(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if steps < 1 || uint(steps) > version {
 			return fmt.Errorf("migrations: cannot go down %d steps from version %d", steps, version)
 		}
-		return walk(ctx, conn.Config(), version, version-uint(steps))
+		return migrateTo(ctx, conn.Config(), version, version-uint(steps))
 	})
 }
 

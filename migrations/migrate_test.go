@@ -30,8 +30,8 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// with is a URL with more settings in its query.
-func with(t *testing.T, databaseURL, settings string) string {
+// withSettings is a URL with more settings in its query.
+func withSettings(t *testing.T, databaseURL, settings string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestUpWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
 func TestPoolSettingsInTheURLAreNoHindrance(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	if err := migrations.Up(t.Context(), with(t, url, "pool_max_conns=5")); err != nil {
+	if err := migrations.Up(t.Context(), withSettings(t, url, "pool_max_conns=5")); err != nil {
 		t.Error(err)
 	}
 }
@@ -222,7 +222,7 @@ func TestMigratedDatabaseNeedsNoRightToCreate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := migrations.Up(t.Context(), with(t, url, "options=-c%20role%3D"+role)); err != nil {
+	if err := migrations.Up(t.Context(), withSettings(t, url, "options=-c%20role%3D"+role)); err != nil {
 		t.Error(err)
 	}
 }

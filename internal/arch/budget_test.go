@@ -13,8 +13,8 @@ import (
 
 // The greatest lengths, in lines. Most are to be far below.
 const (
-	longestFile     = 400
-	longestFunction = 60
+	maxFileLines     = 400
+	maxFunctionLines = 60
 )
 
 // root is the folder of the module. The go command notes that the tests read it,
@@ -53,8 +53,8 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 	seen := 0
 	eachGoFile(t, func(path string, set *token.FileSet, f *ast.File) {
 		seen++
-		if lines := set.File(f.Pos()).LineCount(); lines > longestFile {
-			t.Errorf("%s has %d lines, want at most %d", path, lines, longestFile)
+		if lines := set.File(f.Pos()).LineCount(); lines > maxFileLines {
+			t.Errorf("%s has %d lines, want at most %d", path, lines, maxFileLines)
 		}
 		for _, decl := range f.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
@@ -62,8 +62,8 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 				continue
 			}
 			from, to := set.Position(fn.Pos()).Line, set.Position(fn.End()).Line
-			if lines := to - from + 1; lines > longestFunction {
-				t.Errorf("%s:%d: %s has %d lines, want at most %d", path, from, fn.Name, lines, longestFunction)
+			if lines := to - from + 1; lines > maxFunctionLines {
+				t.Errorf("%s:%d: %s has %d lines, want at most %d", path, from, fn.Name, lines, maxFunctionLines)
 			}
 		}
 	})

@@ -76,11 +76,11 @@ func (a account) mkdir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return a.own(dir)
+	return a.chown(dir)
 }
 
-// own gives path, which we have just made, to a.
-func (a account) own(path string) error {
+// chown gives path, which we have just made, to a.
+func (a account) chown(path string) error {
 	if !a.switches {
 		return nil
 	}

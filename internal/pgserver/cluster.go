@@ -16,7 +16,7 @@ import (
 
 // major is the version that wrote the data directory, "" when there is none.
 func (h *dataDir) major() (string, error) {
-	version, err := os.ReadFile(filepath.Join(h.data(), "PG_VERSION"))
+	version, err := os.ReadFile(filepath.Join(h.pgData(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -26,7 +26,7 @@ func (h *dataDir) major() (string, error) {
 // initialise makes the data directory. It appears in one piece: what an
 // interrupted attempt left is thrown away by the next.
 func (h *dataDir) initialise(ctx context.Context, bin string) error {
-	fresh := h.data() + ".new"
+	fresh := h.pgData() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (h *dataDir) initialise(ctx context.Context, bin string) error {
 	if p.err != nil {
 		return fmt.Errorf("initdb: %w\n%s", p.err, p.log)
 	}
-	return os.Rename(fresh, h.data())
+	return os.Rename(fresh, h.pgData())
 }
 
 // serve is the command that runs the server.
 func (h *dataDir) serve(bin string, settings map[string]string) *exec.Cmd {
-	args := []string{"-D", h.data()}
+	args := []string{"-D", h.pgData()}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "-c", name+"="+settings[name])
 	}

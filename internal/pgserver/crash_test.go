@@ -18,7 +18,7 @@ func TestCommittedDataSurvivesKill(t *testing.T) {
 	t.Parallel()
 	s := start(t, pgserver.Options{})
 	url := s.URL("postgres")
-	keep(t, s, "postgres")
+	insertRow(t, s, "postgres")
 	for range 2 {
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestKilledServerMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	first := start(t, pgserver.Options{Dir: dir, Database: "kept"})
-	keep(t, first, "kept")
+	insertRow(t, first, "kept")
 	if err := errors.Join(first.Kill(), first.Stop(t.Context())); err != nil {
 		t.Fatal(err)
 	}

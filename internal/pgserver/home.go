@@ -23,7 +23,7 @@ type dataDir struct {
 	claim     *os.File
 }
 
-func (h *dataDir) data() string { return filepath.Join(h.dir, "data") }
+func (h *dataDir) pgData() string { return filepath.Join(h.dir, "data") }
 
 // openDataDir claims dir, which is made when it is missing. The error is ErrInUse
 // while a living process has it.

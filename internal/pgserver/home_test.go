@@ -74,7 +74,7 @@ func claims(t *testing.T, dir string) *os.File {
 
 func TestTailKeepsTheEnd(t *testing.T) {
 	t.Parallel()
-	var log tail
+	var log logTail
 	for range tailSize {
 		if _, err := log.Write([]byte("early ")); err != nil {
 			t.Fatal(err)

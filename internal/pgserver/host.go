@@ -50,7 +50,7 @@ func (h *Host) WriteFile(name, content string) error {
 	if err := os.WriteFile(h.Path(name), []byte(content), 0o600); err != nil {
 		return err
 	}
-	return h.dataDir.account.own(h.Path(name))
+	return h.dataDir.account.chown(h.Path(name))
 }
 
 // Run runs another of PostgreSQL's programs, such as pg_basebackup, in the
@@ -83,7 +83,7 @@ func (h *Host) Launch(ctx context.Context, log io.Writer, args ...string) error 
 	if err := errors.Join(h.dataDir.stopOrphan(ctx), h.dataDir.makeSocketDir()); err != nil {
 		return err
 	}
-	args = append([]string{"-D", h.dataDir.data()}, args...)
+	args = append([]string{"-D", h.dataDir.pgData()}, args...)
 	p, err := start(h.dataDir.command(h.bin, "postgres", syscall.SIGQUIT, args...), log)
 	if err != nil {
 		return err

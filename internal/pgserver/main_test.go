@@ -86,8 +86,8 @@ func query[T any](t *testing.T, s *pgserver.Server, database, sql string) T {
 	return value
 }
 
-// keep commits a row to be found later by query "select n from kept".
-func keep(t *testing.T, s *pgserver.Server, database string) {
+// insertRow commits a row to be found later by query "select n from kept".
+func insertRow(t *testing.T, s *pgserver.Server, database string) {
 	t.Helper()
 	conn := connect(t, s, database)
 	_, err := conn.Exec(t.Context(), "create table kept as select 42 as n")

@@ -48,7 +48,7 @@ func (h *dataDir) stopOrphan(ctx context.Context) error {
 
 // postmaster reads the process id that the data directory names, 0 for none.
 func (h *dataDir) postmaster() (pid int, err error) {
-	text, err := os.ReadFile(filepath.Join(h.data(), "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(h.pgData(), "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -65,13 +65,13 @@ func (h *dataDir) postmaster() (pid int, err error) {
 // serves reports whether process pid is a server on the data of h.
 func (h *dataDir) serves(pid int) (bool, error) {
 	line, err := commandLine(pid)
-	return strings.Contains(line, "/postgres -D "+h.data()+" "), err
+	return strings.Contains(line, "/postgres -D "+h.pgData()+" "), err
 }
 
 // removePIDFiles removes the files that name the process of a server.
 func (h *dataDir) removePIDFiles() error {
 	for _, path := range []string{
-		filepath.Join(h.data(), "postmaster.pid"),
+		filepath.Join(h.pgData(), "postmaster.pid"),
 		filepath.Join(h.socketDir(), socketName+".lock"),
 	} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

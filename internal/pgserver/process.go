@@ -12,7 +12,7 @@ import (
 // A process is a child that cannot outlive us where the system allows it.
 type process struct {
 	cmd    *exec.Cmd
-	log    *tail
+	log    *logTail
 	exited chan struct{} // closed once the child has been reaped
 	err    error         // how it ended; read it after exited
 }
@@ -22,7 +22,7 @@ type process struct {
 // The kernel ties the signal at the parent's death to the thread that started
 // the child (go.dev/issue/27505), so one thread is kept for the child's life.
 func start(cmd *exec.Cmd, w io.Writer) (*process, error) {
-	p := &process{cmd: cmd, log: &tail{}, exited: make(chan struct{})}
+	p := &process{cmd: cmd, log: &logTail{}, exited: make(chan struct{})}
 	cmd.Stdout = p.log
 	if w != nil {
 		cmd.Stdout = io.MultiWriter(p.log, w)
@@ -54,15 +54,15 @@ func (p *process) running() bool {
 	}
 }
 
-// A tail keeps the end of what is written to it.
-type tail struct {
+// A logTail keeps the end of what is written to it.
+type logTail struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
 const tailSize = 4 << 10
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *logTail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
@@ -72,7 +72,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+func (t *logTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.kept))

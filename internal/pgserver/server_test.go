@@ -100,7 +100,7 @@ func TestDataOutlivesStop(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "made", "on demand")
 	first := start(t, pgserver.Options{Dir: dir, Database: "pasture"})
-	keep(t, first, "pasture")
+	insertRow(t, first, "pasture")
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

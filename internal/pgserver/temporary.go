@@ -35,7 +35,7 @@ func openTemporary(ctx context.Context) (*dataDir, error) {
 		if errors.Is(err, ErrInUse) {
 			continue // a sweep was quicker than our claim
 		}
-		if err := errors.Join(err, a.own(dir)); err != nil {
+		if err := errors.Join(err, a.chown(dir)); err != nil {
 			return nil, err
 		}
 		return &dataDir{dir: dir, account: a, temporary: true, claim: lock}, nil

@@ -14,9 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// migrateTo takes the schema from one version to another, a migration at a time.
-// The library's own way of stopping between migrations is a data race, hence
-// the single steps.
+// migrateTo migrates the schema from one version to another, one migration at a time. The library can stop between
+// migrations by itself, but has a data race there.
 func migrateTo(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err error) {
 	m, err := open(config)
 	if err != nil {
@@ -42,8 +41,7 @@ func migrateTo(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err 
 	return nil
 }
 
-// open connects golang-migrate to the database, on connections of its own that
-// its Close closes.
+// open returns a golang-migrate instance with its own connections, which its Close closes.
 func open(config *pgx.ConnConfig) (*migrate.Migrate, error) {
 	source, err := iofs.New(files, ".")
 	if err != nil {
@@ -57,9 +55,8 @@ func open(config *pgx.ConnConfig) (*migrate.Migrate, error) {
 	return migrate.NewWithInstance("iofs", source, "pgx5", target)
 }
 
-// stepError says why the step from at to next failed. When PostgreSQL refused the
-// migration it has rolled it back, and so the mark of a dirty schema is taken
-// off again.
+// stepError returns the error of the step from at to next. If PostgreSQL refused the migration and rolled it back,
+// stepError removes the dirty mark of the schema.
 func stepError(m *migrate.Migrate, at, next uint, err error) error {
 	var failed database.Error
 	if !errors.As(err, &failed) {

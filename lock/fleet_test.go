@@ -29,7 +29,7 @@ type fleet struct {
 	latency   latencyWatch
 }
 
-// A action is an action at an instant.
+// An action happens at an instant.
 type action struct {
 	at time.Time
 	do func()

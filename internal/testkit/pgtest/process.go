@@ -11,7 +11,7 @@ import (
 // shared is the server of this process. It is a package variable because tests have no other way to share it.
 var shared testServer
 
-// A testServer is the server of a test testServer, found when the first test asks.
+// A testServer is the server of a test process, found on first use.
 type testServer struct {
 	once sync.Once
 	s    *server

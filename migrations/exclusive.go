@@ -101,7 +101,8 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 func read(ctx context.Context, conn *pgx.Conn) (version uint, dirty bool, err error) {
 	var at int64 // -1 after an interrupted migration down from the first version
 	err = conn.QueryRow(ctx, "select version, dirty from paddock.schema_migrations").Scan(&at, &dirty)
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable ||
+		errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
 	if err != nil {

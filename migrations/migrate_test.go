@@ -141,7 +141,8 @@ func TestRefusedMigrationCanBeRepeated(t *testing.T) {
 	exec(t, conn, "create schema paddock")
 	exec(t, conn, "create table paddock.locks ()")
 	err := migrations.Up(t.Context(), url)
-	if err == nil || !strings.Contains(err.Error(), `relation "locks" already exists`) || strings.Contains(err.Error(), "fillfactor") {
+	if err == nil || !strings.Contains(err.Error(), `relation "locks" already exists`) ||
+		strings.Contains(err.Error(), "fillfactor") {
 		t.Errorf("the error is %v", err)
 	}
 	assertVersion(t, url, 0)
@@ -159,7 +160,8 @@ func TestDirtySchemaSaysWhatToDo(t *testing.T) {
 		exec(t, conn, "update paddock.schema_migrations set version = $1, dirty = true", version)
 		err := migrations.Up(t.Context(), url)
 		var dirty *migrations.DirtyError
-		if !errors.As(err, &dirty) || dirty.Version != uint(max(version, 0)) || !strings.Contains(err.Error(), "set version = N, dirty = false") {
+		if !errors.As(err, &dirty) || dirty.Version != uint(max(version, 0)) ||
+			!strings.Contains(err.Error(), "set version = N, dirty = false") {
 			t.Errorf("the error is %v", err)
 		}
 		if err := migrations.Down(t.Context(), url, 1); !errors.As(err, &dirty) {
@@ -178,7 +180,8 @@ func TestNewerSchemaIsLeftAlone(t *testing.T) {
 	newer := migrations.Latest() + 1
 	exec(t, connect(t, url), "update paddock.schema_migrations set version = $1", newer)
 	var err *migrations.NewerError
-	if got := migrations.Up(t.Context(), url); !errors.As(got, &err) || err.Version != newer || err.Latest != migrations.Latest() {
+	if got := migrations.Up(t.Context(), url); !errors.As(got, &err) || err.Version != newer ||
+		err.Latest != migrations.Latest() {
 		t.Errorf("the error is %v", got)
 	}
 	assertVersion(t, url, newer)

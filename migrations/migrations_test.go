@@ -55,7 +55,9 @@ func TestFilesLeaveTheirTransactionAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	comment := regexp.MustCompile(`--.*`)
-	control := regexp.MustCompile(`(?i)(^|;)\s*(begin|start\s+transaction|commit|end|rollback|savepoint)\b|\bconcurrently\b|\bvacuum\b\s*[^_]`)
+	control := regexp.MustCompile(
+		`(?i)(^|;)\s*(begin|start\s+transaction|commit|end|rollback|savepoint)\b|\bconcurrently\b|\bvacuum\b\s*[^_]`,
+	)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {

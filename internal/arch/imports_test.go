@@ -33,7 +33,10 @@ func modulePackages(t *testing.T) []pkg {
 
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
+	cmd := exec.CommandContext(
+		t.Context(),
+		"go",
+		append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -87,7 +90,8 @@ func TestForbiddenImports(t *testing.T) {
 			t.Parallel()
 			found := false
 			for _, p := range packages {
-				if !isIn(p.ImportPath, module+"/"+folder) || folder == "client" && isIn(p.ImportPath, module+"/client/pgfence") {
+				if !isIn(p.ImportPath, module+"/"+folder) ||
+					folder == "client" && isIn(p.ImportPath, module+"/client/pgfence") {
 					continue // pgfence has its own rule
 				}
 				found = true
@@ -139,7 +143,14 @@ func TestOnlyTheCommandImportsAllParts(t *testing.T) {
 
 func TestProductionCodeDoesNotDependOnTesting(t *testing.T) {
 	t.Parallel()
-	tests := modulePaths("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/tcpproxy", "internal/testkit/pgcluster", "internal/testkit/pgbouncer", "test/sim")
+	tests := modulePaths(
+		"internal/testkit/pgtest",
+		"internal/testkit/locktest",
+		"internal/testkit/tcpproxy",
+		"internal/testkit/pgcluster",
+		"internal/testkit/pgbouncer",
+		"test/sim",
+	)
 	for _, p := range modulePackages(t) {
 		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
 			continue

@@ -33,7 +33,12 @@ func eachGoFile(t *testing.T, visit func(path string, set *token.FileSet, f *ast
 			return nil
 		}
 		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+		f, err := parser.ParseFile(
+			set,
+			filepath.Join(root, path),
+			nil,
+			parser.ParseComments|parser.SkipObjectResolution,
+		)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,9 @@ func unprivilegedUser() (account, error) {
 		}
 		return account{name: "user " + name, uid: uint32(uid), gid: uint32(gid), switches: true}, nil
 	}
-	return account{}, errors.New("PostgreSQL does not run as root, and this system has no user postgres or nobody; create one")
+	return account{}, errors.New(
+		"PostgreSQL does not run as root, and this system has no user postgres or nobody; create one",
+	)
 }
 
 func owner(info fs.FileInfo) (uid, gid uint32) {

@@ -69,7 +69,8 @@ func TestDataSelectsItsVersion(t *testing.T) {
 func TestNothingInstalledSaysHowToInstall(t *testing.T) {
 	t.Parallel()
 	_, err := choose(t.Context(), nil, "")
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "install") || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "install") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is: %v", err)
 	}
 }

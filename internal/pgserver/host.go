@@ -159,13 +159,17 @@ func (h *Host) end(ctx context.Context, s syscall.Signal) error {
 	if !h.Running() {
 		return nil
 	}
-	if err := errors.Join(h.Resume(), h.process.cmd.Process.Signal(s)); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := errors.Join(h.Resume(), h.process.cmd.Process.Signal(s)); err != nil &&
+		!errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
 	case <-h.process.exited:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx)), h.Kill())
+		return errors.Join(
+			fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx)),
+			h.Kill(),
+		)
 	}
 }

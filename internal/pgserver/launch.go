@@ -79,7 +79,8 @@ func createDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 		return nil
 	}
 	var exists bool
-	err := conn.QueryRow(ctx, "select exists (select from pg_catalog.pg_database where datname = $1)", name).Scan(&exists)
+	const find = "select exists (select from pg_catalog.pg_database where datname = $1)"
+	err := conn.QueryRow(ctx, find, name).Scan(&exists)
 	if err != nil || exists {
 		return err
 	}

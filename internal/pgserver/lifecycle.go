@@ -36,7 +36,10 @@ func (s *Server) shutdown(ctx context.Context) error {
 	case <-s.process.exited:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx)), s.kill())
+		return errors.Join(
+			fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx)),
+			s.kill(),
+		)
 	}
 }
 

@@ -39,7 +39,8 @@ func (d *dataDir) stopOrphan(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the orphaned server in %s (process %d) does not stop: %w", d.dir, pid, context.Cause(ctx))
+			return fmt.Errorf("the orphaned server in %s (process %d) does not stop: %w",
+				d.dir, pid, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}

@@ -38,7 +38,8 @@ func TestServerIsPrivateDurableAndUTF8(t *testing.T) {
 	if got := query[string](t, s, "postgres", "select current_user::text"); got != "paddock" {
 		t.Errorf("the user is %q, not paddock", got)
 	}
-	if got := query[string](t, s, "postgres", "show server_version"); !strings.HasPrefix(got, s.Version()) || s.Version() == "" {
+	if got := query[string](t, s, "postgres", "show server_version"); !strings.HasPrefix(got, s.Version()) ||
+		s.Version() == "" {
 		t.Errorf("the version is %q, not %q", s.Version(), got)
 	}
 }

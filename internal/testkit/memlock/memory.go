@@ -221,5 +221,8 @@ func (r replica) ReadFenced(ctx context.Context, key string) (lock.FencedValue, 
 	if f, ok := r.fenced[key]; ok {
 		return f, nil
 	}
-	return lock.FencedValue{}, &lock.Error{Code: lock.ErrNotFound, Detail: "No resource was ever written under this key."}
+	return lock.FencedValue{}, &lock.Error{
+		Code:   lock.ErrNotFound,
+		Detail: "No resource was ever written under this key.",
+	}
 }

@@ -73,7 +73,8 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	for _, s := range r.locks {
 		l := s.Lock(r.clock.now())
 		has := slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder })
-		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.State == "" || l.State == q.State) && (q.Holder == "" || has) {
+		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.State == "" || l.State == q.State) &&
+			(q.Holder == "" || has) {
 			page.Items = append(page.Items, l)
 		}
 	}

@@ -100,7 +100,15 @@ func (c Config) Command() ([]string, error) {
 	if os.Geteuid() != 0 {
 		return []string{path, c.File()}, nil
 	}
-	return []string{"setpriv", "--reuid=" + account, "--regid=" + account, "--clear-groups", "--pdeathsig=KILL", path, c.File()}, nil
+	return []string{
+		"setpriv",
+		"--reuid=" + account,
+		"--regid=" + account,
+		"--clear-groups",
+		"--pdeathsig=KILL",
+		path,
+		c.File(),
+	}, nil
 }
 
 // New returns a Config with its own directory and port. The directory is removed after the test.

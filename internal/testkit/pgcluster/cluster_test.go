@@ -86,7 +86,13 @@ func TestConfirmedCommitsSurviveRepeatedFailOver(t *testing.T) {
 		t.Logf("promoted %s after %v", promoted.Name, time.Since(began))
 		insertRow(t, c)
 		if promoted == lost || c.Primary() != promoted || rowCount(t, c) != 2*round+2 {
-			t.Errorf("%s was promoted after %s, and there are %d rows, want %d", promoted.Name, lost.Name, rowCount(t, c), 2*round+2)
+			t.Errorf(
+				"%s was promoted after %s, and there are %d rows, want %d",
+				promoted.Name,
+				lost.Name,
+				rowCount(t, c),
+				2*round+2,
+			)
 		}
 		began = time.Now()
 		must(t, c.Rejoin(t.Context(), lost))

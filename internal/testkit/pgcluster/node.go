@@ -37,8 +37,12 @@ func newNode(ctx context.Context, c *Cluster, name string) (*Node, error) {
 	}
 	n := &Node{Name: name, cluster: c, host: host, port: port}
 	err = errors.Join(
-		host.WriteFile("hba.conf", "local all,replication all trust\nhost all,replication all 127.0.0.1/32 scram-sha-256\n"),
-		host.WriteFile("passwords", "127.0.0.1:*:*:"+superuser+":"+c.password+"\n"))
+		host.WriteFile(
+			"hba.conf",
+			"local all,replication all trust\nhost all,replication all 127.0.0.1/32 scram-sha-256\n",
+		),
+		host.WriteFile("passwords", "127.0.0.1:*:*:"+superuser+":"+c.password+"\n"),
+	)
 	if err != nil {
 		return nil, errors.Join(err, host.Close())
 	}

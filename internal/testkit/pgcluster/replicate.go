@@ -62,6 +62,8 @@ func (n *Node) receiveFrom(ctx context.Context, conninfo string) error {
 
 // awaitStreaming waits until the primary streams to the node.
 func (n *Node) awaitStreaming(ctx context.Context) error {
-	return n.cluster.primary.await(ctx,
-		"select exists (select from pg_stat_replication where application_name = '"+n.Name+"' and state = 'streaming')")
+	return n.cluster.primary.await(
+		ctx,
+		"select exists (select from pg_stat_replication where application_name = '"+n.Name+"' and state = 'streaming')",
+	)
 }

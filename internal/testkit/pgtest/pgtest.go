@@ -62,7 +62,10 @@ func Conn(t testing.TB) *pgx.Conn {
 // because other servers cannot be crashed.
 func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	t.Helper()
-	s, err := pgserver.Start(t.Context(), pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()})
+	s, err := pgserver.Start(
+		t.Context(),
+		pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()},
+	)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

@@ -49,7 +49,10 @@ func makeTemplate(ctx context.Context, admin string) (name string, err error) {
 }
 
 func isFinished(ctx context.Context, conn *pgx.Conn, name string) (finished bool, err error) {
-	err = conn.QueryRow(ctx,
-		"select exists (select from pg_catalog.pg_database where datname = $1 and not datallowconn)", name).Scan(&finished)
+	err = conn.QueryRow(
+		ctx,
+		"select exists (select from pg_catalog.pg_database where datname = $1 and not datallowconn)",
+		name,
+	).Scan(&finished)
 	return finished, err
 }

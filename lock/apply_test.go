@@ -100,7 +100,8 @@ func TestAcquireAfterExpiry(t *testing.T) {
 		w.refused(acquire(2), lock.ErrHeld)
 		w.advance(time.Nanosecond)
 		d := w.must(acquire(2))
-		if d.Grant.Token != 2 || len(d.Events) != 2 || d.Events[0].Kind != lock.Expired || d.Events[1].Kind != lock.Granted {
+		if d.Grant.Token != 2 || len(d.Events) != 2 || d.Events[0].Kind != lock.Expired ||
+			d.Events[1].Kind != lock.Granted {
 			t.Errorf("decided %+v", d)
 		}
 	})

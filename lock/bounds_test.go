@@ -128,7 +128,8 @@ func TestModesAndKindsHaveNames(t *testing.T) {
 			t.Errorf("the name %[2]q of kind %[1]d is that of kind %[3]d", k, k, lock.KindOf(k.String()))
 		}
 	}
-	if lock.ModeOf("unknown") != 0 || lock.KindOf("unknown") != 0 || lock.Mode(99).String() != "unknown" || lock.Kind(-1).String() != "unknown" {
+	if lock.ModeOf("unknown") != 0 || lock.KindOf("unknown") != 0 || lock.Mode(99).String() != "unknown" ||
+		lock.Kind(-1).String() != "unknown" {
 		t.Error("an invalid mode or kind is not called unknown")
 	}
 }
@@ -195,7 +196,8 @@ func TestDeploymentBounds(t *testing.T) {
 			if (err == nil) != c.ok {
 				t.Errorf("err = %v", err)
 			}
-			if err == nil && (b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL || b.MaxGrace < 0 || b.MaxWaiters < 1) {
+			if err == nil &&
+				(b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL || b.MaxGrace < 0 || b.MaxWaiters < 1) {
 				t.Errorf("resolved to %+v", b)
 			}
 		})

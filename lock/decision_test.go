@@ -52,7 +52,8 @@ func withSpareCapacity(s lock.Record) lock.Record {
 
 func (x decisionCheck) checkInputUnchanged() error {
 	leases, queue := x.given.Leases, x.given.Queue
-	spare := reflect.ValueOf(leases[:len(leases)+1][len(leases)]).IsZero() && reflect.ValueOf(queue[:len(queue)+1][len(queue)]).IsZero()
+	spare := reflect.ValueOf(leases[:len(leases)+1][len(leases)]).IsZero() &&
+		reflect.ValueOf(queue[:len(queue)+1][len(queue)]).IsZero()
 	if !equalRecords(x.before, x.given) || !spare {
 		return errors.New("modified its input")
 	}
@@ -76,8 +77,15 @@ func (x decisionCheck) checkChanged() error {
 // checkNeeds: Needs is a limit for a lock without waiters and with at most one lease.
 func (x decisionCheck) checkNeeds() error {
 	tokens, events := x.cmd.Needs()
-	if alone := len(x.before.Queue) == 0 && len(x.before.Leases) <= 1; alone && (x.drawn > tokens || len(x.Events) > events) {
-		return fmt.Errorf("drew %d tokens and emitted %d events, more than its needs, %d and %d", x.drawn, len(x.Events), tokens, events)
+	if alone := len(x.before.Queue) == 0 && len(x.before.Leases) <= 1; alone &&
+		(x.drawn > tokens || len(x.Events) > events) {
+		return fmt.Errorf(
+			"drew %d tokens and emitted %d events, more than its needs, %d and %d",
+			x.drawn,
+			len(x.Events),
+			tokens,
+			events,
+		)
 	}
 	return nil
 }
@@ -92,11 +100,13 @@ func (x decisionCheck) checkExclusion() error {
 		for _, o := range s.Leases[:i] {
 			// A reader after all readers were revoked has a new token.
 			sameToken := l.Mode == lock.Shared && !o.Revoked() && !l.Revoked()
-			if o.ID == l.ID || o.Slot == l.Slot || sameToken && o.Token != l.Token || l.Mode != lock.Shared && o.Token == l.Token {
+			if o.ID == l.ID || o.Slot == l.Slot || sameToken && o.Token != l.Token ||
+				l.Mode != lock.Shared && o.Token == l.Token {
 				return fmt.Errorf("invalid lease IDs, slots or tokens: %+v", s.Leases)
 			}
 		}
-		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxHolders || l.Mode == lock.Permit && l.Slot > s.Capacity {
+		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxHolders ||
+			l.Mode == lock.Permit && l.Slot > s.Capacity {
 			return fmt.Errorf("a lease has slot %d: %+v", l.Slot, l)
 		}
 		if l.Token > s.Token {
@@ -148,7 +158,8 @@ func (x decisionCheck) checkPlaces() error {
 // attachedWaiters returns the attached waiters of s without a lease.
 func (x decisionCheck) attachedWaiters(s lock.Record) []*lock.Waiter {
 	return slices.DeleteFunc(slices.Clone(s.Queue), func(w *lock.Waiter) bool {
-		return !attached(*w, x.Now, x.clock, x.self) || slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Lease.ID })
+		return !attached(*w, x.Now, x.clock, x.self) ||
+			slices.ContainsFunc(s.Leases, func(l lock.Lease) bool { return l.ID == w.Lease.ID })
 	})
 }
 
@@ -224,7 +235,8 @@ func (x decisionCheck) checkPromoted() error {
 
 // checkDue: Due is in the future, or zero if and only if the lock is free and has no queue.
 func (x decisionCheck) checkDue() error {
-	if idle := len(x.Locks[0].Leases)+len(x.Locks[0].Queue) == 0; x.Due.IsZero() != idle || !idle && !x.Due.After(x.Now) {
+	if idle := len(x.Locks[0].Leases)+len(x.Locks[0].Queue) == 0; x.Due.IsZero() != idle ||
+		!idle && !x.Due.After(x.Now) {
 		return fmt.Errorf("due at %v, decided at %v", x.Due, x.Now)
 	}
 	return nil

@@ -21,8 +21,8 @@ func CheckFence(shown, seen, newest Token) error {
 	switch greatest := max(seen, newest); {
 	case shown < greatest:
 		return &Error{Code: ErrStaleToken, Token: shown, Newest: greatest,
-			Detail: fmt.Sprintf("Token %d is stale: token %d has been granted or seen. The lease is lost; stop the work.",
-				shown, greatest)}
+			Detail: fmt.Sprintf("Token %d is stale: token %d has been granted or seen. "+
+				"The lease is lost; stop the work.", shown, greatest)}
 	case shown > newest:
 		return &Error{Code: ErrUnknownToken, Token: shown, Newest: newest,
 			Detail: fmt.Sprintf("Token %d was never granted for this lock. "+

@@ -125,7 +125,8 @@ func TestLeaseIDIsNotPrinted(t *testing.T) {
 	secret := lock.LeaseID{0xde, 0xad, 0xbe, 0xef}
 	grant := lock.Grant{Lease: lock.Lease{ID: secret}}
 	for _, verb := range []string{"%v", "%+v", "%s", "%#v"} {
-		if s := fmt.Sprintf(verb, grant); strings.Contains(s, "222") || strings.Contains(s, "0xde") || strings.Contains(s, "dead") {
+		if s := fmt.Sprintf(verb, grant); strings.Contains(s, "222") || strings.Contains(s, "0xde") ||
+			strings.Contains(s, "dead") {
 			t.Errorf("%s shows %s", verb, s)
 		}
 	}

@@ -22,15 +22,15 @@ type fleet struct {
 	rnd       *rand.Rand
 	replicas  []lock.Replica
 	delivered float64 // probability that a NOTIFY arrives
-	schedule  []scheduled
+	schedule  []action
 	alarms    map[lock.Replica]time.Time
 	waiting   map[lock.Attachment]*waitingCall
 	arrivals  []*waitingCall
 	latency   latencyWatch
 }
 
-// A scheduled is an action at an instant.
-type scheduled struct {
+// An action happens at an instant.
+type action struct {
 	at time.Time
 	do func()
 }
@@ -61,11 +61,11 @@ func (f *fleet) between(least, greatest time.Duration) time.Duration {
 // after schedules an action.
 func (f *fleet) after(d time.Duration, do func()) {
 	at := f.now.Add(d)
-	i := slices.IndexFunc(f.schedule, func(e scheduled) bool { return e.at.After(at) })
+	i := slices.IndexFunc(f.schedule, func(e action) bool { return e.at.After(at) })
 	if i < 0 {
 		i = len(f.schedule)
 	}
-	f.schedule = slices.Insert(f.schedule, i, scheduled{at, do})
+	f.schedule = slices.Insert(f.schedule, i, action{at, do})
 }
 
 // run runs all actions in order.

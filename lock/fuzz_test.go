@@ -46,7 +46,13 @@ func FuzzApply(f *testing.F) {
 }
 
 // runCommand runs the decoded command, and returns the calls that have waited.
-func (w *model) runCommand(verb byte, lease lock.LeaseID, n time.Duration, with byte, calls []lock.Acquire) []lock.Acquire {
+func (w *model) runCommand(
+	verb byte,
+	lease lock.LeaseID,
+	n time.Duration,
+	with byte,
+	calls []lock.Acquire,
+) []lock.Acquire {
 	call := lock.Acquire{Replica: w.self}
 	if len(calls) > 0 {
 		call = calls[int(with)%len(calls)]

@@ -131,7 +131,13 @@ func TestVersionChangesWithTimeAtNextChangeAt(t *testing.T) {
 		t.Errorf("a free lock changes at %v", at)
 	}
 	for n := byte(1); n <= 3; n++ {
-		w.must(acquire(n, permit(3), func(a *lock.Acquire) { a.TTL, a.Grace = time.Duration(n)*time.Second, 1500*time.Millisecond }))
+		w.must(
+			acquire(
+				n,
+				permit(3),
+				func(a *lock.Acquire) { a.TTL, a.Grace = time.Duration(n)*time.Second, 1500*time.Millisecond },
+			),
+		)
 	}
 	var changes []time.Duration
 	for l := w.record.Lock(w.now); !l.NextChangeAt().IsZero(); {

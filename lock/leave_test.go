@@ -87,7 +87,8 @@ func TestDisconnect(t *testing.T) {
 		w.must(release(1))
 		d := w.must(disconnect(calls[2]))
 		w.expect("3 |")
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "client disconnected" || e.Ref != 0 {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "client disconnected" ||
+			e.Ref != 0 {
 			t.Errorf("decided %+v", d)
 		}
 		if len(d.Promoted) != 1 || d.Events[1].Token != 3 {

@@ -52,13 +52,29 @@ func newModel(t tester) *model {
 // do applies the command as a store would, and checks the decision.
 func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
-	x := decisionCheck{cmd: cmd, self: w.self, clock: w.now, before: w.view(), paused: w.now.Before(w.pausedUntil), skipSlow: w.skipSlow}
+	x := decisionCheck{
+		cmd:      cmd,
+		self:     w.self,
+		clock:    w.now,
+		before:   w.view(),
+		paused:   w.now.Before(w.pausedUntil),
+		skipSlow: w.skipSlow,
+	}
 	x.given = withSpareCapacity(x.before)
-	x.Decision = cmd.Apply(lock.View{Now: w.now, Self: w.self, Locks: []lock.Record{x.given}, Ended: w.ended, GrantsPausedUntil: w.pausedUntil, Tokens: func() lock.Token {
-		x.drawn++
-		w.token++
-		return w.token
-	}})
+	x.Decision = cmd.Apply(
+		lock.View{
+			Now:               w.now,
+			Self:              w.self,
+			Locks:             []lock.Record{x.given},
+			Ended:             w.ended,
+			GrantsPausedUntil: w.pausedUntil,
+			Tokens: func() lock.Token {
+				x.drawn++
+				w.token++
+				return w.token
+			},
+		},
+	)
 	w.record = x.Locks[0]
 	w.events = append(w.events, x.Events...)
 	for _, e := range x.Events {

@@ -41,7 +41,8 @@ func TestSharedLeases(t *testing.T) {
 		w.expect("2 | 3 4 5 6")
 		w.must(release(2))
 		w.expect("3 | 4 5 6")
-		if d := w.must(release(3)); len(d.Promoted) != 2 || d.Events[1].Token != d.Events[2].Token || d.Events[1].Token != 3 {
+		if d := w.must(release(3)); len(d.Promoted) != 2 || d.Events[1].Token != d.Events[2].Token ||
+			d.Events[1].Token != 3 {
 			t.Errorf("decided %+v", d.Events)
 		}
 		w.expect("4 5 | 6")
@@ -69,7 +70,17 @@ func TestSeveralSharedLeases(t *testing.T) {
 		full := lock.Record{Name: name, Token: 1}
 		for slot := 1; slot < lock.MaxHolders; slot++ {
 			reader := lock.LeaseID{1: byte(slot / 256), 2: byte(slot)}
-			full.Leases = append(full.Leases, lock.Lease{ID: reader, Mode: lock.Shared, Slot: slot, Token: 1, TTL: time.Hour, ExpiresAt: t0.Add(time.Hour)})
+			full.Leases = append(
+				full.Leases,
+				lock.Lease{
+					ID:        reader,
+					Mode:      lock.Shared,
+					Slot:      slot,
+					Token:     1,
+					TTL:       time.Hour,
+					ExpiresAt: t0.Add(time.Hour),
+				},
+			)
 		}
 		d := acquire(1, shared).Apply(lock.View{Now: t0, Locks: []lock.Record{full}})
 		if d.Err != nil || d.Grant.Slot != lock.MaxHolders || d.Grant.Token != 1 {

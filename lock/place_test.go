@@ -142,7 +142,8 @@ func TestDetachedWaiterIsSkipped(t *testing.T) {
 		w := keptPlace(t)
 		w.must(release(1))
 		w.must(release(3))
-		if d := w.must(acquire(2)); d.Replay || d.Queued || kinds(d) != "granted " || d.Events[0].Place != 2 || len(d.Promoted) != 0 {
+		if d := w.must(acquire(2)); d.Replay || d.Queued || kinds(d) != "granted " || d.Events[0].Place != 2 ||
+			len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("2 |")
@@ -171,7 +172,8 @@ func TestPlaceRetention(t *testing.T) {
 	t.Run("also applies to a call that does not wait", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 2)
-		if e := w.refused(acquire(3, keep), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || w.events[len(w.events)-1].Kind != lock.Queued {
+		if e := w.refused(acquire(3, keep), lock.ErrHeld); e.KeptFor != lock.PlaceRetention ||
+			w.events[len(w.events)-1].Kind != lock.Queued {
 			t.Errorf("refused with %+v", e)
 		}
 		w.expect("1 | 2 (3)")

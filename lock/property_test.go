@@ -39,7 +39,12 @@ func TestInvariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
-				m := &machine{model: newModel(rt), modes: modes, versions: map[string]lock.Lock{}, graces: map[leaseKey]grace{}}
+				m := &machine{
+					model:    newModel(rt),
+					modes:    modes,
+					versions: map[string]lock.Lock{},
+					graces:   map[leaseKey]grace{},
+				}
 				for range 2 {
 					rt.Repeat(map[string]func(*rapid.T){
 						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
@@ -59,7 +64,12 @@ func seconds(t *rapid.T, label string, least, greatest int) time.Duration {
 
 // metadata draws the metadata of a renewal, or nil.
 func metadata(t *rapid.T) json.RawMessage {
-	return rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"at":"a"}`), json.RawMessage(`{"at":"b"}`)}).Draw(t, "metadata")
+	return rapid.SampledFrom(
+		[]json.RawMessage{nil, json.RawMessage(`{"at":"a"}`), json.RawMessage(`{"at":"b"}`)},
+	).Draw(
+		t,
+		"metadata",
+	)
 }
 
 // do applies the command on the replica r, or on a random one that is alive if r is zero.
@@ -96,7 +106,12 @@ func (m *machine) checkGraces(d lock.Decision) error {
 		for where, g := range m.graces {
 			conflicts := g.mode != e.Mode || g.mode == lock.Exclusive || where.slot == e.Slot
 			if conflicts {
-				return fmt.Errorf("granted slot %d %v before the grace of the revoked token %d is over", e.Slot, g.until.Sub(d.Now), where.token)
+				return fmt.Errorf(
+					"granted slot %d %v before the grace of the revoked token %d is over",
+					e.Slot,
+					g.until.Sub(d.Now),
+					where.token,
+				)
 			}
 		}
 	}
@@ -177,7 +192,8 @@ func (m *machine) renew(t *rapid.T) {
 	if over || before == nil && place == nil {
 		t.Fatalf("renewed a lease that had ended or never existed")
 	}
-	if known := before != nil && !before.Unclaimed(); known && (d.Grant.ExpiresAt.Before(before.ExpiresAt) || d.Grant.Token != before.Token) {
+	if known := before != nil && !before.Unclaimed(); known &&
+		(d.Grant.ExpiresAt.Before(before.ExpiresAt) || d.Grant.Token != before.Token) {
 		t.Fatalf("renewed %+v to %+v", before, d.Grant)
 	}
 	if d.Grant.Unclaimed() || d.Grant.Attachment != 0 {
@@ -204,7 +220,11 @@ func (m *machine) release(t *rapid.T) {
 
 func (m *machine) revoke(t *rapid.T) {
 	newest := int64(m.token)
-	r := lock.Revoke{Name: name, Token: lock.Token(rapid.Int64Range(max(newest-2, 1), newest+1).Draw(t, "token")), Reason: "r"}
+	r := lock.Revoke{
+		Name:   name,
+		Token:  lock.Token(rapid.Int64Range(max(newest-2, 1), newest+1).Draw(t, "token")),
+		Reason: "r",
+	}
 	if slot := rapid.IntRange(-1, 3).Draw(t, "slot"); slot >= 0 {
 		r.Slot = &slot
 	}

@@ -75,7 +75,8 @@ func TestGrantFromTheQueue(t *testing.T) {
 		w, _ := heldWithQueue(t, 2)
 		w.advance(4 * time.Second)
 		w.must(release(1))
-		if l := w.record.Leases[0]; !l.AcquiredAt.Equal(w.now) || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) || l.Unclaimed() {
+		if l := w.record.Leases[0]; !l.AcquiredAt.Equal(w.now) || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) ||
+			l.Unclaimed() {
 			t.Errorf("granted %+v", l)
 		}
 	})
@@ -165,7 +166,8 @@ func TestAfterLeavingTheQueue(t *testing.T) {
 		w, calls := heldWithQueue(t, 3)
 		w.advance(10 * time.Second)
 		d := w.must(release(2))
-		if kinds(d) != "expired granted released granted " || len(d.Promoted) != 1 || d.Promoted[0].Attachment != calls[3].Attachment {
+		if kinds(d) != "expired granted released granted " || len(d.Promoted) != 1 ||
+			d.Promoted[0].Attachment != calls[3].Attachment {
 			t.Errorf("decided %v, promoted %+v", kinds(d), d.Promoted)
 		}
 		w.expect("3 |")

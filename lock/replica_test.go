@@ -26,12 +26,15 @@ func TestRemoteGrant(t *testing.T) {
 	t.Run("is unclaimed, and its TTL starts with the claim", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
-		if l := w.record.Leases[0]; !l.ClaimDeadline.Equal(w.now.Add(lock.ClaimTimeout)) || !l.EndsAt().Equal(l.ClaimDeadline) || !l.ExpiresAt.Equal(l.ClaimDeadline) {
+		if l := w.record.Leases[0]; !l.ClaimDeadline.Equal(w.now.Add(lock.ClaimTimeout)) ||
+			!l.EndsAt().Equal(l.ClaimDeadline) ||
+			!l.ExpiresAt.Equal(l.ClaimDeadline) {
 			t.Errorf("granted %+v", l)
 		}
 		w.advance(lock.ClaimTimeout - time.Millisecond)
 		d := w.on(2).must(claim(call))
-		if l := d.Grant; l.Token != 2 || l.Unclaimed() || !l.AcquiredAt.Equal(w.now) || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) {
+		if l := d.Grant; l.Token != 2 || l.Unclaimed() || !l.AcquiredAt.Equal(w.now) ||
+			!l.ExpiresAt.Equal(w.now.Add(10*time.Second)) {
 			t.Errorf("granted %+v", l)
 		}
 		if len(d.Events) != 0 {
@@ -78,7 +81,8 @@ func TestRemoteGrantEnds(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		w.advance(time.Second)
-		if l := w.must(renew(2)).Grant; l.Unclaimed() || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) || !l.AcquiredAt.Equal(w.now) {
+		if l := w.must(renew(2)).Grant; l.Unclaimed() || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) ||
+			!l.AcquiredAt.Equal(w.now) {
 			t.Errorf("renewed %+v", l)
 		}
 		w.expect("2 | 3")
@@ -117,7 +121,8 @@ func TestUnclaimedGrant(t *testing.T) {
 		}
 		w.advance(1)
 		d := w.must(sweep)
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Ref != 0 || e.Reason != "grant not claimed in time" {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Ref != 0 ||
+			e.Reason != "grant not claimed in time" {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("3 | (2)")

@@ -44,7 +44,9 @@ func TestRevocationKeepsTheGrace(t *testing.T) {
 				t.Errorf("decided %v and changes next at %v", kinds(d), l.NextChangeAt())
 			}
 			if c.left > 0 {
-				if l.State != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked || l.Leases[0].Remaining != 0 || !d.Due.Equal(w.now.Add(c.left)) {
+				if l.State != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked ||
+					l.Leases[0].Remaining != 0 ||
+					!d.Due.Equal(w.now.Add(c.left)) {
 					t.Errorf("the lock is %+v, due %v", l, d.Due)
 				}
 				w.advance(c.left - 1)

@@ -27,7 +27,9 @@ func TestLostCallKeepsItsPlace(t *testing.T) {
 		w, calls := heldWithQueue(t, 4)
 		w.must(release(1))
 		d := w.must(disconnectKeepingPlace(calls[2]))
-		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Place != 2 || e.Reason != "call ended without an answer" || len(d.Promoted) != 1 {
+		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Place != 2 ||
+			e.Reason != "call ended without an answer" ||
+			len(d.Promoted) != 1 {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("3 | (2) 4")
@@ -50,7 +52,9 @@ func TestLostCallKeepsItsPlace(t *testing.T) {
 		w.must(release(1))
 		w.must(disconnectKeepingPlace(call))
 		w.expect("3 | (2)")
-		if got := w.record.Queue[0]; got.Capacity != 2 || got.Lease.Mode != lock.Permit || got.Lease.TTL == 0 || got.Lease.Token != 0 || got.Lease.Slot != 0 {
+		if got := w.record.Queue[0]; got.Capacity != 2 || got.Lease.Mode != lock.Permit || got.Lease.TTL == 0 ||
+			got.Lease.Token != 0 ||
+			got.Lease.Slot != 0 {
 			t.Errorf("the place is %+v", got)
 		}
 	})

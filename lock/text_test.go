@@ -38,9 +38,17 @@ func TestTextForPeopleIsVisible(t *testing.T) {
 	t.Parallel()
 	bounds := widestBounds(t)
 	for name, text := range badTexts() {
-		b := bound{name: name + " as a holder", err: errOf(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds)), field: "holder"}
+		b := bound{
+			name:  name + " as a holder",
+			err:   errOf(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds)),
+			field: "holder",
+		}
 		t.Run(b.name, b.check)
-		b = bound{name: name + " as a reason", err: errOf(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve()), field: "reason"}
+		b = bound{
+			name:  name + " as a reason",
+			err:   errOf(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve()),
+			field: "reason",
+		}
 		t.Run(b.name, b.check)
 	}
 	for _, text := range goodTexts() {
@@ -76,9 +84,17 @@ func TestNumbersOfFreeFormJSONAreFinite(t *testing.T) {
 	} {
 		field := map[bool]string{true: "", false: "metadata"}[finite]
 		metadata := json.RawMessage(`{"a": ` + number + `}`)
-		b := bound{name: number + " on an acquire", err: errOf(lock.Acquire{Name: "a", Holder: "h", Metadata: metadata}.Resolve(bounds)), field: field}
+		b := bound{
+			name:  number + " on an acquire",
+			err:   errOf(lock.Acquire{Name: "a", Holder: "h", Metadata: metadata}.Resolve(bounds)),
+			field: field,
+		}
 		t.Run(b.name, b.check)
-		b = bound{name: number + " on a renewal", err: errOf(lock.Renew{Name: "a", LeaseID: id(1), Metadata: metadata}.Resolve(bounds)), field: field}
+		b = bound{
+			name:  number + " on a renewal",
+			err:   errOf(lock.Renew{Name: "a", LeaseID: id(1), Metadata: metadata}.Resolve(bounds)),
+			field: field,
+		}
 		t.Run(b.name, b.check)
 		field = map[bool]string{true: "", false: "value"}[finite]
 		write := lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(number)}

@@ -15,10 +15,12 @@ import (
 // previewSweep returns the decision of a sweep of s, without applying it.
 func (m *machine) previewSweep(s lock.Record, now time.Time) lock.Decision {
 	token := m.token
-	return sweep.Apply(lock.View{Now: now, Self: m.self, Locks: []lock.Record{s}, Ended: m.ended, Tokens: func() lock.Token {
-		token++
-		return token
-	}})
+	return sweep.Apply(
+		lock.View{Now: now, Self: m.self, Locks: []lock.Record{s}, Ended: m.ended, Tokens: func() lock.Token {
+			token++
+			return token
+		}},
+	)
 }
 
 // checkTime checks what time alone does after the decision d. After the clock was set back, replicas age by the clock

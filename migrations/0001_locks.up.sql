@@ -1,36 +1,29 @@
--- Names, the leases that sit on them, what happened to them, and the example
--- of a fenced resource. Only shape lives here: every rule is in package lock.
+-- Locks, their leases and events, and the example of a fenced resource. The rules are in package lock.
 
--- One sequence for all names: rows may be pruned and a lock created again, its
--- next token is still greater. CACHE 1, or sessions would hand out old numbers
--- late; capped where JavaScript still counts exactly.
+-- One sequence for all names, so that the next token is greater even after the row of a lock was pruned and created
+-- again. CACHE 1, because sessions would hand out cached numbers late. The maximum is the greatest integer of JavaScript.
 create sequence paddock.fencing_tokens as bigint
     minvalue 1 maxvalue 9007199254740991 cache 1 no cycle;
 
--- Event ids are drawn while the lock's row is locked, so that they follow the
--- order of what happened to that lock.
+-- Event IDs are drawn while the lock's row is locked, so the events of one lock have increasing IDs.
 create sequence paddock.event_ids as bigint minvalue 1 cache 1 no cycle;
 
--- Slot 0 is the lock's anchor: each decision about a name is made with that row
--- locked. It carries the exclusive lease inline, so that the commonest cycle is
--- two HOT updates of one row. Slots from 1 exist only while a shared lease or a
--- permit sits in them.
+-- Slot 0 is the anchor of the lock: each decision about a name locks that row. It contains the exclusive lease, so that
+-- the commonest cycle is two HOT updates of one row. Slots from 1 exist only while they have a shared lease or a permit.
 --
--- No index on anything that changes with a lease: one on expires_at would turn
--- every renewal into a non-HOT update.
+-- No column that changes with a lease is indexed: an index on expires_at would make every renewal a non-HOT update.
 create table paddock.locks (
     name         text        not null collate "C" check (length(name) between 1 and 200),
     slot         integer     not null default 0 check (slot >= 0),
-    -- the anchor's own: how many transitions there were, the newest token
-    -- granted and how its lease ended (0: it has not), the capacity while
-    -- permits are out, how many wait, when the last transition was
+    -- of the anchor: the number of transitions, the newest token and how its lease ended (0: active), the capacity while
+    -- permits are held, the number of waiters, the time of the last transition
     revision     bigint      not null default 0,
     last_token   bigint      not null default 0,
     last_end     smallint    not null default 0,
     capacity     integer     not null default 0 check (capacity between 0 and 1000),
     queued       integer     not null default 0 check (queued >= 0),
     changed_at   timestamptz not null default clock_timestamp(),
-    -- the lease in this slot; all null while there is none
+    -- the lease in this slot; null if there is none
     lease_id     uuid,
     mode         smallint,
     holder       text,
@@ -53,9 +46,8 @@ create table paddock.locks (
     autovacuum_analyze_threshold = 1000
 );
 
--- What happened, a row a transition: audit trail, watch stream and history in
--- one. A transaction that is still open may hold a lower id than one that has
--- committed: docs/design.md, "Reading events", tells how readers know.
+-- One row for each transition: the audit trail and the watch stream. A transaction that is still open may have a lower id
+-- than one that has committed: see docs/design.md, "Reading events".
 create table paddock.events (
     id         bigint      primary key,
     at         timestamptz not null,
@@ -67,15 +59,15 @@ create table paddock.events (
     holder     text        not null default '',
     mode       smallint    not null default 0,
     reason     text        not null default '',
-    -- on an event that ended a lease: a hash of its lease_id, by which a
-    -- repeated call finds how its lease ended. The secret itself is not kept.
+    -- of an event that ended a lease: a hash of the lease_id, by which a repeated call finds how its lease ended. The
+    -- secret itself is not stored.
     lease_ref  bigint
 ) with (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000);
 
 create index events_by_name on paddock.events (name, id);
 create index events_by_lease on paddock.events (lease_ref) where lease_ref is not null;
 
--- The example resource of the fenced write. Its token is the greatest it has seen.
+-- The example resource of the fenced write. Its token is the greatest token seen.
 create table paddock.fenced (
     key        text        primary key collate "C" check (length(key) between 1 and 200),
     lock       text        not null collate "C",

@@ -1,17 +1,15 @@
--- The queue, leases that several have at once, and what a replica must know of
--- the others. As before only shape lives here: every rule is in package lock.
+-- The queue, shared leases and permits, and what replicas know of each other.
 
--- An anchor tells whether there is more to read about its lock: how many leases
--- sit in slots from 1 on, beside `queued`, how many wait. A lease that came out of
--- the queue knows its place, the call that waited for it, and, until the replica that serves
--- the call has fetched it, when the grant is withdrawn.
+-- On the anchor, `sitting` is the number of leases in slots from 1, and `queued` the number of waiters: whether there are
+-- further rows to read. A lease from the queue has its place, the call that waited for it, and, while the grant is
+-- unclaimed, the time when it is withdrawn.
 alter table paddock.locks
     add column sitting    integer not null default 0 check (sitting >= 0),
     add column place      bigint  not null default 0,
     add column attachment bigint  not null default 0,
     add column claim_by   timestamptz;
 
--- Who waits, in the order of their places. A place is drawn with the anchor locked.
+-- The waiters in the order of their places. A place is drawn with the anchor locked.
 create table paddock.waiters (
     name        text        not null collate "C",
     place       bigint      not null,
@@ -24,14 +22,14 @@ create table paddock.waiters (
     max_hold_ms bigint      not null,
     metadata    json,
     joined_at   timestamptz not null,
-    -- the call that waits there, 0 for none; the replica that serves it, and until
-    -- when: the end of the wait, the life of the replica, the keeping of the place
+    -- the waiting call, 0 for none; the replica that serves it; and the ends of the wait, of the known life of the
+    -- replica, and of the retention of the place
     attachment  bigint      not null,
     replica     bigint      not null,
     until       timestamptz not null,
     alive_until timestamptz not null,
     kept_until  timestamptz not null,
-    -- whether the lock was granted to it, and its replica has not fetched the grant
+    -- whether the waiter has an unclaimed grant
     offered     boolean     not null default false,
     primary key (name, place)
 ) with (
@@ -42,8 +40,8 @@ create table paddock.waiters (
     autovacuum_analyze_threshold = 1000
 );
 
--- The replicas that serve waiters or watchers: until when each is taken to live,
--- how many wait with it, and whether anybody there follows the events.
+-- The replicas with waiters or watchers: until when each counts as alive, its number of waiting calls, and whether it has
+-- watchers.
 create table paddock.replicas (
     id          bigint      primary key,
     alive_until timestamptz not null,
@@ -51,11 +49,10 @@ create table paddock.replicas (
     watching    boolean     not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- On queued, left, and granted out of the queue: the place.
+-- Of queued and dequeued events, and of grants from the queue: the place.
 alter table paddock.events add column place bigint not null default 0;
 
--- One row: the greatest id of an event that was pruned. A reader whose cursor is
--- before that has missed something.
+-- One row: the greatest id of a pruned event. A reader with an earlier cursor has missed events.
 create table paddock.horizon (
     pruned bigint not null
 );

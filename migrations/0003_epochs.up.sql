@@ -1,19 +1,17 @@
--- Which database this is. After a fail-over, or a restore, another continues the
--- history, perhaps without the end of it: docs/operations.md, "When the database is
--- another". One row for each; the newest is the one that holds.
+-- The epochs of the database, one row for each; the newest is the current one. A fail-over or a restore, which may lose the
+-- last transactions, starts a new epoch: see docs/operations.md.
 create table paddock.epochs (
     epoch             bigint      primary key,
     began_at          timestamptz not null,
-    -- the server that it is about: its system identifier, and the timeline of its log
+    -- the server: its system identifier and its timeline
     system_identifier bigint      not null,
     timeline          text        not null,
     reason            text        not null,
-    -- nothing is granted before that instant; null if there is no such time
+    -- grants are paused until then; null if they are not
     closed_until      timestamptz,
-    -- whether everything that was answered is on a standby, too: nothing is decided
-    -- while there is none
+    -- whether each answer waits for a standby: without one nothing is decided
     quorum            boolean     not null default false,
-    -- the longest ttl and grace of a lease that was granted, together
+    -- the longest sum of ttl and grace of a granted lease
     longest_ms        bigint      not null
 );
 

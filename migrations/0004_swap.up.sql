@@ -1,10 +1,10 @@
--- What sql/swap.sql is given: a lock as it is to be, and what it rests on. One array of
--- these is read five times as fast as an array for each column.
+-- The parameter of sql/swap.sql: the new state of a lock, and the state that it replaces. One array of this type is read
+-- five times as fast as an array for each column.
 create type paddock.swap as (
     ord         integer,
     name        text,
-    -- the anchor is there, as the transaction with this xid left it, the clock is before
-    -- until, and no lease with this hash has ended
+    -- the conditions: the anchor is at this place with this xid, the clock is before until, and no lease with the hash
+    -- unused has ended
     at          tid,
     version     xid,
     until       timestamptz,
@@ -27,7 +27,7 @@ create type paddock.swap as (
     metadata    text,
     place       bigint,
     attachment  bigint,
-    -- the event that tells of it; null: none does
+    -- the event; null for none
     kind         smallint,
     event_mode   smallint,
     event_holder text,
@@ -36,8 +36,8 @@ create type paddock.swap as (
     lease_ref    bigint
 );
 
--- What package lock holds to anyway: PostgreSQL reads and compiles each of them anew for
--- every statement that writes a lock, a fifteenth of all that it does for a single one.
+-- Package lock keeps these constraints anyway, and PostgreSQL compiles each of them for every statement that writes a lock:
+-- a fifteenth of the cost of a single write.
 alter table paddock.locks
     drop constraint locks_name_check,
     drop constraint locks_slot_check,

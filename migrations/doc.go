@@ -1,26 +1,22 @@
-// Package migrations holds the shape of Paddock's tables as numbered pairs of
-// SQL files, and brings a database to that shape or back.
+// Package migrations contains the schema of Paddock's tables as numbered pairs of SQL files, and migrates databases.
 //
-// # The files
+// # Files
 //
-// NNNN_name.up.sql and NNNN_name.down.sql, numbered from 0001 without gaps. A
-// file that has been released is never changed again. Every name in it is
-// qualified with the schema paddock, which Up makes. Each file runs as one
-// transaction, so it holds no begin, no commit and nothing that PostgreSQL
-// refuses inside a transaction; and a migration must leave the release before
-// it working, because replicas are restarted in any order.
+// The files are NNNN_name.up.sql and NNNN_name.down.sql, numbered from 0001 without gaps. The statements of a
+// released file never change. Every name is qualified with the schema paddock, which Up creates. Each file runs as
+// one transaction, so it contains no begin, no commit, and no statement that PostgreSQL refuses inside a transaction.
+// The previous release must work with the new schema, because replicas restart in any order.
 //
-// # How they are applied
+// # Migrating
 //
-// The version that a database is at stands in paddock.schema_migrations, which
-// golang-migrate keeps. Any number of replicas may call Up at once: one does the
-// work, the others wait. A migration that PostgreSQL refuses leaves nothing
-// behind and may be tried again. Only when the connection breaks in the middle
-// of one does the schema stay marked dirty; DirtyError then says what to do.
+// golang-migrate keeps the version of a database in paddock.schema_migrations. Any number of replicas may call Up at
+// the same time: one migrates, the others wait. A migration that PostgreSQL refuses leaves nothing behind and can be
+// repeated. The schema stays marked dirty only if the connection breaks during a migration; DirtyError then says what
+// to do.
 //
-// Schema changes never go backward by themselves. A binary that meets a schema
-// newer than its own gets a NewerError and leaves it alone.
+// A schema never goes back automatically. A binary that finds a newer schema returns a NewerError and changes
+// nothing.
 //
-// Up and Down need a direct connection, and a role that may create in the database. Through a
-// pooler in transaction mode they return a poolmode.Error and change nothing.
+// Up and Down need a direct connection, and a role with the right to create in the database. Through a pooler in
+// transaction mode they return a poolmode.Error and change nothing.
 package migrations

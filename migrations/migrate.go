@@ -8,41 +8,39 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Up brings the database to Latest; one that is there already is left alone. Through a pooler in
-// transaction mode it can do the latter only, and otherwise returns a poolmode.Error.
-// Several processes may call it at the same time. When ctx ends it stops before
-// the next migration, never within one. A schema that it must not touch is a
-// *DirtyError or a *NewerError.
+// Up migrates the database to Latest, and does nothing if it is there already. Through a pooler in transaction mode
+// it returns a poolmode.Error unless there is nothing to do. Several processes may call it at the same time. If ctx
+// ends, it stops before the next migration, never during one. It returns a *DirtyError or a *NewerError for a schema
+// that it must not change.
 func Up(ctx context.Context, databaseURL string) error {
-	// What Version cannot read, alone cannot read either, and reports.
+	// If Version fails, withLock fails too and returns the error.
 	if version, dirty, err := Version(ctx, databaseURL); err == nil && !dirty && version == Latest() {
 		return nil
 	}
-	return alone(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if version == Latest() {
 			return nil
 		}
 		if err := createSchema(ctx, conn); err != nil {
 			return err
 		}
-		return walk(ctx, conn.Config(), version, Latest())
+		return migrateTo(ctx, conn.Config(), version, Latest())
 	})
 }
 
-// Down undoes the newest migrations, as many as steps says, and the data in
-// what they made is lost. Nothing calls it without a person's wish. Asked for
-// more steps than there are versions it does nothing and says so.
+// Down reverts the newest migrations, steps in number, and drops the data in their tables and columns. Only operators
+// call it. It returns an error and changes nothing if steps is less than one or more than the number of versions.
 func Down(ctx context.Context, databaseURL string, steps int) error {
-	return alone(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if steps < 1 || uint(steps) > version {
 			return fmt.Errorf("migrations: cannot go down %d steps from version %d", steps, version)
 		}
-		return walk(ctx, conn.Config(), version, version-uint(steps))
+		return migrateTo(ctx, conn.Config(), version, version-uint(steps))
 	})
 }
 
-// Version returns what the database is at, 0 for one that was never migrated,
-// and whether a migration broke off there. It changes nothing.
+// Version returns the version of the database, 0 if it was never migrated, and whether a migration was interrupted
+// there. It changes nothing.
 func Version(ctx context.Context, databaseURL string) (version uint, dirty bool, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -52,26 +50,25 @@ func Version(ctx context.Context, databaseURL string) (version uint, dirty bool,
 	return version, dirty, errors.Join(err, conn.Close(ctx))
 }
 
-// A DirtyError is a schema that a migration to Version broke off at, because
-// the connection or the process died in the middle.
+// A DirtyError means that the migration to Version was interrupted, because the connection or the process died.
 type DirtyError struct {
 	Version uint
 }
 
 func (e *DirtyError) Error() string {
-	return fmt.Sprintf(`migrations: the schema is marked dirty, because the way to version %d broke off. `+
-		`Each migration is one transaction, so it is there in full or not at all: look which, with \d paddock.* in psql. `+
-		`Then say so, by "update paddock.schema_migrations set version = N, dirty = false", `+
-		`or "delete from paddock.schema_migrations" if there is nothing yet, and migrate again`, e.Version)
+	return fmt.Sprintf(`migrations: the schema is marked dirty, because the migration to version %d was interrupted. `+
+		`Each migration is one transaction, so it was applied in full or not at all: check with \d paddock.* in psql. `+
+		`Then run "update paddock.schema_migrations set version = N, dirty = false", `+
+		`or "delete from paddock.schema_migrations" if there are no tables yet, and migrate again`, e.Version)
 }
 
-// A NewerError is a schema that a newer release has made.
+// A NewerError means that a newer release has migrated the schema.
 type NewerError struct {
 	Version uint // of the schema
-	Latest  uint // that this binary knows
+	Latest  uint // known to this binary
 }
 
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("migrations: the schema is at version %d, but this paddock knows only versions up to %d: "+
-		"run the newer release; the schema is never taken back by itself", e.Version, e.Latest)
+		"run the newer release; a schema never goes back automatically", e.Version, e.Latest)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/migrations"
 )
 
-// connect opens a connection that is closed with the test.
+// connect opens a connection that is closed after the test.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -30,8 +30,8 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// with is a URL with more settings in its query.
-func with(t *testing.T, databaseURL, settings string) string {
+// withSettings returns the URL with further settings in its query.
+func withSettings(t *testing.T, databaseURL, settings string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestUpDownUpLeavesTheSameSchema(t *testing.T) {
 	}
 	assertVersion(t, url, 0)
 	if left := shape(t, conn); len(left) != 0 {
-		t.Errorf("down leaves behind:\n%s", strings.Join(left, "\n"))
+		t.Errorf("after down the schema still has:\n%s", strings.Join(left, "\n"))
 	}
 	up()
 	for _, got := range shapes[1:] {
@@ -128,21 +128,22 @@ func TestDownRefusesMoreStepsThanThereAre(t *testing.T) {
 	url := pgtest.URL(t)
 	for _, steps := range []int{-1, 0, int(migrations.Latest()) + 1} {
 		if err := migrations.Down(t.Context(), url, steps); err == nil {
-			t.Errorf("%d steps down went well", steps)
+			t.Errorf("%d steps down succeeded", steps)
 		}
 	}
 	assertVersion(t, url, migrations.Latest())
 }
 
-func TestRefusedMigrationMayBeTriedAgain(t *testing.T) {
+func TestRefusedMigrationCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	conn := connect(t, url)
 	exec(t, conn, "create schema paddock")
 	exec(t, conn, "create table paddock.locks ()")
 	err := migrations.Up(t.Context(), url)
-	if err == nil || !strings.Contains(err.Error(), `relation "locks" already exists`) || strings.Contains(err.Error(), "fillfactor") {
-		t.Errorf("it said: %v", err)
+	if err == nil || !strings.Contains(err.Error(), `relation "locks" already exists`) ||
+		strings.Contains(err.Error(), "fillfactor") {
+		t.Errorf("the error is %v", err)
 	}
 	assertVersion(t, url, 0)
 	exec(t, conn, "drop table paddock.locks")
@@ -159,16 +160,17 @@ func TestDirtySchemaSaysWhatToDo(t *testing.T) {
 		exec(t, conn, "update paddock.schema_migrations set version = $1, dirty = true", version)
 		err := migrations.Up(t.Context(), url)
 		var dirty *migrations.DirtyError
-		if !errors.As(err, &dirty) || dirty.Version != uint(max(version, 0)) || !strings.Contains(err.Error(), "set version = N, dirty = false") {
-			t.Errorf("it said: %v", err)
+		if !errors.As(err, &dirty) || dirty.Version != uint(max(version, 0)) ||
+			!strings.Contains(err.Error(), "set version = N, dirty = false") {
+			t.Errorf("the error is %v", err)
 		}
 		if err := migrations.Down(t.Context(), url, 1); !errors.As(err, &dirty) {
-			t.Errorf("down said: %v", err)
+			t.Errorf("the error of down is %v", err)
 		}
 	}
 	exec(t, conn, "update paddock.schema_migrations set version = $1, dirty = false", migrations.Latest())
 	if err := migrations.Up(t.Context(), url); err != nil {
-		t.Errorf("after doing so: %v", err)
+		t.Errorf("after the repair: %v", err)
 	}
 }
 
@@ -178,32 +180,33 @@ func TestNewerSchemaIsLeftAlone(t *testing.T) {
 	newer := migrations.Latest() + 1
 	exec(t, connect(t, url), "update paddock.schema_migrations set version = $1", newer)
 	var err *migrations.NewerError
-	if got := migrations.Up(t.Context(), url); !errors.As(got, &err) || err.Version != newer || err.Latest != migrations.Latest() {
-		t.Errorf("it said: %v", got)
+	if got := migrations.Up(t.Context(), url); !errors.As(got, &err) || err.Version != newer ||
+		err.Latest != migrations.Latest() {
+		t.Errorf("the error is %v", got)
 	}
 	assertVersion(t, url, newer)
 }
 
-func TestUpWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
+func TestUpStopsWaitingWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	// Package migrations's advisory lock, as a process that migrates holds it.
+	// The advisory lock of a process that migrates.
 	exec(t, connect(t, url), "select pg_advisory_lock(x'706164646f636b'::bigint)")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	enough := errors.New("enough")
+	cause := errors.New("cause")
 	done := make(chan error)
 	go func() { done <- migrations.Up(ctx, url) }()
-	cancel(enough)
-	if err := <-done; !errors.Is(err, enough) && !errors.Is(err, context.Canceled) {
-		t.Errorf("it said: %v", err)
+	cancel(cause)
+	if err := <-done; !errors.Is(err, cause) && !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 	assertVersion(t, url, 0)
 }
 
-func TestPoolSettingsInTheURLAreNoHindrance(t *testing.T) {
+func TestPoolSettingsInTheURLAreIgnored(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	if err := migrations.Up(t.Context(), with(t, url, "pool_max_conns=5")); err != nil {
+	if err := migrations.Up(t.Context(), withSettings(t, url, "pool_max_conns=5")); err != nil {
 		t.Error(err)
 	}
 }
@@ -222,7 +225,7 @@ func TestMigratedDatabaseNeedsNoRightToCreate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := migrations.Up(t.Context(), with(t, url, "options=-c%20role%3D"+role)); err != nil {
+	if err := migrations.Up(t.Context(), withSettings(t, url, "options=-c%20role%3D"+role)); err != nil {
 		t.Error(err)
 	}
 }

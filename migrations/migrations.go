@@ -12,7 +12,7 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// Latest is the version that Up brings a database to.
+// Latest returns the version that Up migrates to.
 func Latest() uint {
 	var latest uint
 	for _, name := range names() {
@@ -21,8 +21,7 @@ func Latest() uint {
 	return latest
 }
 
-// Hash is the same for two builds exactly if their migration files are: a
-// name for a database made by them.
+// Hash returns a hash of the migration files, which identifies the schema that they create.
 func Hash() string {
 	sum := sha256.New()
 	for _, name := range names() {
@@ -35,7 +34,7 @@ func Hash() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// names are the files, in order.
+// names returns the names of the files in order.
 func names() []string {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -44,8 +43,7 @@ func names() []string {
 	return names
 }
 
-// number is the number that a file's name begins with, 0 for one that breaks
-// the rule, which a test forbids.
+// number returns the number at the beginning of a file name. A test checks that each name has one.
 func number(name string) uint {
 	var n uint
 	digits, _, _ := strings.Cut(name, "_")

@@ -55,7 +55,9 @@ func TestFilesLeaveTheirTransactionAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	comment := regexp.MustCompile(`--.*`)
-	control := regexp.MustCompile(`(?i)(^|;)\s*(begin|start\s+transaction|commit|end|rollback|savepoint)\b|\bconcurrently\b|\bvacuum\b\s*[^_]`)
+	control := regexp.MustCompile(
+		`(?i)(^|;)\s*(begin|start\s+transaction|commit|end|rollback|savepoint)\b|\bconcurrently\b|\bvacuum\b\s*[^_]`,
+	)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -67,7 +69,7 @@ func TestFilesLeaveTheirTransactionAlone(t *testing.T) {
 	}
 }
 
-func TestHashIsANameForTheFiles(t *testing.T) {
+func TestHashIsStable(t *testing.T) {
 	t.Parallel()
 	if got := migrations.Hash(); !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(got) || got != migrations.Hash() {
 		t.Errorf("the hash is %s", got)

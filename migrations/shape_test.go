@@ -6,8 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// shapeSQL describes everything in the schema paddock except the library's own
-// table, a line each.
+// shapeSQL describes each object of the schema paddock on a line, except the library's table.
 const shapeSQL = `
 with mine as (
     select c.oid, c.relname, c.relkind, c.reloptions

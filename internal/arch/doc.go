@@ -1,7 +1,7 @@
-// Package arch holds no code, only the tests that keep the shape of the house:
-// which package may know which, and how long a file and a function may be.
+// Package arch has no code, only tests of the architecture: which package may import which, how long files and
+// functions may be, and which words they use.
 //
-// Every arrow points at package lock, which knows nobody:
+// All imports point at package lock, which imports only the standard library:
 //
 //	cmd/paddock ──▶ server ──▶ lock ◀── store ──▶ pgx
 //	     │           web ──────▶ │
@@ -9,7 +9,5 @@
 //	             client/guard ─▶ │
 //	      pgx ◀─ client/pgfence ▶┘
 //
-// What a package depends on is asked of go list, by way of others included, so
-// that no arrow hides behind another package. Tests are no part of that: they may
-// know everything.
+// The tests check all dependencies, direct and indirect, as listed by go list. Test files may import any package.
 package arch

@@ -15,12 +15,11 @@ import (
 type account struct {
 	name     string
 	uid, gid uint32
-	switches bool // it is not ourselves: we are root
+	switches bool // this process is root and runs the server as another user
 }
 
-// accountFor returns the account for a server on the data directory given,
-// which need not exist: ourselves, or for root, as whom PostgreSQL refuses to
-// run, the owner of the data, else postgres, else nobody.
+// accountFor returns the account for a server on the data directory, which need not exist: the current user or, for
+// root, the owner of the data, else unprivilegedUser. PostgreSQL refuses to run as root.
 func accountFor(data string) (account, error) {
 	if uid := os.Geteuid(); uid != 0 {
 		return account{name: "user " + strconv.Itoa(uid), uid: uint32(uid), gid: uint32(os.Getegid())}, nil
@@ -37,7 +36,7 @@ func accountFor(data string) (account, error) {
 	return unprivilegedUser()
 }
 
-// unprivilegedUser is the user that a server started by root runs as.
+// unprivilegedUser returns the user that a server started by root runs as.
 func unprivilegedUser() (account, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -51,7 +50,9 @@ func unprivilegedUser() (account, error) {
 		}
 		return account{name: "user " + name, uid: uint32(uid), gid: uint32(gid), switches: true}, nil
 	}
-	return account{}, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody to run it as")
+	return account{}, errors.New(
+		"PostgreSQL does not run as root, and this system has no user postgres or nobody; create one",
+	)
 }
 
 func owner(info fs.FileInfo) (uid, gid uint32) {
@@ -59,7 +60,7 @@ func owner(info fs.FileInfo) (uid, gid uint32) {
 	return stat.Uid, stat.Gid
 }
 
-// credential is what a child needs to run as a, nil when it does anyway.
+// credential returns the credential for a child process, nil for the current user.
 func (a account) credential() *syscall.Credential {
 	if !a.switches {
 		return nil
@@ -67,7 +68,7 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
 }
 
-// mkdir makes a directory that only a can enter, unless it is there already.
+// mkdir creates a directory that only a can enter, unless it exists.
 func (a account) mkdir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -76,22 +77,22 @@ func (a account) mkdir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return a.own(dir)
+	return a.chown(dir)
 }
 
-// own gives path, which we have just made, to a.
-func (a account) own(path string) error {
+// chown makes a the owner of path.
+func (a account) chown(path string) error {
 	if !a.switches {
 		return nil
 	}
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// checkAccess says which directory on the way to dir, and dir itself, a cannot enter,
-// as far as they exist. It goes by the permission bits alone.
+// checkAccess returns an error if a cannot enter dir or a parent of dir that exists. It checks the permission bits
+// only.
 func (a account) checkAccess(dir string) error {
 	if !a.switches {
-		return nil // then the calls themselves tell
+		return nil // the system calls return the error
 	}
 	for {
 		info, err := os.Stat(dir)
@@ -99,8 +100,8 @@ func (a account) checkAccess(dir string) error {
 			return err
 		}
 		if err == nil && !a.canEnter(info) {
-			return fmt.Errorf("the server runs as %s, who cannot enter %s (%v): choose a directory elsewhere, "+
-				"or let others through with: chmod o+x %s", a.name, dir, info.Mode(), dir)
+			return fmt.Errorf("the server runs as %s, which cannot enter %s (%v): choose another directory, "+
+				"or allow access with: chmod o+x %s", a.name, dir, info.Mode(), dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil

@@ -9,14 +9,12 @@ import (
 	"syscall"
 )
 
-// ErrInUse says that another process, or another Server of this one, has the
-// directory.
+// ErrInUse means that another process, or another Server of this process, uses the directory.
 var ErrInUse = errors.New("the directory is in use")
 
 const claimName = "paddock.pid"
 
-// claim takes dir for this process until the file it returns is closed, which
-// the kernel does for a process that dies.
+// claim locks dir for this process until the returned file is closed. The kernel closes it if the process dies.
 func claim(dir string) (*os.File, error) {
 	file, err := lock(dir, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -29,8 +27,7 @@ func claim(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// reclaim takes a directory that has been claimed before; one that never was
-// is fs.ErrNotExist.
+// reclaim locks a directory that was claimed before. It returns fs.ErrNotExist for one that never was.
 func reclaim(dir string) (*os.File, error) {
 	return lock(dir, os.O_RDWR)
 }
@@ -46,7 +43,7 @@ func lock(dir string, flag int) (*os.File, error) {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		err = inUse(dir, path)
 	case err == nil && !stillAt(path, file):
-		err = fmt.Errorf("%w: %s was removed meanwhile", ErrInUse, dir)
+		err = fmt.Errorf("%w: %s was removed by another process", ErrInUse, dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

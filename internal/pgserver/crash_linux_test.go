@@ -19,6 +19,6 @@ func TestServerDiesWithItsParent(t *testing.T) {
 		return errors.Is(err, fs.ErrNotExist) || err == nil && !strings.Contains(string(line), dir)
 	})
 	if _, err := os.Stat(filepath.Join(dir, "data", "postmaster.pid")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it did not shut down in good order: %v", err)
+		t.Errorf("it was not shut down cleanly: %v", err)
 	}
 }

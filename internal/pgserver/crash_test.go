@@ -18,7 +18,7 @@ func TestCommittedDataSurvivesKill(t *testing.T) {
 	t.Parallel()
 	s := start(t, pgserver.Options{})
 	url := s.URL("postgres")
-	keep(t, s, "postgres")
+	insertRow(t, s, "postgres")
 	for range 2 {
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
@@ -33,15 +33,15 @@ func TestCommittedDataSurvivesKill(t *testing.T) {
 	}
 	pid := postmaster(t, s.Dir())
 	if err := s.Restart(t.Context()); err != nil || postmaster(t, s.Dir()) != pid {
-		t.Errorf("a running server was not left alone: %v", err)
+		t.Errorf("Restart affected a running server: %v", err)
 	}
 }
 
-func TestKilledServerMakesRoomForAnother(t *testing.T) {
+func TestKilledServerReleasesItsDirectory(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	first := start(t, pgserver.Options{Dir: dir, Database: "kept"})
-	keep(t, first, "kept")
+	insertRow(t, first, "kept")
 	if err := errors.Join(first.Kill(), first.Stop(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +51,13 @@ func TestKilledServerMakesRoomForAnother(t *testing.T) {
 	}
 }
 
-func TestProcessIDThatPassedOnIsNotTakenForAServer(t *testing.T) {
+func TestReusedProcessIDIsNotMistakenForAServer(t *testing.T) {
 	t.Parallel()
 	s := start(t, pgserver.Options{})
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Our own process now has the id that the dead server's file names.
+	// The process ID file of the dead server now names a living process.
 	path := filepath.Join(s.Dir(), "data", "postmaster.pid")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -82,8 +82,7 @@ func TestNextStartTakesOverFromADeadProcess(t *testing.T) {
 	}
 }
 
-// killServer runs a server in dir from another process, which it kills, and
-// returns the server's process id.
+// killServer runs a server in dir from another process, kills that process, and returns the server's process ID.
 func killServer(t *testing.T, dir string) (pid int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -109,7 +108,7 @@ func killServer(t *testing.T, dir string) (pid int) {
 	return pid
 }
 
-// postmaster is the process id of the server in dir.
+// postmaster returns the process ID of the server in dir.
 func postmaster(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))

@@ -1,35 +1,29 @@
-// Package pgserver runs a private PostgreSQL server from the programs that are
-// installed on this machine. `paddock dev` keeps its database in one, and
-// package pgtest gives every test process one of its own.
+// Package pgserver runs a private PostgreSQL server from the programs that are installed on this machine. `paddock
+// dev` keeps its database in one, and package pgtest gives one to each test process.
 //
-// # What a Server is
+// # Servers
 //
-// A server listens on a Unix socket only, in a directory that nobody but its
-// own account (and root) can enter, so it has no port to clash with and no
-// password. Its superuser is called paddock; its databases are UTF-8 with the
-// C locale. Started by root it runs as the user postgres, or else nobody,
-// because PostgreSQL refuses to run as root; an existing data directory decides
-// by its owner.
+// A server listens only on a Unix socket in a directory that only its account and root can enter. So it has no port
+// that could clash, and no password. Its superuser is named paddock; its databases have the encoding UTF-8 and the
+// locale C. PostgreSQL refuses to run as root: for root the server runs as the owner of an existing data directory,
+// else as the user postgres, else as an unprivileged user.
 //
-// Options.Dir holds everything that is to last:
+// Options.Dir contains everything that must persist:
 //
 //	data/        the PostgreSQL data directory
-//	run/         the socket, unless the path would be too long for one
-//	paddock.pid  who uses the directory; locked with flock while in use
+//	run/         the socket, unless its path would be too long
+//	paddock.pid  the process that uses the directory, locked with flock
 //
-// # How it ends
+// # The end of a server
 //
-// Stop shuts the server down in good order. Kill ends it as a crash would, and
-// Restart brings it back at the same URL; committed data survives both. On
-// Linux the kernel ends the server when the process that started it dies, even
-// by SIGKILL. Elsewhere it lives on until the next Start on the same Dir,
-// which in any case stops an orphan and takes the directory over.
+// Stop shuts the server down cleanly. Kill ends it like a crash, and Restart starts it again at the same URL;
+// committed data survives both. On Linux the kernel ends the server when the process that started it dies, even by
+// SIGKILL. Elsewhere it runs until the next Start on the same Dir. Start always stops an orphaned server and takes
+// over its directory.
 //
-// # What it is not
+// # Limits
 //
-// It is not a way to run a production database: the data directory is made
-// without waiting for the disk, and there is no backup and no upgrade from one
-// major version to the next. What the server does once it runs is not softened,
-// though: fsync and synchronous_commit stay on unless Options.Settings say
-// otherwise, so that durability can be tested.
+// Do not run a production database this way: the data directory is created without waiting for the disk, and there
+// are no backups and no upgrades between major versions. The running server is as durable as any: fsync and
+// synchronous_commit are on unless Options.Settings change them, so that tests can check durability.
 package pgserver

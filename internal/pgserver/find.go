@@ -13,14 +13,13 @@ import (
 	"strings"
 )
 
-// Find returns the directory that holds the programs postgres and initdb: that
-// of the PATH, else the newest version in the places where packages put them.
-// Where there is none the error wraps ErrNotFound.
+// Find returns the directory of the programs postgres and initdb: the one in the PATH, else the newest version in the
+// usual directories of packages. The error wraps ErrNotFound if there is none.
 func Find() (binDir string, err error) {
 	return choose(context.Background(), installed(searchDirs()), "")
 }
 
-// searchDirs are the directories to look at, in order of preference.
+// searchDirs returns the directories to search, in order of preference.
 func searchDirs() []string {
 	var dirs []string
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -43,7 +42,7 @@ func searchDirs() []string {
 	return dirs
 }
 
-// newestFirst expands a pattern by the versions that the paths end in.
+// newestFirst returns the paths of a pattern, sorted by the version in the path.
 func newestFirst(pattern string) []string {
 	dirs, err := filepath.Glob(pattern)
 	if err != nil {
@@ -53,7 +52,7 @@ func newestFirst(pattern string) []string {
 	return dirs
 }
 
-// pathVersion is the last number in dir, 0 when there is none.
+// pathVersion returns the last number in dir, 0 if there is none.
 func pathVersion(dir string) float64 {
 	numbers := regexp.MustCompile(`\d+(\.\d+)?`).FindAllString(dir, -1)
 	if len(numbers) == 0 {
@@ -66,7 +65,7 @@ func pathVersion(dir string) float64 {
 	return n
 }
 
-// installed keeps those of dirs that hold both programs, each once.
+// installed returns the dirs that contain both programs, without duplicates.
 func installed(dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
@@ -82,8 +81,7 @@ func executable(dir, name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// choose returns the first of dirs whose programs can open a data directory of
-// the major version given; "" stands for one that is yet to be made.
+// choose returns the first of dirs whose programs have the major version, or the first of all for "".
 func choose(ctx context.Context, dirs []string, major string) (binDir string, err error) {
 	if len(dirs) == 0 {
 		return "", notFound()
@@ -102,16 +100,16 @@ func choose(ctx context.Context, dirs []string, major string) (binDir string, er
 		}
 		have = append(have, version)
 	}
-	return "", fmt.Errorf("the data was written by PostgreSQL %s, but what is installed is %s: "+
+	return "", fmt.Errorf("the data was written by PostgreSQL %s, but the installed version is %s: "+
 		"install PostgreSQL %s, or move the directory away to start with an empty one",
 		major, strings.Join(have, ", "), major)
 }
 
-// majorOf asks the server program in dir for its major version.
+// majorOf returns the major version of the server program in dir.
 func majorOf(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking %s/postgres for its version: %w", dir, err)
+		return "", fmt.Errorf("running %s/postgres --version: %w", dir, err)
 	}
 	return regexp.MustCompile(`\d+`).FindString(string(out)), nil
 }

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// programs makes directories that look like installed servers of the versions
-// given.
+// programs creates directories that look like installed servers of the versions.
 func programs(t *testing.T, versions ...string) (pattern string) {
 	t.Helper()
 	root := t.TempDir()
@@ -53,7 +52,7 @@ func TestBothProgramsAreNeeded(t *testing.T) {
 	}
 }
 
-func TestDataChoosesItsVersion(t *testing.T) {
+func TestDataSelectsItsVersion(t *testing.T) {
 	t.Parallel()
 	dirs := newestFirst(programs(t, "17", "13"))
 	for major, want := range map[string]string{"": dirs[0], "17": dirs[0], "13": dirs[1]} {
@@ -62,16 +61,17 @@ func TestDataChoosesItsVersion(t *testing.T) {
 		}
 	}
 	_, err := choose(t.Context(), dirs, "16")
-	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 16, but what is installed is 17, 13") {
-		t.Errorf("it said: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 16, but the installed version is 17, 13") {
+		t.Errorf("the error is: %v", err)
 	}
 }
 
 func TestNothingInstalledSaysHowToInstall(t *testing.T) {
 	t.Parallel()
 	_, err := choose(t.Context(), nil, "")
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "install") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("it said: %v", err)
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "install") ||
+		strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error is: %v", err)
 	}
 }
 
@@ -80,16 +80,16 @@ func TestInstallLineSuitsTheSystem(t *testing.T) {
 	for name, c := range map[string]struct{ goos, release, want string }{
 		"a Mac":                  {"darwin", "", "brew install postgresql@17"},
 		"Debian":                 {"linux", "PRETTY_NAME=\"Debian\"\nID=debian\n", "apt-get install postgresql"},
-		"a child of Debian":      {"linux", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", "apt-get install postgresql"},
+		"a derivative of Debian": {"linux", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", "apt-get install postgresql"},
 		"Fedora":                 {"linux", "ID=fedora\n", "dnf install postgresql-server"},
-		"a child of RHEL":        {"linux", "ID_LIKE=\"rhel centos fedora\"\nID=\"rocky\"\n", "dnf install postgresql-server"},
+		"a derivative of RHEL":   {"linux", "ID_LIKE=\"rhel centos fedora\"\nID=\"rocky\"\n", "dnf install postgresql-server"},
 		"Alpine":                 {"linux", "ID=alpine", "apk add postgresql"},
-		"a system without words": {"linux", "", "apt-get install postgresql"},
+		"an unknown system":      {"linux", "", "apt-get install postgresql"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := installLine(c.goos, c.release); got != c.want {
-				t.Errorf("it said: %s", got)
+				t.Errorf("the error is: %s", got)
 			}
 		})
 	}

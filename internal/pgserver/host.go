@@ -11,18 +11,16 @@ import (
 	"time"
 )
 
-// A Host is a temporary directory with room for one server, whose data and
-// arguments are its user's business: package pgcluster makes primaries and
-// standbys of them. The account, the directories and the end with the parent are
-// those of a Server. Its methods must not overlap.
+// A Host is a temporary directory for one server, whose data and arguments the caller controls: package pgcluster
+// runs primaries and standbys. Account, directories and the end with the parent are as for a Server. Its methods must
+// not run concurrently.
 type Host struct {
 	bin     string
 	dataDir *dataDir
 	process *process // nil before the first Launch
 }
 
-// NewHost claims a new directory. It holds no data yet. The error wraps
-// ErrNotFound when no server is installed.
+// NewHost claims a new directory without data. The error wraps ErrNotFound if no server is installed.
 func NewHost(ctx context.Context) (*Host, error) {
 	bin, err := Find()
 	if err != nil {
@@ -35,26 +33,25 @@ func NewHost(ctx context.Context) (*Host, error) {
 	return &Host{bin: bin, dataDir: home}, nil
 }
 
-// Path returns the absolute path of a file in the directory. The server's data
-// is in "data".
+// Path returns the absolute path of a file in the directory. The server's data is in "data".
 func (h *Host) Path(name string) string { return filepath.Join(h.dataDir.dir, name) }
 
-// SocketDir is where the server must keep its socket: nobody else can get there.
+// SocketDir returns the directory for the server's socket. Only the account can enter it.
 func (h *Host) SocketDir() string { return h.dataDir.socketDir() }
 
-// Initialise makes an empty data directory whose superuser is called paddock.
+// Initialise creates an empty data directory with the superuser paddock.
 func (h *Host) Initialise(ctx context.Context) error { return h.dataDir.initialise(ctx, h.bin) }
 
-// WriteFile writes a file in the directory that is the server account's alone.
+// WriteFile writes a file in the directory that only the server's account can read.
 func (h *Host) WriteFile(name, content string) error {
 	if err := os.WriteFile(h.Path(name), []byte(content), 0o600); err != nil {
 		return err
 	}
-	return h.dataDir.account.own(h.Path(name))
+	return h.dataDir.account.chown(h.Path(name))
 }
 
-// Run runs another of PostgreSQL's programs, such as pg_basebackup, in the
-// directory and as the account of the server. When ctx ends first it is killed.
+// Run runs another PostgreSQL program, such as pg_basebackup, in the directory and as the server's account. It is
+// killed if ctx ends first.
 func (h *Host) Run(ctx context.Context, program string, args ...string) error {
 	p, err := start(h.dataDir.command(h.bin, program, syscall.SIGKILL, args...), nil)
 	if err != nil {
@@ -73,17 +70,16 @@ func (h *Host) Run(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// Launch starts the server on the data directory with further arguments, and
-// returns without waiting until it answers. The log, which may be nil, gets what
-// it says.
+// Launch starts the server with further arguments and does not wait until it answers. The server logs to log, which
+// may be nil.
 func (h *Host) Launch(ctx context.Context, log io.Writer, args ...string) error {
 	if h.Running() {
-		return errors.New("postgres: the host has a server already")
+		return errors.New("postgres: the host already runs a server")
 	}
 	if err := errors.Join(h.dataDir.stopOrphan(ctx), h.dataDir.makeSocketDir()); err != nil {
 		return err
 	}
-	args = append([]string{"-D", h.dataDir.data()}, args...)
+	args = append([]string{"-D", h.dataDir.pgData()}, args...)
 	p, err := start(h.dataDir.command(h.bin, "postgres", syscall.SIGQUIT, args...), log)
 	if err != nil {
 		return err
@@ -92,10 +88,10 @@ func (h *Host) Launch(ctx context.Context, log io.Writer, args ...string) error 
 	return nil
 }
 
-// Running returns whether the server's main process is there, stopped or not.
+// Running reports whether the server's main process exists, stopped or not.
 func (h *Host) Running() bool { return h.process != nil && h.process.running() }
 
-// LogTail returns the end of what the server has logged, for errors.
+// LogTail returns the end of the server's log, for errors.
 func (h *Host) LogTail() string {
 	if h.process == nil {
 		return ""
@@ -103,8 +99,8 @@ func (h *Host) LogTail() string {
 	return h.process.log.String()
 }
 
-// Kill ends the server and all its children at once, as a crash does, and returns
-// when they are gone. Killing what has ended does nothing.
+// Kill ends the server and all its children like a crash, and returns when they have ended. Killing an ended server
+// does nothing.
 func (h *Host) Kill() error {
 	if !h.Running() {
 		return nil
@@ -114,15 +110,14 @@ func (h *Host) Kill() error {
 	return err
 }
 
-// Pause stops the server and all its children where they stand. The kernel goes
-// on to acknowledge what is sent to them.
+// Pause stops the server and all its children. The kernel still acknowledges data that is sent to them.
 func (h *Host) Pause() error { return h.signalAll(syscall.SIGSTOP) }
 
-// Resume has a paused server go on.
+// Resume continues a paused server.
 func (h *Host) Resume() error { return h.signalAll(syscall.SIGCONT) }
 
-// signalAll sends the main process's children, and then itself, a signal. It is stopped
-// before, so that it starts no more of them.
+// signalAll sends a signal to the children of the main process and then to itself. It stops the main process first,
+// so that it starts no more children.
 func (h *Host) signalAll(signal syscall.Signal) error {
 	if !h.Running() {
 		return nil
@@ -144,34 +139,37 @@ func (h *Host) signalAll(signal syscall.Signal) error {
 	return errors.Join(err, parent.Signal(signal))
 }
 
-// Shutdown stops the server in good order: clients are cut off, standbys get all
-// that there is. When ctx ends first the server is killed and the error says so.
+// Shutdown shuts the server down cleanly: clients are disconnected, and standbys receive everything. If ctx ends
+// first, the server is killed and the error says so.
 func (h *Host) Shutdown(ctx context.Context) error { return h.end(ctx, syscall.SIGINT) }
 
-// StopAtOnce ends the server without a checkpoint: PostgreSQL's immediate shutdown, after
-// which it recovers as after a crash. When ctx ends first the server is killed and the
-// error says so.
+// StopAtOnce ends the server without a checkpoint: PostgreSQL's immediate shutdown, after which it recovers as after
+// a crash. If ctx ends first, the server is killed and the error says so.
 func (h *Host) StopAtOnce(ctx context.Context) error { return h.end(ctx, syscall.SIGQUIT) }
 
-// Close ends the server and removes the directory. It does not care for the data.
+// Close ends the server and removes the directory with its data.
 func (h *Host) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return errors.Join(h.end(ctx, syscall.SIGQUIT), h.dataDir.close())
 }
 
-// end sends the server the signal and waits until it has ended, or kills it.
+// end sends the signal to the server and waits until it has ended. It kills the server if ctx ends first.
 func (h *Host) end(ctx context.Context, s syscall.Signal) error {
 	if !h.Running() {
 		return nil
 	}
-	if err := errors.Join(h.Resume(), h.process.cmd.Process.Signal(s)); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := errors.Join(h.Resume(), h.process.cmd.Process.Signal(s)); err != nil &&
+		!errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
 	case <-h.process.exited:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("postgres: killed, because it did not stop in time: %w", context.Cause(ctx)), h.Kill())
+		return errors.Join(
+			fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx)),
+			h.Kill(),
+		)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// ErrNotFound is why no server could be started. The error that wraps it ends
-// with the command that installs one on this system.
+// ErrNotFound means that no server is installed. Errors that wrap it end with the command that installs one on this
+// system.
 var ErrNotFound = errors.New("the PostgreSQL server is not installed on this machine")
 
-// notFound is ErrNotFound and, in the same sentence, what to do about it.
+// notFound returns ErrNotFound with the command that installs a server.
 func notFound() error {
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -23,8 +23,8 @@ func notFound() error {
 	return fmt.Errorf("%w; install it with: %s", ErrNotFound, installLine(runtime.GOOS, string(release)))
 }
 
-// installLine is the command that installs a server on a system that goos and
-// the text of its /etc/os-release describe; Debian's where that says nothing.
+// installLine returns the command that installs a server on the system of goos and the text of /etc/os-release. The
+// default is Debian.
 func installLine(goos, release string) string {
 	if goos == "darwin" {
 		return "brew install postgresql@17"

@@ -12,8 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// launch starts the server and waits until it accepts connections. When it
-// fails nothing is left running.
+// launch starts the server and waits until it accepts connections. If it fails, no process is left.
 func (s *Server) launch(ctx context.Context) error {
 	if err := s.dataDir.stopOrphan(ctx); err != nil {
 		return err
@@ -33,7 +32,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return err
 }
 
-// ready waits for the first connection and makes the database.
+// ready waits for the first connection and creates the database.
 func (s *Server) ready(ctx context.Context) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -43,7 +42,7 @@ func (s *Server) ready(ctx context.Context) error {
 	return errors.Join(createDatabase(ctx, conn, s.opts.Database), conn.Close(ctx))
 }
 
-// connect tries until the server answers, has ended, or ctx ends.
+// connect retries until the server answers or ends, or ctx ends.
 func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -54,7 +53,7 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 		}
 		select {
 		case <-s.process.exited:
-			return nil, fmt.Errorf("the server ended at once (%v):\n%s", s.process.cmd.ProcessState, s.process.log)
+			return nil, fmt.Errorf("the server ended immediately (%v):\n%s", s.process.cmd.ProcessState, s.process.log)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("the server is not ready: %w; its log ends:\n%s", context.Cause(ctx), s.process.log)
 		case <-tick.C:
@@ -65,8 +64,8 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 }
 
-// starting reports whether err may be a server that is not ready yet, or that
-// its clients of before a crash keep busy, rather than one we have no access to.
+// starting reports whether err may come from a server that is not ready yet, or has too many connections after a
+// crash, rather than one that refuses access.
 func starting(err error) bool {
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) {
 		return pg.Code == "57P03" || pg.Code == "53300" // cannot_connect_now, too_many_connections
@@ -74,13 +73,14 @@ func starting(err error) bool {
 	return !errors.Is(err, fs.ErrPermission)
 }
 
-// createDatabase makes sure that there is a database of that name.
+// createDatabase creates the database unless it exists or the name is empty.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	if name == "" {
 		return nil
 	}
 	var exists bool
-	err := conn.QueryRow(ctx, "select exists (select from pg_catalog.pg_database where datname = $1)", name).Scan(&exists)
+	const find = "select exists (select from pg_catalog.pg_database where datname = $1)"
+	err := conn.QueryRow(ctx, find, name).Scan(&exists)
 	if err != nil || exists {
 		return err
 	}

@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-var errStopped = errors.New("postgres: the server has been stopped for good")
+var errStopped = errors.New("postgres: the server has been stopped and cannot restart")
 
-// Stop shuts the server down in good order: clients are cut off, open
-// transactions rolled back. When ctx ends first, the server is killed and the
-// error says so. Either way the directory is given up, and removed if it was
-// temporary. Stopping again does nothing.
+// Stop shuts the server down cleanly: clients are disconnected and open transactions rolled back. If ctx ends first,
+// the server is killed and the error says so. In both cases the directory is released, and removed if it is
+// temporary. A second Stop does nothing.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,15 +36,16 @@ func (s *Server) shutdown(ctx context.Context) error {
 	case <-s.process.exited:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("postgres: killed, because it did not stop in time: %w", context.Cause(ctx)), s.kill())
+		return errors.Join(
+			fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx)),
+			s.kill(),
+		)
 	}
 }
 
-// Kill ends the server and all its children at once, as a crash does, and
-// returns when they are gone. The directory stays claimed: Restart brings the
-// server back, Stop gives the directory up. Killing what has ended does nothing.
-// As after any crash, a few bytes of the system's shared memory stay taken until
-// a server runs on the same data again.
+// Kill ends the server and all its children like a crash, and returns when they have ended. The directory stays
+// claimed for Restart until Stop. Killing an ended server does nothing. As after any crash, a few bytes of shared
+// memory stay allocated until a server runs on the same data again.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Server) Kill() error {
 
 func (s *Server) kill() error {
 	parent := s.process.cmd.Process
-	err := parent.Signal(syscall.SIGSTOP) // from here on it starts no more children
+	err := parent.Signal(syscall.SIGSTOP) // so that it starts no more children
 	if errors.Is(err, os.ErrProcessDone) {
 		<-s.process.exited
 		return nil
@@ -73,8 +73,8 @@ func (s *Server) kill() error {
 	return err
 }
 
-// Restart starts a server that was killed, or that crashed, on the same data
-// and at the same URL. A server that is running is left alone.
+// Restart starts a server that was killed or crashed, with the same data and URL. It does nothing to a running
+// server.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

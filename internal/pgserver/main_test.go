@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
-// childDir, when set, makes the test binary a process that runs a server there
-// and waits to be killed.
+// childDir is an environment variable: if set, the test binary runs a server in that directory and waits to be
+// killed.
 const childDir = "PADDOCK_POSTGRES_CHILD_DIR"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child commits a row, says so on its output, and stays.
+// child commits a row, prints "committed", and waits.
 func child(dir string) error {
 	ctx := context.Background()
 	s, err := pgserver.Start(ctx, pgserver.Options{Dir: dir, Database: "kept"})
@@ -46,7 +46,7 @@ func child(dir string) error {
 	select {}
 }
 
-// newDir is one that a server's account can enter, whoever runs the test.
+// newDir returns a directory that the server's account can enter.
 func newDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func start(t *testing.T, opts pgserver.Options) *pgserver.Server {
 	return s
 }
 
-// query returns what a statement answers in a database of s.
+// query returns the single value of a statement in a database of s.
 func query[T any](t *testing.T, s *pgserver.Server, database, sql string) T {
 	t.Helper()
 	conn := connect(t, s, database)
@@ -86,8 +86,8 @@ func query[T any](t *testing.T, s *pgserver.Server, database, sql string) T {
 	return value
 }
 
-// keep commits a row to be found later by query "select n from kept".
-func keep(t *testing.T, s *pgserver.Server, database string) {
+// insertRow creates the table kept with one row, n = 42.
+func insertRow(t *testing.T, s *pgserver.Server, database string) {
 	t.Helper()
 	conn := connect(t, s, database)
 	_, err := conn.Exec(t.Context(), "create table kept as select 42 as n")
@@ -105,7 +105,7 @@ func connect(t *testing.T, s *pgserver.Server, database string) *pgx.Conn {
 	return conn
 }
 
-// eventually tries until ok, for as long as the test may run.
+// eventually repeats ok until it returns true, or the test ends.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

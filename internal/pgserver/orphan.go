@@ -13,42 +13,42 @@ import (
 	"time"
 )
 
-// stopOrphan ends a server that a dead process has left running in h, and clears
-// away the marks of one whose process id has passed to somebody else, which
-// PostgreSQL itself would take for a living server. It waits until the server
-// is gone or ctx ends. Only who has claimed h may call it.
-func (h *dataDir) stopOrphan(ctx context.Context) error {
+// stopOrphan stops a server that a dead process has left running in d, and waits until it has ended or ctx ends. If
+// the process ID file names another process, it removes the file, which PostgreSQL would take for a running server.
+// The caller must have claimed d.
+func (d *dataDir) stopOrphan(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for asked := false; ; {
-		pid, err := h.postmaster()
+		pid, err := d.postmaster()
 		if err != nil || pid == 0 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return err
 		}
-		serves, err := h.serves(pid)
+		serves, err := d.serves(pid)
 		if err != nil {
 			return err
 		}
 		if !serves {
-			return h.removePIDFiles()
+			return d.removePIDFiles()
 		}
 		if !asked {
 			if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("stopping the server that a dead process left in %s (process %d): %w", h.dir, pid, err)
+				return fmt.Errorf("stopping the orphaned server in %s (process %d): %w", d.dir, pid, err)
 			}
 			asked = true
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server that a dead process left in %s (process %d) does not end: %w", h.dir, pid, context.Cause(ctx))
+			return fmt.Errorf("the orphaned server in %s (process %d) does not stop: %w",
+				d.dir, pid, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
-// postmaster reads the process id that the data directory names, 0 for none.
-func (h *dataDir) postmaster() (pid int, err error) {
-	text, err := os.ReadFile(filepath.Join(h.data(), "postmaster.pid"))
+// postmaster returns the process ID in the data directory, 0 for none.
+func (d *dataDir) postmaster() (pid int, err error) {
+	text, err := os.ReadFile(filepath.Join(d.pgData(), "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -57,22 +57,22 @@ func (h *dataDir) postmaster() (pid int, err error) {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	if pid, err = strconv.Atoi(line); err != nil || pid <= 1 {
-		return 0, nil // being written, or torn by a crash: PostgreSQL judges it
+		return 0, nil // being written, or damaged by a crash: PostgreSQL handles it
 	}
 	return pid, nil
 }
 
-// serves reports whether process pid is a server on the data of h.
-func (h *dataDir) serves(pid int) (bool, error) {
+// serves reports whether process pid is a server on the data of d.
+func (d *dataDir) serves(pid int) (bool, error) {
 	line, err := commandLine(pid)
-	return strings.Contains(line, "/postgres -D "+h.data()+" "), err
+	return strings.Contains(line, "/postgres -D "+d.pgData()+" "), err
 }
 
-// removePIDFiles removes the files that name the process of a server.
-func (h *dataDir) removePIDFiles() error {
+// removePIDFiles removes the files that contain the process ID of a server.
+func (d *dataDir) removePIDFiles() error {
 	for _, path := range []string{
-		filepath.Join(h.data(), "postmaster.pid"),
-		filepath.Join(h.socketDir(), socketName+".lock"),
+		filepath.Join(d.pgData(), "postmaster.pid"),
+		filepath.Join(d.socketDir(), socketName+".lock"),
 	} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

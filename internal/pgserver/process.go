@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// A process is a child that cannot outlive us where the system allows it.
+// A process is a child process that ends with this one, if the system supports it.
 type process struct {
 	cmd    *exec.Cmd
-	log    *tail
+	log    *logTail
 	exited chan struct{} // closed once the child has been reaped
-	err    error         // how it ended; read it after exited
+	err    error         // its result; valid after exited
 }
 
-// start runs cmd, whose output goes to log and to w, which may be nil.
+// start runs cmd and copies its output to log and to w, which may be nil.
 //
-// The kernel ties the signal at the parent's death to the thread that started
-// the child (go.dev/issue/27505), so one thread is kept for the child's life.
+// The kernel sends the signal for the parent's death when the thread that started the child ends
+// (go.dev/issue/27505), so start locks a thread until the child has ended.
 func start(cmd *exec.Cmd, w io.Writer) (*process, error) {
-	p := &process{cmd: cmd, log: &tail{}, exited: make(chan struct{})}
+	p := &process{cmd: cmd, log: &logTail{}, exited: make(chan struct{})}
 	cmd.Stdout = p.log
 	if w != nil {
 		cmd.Stdout = io.MultiWriter(p.log, w)
 	}
 	cmd.Stderr = cmd.Stdout
-	// The log's pipe reaches its end when the last of the server's own children
-	// has died. Should one hang, its parent's end is told all the same.
+	// The log's pipe stays open until the last child of the server has ended. WaitDelay bounds the wait for a hanging
+	// child.
 	cmd.WaitDelay = 10 * time.Second
 	started := make(chan error)
 	go func() {
@@ -54,15 +54,15 @@ func (p *process) running() bool {
 	}
 }
 
-// A tail keeps the end of what is written to it.
-type tail struct {
+// A logTail keeps the end of the written data.
+type logTail struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
 const tailSize = 4 << 10
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *logTail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
@@ -72,7 +72,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+func (t *logTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.kept))

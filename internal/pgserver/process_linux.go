@@ -12,15 +12,14 @@ import (
 	"syscall"
 )
 
-// attributes put a child into a process group of its own, out of the way of
-// the terminal's Ctrl-C, and have the kernel send it died when the thread that
-// started it ends.
+// attributes returns the attributes of a child: its own process group, so that it does not receive the terminal's
+// Ctrl-C, and the signal died when the thread that started it ends.
 func attributes(a account, died syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true, Pdeathsig: died}
 }
 
-// commandLine is the command line of a process, its words set apart by spaces;
-// empty for a process that is gone or is a zombie.
+// commandLine returns the command line of a process, joined with spaces; empty if the process has ended or is a
+// zombie.
 func commandLine(pid int) (string, error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if gone(err) {
@@ -29,7 +28,7 @@ func commandLine(pid int) (string, error) {
 	return strings.ReplaceAll(string(line), "\x00", " "), err
 }
 
-// children are the processes whose parent is pid.
+// children returns the processes whose parent is pid.
 func children(pid int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -44,7 +43,7 @@ func children(pid int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		// pid (name) state parent …, and the name may hold anything.
+		// The format is: pid (name) state parent …; the name may contain any character.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		child, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
@@ -57,7 +56,7 @@ func children(pid int) ([]int, error) {
 	return found, nil
 }
 
-// gone reports that a file of /proc could not be read because its process ended.
+// gone reports whether a file of /proc could not be read because its process has ended.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }

@@ -11,14 +11,13 @@ import (
 	"syscall"
 )
 
-// attributes put a child into a process group of its own, out of the way of
-// the terminal's Ctrl-C. There is no signal at the parent's death here.
+// attributes returns the attributes of a child: its own process group, so that it does not receive the terminal's
+// Ctrl-C. This system has no signal at the parent's death.
 func attributes(a account, _ syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true}
 }
 
-// commandLine is the command line of a process, its words set apart by spaces;
-// empty for a process that is gone.
+// commandLine returns the command line of a process, joined with spaces; empty if the process has ended.
 func commandLine(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -27,7 +26,7 @@ func commandLine(pid int) (string, error) {
 	return string(out), err
 }
 
-// children are the processes whose parent is pid.
+// children returns the processes whose parent is pid.
 func children(pid int) ([]int, error) {
 	out, err := exec.Command("ps", "-axo", "pid=,ppid=").Output()
 	if err != nil {

@@ -13,27 +13,23 @@ import (
 // superuser is the one role of a private server.
 const superuser = "paddock"
 
-// Options say where a server keeps its data and how it is set. The zero value
-// is a server with PostgreSQL's defaults in a temporary directory.
+// Options configure a server. The zero value is a server with PostgreSQL's defaults in a temporary directory.
 type Options struct {
-	// Dir holds the data directory and what belongs to it; it is made when
-	// missing. Empty means a temporary directory, which Stop removes.
+	// Dir contains the data directory, and is created if necessary. Empty means a temporary directory, which Stop
+	// removes.
 	Dir string
 
-	// Database is created at the first start. Empty leaves it at postgres.
+	// Database is created at the first start. Empty: only the database postgres exists.
 	Database string
 
-	// Settings are parameters as in postgresql.conf. Those that say where the
-	// server listens are not theirs to change.
+	// Settings are parameters as in postgresql.conf. They cannot change where the server listens.
 	Settings map[string]string
 
-	// Stderr gets the server's log. Where it is nil, the errors of Start alone
-	// quote the end of the log.
+	// Stderr receives the server's log. If it is nil, only the errors of Start quote the end of the log.
 	Stderr io.Writer
 }
 
-// A Server is a private PostgreSQL server. Its methods may be called from
-// several goroutines.
+// A Server is a private PostgreSQL server. Its methods are safe for concurrent use.
 type Server struct {
 	opts    Options
 	bin     string
@@ -45,10 +41,8 @@ type Server struct {
 	stopped bool
 }
 
-// Start returns a server that accepts connections. ctx bounds the starting,
-// not the server's life: there is no other limit, a slow machine may take its
-// time. The error wraps ErrNotFound when no server is installed, and ErrInUse
-// when a living process has Dir.
+// Start returns a server that accepts connections. ctx bounds the start, not the life of the server; there is no
+// other time limit. The error wraps ErrNotFound if no server is installed, and ErrInUse if another process uses Dir.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	s := &Server{opts: opts}
 	if err := s.open(ctx); err != nil {
@@ -60,7 +54,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// open claims the directory and chooses the programs.
+// open claims the directory, finds the programs, and creates the data directory if necessary.
 func (s *Server) open(ctx context.Context) (err error) {
 	dirs := installed(searchDirs())
 	if _, err := choose(ctx, dirs, ""); err != nil {
@@ -87,10 +81,9 @@ func (s *Server) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// URL returns the connection string of a database of this server, which stays
-// the same for one Dir.
+// URL returns the connection string of a database of this server. It depends only on Dir.
 func (s *Server) URL(database string) string {
-	// PostgreSQL's URLs know %20 for a space, and no plus sign.
+	// PostgreSQL does not decode a plus sign as a space.
 	host := strings.ReplaceAll(url.QueryEscape(s.dataDir.socketDir()), "+", "%20")
 	u := url.URL{
 		Scheme:   "postgres",
@@ -101,18 +94,17 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// Version is the server's version, such as 17.2.
+// Version returns the server's version, such as 17.2.
 func (s *Server) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// Dir is where the server keeps its data, as an absolute path.
+// Dir returns the absolute path of the server's directory.
 func (s *Server) Dir() string { return s.dataDir.dir }
 
-// Done is closed when the server has ended, by whatever cause. After Restart
-// there is a new one.
+// Done returns a channel that is closed when the server has ended for any reason. Restart replaces it.
 func (s *Server) Done() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

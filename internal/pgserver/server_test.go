@@ -38,12 +38,13 @@ func TestServerIsPrivateDurableAndUTF8(t *testing.T) {
 	if got := query[string](t, s, "postgres", "select current_user::text"); got != "paddock" {
 		t.Errorf("the user is %q, not paddock", got)
 	}
-	if got := query[string](t, s, "postgres", "show server_version"); !strings.HasPrefix(got, s.Version()) || s.Version() == "" {
+	if got := query[string](t, s, "postgres", "show server_version"); !strings.HasPrefix(got, s.Version()) ||
+		s.Version() == "" {
 		t.Errorf("the version is %q, not %q", s.Version(), got)
 	}
 }
 
-func TestSocketDirectoryIsClosedToOthers(t *testing.T) {
+func TestSocketDirectoryIsPrivate(t *testing.T) {
 	t.Parallel()
 	s := start(t, pgserver.Options{})
 	config, err := pgx.ParseConfig(s.URL("postgres"))
@@ -67,7 +68,7 @@ func TestTwoServersAtOnce(t *testing.T) {
 	}
 }
 
-func TestStopRemovesWhatIsTemporary(t *testing.T) {
+func TestStopRemovesATemporaryDirectory(t *testing.T) {
 	t.Parallel()
 	s := start(t, pgserver.Options{})
 	for range 2 {
@@ -84,23 +85,23 @@ func TestStopRemovesWhatIsTemporary(t *testing.T) {
 	}
 }
 
-func TestStopKillsWhenItsTimeIsOver(t *testing.T) {
+func TestStopKillsAfterItsContextEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t, pgserver.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// The shutdown may be over before the server is found to be late.
+	// The shutdown may be faster than the cancellation.
 	if err := s.Stop(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	<-s.Done()
 }
 
-func TestDataOutlivesStop(t *testing.T) {
+func TestDataSurvivesStop(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "made", "on demand")
 	first := start(t, pgserver.Options{Dir: dir, Database: "pasture"})
-	keep(t, first, "pasture")
+	insertRow(t, first, "pasture")
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestDirectoryInUseNamesItsProcess(t *testing.T) {
 	start(t, pgserver.Options{Dir: dir})
 	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir})
 	if !errors.Is(err, pgserver.ErrInUse) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
-		t.Errorf("a second server said: %v", err)
+		t.Errorf("the error of the second server is %v", err)
 	}
 }
 
@@ -143,7 +144,7 @@ func TestOtherMajorVersionIsRefused(t *testing.T) {
 	}
 	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 7") {
-		t.Errorf("it said: %v", err)
+		t.Errorf("the error is %v", err)
 	}
 }
 
@@ -151,7 +152,7 @@ func TestBadSettingIsQuotedFromTheLog(t *testing.T) {
 	t.Parallel()
 	_, err := pgserver.Start(t.Context(), pgserver.Options{Settings: map[string]string{"max_connections": "many"}})
 	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "max_connections"`) {
-		t.Errorf("it said: %v", err)
+		t.Errorf("the error is %v", err)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	cancel()
 	dir := newDir(t)
 	if _, err := pgserver.Start(ctx, pgserver.Options{Dir: dir}); !errors.Is(err, context.Canceled) {
-		t.Errorf("it said: %v", err)
+		t.Errorf("the error is %v", err)
 	}
-	start(t, pgserver.Options{Dir: dir}) // and leaves nothing in the way
+	start(t, pgserver.Options{Dir: dir}) // the cancelled start leaves nothing behind
 }

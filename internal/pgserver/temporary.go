@@ -12,8 +12,7 @@ import (
 
 const temporaryPrefix = "paddock-postgres-"
 
-// openTemporary claims a new directory for as long as this process lives, and
-// removes those that dead processes have left behind.
+// openTemporary claims a new temporary directory, and removes those of dead processes.
 func openTemporary(ctx context.Context) (*dataDir, error) {
 	a, err := accountFor("")
 	if err != nil {
@@ -24,7 +23,7 @@ func openTemporary(ctx context.Context) (*dataDir, error) {
 		return nil, err
 	}
 	if err := sweep(ctx, base, a); err != nil {
-		return nil, fmt.Errorf("removing what an earlier server left behind: %w", err)
+		return nil, fmt.Errorf("removing the directories of earlier servers: %w", err)
 	}
 	for ctx.Err() == nil {
 		dir, err := os.MkdirTemp(base, temporaryPrefix+"*")
@@ -33,9 +32,9 @@ func openTemporary(ctx context.Context) (*dataDir, error) {
 		}
 		lock, err := claim(dir)
 		if errors.Is(err, ErrInUse) {
-			continue // a sweep was quicker than our claim
+			continue // a concurrent sweep removed it
 		}
-		if err := errors.Join(err, a.own(dir)); err != nil {
+		if err := errors.Join(err, a.chown(dir)); err != nil {
 			return nil, err
 		}
 		return &dataDir{dir: dir, account: a, temporary: true, claim: lock}, nil
@@ -43,7 +42,7 @@ func openTemporary(ctx context.Context) (*dataDir, error) {
 	return nil, context.Cause(ctx)
 }
 
-// temporaryBase is $TMPDIR, or /tmp where a cannot get there.
+// temporaryBase returns $TMPDIR, or /tmp if a cannot enter that.
 func temporaryBase(a account) (string, error) {
 	base, err := filepath.EvalSymlinks(os.TempDir())
 	if err == nil && a.checkAccess(base) == nil {
@@ -55,7 +54,7 @@ func temporaryBase(a account) (string, error) {
 	return base, a.checkAccess(base)
 }
 
-// sweep removes the temporary directories under base that nobody claims.
+// sweep removes the unclaimed temporary directories in base.
 func sweep(ctx context.Context, base string, a account) error {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -64,7 +63,7 @@ func sweep(ctx context.Context, base string, a account) error {
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil || !entry.IsDir() || !strings.HasPrefix(entry.Name(), temporaryPrefix) {
-			continue // not one of ours, or gone
+			continue // not a temporary directory of a server, or already removed
 		}
 		if uid, _ := owner(info); uid != a.uid {
 			continue
@@ -80,13 +79,13 @@ func sweepOne(ctx context.Context, dir string, a account) error {
 	lock, err := reclaim(dir)
 	switch {
 	case errors.Is(err, ErrInUse), errors.Is(err, fs.ErrNotExist):
-		return nil // somebody has it, or is about to
+		return nil // in use, or about to be claimed
 	case errors.Is(err, fs.ErrPermission):
-		return nil // root's, who runs its servers as a, too
+		return nil // claimed by root, which runs its servers as a
 	}
 	if err != nil {
 		return err
 	}
-	h := &dataDir{dir: dir, account: a, temporary: true, claim: lock}
-	return errors.Join(h.stopOrphan(ctx), h.close())
+	d := &dataDir{dir: dir, account: a, temporary: true, claim: lock}
+	return errors.Join(d.stopOrphan(ctx), d.close())
 }

@@ -69,14 +69,17 @@ func batchEach(s *fixture) {
 		lock.Renew{Name: mine.Name, LeaseID: mine.ID, TTL: 2 * longTTL}, s.complete(lock.Acquire{Name: other.Name}), a,
 		releaseOf(gone), renewOf(gone), releaseOf(other),
 	)
-	if g := s.mustSucceed(r[0]); g.Token != mine.Token || g.Name != mine.Name || g.Replayed || g.ExpiresAt.Before(mine.ExpiresAt.Add(longTTL-tolerance)) {
+	if g := s.mustSucceed(r[0]); g.Token != mine.Token || g.Name != mine.Name || g.Replayed ||
+		g.ExpiresAt.Before(mine.ExpiresAt.Add(longTTL-tolerance)) {
 		s.Errorf("%+v was renewed as %+v", mine, g)
 	}
 	if e := s.expectError(r[1].Err, lock.ErrHeld); e.Holder != "other" || e.RetryAfter <= 0 {
 		s.Errorf("the refusal is %+v", e)
 	}
 	g := s.mustSucceed(r[2])
-	if g.ID != a.LeaseID || g.Name != a.Name || g.Holder != a.Holder || g.TTL != a.TTL || string(g.Metadata) != `{"a":1}` || g.Replayed {
+	if g.ID != a.LeaseID || g.Name != a.Name || g.Holder != a.Holder || g.TTL != a.TTL ||
+		string(g.Metadata) != `{"a":1}` ||
+		g.Replayed {
 		s.Errorf("%+v was granted as %+v", a, g)
 	}
 	if left := time.Until(g.Until); left <= 0 || left > longTTL {
@@ -202,7 +205,12 @@ func batchInvalidItems(s *fixture) {
 	waiting, keeping := a, a
 	waiting.Wait, keeping.KeepPlace = time.Second, true
 	r := s.batch(
-		waiting, lock.Revoke{Name: held.Name, Token: held.Token, Reason: testReason}, keeping, nil, lock.Sweep{Name: held.Name}, &a,
+		waiting,
+		lock.Revoke{Name: held.Name, Token: held.Token, Reason: testReason},
+		keeping,
+		nil,
+		lock.Sweep{Name: held.Name},
+		&a,
 		renewOf(held),
 	)
 	for i, field := range []string{"wait_ms", "", "keep_place", "", "", ""} {
@@ -217,9 +225,19 @@ func batchInvalidItems(s *fixture) {
 func batchBounds(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	r := s.batch(
-		s.complete(lock.Acquire{Name: "a/b"}), lock.Acquire{Name: s.name + ":x", TTL: longTTL}, s.complete(lock.Acquire{TTL: 1}),
-		lock.Renew{Name: s.name}, lock.Renew{Name: s.name, LeaseID: g.ID, TTL: -1}, lock.Release{Name: "-", LeaseID: g.ID}, lock.Release{Name: s.name},
-		s.complete(lock.Acquire{Metadata: []byte(`[]`)}), renewOf(g),
+		s.complete(
+			lock.Acquire{Name: "a/b"},
+		),
+		lock.Acquire{Name: s.name + ":x", TTL: longTTL},
+		s.complete(lock.Acquire{TTL: 1}),
+		lock.Renew{
+			Name: s.name,
+		},
+		lock.Renew{Name: s.name, LeaseID: g.ID, TTL: -1},
+		lock.Release{Name: "-", LeaseID: g.ID},
+		lock.Release{Name: s.name},
+		s.complete(lock.Acquire{Metadata: []byte(`[]`)}),
+		renewOf(g),
 	)
 	for i, field := range []string{"name", "holder", "ttl_ms", "lease_id", "ttl_ms", "name", "lease_id", "metadata"} {
 		s.expectInvalid(fmt.Sprint("item ", i), r[i].Err, field)

@@ -63,7 +63,9 @@ func batchRace(s *fixture) {
 	concurrently(contenders, func(i int) {
 		order := rand.Perm(locks)
 		results := s.locks.Batch(s.ctx, many(locks, func(n int) lock.Command {
-			return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)})
+			return s.complete(
+				lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)},
+			)
 		}))
 		for n, r := range results {
 			if r.Err == nil {

@@ -87,7 +87,10 @@ func boundRenew(s *fixture) {
 		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: ttl})
 		s.expectInvalid(ttl, err, "ttl_ms")
 	}
-	_, err = s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})
+	_, err = s.locks.Renew(
+		s.ctx,
+		lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)},
+	)
 	s.expectInvalid("a number beyond a float64", err, "metadata")
 }
 

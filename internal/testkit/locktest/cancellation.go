@@ -101,7 +101,10 @@ func timeoutAtRelease(s *fixture) {
 		s.must(s.release(s.mustAcquire(lock.Acquire{})))
 		s.expectQueue()
 	}
-	s.verifyHistory(s.name, verify.Rules{AllowOvertaking: true}) // a waiter is skipped between the end of its wait and its Leave
+	s.verifyHistory(
+		s.name,
+		verify.Rules{AllowOvertaking: true},
+	) // a waiter is skipped between the end of its wait and its Leave
 }
 
 // cancelAtRandom cancels waiting calls at random instants.

@@ -49,7 +49,10 @@ func contentionOfTwo(s *fixture) {
 	r := criticalSection{name: s.name}
 	s.runWorkers(2, func(ctx context.Context, i int) error {
 		for range rounds {
-			g, err := s.locks.Acquire(ctx, s.complete(lock.Acquire{Holder: fmt.Sprint("contender ", i), Wait: lock.MaxWait}))
+			g, err := s.locks.Acquire(
+				ctx,
+				s.complete(lock.Acquire{Holder: fmt.Sprint("contender ", i), Wait: lock.MaxWait}),
+			)
 			if err != nil {
 				return fmt.Errorf("contender %d: %w", i, err)
 			}

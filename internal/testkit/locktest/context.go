@@ -36,7 +36,10 @@ func contextChanges(s *fixture) {
 	s.expectError(s.locks.Release(cancelledContext(), lock.Release{Name: s.name, LeaseID: g.ID}), lock.ErrUnavailable)
 	_, err = s.locks.Revoke(cancelledContext(), lock.Revoke{Name: s.name, Token: g.Token, Reason: "r"})
 	s.expectError(err, lock.ErrUnavailable)
-	_, err = s.locks.WriteFenced(cancelledContext(), lock.FencedWrite{Key: s.name, Lock: s.name, Token: g.Token, Value: json.RawMessage(`1`)})
+	_, err = s.locks.WriteFenced(
+		cancelledContext(),
+		lock.FencedWrite{Key: s.name, Lock: s.name, Token: g.Token, Value: json.RawMessage(`1`)},
+	)
 	s.expectError(err, lock.ErrUnavailable)
 	if l := s.get(s.name); l.Revision != 1 || !isNear(l.Leases[0].ExpiresAt, g.ExpiresAt) {
 		s.Errorf("the lock is %+v", l)

@@ -112,7 +112,8 @@ func eventsFacts(s *fixture) {
 		s.Errorf("the reasons are %q and %q, want none and %q", granted.Reason, revoked.Reason, testReason)
 	}
 	for _, e := range events {
-		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "the holder" || e.Token != g.Token {
+		if e.Name != s.name || e.Slot != 0 || e.Mode != lock.Exclusive || e.Holder != "the holder" ||
+			e.Token != g.Token {
 			s.Errorf("the event is %+v", e)
 		}
 	}

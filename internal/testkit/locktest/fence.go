@@ -59,7 +59,10 @@ func fenceRead(s *fixture) {
 	f, err := s.locks.ReadFenced(s.ctx, s.name)
 	s.must(err)
 	if f.Key != s.name || f.Lock != s.name || f.Token != g.Token || f.Version != 1 ||
-		!sameJSON(f.Value, wrote.Value) || !sameJSON(f.Value, []byte(`{"balance":100}`)) || !isNear(f.WrittenAt, wrote.WrittenAt) {
+		!sameJSON(
+			f.Value,
+			wrote.Value,
+		) || !sameJSON(f.Value, []byte(`{"balance":100}`)) || !isNear(f.WrittenAt, wrote.WrittenAt) {
 		s.Errorf("wrote %+v and read %+v", wrote, f)
 	}
 }

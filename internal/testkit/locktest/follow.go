@@ -230,7 +230,8 @@ func followPlace(s *fixture) {
 			s.Errorf("the place of %+v is not %d", events[i], place)
 		}
 	}
-	if events[1].Token != 0 || events[3].Token != 0 || events[3].Reason == "" || events[3].Holder != "waiter 1" || events[5].Token != g.Token {
+	if events[1].Token != 0 || events[3].Token != 0 || events[3].Reason == "" || events[3].Holder != "waiter 1" ||
+		events[5].Token != g.Token {
 		s.Errorf("the history is %+v", events)
 	}
 }

@@ -48,7 +48,8 @@ func getHeld(s *fixture) {
 	}
 	h := l.Leases[0]
 	if h.Slot != 0 || h.Mode != lock.Exclusive || h.Holder != "first" || h.Token != g.Token || h.Grace != time.Second ||
-		!isNear(h.AcquiredAt, g.AcquiredAt) || !isNear(h.ExpiresAt, g.ExpiresAt) || !sameJSON(h.Metadata, g.Metadata) {
+		!isNear(h.AcquiredAt, g.AcquiredAt) || !isNear(h.ExpiresAt, g.ExpiresAt) ||
+		!sameJSON(h.Metadata, g.Metadata) {
 		s.Errorf("the lease %+v is shown as %+v", g.Lease, h)
 	}
 }

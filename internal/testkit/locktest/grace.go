@@ -82,7 +82,8 @@ func graceRevokes(s *fixture) {
 	s.mustRevoke(g)
 	_, err := s.renew(g, longTTL)
 	s.expectLost(err, lock.Revoked)
-	if l := s.get(s.name); l.State != lock.InGrace || len(l.Leases) != 1 || !isNear(l.Leases[0].ExpiresAt, g.ExpiresAt) {
+	if l := s.get(s.name); l.State != lock.InGrace || len(l.Leases) != 1 ||
+		!isNear(l.Leases[0].ExpiresAt, g.ExpiresAt) {
 		s.Errorf("after the revocation the lock is %+v", l)
 	}
 }

@@ -64,7 +64,9 @@ func metadataEvent(s *fixture) {
 	s.must(s.release(g))
 	events := s.events(s.name, 3)
 	s.expectNoGaps(events)
-	if e := events[1]; e.Kind != lock.MetadataUpdated || e.Token != g.Token || e.Holder != g.Holder || e.Slot != g.Slot || e.Mode != g.Mode {
+	if e := events[1]; e.Kind != lock.MetadataUpdated || e.Token != g.Token || e.Holder != g.Holder ||
+		e.Slot != g.Slot ||
+		e.Mode != g.Mode {
 		s.Errorf("the update has the event %+v", e)
 	}
 	if events[2].Kind != lock.Released {

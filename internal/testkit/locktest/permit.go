@@ -132,7 +132,10 @@ func permitWait(s *fixture) {
 	g := s.mustAcquirePermits(threePermits)
 	var waiting []*waitingCall
 	for i := range 3 {
-		waiting = append(waiting, s.enqueue(lock.Acquire{Holder: fmt.Sprint("waiter ", i), Mode: lock.Permit, Capacity: threePermits}))
+		waiting = append(
+			waiting,
+			s.enqueue(lock.Acquire{Holder: fmt.Sprint("waiter ", i), Mode: lock.Permit, Capacity: threePermits}),
+		)
 	}
 	for i, w := range waiting {
 		s.must(s.release(g[2-i]))
@@ -162,8 +165,11 @@ func permitBehindExclusive(s *fixture) {
 func permitReplay(s *fixture) {
 	g := s.mustAcquirePermits(threePermits)
 	for i, one := range g {
-		again := s.mustAcquire(lock.Acquire{Holder: fmt.Sprint(i + 1), Mode: lock.Permit, Capacity: threePermits, LeaseID: one.ID})
-		if !again.Replayed || again.Slot != one.Slot || again.Token != one.Token || !isNear(again.ExpiresAt, one.ExpiresAt) {
+		again := s.mustAcquire(
+			lock.Acquire{Holder: fmt.Sprint(i + 1), Mode: lock.Permit, Capacity: threePermits, LeaseID: one.ID},
+		)
+		if !again.Replayed || again.Slot != one.Slot || again.Token != one.Token ||
+			!isNear(again.ExpiresAt, one.ExpiresAt) {
 			s.Errorf("the permit %+v was replayed as %+v", one, again)
 		}
 	}
@@ -211,7 +217,8 @@ func permitList(s *fixture) {
 	for holder, want := range map[string]int{"1": 1, "2": 0, "3": 1} {
 		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
-		if len(page.Items) != want || want == 1 && (len(page.Items[0].Leases) != 2 || page.Items[0].Capacity != threePermits) {
+		if len(page.Items) != want ||
+			want == 1 && (len(page.Items[0].Leases) != 2 || page.Items[0].Capacity != threePermits) {
 			s.Errorf("the locks of %s are %+v", holder, page.Items)
 		}
 	}
@@ -221,7 +228,11 @@ func permitFence(s *fixture) {
 	g := s.mustAcquirePermits(threePermits)
 	write := func(i int, slot int) error {
 		_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{
-			Key: fmt.Sprintf("%s:%d", s.name, slot), Lock: s.name, Token: g[i].Token, Slot: slot, Value: json.RawMessage(`1`)})
+			Key: fmt.Sprintf(
+				"%s:%d",
+				s.name,
+				slot,
+			), Lock: s.name, Token: g[i].Token, Slot: slot, Value: json.RawMessage(`1`)})
 		return err
 	}
 	for i, one := range g {

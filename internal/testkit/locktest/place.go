@@ -92,7 +92,13 @@ func placePassed(s *fixture) {
 
 func placeOfTry(s *fixture) {
 	s.retryWithinRetention(func(s *fixture) error {
-		first, second := s.mustAcquire(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second", KeepPlace: true}
+		first, second := s.mustAcquire(
+			lock.Acquire{},
+		), lock.Acquire{
+			LeaseID:   newID(),
+			Holder:    "second",
+			KeepPlace: true,
+		}
 		for range 2 {
 			_, err := s.acquire(second)
 			if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 {
@@ -153,7 +159,8 @@ func placeLeft(s *fixture) {
 	s.must(s.release(first))
 	s.must(s.release(w[0].mustBeGranted()))
 	s.must(s.release(w[2].mustBeGranted()))
-	if left := s.verifyHistory(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 || left.Reason == "" {
+	if left := s.verifyHistory(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 ||
+		left.Reason == "" {
 		s.Errorf("leaving has the event %+v", left)
 	}
 }
@@ -162,7 +169,9 @@ func placeWay(s *fixture) {
 	s.mustAcquire(lock.Acquire{Mode: lock.Shared})
 	writer := s.enqueue(lock.Acquire{Holder: "writer"})
 	readers := []*waitingCall{
-		s.enqueue(lock.Acquire{Holder: "reader 1", Mode: lock.Shared}), s.enqueue(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
+		s.enqueue(
+			lock.Acquire{Holder: "reader 1", Mode: lock.Shared},
+		), s.enqueue(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
 	}
 	writer.cancelAndWait()
 	for _, r := range readers {
@@ -211,7 +220,10 @@ func placeInUse(s *fixture) {
 
 func placeNever(s *fixture) {
 	s.mustAcquire(lock.Acquire{})
-	_, err := s.locks.Acquire(cancelledContext(), lock.Acquire{Name: s.name, Holder: "second", TTL: longTTL, Wait: lock.MaxWait})
+	_, err := s.locks.Acquire(
+		cancelledContext(),
+		lock.Acquire{Name: s.name, Holder: "second", TTL: longTTL, Wait: lock.MaxWait},
+	)
 	if !errors.Is(err, lock.ErrUnavailable) {
 		s.Errorf("the error is %v", err)
 	}

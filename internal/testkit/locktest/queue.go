@@ -91,7 +91,8 @@ func queueTimeout(s *fixture) {
 	before := time.Now()
 	_, err := s.acquire(lock.Acquire{Holder: "third", Wait: 3 * shortTTL})
 	e := s.expectError(err, lock.ErrHeld)
-	if e.Holder != "first" || e.Newest != first.Token || e.Ahead != 1 || e.KeptFor != 0 || e.RetryAfter <= 0 || e.RetryAfter > longTTL {
+	if e.Holder != "first" || e.Newest != first.Token || e.Ahead != 1 || e.KeptFor != 0 || e.RetryAfter <= 0 ||
+		e.RetryAfter > longTTL {
 		s.Errorf("the refusal is %+v", e)
 	}
 	if took := time.Since(before); took < 3*shortTTL-tolerance {
@@ -152,7 +153,10 @@ func queueBegins(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{})
 	w := s.enqueue(lock.Acquire{Holder: "second", MaxHold: longTTL + time.Minute})
 	third := s.enqueue(lock.Acquire{Holder: "third", TTL: shortTTL})
-	s.eventually("the third has waited for longer than its TTL", func() bool { return s.queue(s.name).Waiters[1].Waited > shortTTL })
+	s.eventually(
+		"the third has waited for longer than its TTL",
+		func() bool { return s.queue(s.name).Waiters[1].Waited > shortTTL },
+	)
 	s.must(s.release(first))
 	g := w.mustBeGranted()
 	after := time.Now()

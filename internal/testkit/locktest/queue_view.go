@@ -43,10 +43,13 @@ func queueViewOrder(s *fixture) {
 	}
 	for i, got := range q.Waiters {
 		if w := want[i]; got.Position != i+1 || got.Place != int64(i+2) || got.Ahead != i || !got.Attached || got.KeptFor != 0 ||
-			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.BlockedBy != w.BlockedBy {
+			got.Holder != w.Holder || got.Mode != w.Mode ||
+			got.Capacity != w.Capacity ||
+			got.BlockedBy != w.BlockedBy {
 			s.Errorf("position %d is shown as %+v", i+1, got)
 		}
-		if joined := events[i+1]; !isNear(got.JoinedAt, joined.At) || joined.Place != got.Place || joined.Holder != got.Holder {
+		if joined := events[i+1]; !isNear(got.JoinedAt, joined.At) || joined.Place != got.Place ||
+			joined.Holder != got.Holder {
 			s.Errorf("%+v has the event %+v", got, joined)
 		}
 		if waited := q.AsOf.Sub(got.JoinedAt); (got.Waited - waited).Abs() > 2*time.Millisecond {
@@ -82,10 +85,13 @@ func queueViewKeptPlace(s *fixture) {
 		if len(q) != 2 {
 			return fmt.Errorf("the queue is %+v", q)
 		}
-		if kept := q[0]; kept.Attached || kept.BlockedBy != lock.BlockedByDisconnect || kept.KeptFor <= 0 || kept.KeptFor > lock.PlaceRetention || kept.Place != 2 {
+		if kept := q[0]; kept.Attached || kept.BlockedBy != lock.BlockedByDisconnect || kept.KeptFor <= 0 ||
+			kept.KeptFor > lock.PlaceRetention ||
+			kept.Place != 2 {
 			return fmt.Errorf("the detached waiter is shown as %+v", kept)
 		}
-		if third := q[1]; third.Position != 2 || third.Ahead != 0 || third.BlockedBy != lock.BlockedByHolders || !third.Attached {
+		if third := q[1]; third.Position != 2 || third.Ahead != 0 || third.BlockedBy != lock.BlockedByHolders ||
+			!third.Attached {
 			return fmt.Errorf("the waiter behind a detached one is shown as %+v", third)
 		}
 		return nil
@@ -117,5 +123,10 @@ func queueViewHidesSecrets(s *fixture) {
 	w := s.enqueueN(2)
 	w[0].cancelAndWait()
 	s.awaitQueue("waiter 2")
-	s.expectNoSecret([]any{s.queue(s.name), s.get(s.name), s.events(s.name, 4)}, first.ID, w[0].request.LeaseID, w[1].request.LeaseID)
+	s.expectNoSecret(
+		[]any{s.queue(s.name), s.get(s.name), s.events(s.name, 4)},
+		first.ID,
+		w[0].request.LeaseID,
+		w[1].request.LeaseID,
+	)
 }

@@ -28,13 +28,15 @@ func renewMoves(s *fixture) {
 	r, err := s.renew(g, 2*longTTL)
 	s.must(err)
 	after := time.Now()
-	if r.Token != g.Token || r.ID != g.ID || r.Holder != g.Holder || !isNear(r.AcquiredAt, g.AcquiredAt) || !sameJSON(r.Metadata, g.Metadata) {
+	if r.Token != g.Token || r.ID != g.ID || r.Holder != g.Holder || !isNear(r.AcquiredAt, g.AcquiredAt) ||
+		!sameJSON(r.Metadata, g.Metadata) {
 		s.Errorf("the renewal changed the lease from %+v to %+v", g.Lease, r.Lease)
 	}
 	if moved := r.ExpiresAt.Sub(g.ExpiresAt); moved < longTTL-time.Millisecond {
 		s.Errorf("the end moved by %v, want at least %v", moved, longTTL)
 	}
-	if took := after.Sub(before); r.Until.After(after.Add(2*longTTL)) || r.Until.Before(before.Add(2*longTTL-took-tolerance)) {
+	if took := after.Sub(before); r.Until.After(after.Add(2*longTTL)) ||
+		r.Until.Before(before.Add(2*longTTL-took-tolerance)) {
 		s.Errorf("Until is %v after the call, which took %v, want about %v", r.Until.Sub(before), took, 2*longTTL)
 	}
 	if r.Replayed {

@@ -59,7 +59,9 @@ func replayProlongs(s *fixture) {
 func replayOtherOptions(s *fixture) {
 	id := newID()
 	first := s.mustAcquire(lock.Acquire{LeaseID: id})
-	again := s.mustAcquire(lock.Acquire{LeaseID: id, TTL: 2 * longTTL, Grace: time.Second, MaxHold: longTTL, Metadata: []byte(`{}`)})
+	again := s.mustAcquire(
+		lock.Acquire{LeaseID: id, TTL: 2 * longTTL, Grace: time.Second, MaxHold: longTTL, Metadata: []byte(`{}`)},
+	)
 	if again.TTL != longTTL || again.Grace != 0 || again.MaxHold != 0 || again.Metadata != nil {
 		s.Errorf("the lease became %+v", again.Lease)
 	}

@@ -47,7 +47,8 @@ func (s *fixture) mustRevoke(g lock.Grant) lock.Lock {
 func revokeFrees(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	l := s.mustRevoke(g)
-	if l.Name != s.name || l.State != lock.Free || len(l.Leases) != 0 || l.Token != g.Token || l.Revision != 2 || l.AsOf.IsZero() {
+	if l.Name != s.name || l.State != lock.Free || len(l.Leases) != 0 || l.Token != g.Token || l.Revision != 2 ||
+		l.AsOf.IsZero() {
 		s.Errorf("the revocation answers with %+v", l)
 	}
 	if next := s.mustAcquire(lock.Acquire{Holder: "second"}); next.Token <= g.Token {
@@ -147,7 +148,8 @@ func revokeGrace(s *fixture) {
 	s.eventually("the second holder is granted the lock", func() bool {
 		second, err := s.acquire(lock.Acquire{Holder: "second"})
 		if err != nil {
-			if e := s.expectError(err, lock.ErrHeld); e.Holder != "first" || e.Newest != g.Token || e.RetryAfter > grace {
+			if e := s.expectError(err, lock.ErrHeld); e.Holder != "first" || e.Newest != g.Token ||
+				e.RetryAfter > grace {
 				s.Errorf("the refusal is %+v", e)
 			}
 			return false
@@ -204,7 +206,13 @@ func revokeRefuses(s *fixture) {
 			_, waited := s.acquire(waiting)
 			for _, err := range []error{renewed, again, waited, s.release(g)} {
 				if e := s.expectLost(err, lock.Revoked); e.Reason != testReason || e.Token != g.Token {
-					s.Errorf("the refusal says token %d and %q, want %d and %q", e.Token, e.Reason, g.Token, testReason)
+					s.Errorf(
+						"the refusal says token %d and %q, want %d and %q",
+						e.Token,
+						e.Reason,
+						g.Token,
+						testReason,
+					)
 				}
 			}
 			if v := s.verify(g.Name, g.Token); v.Status != lock.Ended || v.Remaining != 0 {
@@ -227,7 +235,8 @@ func revokeShows(s *fixture) {
 			s.Fatalf("the lock is %+v", l)
 		}
 		h := l.Leases[0]
-		if !h.Revoked || h.Remaining != 0 || h.Grace != longGrace || h.Holder != "first" || !isNear(h.ExpiresAt, l.ChangedAt) {
+		if !h.Revoked || h.Remaining != 0 || h.Grace != longGrace || h.Holder != "first" ||
+			!isNear(h.ExpiresAt, l.ChangedAt) {
 			s.Errorf("the lease is shown as %+v", h)
 		}
 	}
@@ -239,9 +248,13 @@ func revokeShows(s *fixture) {
 func revokeReader(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{Mode: lock.Shared, Grace: longGrace})
 	second := s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "second"})
-	_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: first.Token, Slot: &first.Slot, Reason: testReason})
+	_, err := s.locks.Revoke(
+		s.ctx,
+		lock.Revoke{Name: s.name, Token: first.Token, Slot: &first.Slot, Reason: testReason},
+	)
 	s.must(err)
-	if third := s.acquireAndRelease(lock.Acquire{Mode: lock.Shared, Holder: "third"}); third.Token != first.Token || third.Slot == first.Slot {
+	if third := s.acquireAndRelease(lock.Acquire{Mode: lock.Shared, Holder: "third"}); third.Token != first.Token ||
+		third.Slot == first.Slot {
 		s.Errorf("after %+v the next reader was granted %+v", first, third)
 	}
 	_, err = s.renew(second, 0)

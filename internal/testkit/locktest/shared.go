@@ -107,7 +107,9 @@ func sharedBehindWriter(s *fixture) {
 func sharedPrefix(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	early := []*waitingCall{
-		s.enqueue(lock.Acquire{Holder: "reader 1", Mode: lock.Shared}), s.enqueue(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
+		s.enqueue(
+			lock.Acquire{Holder: "reader 1", Mode: lock.Shared},
+		), s.enqueue(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
 		s.enqueue(lock.Acquire{Holder: "reader 3", Mode: lock.Shared}),
 	}
 	writer := s.enqueue(lock.Acquire{Holder: "writer"})
@@ -205,7 +207,10 @@ func sharedRevokeOne(s *fixture) {
 	wrong := first.Slot + second.Slot + 1
 	_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: first.Token, Slot: &wrong, Reason: testReason})
 	s.expectError(err, lock.ErrTokenMismatch)
-	_, err = s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: first.Token, Slot: &first.Slot, Reason: testReason})
+	_, err = s.locks.Revoke(
+		s.ctx,
+		lock.Revoke{Name: s.name, Token: first.Token, Slot: &first.Slot, Reason: testReason},
+	)
 	s.must(err)
 	s.expectHolders("second")
 	_, err = s.renew(first, 0)

@@ -48,7 +48,8 @@ func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Gr
 	a.Wait, a.KeepPlace = lock.MaxWait, true
 	for {
 		g, err := s.locks.Acquire(ctx, a)
-		retry := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome)
+		retry := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) ||
+			errors.Is(err, lock.ErrUnknownOutcome)
 		if !retry {
 			return g, err
 		}

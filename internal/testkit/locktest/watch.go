@@ -70,7 +70,8 @@ func watchAtOnce(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`)})
 	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.MaxWait})
 	s.must(err)
-	if l.State != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token || !sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
+	if l.State != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token ||
+		!sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
 		s.Errorf("a held lock is seen as %+v", l)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Crash has the replica of that number die: the calls that wait there end with
-// lock.ErrUnknownOutcome and none leaves the queue, so that the others find out by and
-// by that nobody is at those places. One that starts in its stead has another number.
+// Crash stops the replica of that number. The calls that wait there end with lock.ErrUnknownOutcome. Their waiters
+// stay in the queue until the other replicas find the replica dead. Give a replacement another number.
 func (m *Memory) Crash(self lock.Replica) {
 	m.stopReplica(self)
 	others := map[lock.Replica]bool{}
@@ -18,12 +17,12 @@ func (m *Memory) Crash(self lock.Replica) {
 	}
 	for _, other := range slices.Sorted(maps.Keys(others)) {
 		for _, name := range m.names() {
-			replica{m, other}.sweep(name) // and so comes to know when the dead count as such
+			replica{m, other}.sweep(name) // schedules the instant at which the replica counts as dead
 		}
 	}
 }
 
-// stopReplica ends what the replica does.
+// stopReplica ends the timers and waiting calls of the replica.
 func (m *Memory) stopReplica(self lock.Replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,9 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A Memory is what replicas without a database share: it forgets everything when
-// the process ends. What a database does with rows and notifications, it does with
-// one mutex and channels.
+// A Memory is the shared state of replicas without a database. A mutex and channels replace rows and notifications.
 type Memory struct {
 	mu     sync.Mutex
 	bounds lock.Bounds
@@ -21,13 +19,13 @@ type Memory struct {
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
 	fenced map[string]lock.FencedValue
-	calls  map[lock.Attachment]call // that wait
+	calls  map[lock.Attachment]call // the waiting calls
 	alarms map[alarm]*time.Timer
-	news   chan struct{} // closed when there is a new event, and then another
+	news   chan struct{} // closed and replaced at each event
 	clock  clock
 }
 
-// An alarm has a replica sweep a lock when time will have changed it.
+// An alarm identifies the timer for the next sweep of a lock by a replica.
 type alarm struct {
 	self lock.Replica
 	name string
@@ -39,7 +37,7 @@ func New() *Memory { return newMemory(clock{now: time.Now}) }
 func newMemory(c clock) *Memory {
 	bounds, err := lock.Bounds{}.Resolve()
 	if err != nil {
-		panic(err) // the zero Bounds go together
+		panic(err) // the zero Bounds are valid
 	}
 	return &Memory{
 		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{},
@@ -48,19 +46,17 @@ func newMemory(c clock) *Memory {
 	}
 }
 
-// Replica returns the service as the replica of that number serves it.
+// Replica returns the service of the replica with that number.
 func (m *Memory) Replica(self lock.Replica) lock.Service { return replica{m, self} }
 
-// A replica is a lock.Service: the rules of package lock over a Memory. It serves
-// the calls that wait with it, and knows of those of others what a database would
-// tell it.
+// A replica is a lock.Service on a Memory. It knows its own waiting calls, and of those of others what a database
+// would show.
 type replica struct {
 	*Memory
 	self lock.Replica
 }
 
-// state returns the lock as it is written down. A call that waits keeps its
-// replica known to be alive.
+// state returns the lock. A waiting call keeps its replica alive.
 func (m *Memory) state(name string) lock.Record {
 	s, ok := m.locks[name]
 	if !ok {
@@ -77,13 +73,13 @@ func (m *Memory) state(name string) lock.Record {
 	return s
 }
 
-// A outcome is a decision, and the instant of package time before which it was not made.
+// An outcome is a decision, with an instant of package time before it.
 type outcome struct {
 	lock.Decision
 	began time.Time
 }
 
-// decide applies c and returns what it decided, unless ctx is over before.
+// decide applies c, unless ctx has ended.
 func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,15 +116,15 @@ func (m *Memory) record(events []lock.Event) {
 	}
 }
 
-// wake has the call ask how it stands, on whichever replica it waits.
+// wake makes the call claim its grant, on any replica.
 func (m *Memory) wake(a lock.Attachment) {
 	select {
 	case m.calls[a].wake <- struct{}{}:
-	default: // it has been told already, or is gone
+	default: // it was woken already, or has ended
 	}
 }
 
-// sweepAt has the replica sweep the lock at due, and no sooner; never if due is zero.
+// sweepAt replaces the timer of the replica for the next sweep of the lock. A zero due removes it.
 func (r replica) sweepAt(name string, due time.Time) {
 	a := alarm{r.self, name}
 	if t, ok := r.alarms[a]; ok {
@@ -148,7 +144,7 @@ func (r replica) sweep(name string) {
 
 func contextError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return &lock.Error{Code: lock.ErrUnavailable, Detail: "Too late.", Cause: context.Cause(ctx)}
+		return &lock.Error{Code: lock.ErrUnavailable, Detail: "The context has ended.", Cause: context.Cause(ctx)}
 	}
 	return nil
 }
@@ -169,6 +165,10 @@ func (r replica) Release(ctx context.Context, c lock.Release) error {
 	}
 	_, err = r.decide(ctx, c)
 	return err
+}
+
+func (r replica) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	return lock.BatchSequentially(ctx, r, items)
 }
 
 func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
@@ -221,5 +221,8 @@ func (r replica) ReadFenced(ctx context.Context, key string) (lock.FencedValue, 
 	if f, ok := r.fenced[key]; ok {
 		return f, nil
 	}
-	return lock.FencedValue{}, &lock.Error{Code: lock.ErrNotFound, Detail: "Nothing was ever written under this key."}
+	return lock.FencedValue{}, &lock.Error{
+		Code:   lock.ErrNotFound,
+		Detail: "No resource was ever written under this key.",
+	}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// grantOf returns the grant as its holder is told of it, on the clock of package time.
+// grantOf returns the grant of the decision, with Until on the clock of package time.
 func grantOf(d outcome) lock.Grant {
 	return lock.Grant{Lease: d.Grant, Until: d.began.Add(d.Grant.ExpiresAt.Sub(d.Now)), Replayed: d.Replay}
 }
 
-// Acquire decides, and waits for as long as the decision is to wait.
+// Acquire decides, and waits while the call is queued.
 func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	a, err := a.Resolve(r.bounds)
 	if err != nil {
@@ -28,22 +28,22 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		d, err := r.decide(ctx, a)
 		return grantOf(d), err
 	}
-	over := time.NewTimer(a.Wait)
-	defer over.Stop()
+	end := time.NewTimer(a.Wait)
+	defer end.Stop()
 	a.Attachment, a.Replica = lock.Attachment(rand.Int64()+1), r.self
 	c := r.register(a.Attachment)
 	defer r.unregister(a.Attachment)
 	d, err := r.decide(ctx, a)
 	for err == nil && d.Queued {
-		d, err = r.await(ctx, a, c, over.C)
+		d, err = r.await(ctx, a, c, end.C)
 	}
-	if err == nil && ctx.Err() != nil { // the grant crossed the client's leaving
+	if err == nil && ctx.Err() != nil { // the client left at the same time
 		return lock.Grant{}, r.cancelWait(ctx, a)
 	}
 	return grantOf(d), err
 }
 
-// cancelWait has the call of a leave, for its client is gone, and returns why.
+// cancelWait removes the waiter of a disconnected client, and returns the error.
 func (r replica) cancelWait(ctx context.Context, a lock.Acquire) error {
 	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
 	if _, err := r.decide(context.Background(), leave); err != nil {
@@ -52,29 +52,29 @@ func (r replica) cancelWait(ctx context.Context, a lock.Acquire) error {
 	return contextError(ctx)
 }
 
-// await returns how the call of a stands once there is news of that.
-func (r replica) await(ctx context.Context, a lock.Acquire, c call, over <-chan time.Time) (outcome, error) {
+// await waits for a wake-up, the end of the wait or of ctx, or a crash, and returns the next decision.
+func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan time.Time) (outcome, error) {
 	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 	select {
 	case <-c.wake:
 		return r.decide(context.Background(), lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment})
-	case <-over:
+	case <-end:
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():
 		return outcome{}, r.cancelWait(ctx, a)
 	case <-c.crashed:
-		return outcome{}, &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The replica has crashed. Send the same again."}
+		return outcome{}, &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The replica has crashed. Retry."}
 	}
 }
 
-// A call is one that waits with a replica.
+// A call is a waiting call of a replica.
 type call struct {
 	self    lock.Replica
-	wake    chan struct{} // that it is to ask how it stands
+	wake    chan struct{} // signals a grant
 	crashed chan struct{} // closed when the replica crashes
 }
 
-// register notes that a call waits with the replica.
+// register adds a waiting call of the replica.
 func (r replica) register(a lock.Attachment) call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,8 +89,7 @@ func (m *Memory) unregister(a lock.Attachment) {
 	delete(m.calls, a)
 }
 
-// waitFor waits waitFor there is news, or that instant has come; zero is never. It
-// returns an error if the context ends first.
+// waitFor waits for news or for the instant at, zero for never. It returns an error if the context ends first.
 func waitFor(ctx context.Context, news <-chan struct{}, at time.Time) error {
 	var due <-chan time.Time
 	if !at.IsZero() {

@@ -1,7 +1,7 @@
 // Package pgbouncer runs a PgBouncer in front of a PostgreSQL. Only tests may import it.
 //
-// It needs the program pgbouncer (Debian: apt-get install pgbouncer). A test that cannot find it
-// fails; it is never skipped.
+// It needs the program pgbouncer (Debian: apt-get install pgbouncer). A test that cannot find it fails; it is never
+// skipped.
 package pgbouncer
 
 import (
@@ -25,20 +25,20 @@ import (
 // startTimeout is how long a PgBouncer may take until it accepts connections.
 const startTimeout = 30 * time.Second
 
-// Config says where a PgBouncer listens, and how it pools.
+// Config is the configuration of a PgBouncer.
 type Config struct {
-	Dir      string   // for its files; only its account can read it
+	Dir      string   // of its files; only its account can read it
 	Port     int      // on 127.0.0.1
 	Mode     string   // pool_mode: session or transaction
-	PoolSize int      // connections to the server at most, for each database
-	Settings []string // more lines of the section pgbouncer
+	PoolSize int      // maximum number of server connections for each database
+	Settings []string // further lines of the section pgbouncer
 }
 
-// File is the path of the configuration that Write writes.
+// File returns the path of the configuration file.
 func (c Config) File() string { return filepath.Join(c.Dir, "pgbouncer.ini") }
 
-// Write writes the configuration of a PgBouncer that leads to the server at databaseURL. It lets
-// every client in as the role of that URL. PgBouncer reads it when it starts, and after SIGHUP.
+// Write writes the configuration of a PgBouncer for the server at databaseURL. Every client gets the role of that
+// URL. PgBouncer reads the file at its start and after SIGHUP.
 func (c Config) Write(databaseURL string) error {
 	server, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -62,7 +62,7 @@ log_disconnections = 0
 	if err := os.WriteFile(c.File(), []byte(text), 0o600); err != nil || os.Geteuid() != 0 {
 		return err
 	}
-	return errors.Join(own(c.Dir), own(c.File()))
+	return errors.Join(chown(c.Dir), chown(c.File()))
 }
 
 func password(text string) string {
@@ -74,11 +74,11 @@ func password(text string) string {
 
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
-// account is the user that PgBouncer runs as for root, since it does not run as root.
+// account is the user that PgBouncer runs as if the test runs as root.
 const account = "postgres"
 
-// own gives a file to account.
-func own(path string) error {
+// chown makes account the owner of a file.
+func chown(path string) error {
 	u, err := user.Lookup(account)
 	if err != nil {
 		return err
@@ -88,23 +88,30 @@ func own(path string) error {
 	return errors.Join(errUID, errGID, os.Chown(path, uid, gid))
 }
 
-// Command returns the program and arguments that run a PgBouncer with that configuration in the
-// foreground.
+// Command returns the command that runs a PgBouncer with the configuration in the foreground.
 func (c Config) Command() ([]string, error) {
 	path, err := exec.LookPath("pgbouncer")
 	if errors.Is(err, exec.ErrNotFound) {
 		path, err = exec.LookPath("/usr/sbin/pgbouncer")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("PgBouncer is needed here; install it with: apt-get install pgbouncer (%w)", err)
+		return nil, fmt.Errorf("PgBouncer is not installed; install it with: apt-get install pgbouncer (%w)", err)
 	}
 	if os.Geteuid() != 0 {
 		return []string{path, c.File()}, nil
 	}
-	return []string{"setpriv", "--reuid=" + account, "--regid=" + account, "--clear-groups", "--pdeathsig=KILL", path, c.File()}, nil
+	return []string{
+		"setpriv",
+		"--reuid=" + account,
+		"--regid=" + account,
+		"--clear-groups",
+		"--pdeathsig=KILL",
+		path,
+		c.File(),
+	}, nil
 }
 
-// New returns a Config with a directory and a port of its own. Both are free when the test is over.
+// New returns a Config with its own directory and port. The directory is removed after the test.
 func New(t testing.TB, mode string, poolSize int) Config {
 	t.Helper()
 	c := Config{Dir: t.TempDir(), Mode: mode, PoolSize: poolSize}
@@ -124,7 +131,7 @@ func New(t testing.TB, mode string, poolSize int) Config {
 
 func (c Config) address() string { return "127.0.0.1:" + strconv.Itoa(c.Port) }
 
-// Through returns databaseURL, leading through the PgBouncer.
+// Through returns databaseURL with the address of the PgBouncer.
 func (c Config) Through(t testing.TB, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -133,15 +140,14 @@ func (c Config) Through(t testing.TB, databaseURL string) string {
 	}
 	u.Host = c.address()
 	query := u.Query()
-	for _, name := range []string{"host", "port"} { // these would win over u.Host
+	for _, name := range []string{"host", "port"} { // these would override u.Host
 		query.Del(name)
 	}
 	u.RawQuery = query.Encode()
 	return u.String()
 }
 
-// Start runs a PgBouncer in front of the server at databaseURL until the test is over. It returns
-// the URL that leads through it.
+// Start runs a PgBouncer in front of the server at databaseURL until the test ends, and returns the URL through it.
 func Start(t testing.TB, databaseURL, mode string, poolSize int, settings ...string) string {
 	t.Helper()
 	c := New(t, mode, poolSize)
@@ -149,13 +155,13 @@ func Start(t testing.TB, databaseURL, mode string, poolSize int, settings ...str
 	if err := c.Write(databaseURL); err != nil {
 		t.Fatal(err)
 	}
-	words, err := c.Command()
+	command, err := c.Command()
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &bytes.Buffer{}
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Stdout, cmd.Stderr = said, said
+	output := &bytes.Buffer{}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,30 +174,30 @@ func Start(t testing.TB, databaseURL, mode string, poolSize int, settings ...str
 		_ = cmd.Process.Kill() // it may have ended
 		<-ended
 		if t.Failed() {
-			t.Logf("PgBouncer said:\n%s", said)
+			t.Logf("PgBouncer logged:\n%s", output)
 		}
 	})
-	if err := c.await(ended); err != nil {
+	if err := c.awaitReady(ended); err != nil {
 		t.Fatal(err)
 	}
 	return c.Through(t, databaseURL)
 }
 
-// await returns when the PgBouncer accepts connections.
-func (c Config) await(ended <-chan struct{}) error {
-	enough := time.After(startTimeout)
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
+// awaitReady waits until the PgBouncer accepts connections.
+func (c Config) awaitReady(ended <-chan struct{}) error {
+	timeout := time.After(startTimeout)
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
 	for {
 		conn, err := net.Dial("tcp", c.address())
 		if err == nil {
 			return conn.Close()
 		}
 		select {
-		case <-again.C:
+		case <-retry.C:
 		case <-ended:
 			return errors.New("PgBouncer ended before it accepted connections")
-		case <-enough:
+		case <-timeout:
 			return fmt.Errorf("PgBouncer does not accept connections: %w", err)
 		}
 	}

@@ -6,18 +6,18 @@ import (
 	"os"
 )
 
-// A RestoreMode says how a backup is brought back.
+// A RestoreMode says how a backup is restored.
 type RestoreMode int
 
 const (
-	// AsCrashed starts the copy as if its server had crashed when it was taken. The
-	// system identifier and the timeline are those of before.
+	// AsCrashed starts the copy as after a crash at the time of the backup. The system identifier and the timeline
+	// stay the same.
 	AsCrashed RestoreMode = iota
-	// FromArchive has the copy recover as from an archive, which ends on a new timeline.
+	// FromArchive recovers the copy as from an archive, which ends on a new timeline.
 	FromArchive
 )
 
-// Backup keeps a copy of the primary, in place of an earlier one.
+// Backup copies the primary, and replaces an earlier backup.
 func (c *Cluster) Backup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
 	defer cancel()
@@ -29,10 +29,9 @@ func (c *Cluster) Backup(ctx context.Context) error {
 		"--wal-method=stream", "--checkpoint=fast", "--no-sync")
 }
 
-// Restore ends all nodes and starts what Backup kept in the place of the primary
-// that it was taken from, which is the primary then. What was done since is gone.
-// The others stay down until they Rejoin.
-func (c *Cluster) Restore(ctx context.Context, way RestoreMode) error {
+// Restore stops all nodes, replaces the data of the primary with the backup, and starts the primary. Later changes
+// are lost. The other nodes stay down until they Rejoin. The primary must be the one of the backup.
+func (c *Cluster) Restore(ctx context.Context, mode RestoreMode) error {
 	n := c.primary
 	for _, each := range c.nodes {
 		if err := each.Kill(); err != nil {
@@ -43,7 +42,7 @@ func (c *Cluster) Restore(ctx context.Context, way RestoreMode) error {
 	if err != nil {
 		return err
 	}
-	if way == FromArchive {
+	if mode == FromArchive {
 		err = errors.Join(n.host.WriteFile("data/recovery.signal", ""),
 			n.host.WriteFile("data/postgresql.auto.conf", "restore_command = 'false'\n"))
 	}

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// StepTimeout is how long one step of the package may take, on a slow machine.
+// StepTimeout is how long one step may take on a slow machine.
 const StepTimeout = time.Minute
 
-// Database is the one database of a cluster, beside PostgreSQL's own.
+// Database is the database of a cluster.
 const Database = "paddock"
 
-// superuser is the role that package postgres makes.
+// superuser is the role that package pgserver creates.
 const superuser = "paddock"
 
 // Options of a cluster. The zero value replicates asynchronously.
@@ -27,12 +27,11 @@ type Options struct {
 	Synchronous string
 	// Settings are further parameters, as in postgresql.conf.
 	Settings map[string]string
-	// Log gets what the servers say; nil: their errors quote the end of it.
+	// Log receives the logs of the servers; nil: errors quote their end.
 	Log io.Writer
 }
 
-// A Cluster is a primary and two standbys. Its methods must not overlap, those of
-// its nodes included.
+// A Cluster is a primary and two standbys. Its methods and those of its nodes must not run concurrently.
 type Cluster struct {
 	opts     Options
 	password string
@@ -40,7 +39,7 @@ type Cluster struct {
 	primary  *Node
 }
 
-// Start returns a cluster in which both standbys stream. Stop it.
+// Start returns a cluster in which both standbys stream. The caller must Stop it.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{opts: opts, password: rand.Text()}
 	if err := c.start(ctx); err != nil {
@@ -69,7 +68,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends all servers and removes what they kept.
+// Stop stops all servers and removes their data.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, n := range c.nodes {
@@ -78,10 +77,10 @@ func (c *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// URL is for clients: it names all nodes and leads to the one that takes writes.
+// URL returns the URL for clients: it names all nodes and selects the one that accepts writes.
 func (c *Cluster) URL() string { return c.URLAs(superuser, c.password) }
 
-// URLAs is the URL for another role than the superuser.
+// URLAs returns the URL for another role than the superuser.
 func (c *Cluster) URLAs(role, password string) string {
 	var hosts []string
 	for _, n := range c.nodes {
@@ -94,10 +93,10 @@ func urlOf(user *url.Userinfo, hosts, query string) string {
 	return "postgres://" + user.String() + "@" + hosts + "/" + Database + "?sslmode=disable&connect_timeout=2" + query
 }
 
-// Primary is the node that takes writes, or did when it was last known to live.
+// Primary returns the node that accepts writes, or the last one that did.
 func (c *Cluster) Primary() *Node { return c.primary }
 
-// Standbys are the other nodes, in the order of their names.
+// Standbys returns the other nodes in the order of their names.
 func (c *Cluster) Standbys() []*Node {
 	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *Node) bool { return n == c.primary })
 }

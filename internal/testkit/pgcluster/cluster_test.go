@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
 )
 
-// quorum has each commit wait for one of the two standbys.
+// quorum makes each commit wait for one standby.
 const quorum = "ANY 1 (a, b, c)"
 
 func start(t *testing.T, opts pgcluster.Options) *pgcluster.Cluster {
@@ -37,7 +37,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// exec runs a statement as a client does, by the URL that names all nodes.
+// exec runs a statement through the URL of the cluster.
 func exec(t *testing.T, c *pgcluster.Cluster, sql string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), pgcluster.StepTimeout)
@@ -46,13 +46,13 @@ func exec(t *testing.T, c *pgcluster.Cluster, sql string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // what counts is the statement
+	defer conn.Close(ctx) //nolint:errcheck // only the statement matters
 	_, err = conn.Exec(ctx, sql)
 	return err
 }
 
-// kept is how many rows a client finds.
-func kept(t *testing.T, c *pgcluster.Cluster) (n int) {
+// rowCount returns the number of rows that a client reads.
+func rowCount(t *testing.T, c *pgcluster.Cluster) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	must(t, err)
@@ -61,7 +61,7 @@ func kept(t *testing.T, c *pgcluster.Cluster) (n int) {
 	return n
 }
 
-func keep(t *testing.T, c *pgcluster.Cluster) {
+func insertRow(t *testing.T, c *pgcluster.Cluster) {
 	t.Helper()
 	must(t, exec(t, c, "insert into kept values (1)"))
 }
@@ -73,20 +73,26 @@ func ask(t *testing.T, n *pgcluster.Node, sql string) string {
 	return answer
 }
 
-func TestWhatWasConfirmedSurvivesOneFailOverAfterAnother(t *testing.T) {
+func TestConfirmedCommitsSurviveRepeatedFailOver(t *testing.T) {
 	t.Parallel()
 	c := start(t, pgcluster.Options{Synchronous: quorum})
 	for round := range 3 {
-		keep(t, c)
+		insertRow(t, c)
 		lost := c.Primary()
 		must(t, lost.Kill())
 		began := time.Now()
 		promoted, err := c.Promote(t.Context())
 		must(t, err)
 		t.Logf("promoted %s after %v", promoted.Name, time.Since(began))
-		keep(t, c)
-		if promoted == lost || c.Primary() != promoted || kept(t, c) != 2*round+2 {
-			t.Errorf("%s was promoted after %s, and %d rows are there, want %d", promoted.Name, lost.Name, kept(t, c), 2*round+2)
+		insertRow(t, c)
+		if promoted == lost || c.Primary() != promoted || rowCount(t, c) != 2*round+2 {
+			t.Errorf(
+				"%s was promoted after %s, and there are %d rows, want %d",
+				promoted.Name,
+				lost.Name,
+				rowCount(t, c),
+				2*round+2,
+			)
 		}
 		began = time.Now()
 		must(t, c.Rejoin(t.Context(), lost))
@@ -95,61 +101,61 @@ func TestWhatWasConfirmedSurvivesOneFailOverAfterAnother(t *testing.T) {
 	old := c.Primary()
 	must(t, c.Switchover(t.Context()))
 	if answer := ask(t, old, "show transaction_read_only"); answer != "on" || c.Primary() == old {
-		t.Errorf("transaction_read_only is %s at the old primary, and %s takes writes", answer, c.Primary().Name)
+		t.Errorf("transaction_read_only is %s on the old primary, and %s accepts writes", answer, c.Primary().Name)
 	}
 	must(t, c.Switchover(t.Context()))
-	if n := kept(t, c); n != 6 {
+	if n := rowCount(t, c); n != 6 {
 		t.Errorf("%d rows, want 6", n)
 	}
 }
 
-func TestThePromotionKeepsWhatAnyCommitWasConfirmedWith(t *testing.T) {
+func TestPromotionKeepsConfirmedCommits(t *testing.T) {
 	t.Parallel()
 	c := start(t, pgcluster.Options{Synchronous: quorum})
-	old, behind, further := c.Primary(), c.Standbys()[0], c.Standbys()[1]
-	must(t, behind.Cut(t.Context()))
-	keep(t, c)
+	old, lagging, ahead := c.Primary(), c.Standbys()[0], c.Standbys()[1]
+	must(t, lagging.Cut(t.Context()))
+	insertRow(t, c)
 	conn, err := pgx.Connect(t.Context(), old.URL())
 	must(t, err)
 
-	must(t, behind.Kill())
+	must(t, lagging.Kill())
 	if promoted, err := c.Promote(t.Context()); err == nil || c.Primary() != old {
 		t.Fatalf("%v was promoted while a standby was out of reach", promoted)
 	}
-	must(t, behind.Restart(t.Context()))
-	if promoted, err := c.Promote(t.Context()); err != nil || promoted != further {
+	must(t, lagging.Restart(t.Context()))
+	if promoted, err := c.Promote(t.Context()); err != nil || promoted != ahead {
 		t.Fatalf("promoted %v: %v", promoted, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := conn.Exec(ctx, "insert into kept values (1)"); err == nil {
-		t.Error("the old primary, which lives on, confirmed a commit")
+		t.Error("the old primary confirmed a commit")
 	}
 	must(t, conn.Close(t.Context()))
 	must(t, c.Rejoin(t.Context(), old))
-	keep(t, c)
-	if n := kept(t, c); n != 2 {
+	insertRow(t, c)
+	if n := rowCount(t, c); n != 2 {
 		t.Errorf("%d rows, want 2", n)
 	}
 }
 
-func TestAStandbyThatWasCutLosesWhatItHasNotReceived(t *testing.T) {
+func TestCutStandbyLosesLaterCommits(t *testing.T) {
 	t.Parallel()
 	c := start(t, pgcluster.Options{})
-	keep(t, c)
-	paused(t, c.Primary())
+	insertRow(t, c)
+	checkPause(t, c.Primary())
 	lagging := c.Standbys()[0]
 	must(t, lagging.Cut(t.Context()))
-	keep(t, c)
+	insertRow(t, c)
 	must(t, c.Primary().Kill())
 	must(t, lagging.Promote(t.Context()))
-	if n := kept(t, c); n != 1 {
+	if n := rowCount(t, c); n != 1 {
 		t.Errorf("%d rows, want 1", n)
 	}
 }
 
-// paused checks that a node answers nobody until it goes on.
-func paused(t *testing.T, n *pgcluster.Node) {
+// checkPause checks that a paused node does not answer.
+func checkPause(t *testing.T, n *pgcluster.Node) {
 	t.Helper()
 	must(t, n.Pause())
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -161,24 +167,24 @@ func paused(t *testing.T, n *pgcluster.Node) {
 	must(t, n.Resume())
 }
 
-func TestABackupComesBackInThePrimarysPlace(t *testing.T) {
+func TestRestore(t *testing.T) {
 	t.Parallel()
 	const timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 	c := start(t, pgcluster.Options{})
-	for way, at := range []string{pgcluster.AsCrashed: "00000001", pgcluster.FromArchive: "00000002"} {
-		before := kept(t, c)
+	for mode, want := range []string{pgcluster.AsCrashed: "00000001", pgcluster.FromArchive: "00000002"} {
+		before := rowCount(t, c)
 		must(t, c.Backup(t.Context()))
-		keep(t, c)
-		must(t, c.Restore(t.Context(), pgcluster.RestoreMode(way)))
-		if n := kept(t, c); n != before {
+		insertRow(t, c)
+		must(t, c.Restore(t.Context(), pgcluster.RestoreMode(mode)))
+		if n := rowCount(t, c); n != before {
 			t.Errorf("%d rows, want %d", n, before)
 		}
-		if now := ask(t, c.Primary(), timeline); now != at {
-			t.Errorf("the timeline is %s, want %s", now, at)
+		if now := ask(t, c.Primary(), timeline); now != want {
+			t.Errorf("the timeline is %s, want %s", now, want)
 		}
 		for _, n := range c.Standbys() {
 			must(t, c.Rejoin(t.Context(), n))
 		}
-		keep(t, c)
+		insertRow(t, c)
 	}
 }

@@ -1,34 +1,31 @@
-// Package pgcluster runs a primary and two standbys from the PostgreSQL programs that
-// are installed, and fails over from one to another.
+// Package pgcluster runs a primary and two standbys from the installed PostgreSQL programs, and fails over between
+// them.
 //
-// # What a Cluster is
+// # Clusters
 //
-// Three nodes called a, b and c, of which a begins as the primary. Each is a server
-// in a directory and with a port of its own, on loopback and with a password; the
-// package itself talks to them over Unix sockets. [Cluster.URL] names all three, so
-// that clients find the one that takes writes. The servers end with this process.
+// A Cluster has three nodes named a, b and c; a is the first primary. Each node is a server with its own directory
+// and port, on loopback and with a password. The package itself connects through Unix sockets. [Cluster.URL] names
+// all three nodes, so that clients find the one that accepts writes. The servers end with this process.
 //
-// All have the same synchronous_standby_names, for only a primary heeds them: with
-// "ANY 1 (a, b, c)" each commit waits for one of the other two.
+// All nodes have the same synchronous_standby_names, which only a primary obeys: with "ANY 1 (a, b, c)" each commit
+// waits for one of the other two.
 //
-// # Failing over
+// # Fail-over
 //
-// [Cluster.Promote] is the routine as it must be for that setting: first no standby
-// receives any more, so the old primary, should it live, confirms nothing to anybody;
-// then the one that has received the most is promoted, so whatever was confirmed is
-// on it; then the other one follows it. [Cluster.Rejoin] makes the old primary a
-// standby. With one standby out of reach Promote refuses: what was confirmed may be
-// there alone. [Cluster.Switchover] is the planned change, in which nothing is killed.
+// [Cluster.Promote] is the correct procedure for that setting. First it stops replication to both standbys, so that
+// an old primary that is still alive confirms no commit. Then it promotes the standby that has received the most,
+// which has every confirmed commit. Then the other standby follows it. [Cluster.Rejoin] makes the old primary a
+// standby. If one standby is unreachable, Promote refuses, because that standby alone may have a confirmed commit.
+// [Cluster.Switchover] is the planned change, without a crash.
 //
-// [Node.Promote] promotes a standby as it is. It is for tests of what happens then.
+// [Node.Promote] promotes a standby as it is, for tests of the consequences.
 //
-// # Making things worse
+// # Failures
 //
-// [Node.Kill], [Node.Pause], and [Node.Cut], after which a standby receives nothing.
-// To pause a standby is no cut: the kernel takes what the primary sends, and the
-// standby applies it later, even when the primary is long dead.
+// [Node.Kill] and [Node.Pause] stop a node; after [Node.Cut] a standby receives nothing. Pausing a standby does not
+// cut it: the kernel accepts the data, and the standby applies it later, even if the primary is dead.
 //
-// [Cluster.Backup] and [Cluster.Restore] put an earlier state in the primary's place.
+// [Cluster.Backup] and [Cluster.Restore] bring back an earlier state of the primary.
 //
-// Every step has an end: what does not answer in [StepTimeout] is an error.
+// Every step fails after [StepTimeout].
 package pgcluster

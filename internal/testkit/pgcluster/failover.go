@@ -6,16 +6,14 @@ import (
 	"fmt"
 )
 
-// Promote makes the standby that has received the most the primary, and has the
-// other one follow it. The old primary need not be reachable; should it live, it
-// confirms nothing any more once this has begun, provided that its commits wait for
-// one standby at least. Rejoin it afterwards. It fails, and changes no roles, unless
-// both standbys answer.
+// Promote promotes the standby that has received the most; the other one follows it. The old primary may be
+// unreachable. If it is alive, it confirms no commit from now on, provided that its commits wait for a standby.
+// Rejoin it afterwards. Promote fails without changing roles unless both standbys answer.
 func (c *Cluster) Promote(ctx context.Context) (*Node, error) {
 	standbys := c.Standbys()
 	for _, n := range standbys {
 		if err := n.Cut(ctx); err != nil {
-			return nil, fmt.Errorf("not promoting, for what was confirmed may be out of reach: %w", err)
+			return nil, fmt.Errorf("not promoting, because a confirmed commit may be unreachable: %w", err)
 		}
 	}
 	best, other := standbys[0], standbys[1]
@@ -32,7 +30,7 @@ func (c *Cluster) Promote(ctx context.Context) (*Node, error) {
 	return best, other.Follow(ctx, best)
 }
 
-// isAheadOf returns whether n has received more than another standby.
+// isAheadOf reports whether n has received more than another standby.
 func (n *Node) isAheadOf(ctx context.Context, another *Node) (bool, error) {
 	const received = "select coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')"
 	theirs, err := another.Ask(ctx, received)
@@ -43,23 +41,22 @@ func (n *Node) isAheadOf(ctx context.Context, another *Node) (bool, error) {
 	return more == "t", err
 }
 
-// Promote makes a standby the primary as it is, whatever the others have, and
-// returns when it takes writes. Nobody follows it yet.
+// Promote makes a standby the primary as it is, whatever the others have received, and returns when it accepts
+// writes. No node follows it yet.
 func (n *Node) Promote(ctx context.Context) error {
 	promoted, err := n.Ask(ctx, "select pg_promote(true, 60)")
 	if err != nil {
 		return err
 	}
 	if promoted != "t" {
-		return fmt.Errorf("node %s was not promoted in a minute; its log ends:\n%s", n.Name, n.host.LogTail())
+		return fmt.Errorf("node %s was not promoted within a minute; its log ends:\n%s", n.Name, n.host.LogTail())
 	}
 	n.cluster.primary = n
 	return nil
 }
 
-// Switchover changes roles as planned: the primary is stopped in good order, having
-// sent all that it has, a standby is promoted, and the old primary comes back as a
-// standby, read-only.
+// Switchover changes roles as planned: the primary is shut down after it has sent everything, a standby is promoted,
+// and the old primary becomes a standby.
 func (c *Cluster) Switchover(ctx context.Context) error {
 	old := c.primary
 	if err := old.shutdown(ctx); err != nil {
@@ -71,7 +68,7 @@ func (c *Cluster) Switchover(ctx context.Context) error {
 	return old.comeBack(ctx)
 }
 
-// comeBack starts a node that was stopped in good order as a standby of the primary.
+// comeBack starts a node that was shut down as a standby of the primary.
 func (n *Node) comeBack(ctx context.Context) error {
 	err := errors.Join(
 		n.host.WriteFile("data/standby.signal", ""),

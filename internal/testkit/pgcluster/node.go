@@ -37,16 +37,20 @@ func newNode(ctx context.Context, c *Cluster, name string) (*Node, error) {
 	}
 	n := &Node{Name: name, cluster: c, host: host, port: port}
 	err = errors.Join(
-		host.WriteFile("hba.conf", "local all,replication all trust\nhost all,replication all 127.0.0.1/32 scram-sha-256\n"),
-		host.WriteFile("passwords", "127.0.0.1:*:*:"+superuser+":"+c.password+"\n"))
+		host.WriteFile(
+			"hba.conf",
+			"local all,replication all trust\nhost all,replication all 127.0.0.1/32 scram-sha-256\n",
+		),
+		host.WriteFile("passwords", "127.0.0.1:*:*:"+superuser+":"+c.password+"\n"),
+	)
 	if err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
 	return n, nil
 }
 
-// freePort returns a port on loopback that nobody has. It is none of those that the
-// system gives to connections, so it stays free while the server is down.
+// freePort returns a free port on loopback, below those that the system assigns to connections, so that it stays free
+// while the server is down.
 func freePort() (int, error) {
 	const lowest, tries = 20_000, 100
 	for range tries {
@@ -56,17 +60,17 @@ func freePort() (int, error) {
 			return port, listener.Close()
 		}
 	}
-	return 0, fmt.Errorf("no free port was found in %d tries", tries)
+	return 0, fmt.Errorf("found no free port in %d tries", tries)
 }
 
 func (n *Node) address() string { return "127.0.0.1:" + strconv.Itoa(n.port) }
 
-// URL leads to this node alone, primary or not.
+// URL returns the URL of this node, primary or not.
 func (n *Node) URL() string {
 	return urlOf(url.UserPassword(superuser, n.cluster.password), n.address(), "")
 }
 
-// Port is where the node listens on 127.0.0.1.
+// Port returns the port of the node on 127.0.0.1.
 func (n *Node) Port() int { return n.port }
 
 // initialise makes the node the first primary.
@@ -107,20 +111,20 @@ func (n *Node) launch(ctx context.Context) error {
 	return n.await(ctx, "select 1 = 1")
 }
 
-// Exec runs statements, on the node and beside its clients. They wait for no standby.
+// Exec runs statements on the node. Their commits do not wait for a standby.
 func (n *Node) Exec(ctx context.Context, sql string) error {
 	_, err := n.ask(ctx, sql)
 	return err
 }
 
-// Ask returns the one value that the statement answers, as text.
+// Ask returns the single value of the statement as text.
 func (n *Node) Ask(ctx context.Context, sql string) (string, error) {
 	rows, err := n.ask(ctx, sql)
 	if err != nil {
 		return "", err
 	}
 	if len(rows) != 1 || len(rows[0]) != 1 {
-		return "", fmt.Errorf("node %s: %s: not one value", n.Name, sql)
+		return "", fmt.Errorf("node %s: %s: the result is not a single value", n.Name, sql)
 	}
 	return string(rows[0][0]), nil
 }
@@ -156,14 +160,14 @@ func (n *Node) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// await asks until the answer is yes.
-func (n *Node) await(ctx context.Context, question string) error {
+// await repeats the query until it returns true.
+func (n *Node) await(ctx context.Context, query string) error {
 	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		answer, err := n.Ask(ctx, question)
+		answer, err := n.Ask(ctx, query)
 		if err == nil && answer == "t" {
 			return nil
 		}
@@ -173,24 +177,23 @@ func (n *Node) await(ctx context.Context, question string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("node %s: still waiting for: %s (%w); its log ends:\n%s",
-				n.Name, strings.TrimSpace(question), errors.Join(context.Cause(ctx), err), n.host.LogTail())
+				n.Name, strings.TrimSpace(query), errors.Join(context.Cause(ctx), err), n.host.LogTail())
 		case <-tick.C:
 		}
 	}
 }
 
-// Running returns whether the node's server is there, paused or not.
+// Running reports whether the node's server runs, paused or not.
 func (n *Node) Running() bool { return n.host.Running() }
 
-// Kill ends the node at once, as a crash of its machine would but for what the
-// system still has in memory.
+// Kill ends the node at once, like a crash. Data that the operating system has not written to disk survives.
 func (n *Node) Kill() error { return n.host.Kill() }
 
-// Pause stops all processes of the node where they stand, until Resume.
+// Pause stops all processes of the node until Resume.
 func (n *Node) Pause() error { return n.host.Pause() }
 
-// Resume has a paused node go on.
+// Resume continues a paused node.
 func (n *Node) Resume() error { return n.host.Resume() }
 
-// Restart starts a node that was killed, on its data and in the role that it had.
+// Restart starts a killed node with its data and in its former role.
 func (n *Node) Restart(ctx context.Context) error { return n.launch(ctx) }

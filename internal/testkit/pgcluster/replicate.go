@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// Rejoin makes a node a standby of the primary from scratch, whatever it was before,
-// and returns when it streams. Its server is ended first.
+// Rejoin stops the node, copies the primary to it, starts it as a standby, and returns when it streams.
 func (c *Cluster) Rejoin(ctx context.Context, n *Node) error {
 	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
 	defer cancel()
 	if n == c.primary {
-		return fmt.Errorf("node %s is the primary: it can follow nobody", n.Name)
+		return fmt.Errorf("node %s is the primary and cannot rejoin", n.Name)
 	}
 	if err := errors.Join(n.host.Kill(), os.RemoveAll(n.host.Path("data"))); err != nil {
 		return err
@@ -30,14 +29,13 @@ func (c *Cluster) Rejoin(ctx context.Context, n *Node) error {
 	return n.awaitStreaming(ctx)
 }
 
-// conninfo is how the node, under its name, reaches another one for replication.
+// conninfo returns the connection string for replication from another node.
 func (n *Node) conninfo(to *Node) string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=%s passfile=%s application_name=%s sslmode=disable",
 		to.port, superuser, n.host.Path("passwords"), n.Name)
 }
 
-// Follow has a standby receive from another node, which must be on the standby's
-// history, and returns when it does.
+// Follow makes a standby receive from another node with the same history, and returns when it streams.
 func (n *Node) Follow(ctx context.Context, to *Node) error {
 	if err := n.receiveFrom(ctx, n.conninfo(to)); err != nil {
 		return err
@@ -45,8 +43,8 @@ func (n *Node) Follow(ctx context.Context, to *Node) error {
 	return n.awaitStreaming(ctx)
 }
 
-// Cut has a standby receive nothing any more, and returns when that is so. What it
-// has received it applies.
+// Cut stops replication to a standby, and returns when it has stopped. The standby still applies what it has
+// received.
 func (n *Node) Cut(ctx context.Context) error {
 	if err := n.receiveFrom(ctx, ""); err != nil {
 		return err
@@ -62,8 +60,10 @@ func (n *Node) receiveFrom(ctx context.Context, conninfo string) error {
 	return n.Exec(ctx, "select pg_reload_conf()")
 }
 
-// awaitStreaming waits until the primary counts the node among its standbys.
+// awaitStreaming waits until the primary streams to the node.
 func (n *Node) awaitStreaming(ctx context.Context) error {
-	return n.cluster.primary.await(ctx,
-		"select exists (select from pg_stat_replication where application_name = '"+n.Name+"' and state = 'streaming')")
+	return n.cluster.primary.await(
+		ctx,
+		"select exists (select from pg_stat_replication where application_name = '"+n.Name+"' and state = 'streaming')",
+	)
 }

@@ -14,13 +14,12 @@ import (
 // pullTime is how long Docker may take to get the image and start it.
 const pullTime = 5 * time.Minute
 
-// container starts a server in Docker. That a daemon is there is no promise
-// that it can get the image, so the only test is to try.
+// container starts a server in Docker. A daemon may be unable to pull the image, so it tries.
 func container(ctx context.Context) (s *server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullTime)
 	defer cancel()
 	defer func() {
-		if p := recover(); p != nil { // the library's way of saying that there is no Docker
+		if p := recover(); p != nil { // the library panics without Docker
 			err = fmt.Errorf("docker: %v", p)
 		}
 	}()
@@ -36,8 +35,8 @@ func container(ctx context.Context) (s *server, err error) {
 	return s, err
 }
 
-// awaitContainer waits for the server in c. PostgreSQL starts twice in there, but
-// only the second time on the network.
+// awaitContainer waits for the server in c. PostgreSQL starts twice there, and listens on the network only the second
+// time.
 func awaitContainer(ctx context.Context, c *postgres.PostgresContainer) (*server, error) {
 	url, err := c.ConnectionString(ctx, "sslmode=disable")
 	if err != nil {
@@ -51,7 +50,7 @@ func awaitContainer(ctx context.Context, c *postgres.PostgresContainer) (*server
 			stop := func(ctx context.Context) error {
 				return testcontainers.TerminateContainer(c, testcontainers.StopContext(ctx))
 			}
-			return &server{what: "started a container of " + image, admin: url, stop: stop}, conn.Close(ctx)
+			return &server{description: "started a container of " + image, admin: url, stop: stop}, conn.Close(ctx)
 		}
 		select {
 		case <-ctx.Done():

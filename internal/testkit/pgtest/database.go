@@ -14,8 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database makes a database for t, a clone of template, and has it dropped
-// after the test unless that failed.
+// database creates a database for t from the template, and drops it after the test unless that failed.
 func (s *server) database(t testing.TB, template string) string {
 	t.Helper()
 	name := nameFor(t.Name())
@@ -24,7 +23,7 @@ func (s *server) database(t testing.TB, template string) string {
 		t.Fatalf("pgtest: %v", err)
 	}
 	if err := clone(t.Context(), s.admin, template, name); err != nil {
-		t.Fatalf("pgtest: making a database: %v", err)
+		t.Fatalf("pgtest: creating a database: %v", err)
 	}
 	t.Cleanup(func() { s.drop(t, name) })
 	if err := assertDatabase(t.Context(), fresh, name); err != nil {
@@ -37,17 +36,17 @@ func (s *server) drop(t testing.TB, name string) {
 	switch {
 	case !t.Failed():
 		if err := exec(context.Background(), s.admin, "drop database "+quoted(name)+" with (force)"); err != nil {
-			t.Errorf("pgtest: dropping the test's database: %v", err)
+			t.Errorf("pgtest: dropping the database: %v", err)
 		}
-	case s.lasting:
-		t.Logf("pgtest: the database %s is kept for you to look at", name)
+	case s.persistent:
+		t.Logf("pgtest: the database %s is kept for inspection", name)
 	default:
-		t.Logf("pgtest: the database %s ends with this process; to keep it, run the test with %s", name, urlVariable)
+		t.Logf("pgtest: the database %s ends with this process; set %s to keep it", name, urlVariable)
 	}
 }
 
-// clone makes a database from a template, by copying files where the server
-// lets us choose: for a small template that is three times as fast.
+// clone creates a database from a template. Copying files, where the server supports it, is three times as fast for a
+// small template.
 func clone(ctx context.Context, admin, template, name string) error {
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
@@ -65,8 +64,7 @@ func clone(ctx context.Context, admin, template, name string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// assertDatabase makes sure that a connection string leads where it should,
-// before a test writes there.
+// assertDatabase checks that the URL leads to the database, before a test writes there.
 func assertDatabase(ctx context.Context, url, name string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -80,25 +78,24 @@ func assertDatabase(ctx context.Context, url, name string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// withDatabase is the URL admin with another database in it.
+// withDatabase returns the URL admin with another database.
 func withDatabase(admin, name string) (string, error) {
 	u, err := url.Parse(admin)
 	if err != nil {
 		return "", err
 	}
 	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return "", errors.New("the server is to be given as postgres://…")
+		return "", errors.New("the URL of the server must begin with postgres://")
 	}
 	u.Path = "/" + name
-	if query := u.Query(); query.Has("dbname") { // it would win over the path
+	if query := u.Query(); query.Has("dbname") { // it would override the path
 		query.Del("dbname")
 		u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 	}
 	return u.String(), nil
 }
 
-// nameFor is a name that no other database has, and that tells its test: at
-// most 63 bytes of a-z, 0-9 and _.
+// nameFor returns a unique database name that contains the name of the test: at most 63 bytes of a-z, 0-9 and _.
 func nameFor(test string) string {
 	words := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(test), "_")
 	return words[:min(len(words), 50)] + "_" + strings.ToLower(rand.Text()[:12])

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A fakeTest is a test whose end the real one decides.
+// A fakeTest is a test whose end and result the real test controls.
 type fakeTest struct {
 	testing.TB
 	failed   bool
@@ -35,7 +35,7 @@ func TestOnlyAFailedTestKeepsItsDatabase(t *testing.T) {
 			t.Parallel()
 			fake := &fakeTest{TB: t, failed: failed}
 			url := URL(fake)
-			name := open(t, url) // a connection left open does not keep it
+			name := open(t, url) // an open connection does not prevent the drop
 			fake.end()
 			err := exec(t.Context(), url, "select 1")
 			if failed != (err == nil) || failed != (len(fake.log) == 1) {
@@ -48,7 +48,7 @@ func TestOnlyAFailedTestKeepsItsDatabase(t *testing.T) {
 	}
 }
 
-// open opens a connection, leaves it so until t ends, and tells its database.
+// open opens a connection until t ends, and returns its database.
 func open(t *testing.T, url string) (database string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -57,13 +57,13 @@ func open(t *testing.T, url string) (database string) {
 	}
 	t.Cleanup(func() {
 		if err := conn.Close(context.Background()); err != nil {
-			t.Logf("closing what the server has cut: %v", err)
+			t.Logf("closing a connection that the server has cut: %v", err)
 		}
 	})
 	return conn.Config().Database
 }
 
-func TestTemplateIsMadeOnceForAll(t *testing.T) {
+func TestTemplateIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := Server(t)
 	admin := s.URL("postgres")
@@ -82,7 +82,7 @@ func TestTemplateIsMadeOnceForAll(t *testing.T) {
 	wg.Wait()
 }
 
-func TestUnfinishedTemplateIsMadeAnew(t *testing.T) {
+func TestUnfinishedTemplateIsReplaced(t *testing.T) {
 	t.Parallel()
 	s, _ := Server(t)
 	admin := s.URL("postgres")
@@ -90,7 +90,7 @@ func TestUnfinishedTemplateIsMadeAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As another process leaves it that dies before the last step.
+	// The state after a process died before the last step.
 	for _, sql := range []string{
 		"alter database " + name + " allow_connections true",
 		"create database other template " + name,
@@ -113,14 +113,14 @@ func TestUnfinishedTemplateIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestNamesTellTheirTestAndFit(t *testing.T) {
+func TestDatabaseNamesContainTheTestAndFit(t *testing.T) {
 	t.Parallel()
 	name := nameFor("TestStore/ein Fall: " + strings.Repeat("änd ", 30))
 	if !regexp.MustCompile(`^teststore_ein_fall_nd_[a-z0-9_]+$`).MatchString(name) || len(name) != 63 {
 		t.Errorf("%s, of %d bytes", name, len(name))
 	}
 	if name == nameFor("TestStore/ein Fall: "+strings.Repeat("änd ", 30)) {
-		t.Error("the same name came twice")
+		t.Error("two names are equal")
 	}
 }
 
@@ -136,10 +136,10 @@ func TestDatabaseIsReplacedInAURL(t *testing.T) {
 			t.Errorf("%s became %s, %v", admin, got, err)
 		}
 		if config, err := pgx.ParseConfig(got); err != nil || config.Database != "x" {
-			t.Errorf("%s is not understood: %v", got, err)
+			t.Errorf("%s cannot be parsed: %v", got, err)
 		}
 	}
 	if got, err := withDatabase("host=/tmp user=u", "x"); err == nil {
-		t.Errorf("what is no URL became %s", got)
+		t.Errorf("an invalid URL became %s", got)
 	}
 }

@@ -1,31 +1,26 @@
-// Package pgtest gives each test a PostgreSQL database of its own.
+// Package pgtest gives each test its own PostgreSQL database. Only tests may import it.
 //
-// The database is a clone of a template that the migrations have made once, so
-// it costs some 20 ms. It is dropped when the test has passed; that of a failed
-// test is kept and its name logged.
+// The database is a clone of a template that was migrated once, so it costs about 20 ms. It is dropped after the
+// test, unless the test failed: then it is kept and its name is logged.
 //
-// # Which server
+// # The server
 //
-// One server serves all tests of a process. It is, and the process says which
-// on its standard error:
+// One server serves all tests of a process, which prints the server on standard error:
 //
-//  1. the one at PADDOCK_TEST_DATABASE_URL (postgres://…), whose role must be
-//     allowed to create databases and roles; several test processes may share it;
-//  2. a private one, from the programs that are installed (package postgres);
-//  3. a container, where Docker runs and has the image or can get it.
+//  1. the one at PADDOCK_TEST_DATABASE_URL (postgres://…), whose role must be allowed to create databases and roles;
+//     several test processes may share it;
+//  2. a private server from the installed programs, see package pgserver;
+//  3. a container, if Docker runs and has the image or can pull it.
 //
-// Where there is none the test fails with the command that installs one. It is
-// never skipped: a skipped test looks green.
+// Without any of these the test fails with the command that installs a server. It is never skipped, because a skipped
+// test looks like one that passed.
 //
-// # Ending
+// # The end
 //
-// A package whose tests need a database hands over its TestMain, so that the
-// server ends with the tests:
+// A package with database tests calls Main from its TestMain, so that the server ends with the tests:
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
-// Without it a private server still dies with the process on Linux, but its
-// directory stays until the next one starts.
-//
-// Only tests may import this package.
+// Without it a private server still ends with the process on Linux, but its directory stays until the next server
+// starts.
 package pgtest

@@ -7,14 +7,12 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package, stops the server that they had, and exits.
-// It is to be all that TestMain does.
+// Main runs the tests of a package, stops their server, and exits. TestMain must do nothing else.
 func Main(m *testing.M) {
 	os.Exit(M{m}.Run())
 }
 
-// M is a testing.M whose Run ends with the server stopped, so that nothing of
-// it is left to be taken for a leak:
+// M is a testing.M whose Run also stops the server, before a check for leaks:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 type M struct {

@@ -18,20 +18,19 @@ func URL(t testing.TB) string {
 	s := shared.server(t)
 	template, err := s.template()
 	if err != nil {
-		t.Fatalf("pgtest: making the template: %v", err)
+		t.Fatalf("pgtest: creating the template: %v", err)
 	}
 	return s.database(t, template)
 }
 
-// EmptyURL returns the connection string of a fresh database with nothing in
-// it, not even the schema paddock.
+// EmptyURL returns the connection string of an empty database, without the schema paddock.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	return shared.server(t).database(t, "template0")
 }
 
-// Pool returns a pool of connections to a fresh database with Paddock's tables.
-// It is closed after the test, which waits for connections still taken.
+// Pool returns a connection pool to a fresh database with Paddock's tables. It is closed after the test; closing
+// waits until all connections are released.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), URL(t))
@@ -58,13 +57,15 @@ func Conn(t testing.TB) *pgx.Conn {
 	return conn
 }
 
-// Server returns a server that this test has to itself, to kill and restart,
-// and the connection string of a database with Paddock's tables in it. Its log
-// goes to the test's. It takes about a second, and needs installed programs: the
-// other sources that a server may come from cannot be crashed.
+// Server starts a server for this test alone, which it may kill and restart, and returns the connection string of a
+// database with Paddock's tables. The server logs to the test. It takes about a second and needs installed programs,
+// because other servers cannot be crashed.
 func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	t.Helper()
-	s, err := pgserver.Start(t.Context(), pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()})
+	s, err := pgserver.Start(
+		t.Context(),
+		pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()},
+	)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -79,13 +80,12 @@ func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	return s, s.URL("paddock")
 }
 
-// settings are those of servers of our own. Durability is left as it is in
-// production.
+// settings returns the settings of private servers. Durability is as in production.
 func settings() map[string]string {
 	return map[string]string{"max_connections": "200"}
 }
 
-// exec runs one statement on a connection of its own.
+// exec runs one statement on its own connection.
 func exec(ctx context.Context, url, sql string, args ...any) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

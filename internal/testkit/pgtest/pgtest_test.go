@@ -41,7 +41,7 @@ func value[T any](t *testing.T, conn *pgx.Conn, sql string) T {
 	return v
 }
 
-func TestSchemaIsTheLatest(t *testing.T) {
+func TestSchemaIsLatest(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	version, dirty, err := migrations.Version(t.Context(), url)
@@ -49,22 +49,22 @@ func TestSchemaIsTheLatest(t *testing.T) {
 		t.Errorf("version %d, dirty %t, %v", version, dirty, err)
 	}
 	if got := value[int](t, connect(t, url), "select count(*) from paddock.locks"); got != 0 {
-		t.Errorf("%d locks in a fresh database", got)
+		t.Errorf("a fresh database has %d locks", got)
 	}
 }
 
-func TestEachCallGivesAnotherDatabase(t *testing.T) {
+func TestEachCallReturnsAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	a, b := pgtest.Conn(t), pgtest.Conn(t)
 	if _, err := a.Exec(t.Context(), "create table mine ()"); err != nil {
 		t.Fatal(err)
 	}
 	if value[bool](t, b, "select to_regclass('mine') is not null") {
-		t.Error("the other database has the table, too")
+		t.Error("the other database also has the table")
 	}
 }
 
-func TestPoolIsOnOneDatabase(t *testing.T) {
+func TestPoolUsesOneDatabase(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	var got string
@@ -72,7 +72,7 @@ func TestPoolIsOnOneDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := pool.Config().ConnConfig.Database; got != want {
-		t.Errorf("in %s, not in %s", got, want)
+		t.Errorf("the database is %s, want %s", got, want)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestEmptyDatabaseHasNoSchema(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, pgtest.EmptyURL(t))
 	if value[bool](t, conn, "select to_regnamespace('paddock') is not null") {
-		t.Error("the schema paddock is there")
+		t.Error("the schema paddock exists")
 	}
 }
 

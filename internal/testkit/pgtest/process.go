@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// shared is this process's server. A test has no other way to what the tests
-// before it have started, hence a variable of the package, in tests only.
+// shared is the server of this process. It is a package variable because tests have no other way to share it.
 var shared testServer
 
-// A testServer is the server of a test testServer, found when the first test asks.
+// A testServer is the server of a test process, found on first use.
 type testServer struct {
 	once sync.Once
 	s    *server
@@ -23,7 +22,7 @@ func (p *testServer) server(t testing.TB) *server {
 	t.Helper()
 	p.once.Do(func() {
 		if p.s, p.err = find(context.Background()); p.err == nil {
-			fmt.Fprintf(os.Stderr, "pgtest: %s\n", p.s.what)
+			fmt.Fprintf(os.Stderr, "pgtest: %s\n", p.s.description)
 		}
 	})
 	if p.err != nil {
@@ -32,9 +31,9 @@ func (p *testServer) server(t testing.TB) *server {
 	return p.s
 }
 
-// stop ends the server if a test had it started, and if it is ours to end.
+// stop stops the server if a test has started it, unless it is persistent.
 func (p *testServer) stop(ctx context.Context) error {
-	p.once.Do(func() {}) // from now on nobody starts one
+	p.once.Do(func() {}) // no server is started from now on
 	if p.s == nil {
 		return nil
 	}

@@ -16,17 +16,16 @@ const (
 	image = "postgres:17"
 )
 
-// A server is where a test process makes its databases.
+// A server is where a test process creates its databases.
 type server struct {
-	what     string // for people
-	admin    string // connection string of a database that is always there
-	lasting  bool   // it outlives the process
-	stop     func(context.Context) error
-	template func() (name string, err error)
+	description string // for people
+	admin       string // connection string of a maintenance database
+	persistent  bool   // outlives the process
+	stop        func(context.Context) error
+	template    func() (name string, err error)
 }
 
-// find takes the first source there is. An installed server that does not
-// start is an error, not a reason to look further.
+// find returns the first available server. An installed server that does not start is an error.
 func find(ctx context.Context) (*server, error) {
 	s, err := source(ctx)
 	if err != nil {
@@ -39,10 +38,10 @@ func find(ctx context.Context) (*server, error) {
 func source(ctx context.Context) (*server, error) {
 	if url := os.Getenv(urlVariable); url != "" {
 		return &server{
-			what:    "using the server of " + urlVariable,
-			admin:   url,
-			lasting: true,
-			stop:    func(context.Context) error { return nil },
+			description: "using the server of " + urlVariable,
+			admin:       url,
+			persistent:  true,
+			stop:        func(context.Context) error { return nil },
 		}, nil
 	}
 	s, err := startPrivate(ctx)
@@ -51,7 +50,7 @@ func source(ctx context.Context) (*server, error) {
 	}
 	s, errContainer := container(ctx)
 	if errContainer != nil {
-		return nil, fmt.Errorf("%w (or set %s; and Docker is no way out here: %w)", err, urlVariable, errContainer)
+		return nil, fmt.Errorf("%w (or set %s; and Docker failed: %w)", err, urlVariable, errContainer)
 	}
 	return s, nil
 }
@@ -63,8 +62,8 @@ func startPrivate(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	return &server{
-		what:  fmt.Sprintf("started a private PostgreSQL %s in %s", s.Version(), s.Dir()),
-		admin: s.URL("postgres"),
-		stop:  s.Stop,
+		description: fmt.Sprintf("started a private PostgreSQL %s in %s", s.Version(), s.Dir()),
+		admin:       s.URL("postgres"),
+		stop:        s.Stop,
 	}, nil
 }

@@ -10,13 +10,11 @@ import (
 	"github.com/paddock-lock/paddock/migrations"
 )
 
-// advisoryKey is the advisory lock of who makes templates: "pgtest" in ASCII.
+// advisoryKey is the advisory lock held while a template is created: "pgtest" in ASCII.
 const advisoryKey int64 = 0x706774657374
 
-// makeTemplate makes sure that the database exists which the tests' databases
-// are cloned from, and returns its name. It is named by the migrations that
-// made it, and closed to connections once they have: so a template that allows
-// them is one that somebody did not finish.
+// makeTemplate creates the template of the test databases, unless it exists, and returns its name. The name contains
+// the hash of the migrations. A finished template allows no connections: one that does is unfinished and is replaced.
 func makeTemplate(ctx context.Context, admin string) (name string, err error) {
 	name = "paddock_template_" + migrations.Hash()[:16]
 	url, err := withDatabase(admin, name)
@@ -51,7 +49,10 @@ func makeTemplate(ctx context.Context, admin string) (name string, err error) {
 }
 
 func isFinished(ctx context.Context, conn *pgx.Conn, name string) (finished bool, err error) {
-	err = conn.QueryRow(ctx,
-		"select exists (select from pg_catalog.pg_database where datname = $1 and not datallowconn)", name).Scan(&finished)
+	err = conn.QueryRow(
+		ctx,
+		"select exists (select from pg_catalog.pg_database where datname = $1 and not datallowconn)",
+		name,
+	).Scan(&finished)
 	return finished, err
 }

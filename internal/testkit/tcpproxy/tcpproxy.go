@@ -1,6 +1,5 @@
-// Package tcpproxy is a TCP line for tests that can be made to swallow what is sent:
-// connections stay open, new ones are made, and nothing comes through. That is what
-// a dropped route looks like, and what a refused connection does not.
+// Package tcpproxy is a TCP proxy for tests that can stall: connections stay open and new ones are accepted, but all
+// data is discarded. So looks a network that drops packets, in contrast to a refused connection.
 package tcpproxy
 
 import (
@@ -11,41 +10,41 @@ import (
 	"testing"
 )
 
-// A Proxy goes from an address of its own to that of a server.
+// A Proxy forwards connections to a server.
 type Proxy struct {
-	// Address is where the line begins, host:port.
+	// Address is where the proxy listens, host:port.
 	Address string
 
 	to string
 
 	mu          sync.Mutex
 	stalled     bool
-	accepted    int // how many connections there were
-	stalledUpTo int // those up to this one are, for ever
+	accepted    int // number of connections
+	stalledUpTo int // connections up to this number stay stalled
 	conns       []net.Conn
 }
 
-// New returns a Line to the server at that address, until the test ends.
+// New returns a proxy to the server at the address to. It closes when the test ends.
 func New(t testing.TB, to string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Proxy{Address: listener.Addr().String(), to: to}
+	p := &Proxy{Address: listener.Addr().String(), to: to}
 	var all sync.WaitGroup
-	all.Go(func() { l.serve(t, listener, &all) })
+	all.Go(func() { p.serve(t, listener, &all) })
 	t.Cleanup(func() {
 		if err := listener.Close(); err != nil {
 			t.Error(err)
 		}
-		l.closeAll()
+		p.closeAll()
 		all.Wait()
 	})
-	return l
+	return p
 }
 
-func (l *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) {
+func (p *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) {
 	for {
 		near, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -55,34 +54,34 @@ func (l *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) 
 			t.Error(err)
 			return
 		}
-		far, err := net.Dial("tcp", l.to)
+		far, err := net.Dial("tcp", p.to)
 		if err != nil {
-			t.Logf("the server does not answer: %v", err)
-			l.track(near)
+			t.Logf("cannot connect to the server: %v", err)
+			p.track(near)
 			continue
 		}
-		n := l.track(near, far)
-		all.Go(func() { l.copy(n, far, near) })
-		all.Go(func() { l.copy(n, near, far) })
+		n := p.track(near, far)
+		all.Go(func() { p.copy(n, far, near) })
+		all.Go(func() { p.copy(n, near, far) })
 	}
 }
 
-// track has both ends of a connection be closed at the end, and returns its number.
-func (l *Proxy) track(conns ...net.Conn) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.conns = append(l.conns, conns...)
-	l.accepted++
-	return l.accepted
+// track records the connections for closeAll, and returns their number.
+func (p *Proxy) track(conns ...net.Conn) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns = append(p.conns, conns...)
+	p.accepted++
+	return p.accepted
 }
 
-// copy copies what comes in on the nth connection while that is whole. An end of
-// one side is passed on to the other only then: on a broken line nobody is told.
-func (l *Proxy) copy(nth int, to io.WriteCloser, from io.Reader) {
+// copy copies data on the nth connection. While the connection is stalled, it discards the data, and does not pass on
+// that one side has closed.
+func (p *Proxy) copy(nth int, to io.WriteCloser, from io.Reader) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
-		if l.isStalled(nth) {
+		if p.isStalled(nth) {
 			if err != nil {
 				return
 			}
@@ -95,41 +94,40 @@ func (l *Proxy) copy(nth int, to io.WriteCloser, from io.Reader) {
 	}
 }
 
-func (l *Proxy) isStalled(nth int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stalled || nth <= l.stalledUpTo
+func (p *Proxy) isStalled(nth int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stalled || nth <= p.stalledUpTo
 }
 
-// StallExisting has the connections that there are swallow everything for ever, and leaves
-// those that come whole, as a balancer does that forgets.
-func (l *Proxy) StallExisting() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stalledUpTo = l.accepted
+// StallExisting stalls the existing connections for good, and forwards new ones, like a load balancer that has lost
+// its state.
+func (p *Proxy) StallExisting() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalledUpTo = p.accepted
 }
 
-// Stall has the line swallow everything from now on.
-func (l *Proxy) Stall() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stalled = true
+// Stall stalls all connections, existing and new.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = true
 }
 
-// Restore has the line carry again. Connections of which something was swallowed are
-// closed, as routers do.
-func (l *Proxy) Restore() {
-	l.closeAll()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stalled = false
+// Restore ends Stall. It closes the existing connections, which have lost data.
+func (p *Proxy) Restore() {
+	p.closeAll()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = false
 }
 
-func (l *Proxy) closeAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.conns {
+func (p *Proxy) closeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
 		_ = c.Close() // it may be closed already
 	}
-	l.conns = nil
+	p.conns = nil
 }

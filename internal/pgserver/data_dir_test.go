@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDirectoryInTheWayIsNamed(t *testing.T) {
+func TestInaccessibleDirectoryIsNamed(t *testing.T) {
 	t.Parallel()
 	stranger := account{name: "user stranger", uid: 54321, gid: 54321, switches: true}
 	open := t.TempDir()
@@ -22,12 +22,12 @@ func TestDirectoryInTheWayIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := stranger.checkAccess(filepath.Join(closed, "data"))
-	if err == nil || !strings.Contains(err.Error(), "user stranger, who cannot enter "+closed) {
-		t.Errorf("it said: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "user stranger, which cannot enter "+closed) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestSweepTakesOnlyWhatNobodyClaims(t *testing.T) {
+func TestSweepRemovesOnlyUnclaimedDirectories(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	me := account{uid: uint32(os.Geteuid())}
@@ -74,7 +74,7 @@ func claims(t *testing.T, dir string) *os.File {
 
 func TestTailKeepsTheEnd(t *testing.T) {
 	t.Parallel()
-	var log tail
+	var log logTail
 	for range tailSize {
 		if _, err := log.Write([]byte("early ")); err != nil {
 			t.Fatal(err)

@@ -14,26 +14,25 @@ import (
 	"syscall"
 )
 
-// major is the version that wrote the data directory, "" when there is none.
-func (h *dataDir) major() (string, error) {
-	version, err := os.ReadFile(filepath.Join(h.data(), "PG_VERSION"))
+// major returns the PostgreSQL version of the data directory, "" if there is none.
+func (d *dataDir) major() (string, error) {
+	version, err := os.ReadFile(filepath.Join(d.pgData(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	return strings.TrimSpace(string(version)), err
 }
 
-// initialise makes the data directory. It appears in one piece: what an
-// interrupted attempt left is thrown away by the next.
-func (h *dataDir) initialise(ctx context.Context, bin string) error {
-	fresh := h.data() + ".new"
+// initialise creates the data directory atomically. It removes the remains of an interrupted attempt.
+func (d *dataDir) initialise(ctx context.Context, bin string) error {
+	fresh := d.pgData() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	if err := h.account.mkdir(fresh); err != nil {
+	if err := d.account.mkdir(fresh); err != nil {
 		return err
 	}
-	cmd := h.command(bin, "initdb", syscall.SIGKILL,
+	cmd := d.command(bin, "initdb", syscall.SIGKILL,
 		"--pgdata="+fresh, "--username="+superuser, "--encoding=UTF8", "--locale=C",
 		"--auth-local=trust", "--auth-host=reject", "--data-checksums", "--no-sync")
 	p, err := start(cmd, nil)
@@ -50,27 +49,27 @@ func (h *dataDir) initialise(ctx context.Context, bin string) error {
 	if p.err != nil {
 		return fmt.Errorf("initdb: %w\n%s", p.err, p.log)
 	}
-	return os.Rename(fresh, h.data())
+	return os.Rename(fresh, d.pgData())
 }
 
-// serve is the command that runs the server.
-func (h *dataDir) serve(bin string, settings map[string]string) *exec.Cmd {
-	args := []string{"-D", h.data()}
+// serve returns the command that runs the server.
+func (d *dataDir) serve(bin string, settings map[string]string) *exec.Cmd {
+	args := []string{"-D", d.pgData()}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "-c", name+"="+settings[name])
 	}
 	// Last, so that no setting opens a port or moves the socket.
 	args = append(args, "-c", "listen_addresses=", "-c", "port=5432",
-		"-c", `unix_socket_directories="`+strings.ReplaceAll(h.socketDir(), `"`, `""`)+`"`)
-	return h.command(bin, "postgres", syscall.SIGINT, args...)
+		"-c", `unix_socket_directories="`+strings.ReplaceAll(d.socketDir(), `"`, `""`)+`"`)
+	return d.command(bin, "postgres", syscall.SIGINT, args...)
 }
 
-// command prepares a server program to run as the server's account. It gets
-// the signal died when this process ends before it.
-func (h *dataDir) command(bin, program string, died syscall.Signal, args ...string) *exec.Cmd {
+// command returns a command that runs a server program as the server's account. On Linux it receives the signal died
+// if this process ends first.
+func (d *dataDir) command(bin, program string, died syscall.Signal, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(bin, program), args...)
-	cmd.Dir = h.dir
-	cmd.SysProcAttr = attributes(h.account, died)
+	cmd.Dir = d.dir
+	cmd.SysProcAttr = attributes(d.account, died)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PG") || strings.HasPrefix(v, "LC_")
 	})

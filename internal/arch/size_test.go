@@ -11,18 +11,17 @@ import (
 	"testing"
 )
 
-// The greatest lengths, in lines. Most are to be far below.
+// The maximum lengths in lines. Most files and functions should be far below.
 const (
-	longestFile     = 400
-	longestFunction = 60
+	maxFileLines     = 400
+	maxFunctionLines = 60
 )
 
-// root is the folder of the module. The go command notes that the tests read it,
-// and runs them again when anything there has changed.
+// root is the folder of the module. The go command reruns the tests when a file that they read has changed.
 const root = "../.."
 
-// eachGoFile calls see with each Go file that somebody wrote, tests included.
-func eachGoFile(t *testing.T, see func(path string, set *token.FileSet, f *ast.File)) {
+// eachGoFile calls visit with each Go file that is not generated, tests included.
+func eachGoFile(t *testing.T, visit func(path string, set *token.FileSet, f *ast.File)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -34,12 +33,17 @@ func eachGoFile(t *testing.T, see func(path string, set *token.FileSet, f *ast.F
 			return nil
 		}
 		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+		f, err := parser.ParseFile(
+			set,
+			filepath.Join(root, path),
+			nil,
+			parser.ParseComments|parser.SkipObjectResolution,
+		)
 		if err != nil {
 			return err
 		}
 		if !ast.IsGenerated(f) {
-			see(path, set, f)
+			visit(path, set, f)
 		}
 		return nil
 	})
@@ -50,11 +54,11 @@ func eachGoFile(t *testing.T, see func(path string, set *token.FileSet, f *ast.F
 
 func TestFilesAndFunctionsAreShort(t *testing.T) {
 	t.Parallel()
-	seen := 0
+	files := 0
 	eachGoFile(t, func(path string, set *token.FileSet, f *ast.File) {
-		seen++
-		if lines := set.File(f.Pos()).LineCount(); lines > longestFile {
-			t.Errorf("%s has %d lines, want at most %d", path, lines, longestFile)
+		files++
+		if lines := set.File(f.Pos()).LineCount(); lines > maxFileLines {
+			t.Errorf("%s has %d lines, want at most %d", path, lines, maxFileLines)
 		}
 		for _, decl := range f.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
@@ -62,36 +66,36 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 				continue
 			}
 			from, to := set.Position(fn.Pos()).Line, set.Position(fn.End()).Line
-			if lines := to - from + 1; lines > longestFunction {
-				t.Errorf("%s:%d: %s has %d lines, want at most %d", path, from, fn.Name, lines, longestFunction)
+			if lines := to - from + 1; lines > maxFunctionLines {
+				t.Errorf("%s:%d: %s has %d lines, want at most %d", path, from, fn.Name, lines, maxFunctionLines)
 			}
 		}
 	})
-	if seen == 0 {
-		t.Error("no Go file was found")
+	if files == 0 {
+		t.Error("found no Go file")
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestEveryPackageHasAComment(t *testing.T) {
 	t.Parallel()
-	said := map[string]bool{}
+	documented := map[string]bool{}
 	eachGoFile(t, func(path string, _ *token.FileSet, f *ast.File) {
 		folder := filepath.Dir(path)
-		said[folder] = said[folder] || f.Doc != nil || strings.HasSuffix(f.Name.Name, "_test")
+		documented[folder] = documented[folder] || f.Doc != nil || strings.HasSuffix(f.Name.Name, "_test")
 	})
-	for folder, ok := range said {
+	for folder, ok := range documented {
 		if !ok {
 			t.Errorf("the package in %s has no comment", folder)
 		}
 	}
 }
 
-func TestNothingRunsBeforeMain(t *testing.T) {
+func TestNoInitFunctions(t *testing.T) {
 	t.Parallel()
 	eachGoFile(t, func(path string, set *token.FileSet, f *ast.File) {
 		for _, decl := range f.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				t.Errorf("%s: there is an init", set.Position(fn.Pos()))
+				t.Errorf("%s: init functions are not allowed", set.Position(fn.Pos()))
 			}
 		}
 	})

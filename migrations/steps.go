@@ -14,10 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// walk takes the schema from one version to another, a migration at a time.
-// The library's own way of stopping between migrations is a data race, hence
-// the single steps.
-func walk(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err error) {
+// migrateTo migrates the schema from one version to another, one migration at a time. The library can stop between
+// migrations by itself, but has a data race there.
+func migrateTo(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err error) {
 	m, err := open(config)
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
@@ -35,15 +34,14 @@ func walk(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err error
 			next, step = at-1, -1
 		}
 		if err := m.Steps(step); err != nil {
-			return broken(m, at, next, err)
+			return stepError(m, at, next, err)
 		}
 		at = next
 	}
 	return nil
 }
 
-// open connects golang-migrate to the database, on connections of its own that
-// its Close closes.
+// open returns a golang-migrate instance with its own connections, which its Close closes.
 func open(config *pgx.ConnConfig) (*migrate.Migrate, error) {
 	source, err := iofs.New(files, ".")
 	if err != nil {
@@ -57,10 +55,9 @@ func open(config *pgx.ConnConfig) (*migrate.Migrate, error) {
 	return migrate.NewWithInstance("iofs", source, "pgx5", target)
 }
 
-// broken says why the step from at to next failed. When PostgreSQL refused the
-// migration it has rolled it back, and so the mark of a dirty schema is taken
-// off again.
-func broken(m *migrate.Migrate, at, next uint, err error) error {
+// stepError returns the error of the step from at to next. If PostgreSQL refused the migration and rolled it back,
+// stepError removes the dirty mark of the schema.
+func stepError(m *migrate.Migrate, at, next uint, err error) error {
 	var failed database.Error
 	if !errors.As(err, &failed) {
 		return fmt.Errorf("migrations: from version %d to %d: %w", at, next, err)

@@ -13,28 +13,28 @@ import (
 	"github.com/paddock-lock/paddock/internal/poolmode"
 )
 
-// advisoryKey is the advisory lock of who migrates: "paddock" in ASCII.
+// advisoryKey is the advisory lock held during a migration: "paddock" in ASCII.
 const advisoryKey int64 = 0x706164646f636b
 
-// undefinedTable is the SQLSTATE for a table, or its schema, that is not there.
+// undefinedTable is the SQLSTATE for a missing table or schema.
 const undefinedTable = "42P01"
 
-// alone calls f with the schema's version while no other process migrates this
-// database. A schema that is dirty or too new never reaches f, and neither does a connection
-// through a pooler in transaction mode: the lock would stay with a connection of the pooler's.
-func alone(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
+// withLock calls f with the schema's version while no other process migrates the database. It returns an error for a
+// schema that is dirty or too new, and for a pooler in transaction mode, which would keep the lock on one of its own
+// connections.
+func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// Closing gives the advisory lock back, so it must happen even when ctx has ended.
+		// Close releases the advisory lock, so it must run even if ctx has ended.
 		err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}()
 	if err := refusePooler(ctx, conn, databaseURL); err != nil {
 		return err
 	}
-	if err := lock(ctx, conn); err != nil {
+	if err := lockMigrations(ctx, conn); err != nil {
 		return err
 	}
 	version, dirty, err := read(ctx, conn)
@@ -49,8 +49,7 @@ func alone(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, versi
 	return f(conn, version)
 }
 
-// connect opens a connection without a limit on its statements. The URL may
-// hold a pool's settings, which mean nothing here.
+// connect opens a connection without a statement timeout. It ignores pool settings in the URL.
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	pool, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -60,7 +59,7 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
 		return c.Exec(ctx, "set statement_timeout = 0").Close()
 	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // what is asked once need not be prepared, and a pooler may stand between
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements: a pooler may be in between
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("migrations: %w", err)
@@ -68,8 +67,8 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// refusePooler returns a poolmode.Error if the connection leads through a pooler in transaction
-// mode. It opens another for that.
+// refusePooler returns a poolmode.Error if the connection goes through a pooler in transaction mode. It opens a
+// second connection to find out.
 func refusePooler(ctx context.Context, conn *pgx.Conn, databaseURL string) error {
 	second, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -79,10 +78,9 @@ func refusePooler(ctx context.Context, conn *pgx.Conn, databaseURL string) error
 	return errors.Join(err, second.Close(context.WithoutCancel(ctx)))
 }
 
-// lock takes the advisory lock. It asks again and again instead of waiting in
-// the database, where a waiting statement's snapshot could hold up the very
-// migration that it waits for.
-func lock(ctx context.Context, conn *pgx.Conn) error {
+// lockMigrations acquires the advisory lock by polling. The snapshot of a statement that waits in the database could
+// block the migration that it waits for.
+func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -99,22 +97,22 @@ func lock(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// read returns the version that the database is at.
+// read returns the version of the schema.
 func read(ctx context.Context, conn *pgx.Conn) (version uint, dirty bool, err error) {
-	var at int64 // -1 on a way down that broke off before the first version
+	var at int64 // -1 after an interrupted migration down from the first version
 	err = conn.QueryRow(ctx, "select version, dirty from paddock.schema_migrations").Scan(&at, &dirty)
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable ||
+		errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("migrations: reading the schema's version: %w", err)
+		return 0, false, fmt.Errorf("migrations: reading the schema version: %w", err)
 	}
 	return uint(max(at, 0)), dirty, nil
 }
 
-// createSchema makes the schema paddock where it is missing. It asks first,
-// because "if not exists" alone needs the right to create schemas even when
-// there is nothing to create.
+// createSchema creates the schema paddock unless it exists. It checks first, because "if not exists" requires the
+// right to create schemas even for an existing one.
 func createSchema(ctx context.Context, conn *pgx.Conn) error {
 	var missing bool
 	err := conn.QueryRow(ctx, "select pg_catalog.to_regnamespace('paddock') is null").Scan(&missing)
@@ -122,7 +120,7 @@ func createSchema(ctx context.Context, conn *pgx.Conn) error {
 		_, err = conn.Exec(ctx, "create schema if not exists paddock")
 	}
 	if err != nil {
-		return fmt.Errorf("migrations: making the schema paddock: %w", err)
+		return fmt.Errorf("migrations: creating the schema paddock: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (r replica) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return l, nil
 }
 
-// lockAndNews returns the lock and what is closed when anything happens after that.
+// lockAndNews returns the lock and a channel that is closed at the next event.
 func (m *Memory) lockAndNews(name string) (lock.Lock, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,15 +31,15 @@ func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.Lock{}, err
 	}
-	over := time.Now().Add(w.Wait)
+	end := time.Now().Add(w.Wait)
 	for {
 		l, news := r.lockAndNews(w.Name)
-		if l.Version() != w.Seen || !time.Now().Before(over) {
+		if l.Version() != w.Seen || !time.Now().Before(end) {
 			return l, nil
 		}
-		next := over
-		if turns := l.NextChangeAt(); !turns.IsZero() {
-			if at := time.Now().Add(r.clock.until(turns)); at.Before(over) {
+		next := end
+		if changes := l.NextChangeAt(); !changes.IsZero() {
+			if at := time.Now().Add(r.clock.until(changes)); at.Before(end) {
 				next = at
 			}
 		}
@@ -66,14 +66,15 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	}
 	after, ok := strings.CutPrefix(q.Cursor, "after ")
 	if q.Cursor != "" && !ok {
-		return page, lock.Invalid("cursor", "is not one that this service gave")
+		return page, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.locks {
 		l := s.Lock(r.clock.now())
 		has := slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder })
-		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.State == "" || l.State == q.State) && (q.Holder == "" || has) {
+		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.State == "" || l.State == q.State) &&
+			(q.Holder == "" || has) {
 			page.Items = append(page.Items, l)
 		}
 	}
@@ -90,20 +91,20 @@ func (r replica) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.Page[lock.Event]{}, err
 	}
-	over := time.Now().Add(q.Wait)
+	end := time.Now().Add(q.Wait)
 	for {
 		page, news, err := r.page(q)
-		if err != nil || len(page.Items) > 0 || !time.Now().Before(over) {
+		if err != nil || len(page.Items) > 0 || !time.Now().Before(end) {
 			return page, err
 		}
-		if err := waitFor(ctx, news, over); err != nil {
+		if err := waitFor(ctx, news, end); err != nil {
 			return lock.Page[lock.Event]{}, err
 		}
 		q.Cursor = page.Next
 	}
 }
 
-// page returns the page that there is, and what is closed when there is more.
+// page returns the current page and a channel that is closed at the next event.
 func (m *Memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +114,7 @@ func (m *Memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}
 		last, err = int64(len(m.events)), nil
 	}
 	if err != nil || last < 0 || last > int64(len(m.events)) {
-		return page, nil, lock.Invalid("cursor", "is not one that this service gave")
+		return page, nil, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
 	for _, e := range m.events[last:] {
 		if len(page.Items) == q.Limit {

@@ -14,7 +14,7 @@ import (
 
 const module = "github.com/paddock-lock/paddock"
 
-// A pkg is a package, what it imports, and all that it links, without tests.
+// A pkg is a package with its imports and all dependencies, without tests.
 type pkg struct {
 	ImportPath string
 	Standard   bool
@@ -25,7 +25,7 @@ type pkg struct {
 // modulePackages returns all packages of the module.
 func modulePackages(t *testing.T) []pkg {
 	t.Helper()
-	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the go command notes it
+	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the go command reruns the test when go.mod changes
 		t.Fatal(err)
 	}
 	return list(t, module+"/...")
@@ -33,12 +33,15 @@ func modulePackages(t *testing.T) []pkg {
 
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
+	cmd := exec.CommandContext(
+		t.Context(),
+		"go",
+		append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, complaint.String())
+		t.Fatalf("%v: %v\n%s", cmd, err, stderr.String())
 	}
 	var all []pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
@@ -52,10 +55,10 @@ func list(t *testing.T, patterns ...string) []pkg {
 	}
 }
 
-// isIn returns whether a package is that one, or in a folder under it.
+// isIn reports whether the package path is folder or below it.
 func isIn(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// modulePaths returns paths in the module by their folders.
+// modulePaths returns the import paths of folders of the module.
 func modulePaths(folders ...string) []string {
 	for i := range folders {
 		folders[i] = module + "/" + folders[i]
@@ -63,7 +66,7 @@ func modulePaths(folders ...string) []string {
 	return folders
 }
 
-func TestWhoMayNotKnowWhom(t *testing.T) {
+func TestForbiddenImports(t *testing.T) {
 	t.Parallel()
 	const pgx, chi = "github.com/jackc/pgx", "github.com/go-chi/chi"
 	packages := modulePackages(t)
@@ -83,12 +86,13 @@ func TestWhoMayNotKnowWhom(t *testing.T) {
 		"cmd/paddock": append(modulePaths("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/memlock", "internal/testkit/tcpproxy", "internal/testkit/pgbouncer", "internal/arch"),
 			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
 	} {
-		t.Run(folder+" keeps to itself", func(t *testing.T) {
+		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			found := false
 			for _, p := range packages {
-				if !isIn(p.ImportPath, module+"/"+folder) || folder == "client" && isIn(p.ImportPath, module+"/client/pgfence") {
-					continue // pgfence has a rule of its own
+				if !isIn(p.ImportPath, module+"/"+folder) ||
+					folder == "client" && isIn(p.ImportPath, module+"/client/pgfence") {
+					continue // pgfence has its own rule
 				}
 				found = true
 				for _, dep := range p.Deps {
@@ -98,13 +102,13 @@ func TestWhoMayNotKnowWhom(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Errorf("there is no package %s", folder)
+				t.Errorf("no package %s", folder)
 			}
 		})
 	}
 }
 
-func TestTheDomainKnowsTheStandardLibraryOnly(t *testing.T) {
+func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	domain := list(t, module+"/lock")[0]
 	for _, dep := range list(t, domain.Deps...) {
@@ -114,12 +118,12 @@ func TestTheDomainKnowsTheStandardLibraryOnly(t *testing.T) {
 	}
 	for _, banned := range []string{"io", "os", "net", "net/http", "database/sql", "log", "log/slog", "math/rand/v2"} {
 		if slices.Contains(domain.Imports, banned) {
-			t.Errorf("lock imports %s: it does no input or output, and is given what is random", banned)
+			t.Errorf("lock imports %s: the domain does no input or output and receives random values", banned)
 		}
 	}
 }
 
-func TestOnlyTheCommandWires(t *testing.T) {
+func TestOnlyTheCommandImportsAllParts(t *testing.T) {
 	t.Parallel()
 	for _, p := range modulePackages(t) {
 		if isIn(p.ImportPath, module+"/cmd/paddock") {
@@ -132,14 +136,21 @@ func TestOnlyTheCommandWires(t *testing.T) {
 			}
 		}
 		if len(known) > 1 {
-			t.Errorf("%s knows %v; only cmd/paddock may know more than one of them", p.ImportPath, known)
+			t.Errorf("%s depends on %v; only cmd/paddock may depend on more than one of them", p.ImportPath, known)
 		}
 	}
 }
 
-func TestTestingIsNotLinkedIntoTheHouse(t *testing.T) {
+func TestProductionCodeDoesNotDependOnTesting(t *testing.T) {
 	t.Parallel()
-	tests := modulePaths("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/tcpproxy", "internal/testkit/pgcluster", "internal/testkit/pgbouncer", "test/sim")
+	tests := modulePaths(
+		"internal/testkit/pgtest",
+		"internal/testkit/locktest",
+		"internal/testkit/tcpproxy",
+		"internal/testkit/pgcluster",
+		"internal/testkit/pgbouncer",
+		"test/sim",
+	)
 	for _, p := range modulePackages(t) {
 		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
 			continue

@@ -55,8 +55,8 @@ func (f *fake) Acquire(context.Context, string, bool) (system.Lease, error) {
 	return f, nil
 }
 
-// measured runs a campaign of two rounds and returns what happened, in order.
-func measured(t *testing.T, systems ...*fake) ([]string, error) {
+// runCampaign runs a campaign of two rounds and returns what happened, in order.
+func runCampaign(t *testing.T, systems ...*fake) ([]string, error) {
 	t.Helper()
 	var notes []string
 	c := campaign.Campaign{
@@ -75,10 +75,10 @@ func measured(t *testing.T, systems ...*fake) ([]string, error) {
 	return notes, err
 }
 
-func TestEverySystemHasItsTurnBeforeTheNextWorkload(t *testing.T) {
+func TestEachWorkloadRunsOnAllSystemsBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		notes, err := measured(t, &fake{name: "a"}, &fake{name: "b", fails: fmt.Errorf("b: %w", system.ErrMissing)}, &fake{name: "c"})
+		notes, err := runCampaign(t, &fake{name: "a"}, &fake{name: "b", fails: fmt.Errorf("b: %w", system.ErrMissing)}, &fake{name: "c"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,11 +94,11 @@ func TestEverySystemHasItsTurnBeforeTheNextWorkload(t *testing.T) {
 	})
 }
 
-func TestWhatWasStartedIsStoppedIfTheNextFails(t *testing.T) {
+func TestStartedSystemsAreStoppedWhenOneFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("its disk is full")
-		notes, err := measured(t, &fake{name: "a"}, &fake{name: "b", fails: broken}, &fake{name: "c"})
+		notes, err := runCampaign(t, &fake{name: "a"}, &fake{name: "b", fails: broken}, &fake{name: "c"})
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "starting b") {
 			t.Errorf("got %v", err)
 		}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// patience is how long a server has between being told to stop and being killed.
-const patience = 10 * time.Second
+// stopTimeout is how long a server has between being told to stop and being killed.
+const stopTimeout = 10 * time.Second
 
 // Options say what to run.
 type Options struct {
@@ -94,9 +94,9 @@ func (d *Daemon) ready(ctx context.Context) error {
 		}
 		select {
 		case <-d.exited:
-			return d.died()
+			return d.exitError()
 		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w; its log ends:\n%s", context.Cause(ctx), d.said())
+			return fmt.Errorf("not ready: %w; its log ends:\n%s", context.Cause(ctx), d.logTail())
 		case <-tick.C:
 		}
 	}
@@ -124,7 +124,7 @@ func (d *Daemon) Stop() error {
 func (d *Daemon) stop() error {
 	select {
 	case <-d.exited:
-		return d.died()
+		return d.exitError()
 	default:
 	}
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -133,8 +133,8 @@ func (d *Daemon) stop() error {
 	select {
 	case <-d.exited:
 		return nil
-	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("killed, because it did not stop in %v", patience), d.kill())
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("killed, because it did not stop in %v", stopTimeout), d.kill())
 	}
 }
 
@@ -151,15 +151,15 @@ func (d *Daemon) kill() error {
 	return err
 }
 
-// died is the error for a server that ended by itself.
-func (d *Daemon) died() error {
-	return fmt.Errorf("it ended by itself (%v); its log ends:\n%s", d.cmd.ProcessState, d.said())
+// exitError is the error for a server that ended by itself.
+func (d *Daemon) exitError() error {
+	return fmt.Errorf("it ended by itself (%v); its log ends:\n%s", d.cmd.ProcessState, d.logTail())
 }
 
 func (d *Daemon) logPath() string { return filepath.Join(d.opts.Dir, "output.log") }
 
-// said is the end of the server's output.
-func (d *Daemon) said() string {
+// logTail is the end of the server's output.
+func (d *Daemon) logTail() string {
 	const most = 2 << 10
 	log, err := os.ReadFile(d.logPath())
 	if err != nil {

@@ -59,7 +59,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func TestAGrantForWhoHasGoneIsGivenBack(t *testing.T) {
+func TestAGrantIsReleasedWhenTheCallerIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &fake{before: cancel}

@@ -9,21 +9,21 @@ import (
 	"strconv"
 )
 
-// most is the longest body that is read, in bytes.
-const most = 16 << 20
+// maxBody is the longest body that is read, in bytes.
+const maxBody = 16 << 20
 
 var errMalformed = errors.New("this is no HTTP/1.1")
 
-// An answer is what the head of one says.
-type answer struct {
+// An response is what the head of one says.
+type response struct {
 	status  int
 	length  int64 // -1 when not told
 	chunked bool
-	last    bool // the connection is good for no other
+	closes  bool // the connection is good for no other
 }
 
 // read reads an answer, whose body goes to c.body.
-func (c *Conn) read() (answer, error) {
+func (c *Conn) read() (response, error) {
 	a, err := c.head()
 	for err == nil && a.status < 200 { // "wait, there is more to come"
 		a, err = c.head()
@@ -37,24 +37,24 @@ func (c *Conn) read() (answer, error) {
 	return a, err
 }
 
-func (c *Conn) head() (answer, error) {
+func (c *Conn) head() (response, error) {
 	line, err := c.line()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if len(line) < len("HTTP/1.1 200") || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return answer{}, errMalformed
+		return response{}, errMalformed
 	}
-	a := answer{length: -1}
+	a := response{length: -1}
 	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return answer{}, errMalformed
+		return response{}, errMalformed
 	}
 	for {
 		line, err := c.line()
 		if err != nil || len(line) == 0 {
 			return a, err
 		}
-		if err := a.note(line); err != nil {
+		if err := a.parseHeader(line); err != nil {
 			return a, err
 		}
 	}
@@ -66,8 +66,8 @@ func (c *Conn) line() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// note takes from a line of the head what there is to know about the body.
-func (a *answer) note(line []byte) error {
+// parseHeader takes from a line of the head what there is to know about the body.
+func (a *response) parseHeader(line []byte) error {
 	name, value, found := bytes.Cut(line, []byte(":"))
 	if !found {
 		return errMalformed
@@ -76,14 +76,14 @@ func (a *answer) note(line []byte) error {
 	switch { // most lines are none of these, and told by their lengths
 	case is(name, "Content-Length"):
 		length, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || length < 0 || length > most {
+		if err != nil || length < 0 || length > maxBody {
 			return errMalformed
 		}
 		a.length = length
 	case is(name, "Transfer-Encoding"):
 		a.chunked = is(value, "chunked")
 	case is(name, "Connection"):
-		a.last = is(value, "close")
+		a.closes = is(value, "close")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func is(got []byte, want string) bool {
 	return len(got) == len(want) && bytes.EqualFold(got, []byte(want))
 }
 
-func (c *Conn) readBody(a *answer) (err error) {
+func (c *Conn) readBody(a *response) (err error) {
 	c.body = c.body[:0]
 	switch {
 	case a.status == 204 || a.status == 304:
@@ -100,7 +100,7 @@ func (c *Conn) readBody(a *answer) (err error) {
 	case a.chunked:
 		return c.chunks()
 	case a.length < 0: // then it ends with the connection
-		a.last = true
+		a.closes = true
 		c.body, err = readAll(c.body, c.in)
 		return err
 	}
@@ -125,8 +125,8 @@ func (c *Conn) chunks() (err error) {
 // readAll appends all that r has to b.
 func readAll(b []byte, r io.Reader) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
-	n, err := buf.ReadFrom(io.LimitReader(r, most+1))
-	if err == nil && n > most {
+	n, err := buf.ReadFrom(io.LimitReader(r, maxBody+1))
+	if err == nil && n > maxBody {
 		err = errMalformed
 	}
 	return buf.Bytes(), err

@@ -37,7 +37,7 @@ func (c *Conn) Do(ctx context.Context, method, path string, body []byte) (status
 	stop := interrupt(ctx, c.conn)
 	a, err := c.exchange(method, path, body)
 	interrupted := !stop()
-	if err != nil || interrupted || a.last {
+	if err != nil || interrupted || a.closes {
 		err = errors.Join(err, c.Close())
 	}
 	if err != nil && interrupted {
@@ -88,7 +88,7 @@ func interrupt(ctx context.Context, conn net.Conn) (stop func() bool) {
 	})
 }
 
-func (c *Conn) exchange(method, path string, body []byte) (answer, error) {
+func (c *Conn) exchange(method, path string, body []byte) (response, error) {
 	c.out = append(append(append(c.out[:0], method...), ' '), path...)
 	c.out = append(append(c.out, " HTTP/1.1\r\n"...), c.header...)
 	if body != nil {
@@ -97,7 +97,7 @@ func (c *Conn) exchange(method, path string, body []byte) (answer, error) {
 	}
 	c.out = append(append(c.out, "\r\n"...), body...)
 	if _, err := c.conn.Write(c.out); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return c.read()
 }

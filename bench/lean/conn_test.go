@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/lean"
 )
 
-func TestAnswersOfAllShapes(t *testing.T) {
+func TestAllResponseFormats(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/length", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "short") })
@@ -65,7 +65,7 @@ func TestAnswersOfAllShapes(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsTheRequest(t *testing.T) {
+func TestAnEndedContextAbortsTheRequest(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
 	left := make(chan struct{})
@@ -91,7 +91,7 @@ func TestTheEndOfTheContextEndsTheRequest(t *testing.T) {
 	}
 }
 
-func TestNoHTTP(t *testing.T) {
+func TestMalformedResponses(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
 		"another protocol":  "220 mail.example ESMTP\r\n",

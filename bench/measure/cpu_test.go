@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestALineOfProcIsRead(t *testing.T) {
+func TestParseStat(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		line   string
@@ -30,7 +30,7 @@ func TestALineOfProcIsRead(t *testing.T) {
 	}
 }
 
-func TestATreeHasWhatItsChildrenTook(t *testing.T) {
+func TestTreesIncludeChildren(t *testing.T) {
 	t.Parallel()
 	before, err := Trees([]int{os.Getpid()})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestATreeHasWhatItsChildrenTook(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsGoneIsAnError(t *testing.T) {
+func TestTreesOfAnEndedProcessFail(t *testing.T) {
 	t.Parallel()
 	gone := exec.CommandContext(t.Context(), "true")
 	if err := gone.Run(); err != nil {

@@ -20,7 +20,7 @@ type Probe struct {
 // Open returns a Probe of a system that runs.
 func Open(ctx context.Context, s system.System) (*Probe, error) {
 	p := &Probe{processes: s.Processes()}
-	in, ok := s.(system.Databased)
+	in, ok := s.(system.PostgresBacked)
 	if !ok {
 		return p, nil
 	}
@@ -58,7 +58,7 @@ func (p *Probe) Mark(ctx context.Context) (Mark, error) {
 	errs[1] = p.readProcesses(m.CPU)
 	if p.conn != nil {
 		var wal WAL
-		wal, errs[2] = p.wal(ctx)
+		wal, errs[2] = p.readWAL(ctx)
 		m.WAL = &wal
 	}
 	return m, errors.Join(errs[:]...)
@@ -69,11 +69,11 @@ func (p *Probe) Fsyncs(ctx context.Context) (int64, bool, error) {
 	if p.conn == nil {
 		return 0, false, nil
 	}
-	w, err := p.wal(ctx)
+	w, err := p.readWAL(ctx)
 	return w.Fsyncs, true, err
 }
 
-func (p *Probe) wal(ctx context.Context) (WAL, error) {
+func (p *Probe) readWAL(ctx context.Context) (WAL, error) {
 	var w WAL
 	err := p.conn.QueryRow(ctx, p.statement).Scan(&w.Bytes, &w.Images, &w.Fsyncs, &w.Deleted)
 	return w, err

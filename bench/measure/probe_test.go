@@ -38,7 +38,7 @@ func database(t *testing.T) string {
 	return server.URL("postgres")
 }
 
-func TestWhatPostgreSQLWritesIsSeen(t *testing.T) {
+func TestProbeMeasuresWAL(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), database(t)
 	probe, err := measure.Open(ctx, here{url: url})
@@ -77,7 +77,7 @@ func TestWhatPostgreSQLWritesIsSeen(t *testing.T) {
 	}
 }
 
-func TestASystemWithoutADatabaseHasNoLog(t *testing.T) {
+func TestProbeOfASystemWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	probe, err := measure.Open(t.Context(), struct{ system.System }{here{}})
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-func TestItAnswersLikePaddock(t *testing.T) {
+func TestAnswersAreLikePaddocks(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(&handler{})
 	defer server.Close()

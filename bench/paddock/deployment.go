@@ -22,7 +22,7 @@ type Deployment struct {
 	Flags    []string // for paddock serve, besides those that it needs
 	Keep     bool     // what the database has and the replicas say, when they are stopped
 
-	fill      func(context.Context, *pgx.Conn) error // what comes before the first replica; nil: nothing
+	prefill   func(context.Context, *pgx.Conn) error // what comes before the first replica; nil: nothing
 	users     int
 	postgres  postgres.Database
 	replicas  []*daemon.Daemon
@@ -69,7 +69,7 @@ func (d *Deployment) build(ctx context.Context, dir string) error {
 
 // prepare makes the tables and fills them.
 func (d *Deployment) prepare(ctx context.Context) error {
-	if d.fill == nil {
+	if d.prefill == nil {
 		return nil // serve --migrate makes them
 	}
 	if err := d.migrate(ctx); err != nil {
@@ -79,7 +79,7 @@ func (d *Deployment) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.fill(ctx, conn), conn.Close(ctx))
+	return errors.Join(d.prefill(ctx, conn), conn.Close(ctx))
 }
 
 func (d *Deployment) stop() error {

@@ -10,14 +10,14 @@ import (
 // connection for each of them.
 type HTTP struct {
 	*Deployment
-	Called, Titled string // what to call it
+	SystemName, SystemTitle string // what to call it
 }
 
 // Name is what it is called in files.
-func (s *HTTP) Name() string { return s.Called }
+func (s *HTTP) Name() string { return s.SystemName }
 
 // Title is what it is called in tables.
-func (s *HTTP) Title() string { return s.Titled }
+func (s *HTTP) Title() string { return s.SystemTitle }
 
 // Start starts the deployment, unless another system has.
 func (s *HTTP) Start(ctx context.Context, dir string) error { return s.start(ctx, dir) }

@@ -15,17 +15,17 @@ import (
 // SDK is Paddock through the Go SDK, whose one client all goroutines share.
 type SDK struct {
 	*Deployment
-	Called, Titled string // what to call it
+	SystemName, SystemTitle string // what to call it
 
 	mu     sync.Mutex
 	shared *client.Client
 }
 
 // Name is what it is called in files.
-func (s *SDK) Name() string { return s.Called }
+func (s *SDK) Name() string { return s.SystemName }
 
 // Title is what it is called in tables.
-func (s *SDK) Title() string { return s.Titled }
+func (s *SDK) Title() string { return s.SystemTitle }
 
 // Start starts the deployment, unless another system has.
 func (s *SDK) Start(ctx context.Context, dir string) error { return s.start(ctx, dir) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestALogIsReadAndRemoved(t *testing.T) {
+func TestReadParsesAndRemovesALog(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		log  string

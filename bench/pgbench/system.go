@@ -77,16 +77,16 @@ func (s *System) Stop() error {
 func (*System) Client(context.Context) (system.Client, error) { return nil, system.ErrUnsupported }
 
 // Load runs pgbench, which counts in whole seconds.
-func (s *System) Load(ctx context.Context, clients int, d time.Duration) (system.Loaded, error) {
+func (s *System) Load(ctx context.Context, clients int, d time.Duration) (system.LoadResult, error) {
 	whole := max(time.Second, d.Round(time.Second))
 	prefix := s.path("times")
 	cmd := exec.CommandContext(ctx, s.program, "--no-vacuum", "--protocol=prepared", "--file="+s.path("script.sql"),
 		"--client="+strconv.Itoa(clients), "--jobs="+strconv.Itoa(min(clients, 2)), "--time="+strconv.Itoa(int(whole.Seconds())),
 		"--log", "--log-prefix="+prefix, s.DatabaseURL())
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return system.Loaded{}, fmt.Errorf("pgbench: %w\n%s", err, said)
+		return system.LoadResult{}, fmt.Errorf("pgbench: %w\n%s", err, said)
 	}
-	l := system.Loaded{Unit: "updates", Elapsed: whole, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	l := system.LoadResult{Unit: "updates", Elapsed: whole, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	logs, err := filepath.Glob(prefix + ".*")
 	if err != nil {
 		return l, err

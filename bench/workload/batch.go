@@ -12,13 +12,13 @@ import (
 func Batches(clients, items int) Workload {
 	return Workload{
 		Name: fmt.Sprint("batch-", items), Clients: clients, Unit: "pairs",
-		Title: fmt.Sprintf("Acquire and release, %d locks a call, %s", items, counted(clients)),
+		Title: fmt.Sprintf("Acquire and release, %d locks a call, %s", items, clientCount(clients)),
 		job: func(w *worker) job {
 			b := &batcher{worker: w}
-			for i := range items * each / 10 {
-				b.spots = append(b.spots, w.field.spot(fmt.Sprintf("batch:%03d:%05d", w.number, i)))
+			for i := range items * namesPerClient / 10 {
+				b.spots = append(b.spots, w.registry.spot(fmt.Sprintf("batch:%03d:%05d", w.number, i)))
 			}
-			return job{turn: func(ctx context.Context) error { return b.pairs(ctx, items) }}
+			return job{step: func(ctx context.Context) error { return b.acquireRelease(ctx, items) }}
 		},
 	}
 }
@@ -26,12 +26,12 @@ func Batches(clients, items int) Workload {
 // A batcher is a client with many names of its own.
 type batcher struct {
 	*worker
-	spots []*spot
+	spots []*lockName
 	next  int
 }
 
-// pairs takes the next of its locks with one call and gives them back with another.
-func (b *batcher) pairs(ctx context.Context, items int) error {
+// acquireRelease takes the next of its locks with one call and gives them back with another.
+func (b *batcher) acquireRelease(ctx context.Context, items int) error {
 	client, ok := b.client.(system.Batcher)
 	if !ok {
 		return system.ErrUnsupported
@@ -47,7 +47,7 @@ func (b *batcher) pairs(ctx context.Context, items int) error {
 	if err != nil {
 		return err
 	}
-	b.took(acquire, time.Since(began))
+	b.record(acquire, time.Since(began))
 	if err := b.check(spots, leases); err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func (b *batcher) pairs(ctx context.Context, items int) error {
 	if err := client.ReleaseAll(ctx, leases); err != nil {
 		return err
 	}
-	b.took(release, time.Since(began))
-	b.did(items)
+	b.record(release, time.Since(began))
+	b.countOps(items)
 	return nil
 }
 
-func (b *batcher) check(spots []*spot, leases []system.Lease) error {
+func (b *batcher) check(spots []*lockName, leases []system.Lease) error {
 	for i, s := range spots {
 		if err := b.granted(s, leases[i]); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBeMeasuredIsSaidAtOnce(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
@@ -32,9 +32,9 @@ func TestWhatCannotBeMeasuredIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestEveryPartOfThePlansCanBeMeasured(t *testing.T) {
+func TestEveryPartOfThePlansIsValid(t *testing.T) {
 	t.Parallel()
-	for _, p := range []plan{everything(3, true), aMoment()} {
+	for _, p := range []plan{fullPlan(3, true), smokePlan()} {
 		for _, part := range p.parts {
 			systems, workloads, err := new(settings).choose(part, p.kinds)
 			if err != nil || len(systems) == 0 || len(workloads) == 0 || part.seconds <= 0 || part.rounds <= 0 {
@@ -44,25 +44,25 @@ func TestEveryPartOfThePlansCanBeMeasured(t *testing.T) {
 	}
 }
 
-func TestAMomentHasEveryWorkload(t *testing.T) {
+func TestTheSmokePlanHasEveryWorkload(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, part := range aMoment().parts {
+	for _, part := range smokePlan().parts {
 		for _, name := range list(part.workloads) {
 			seen[name] = true
 		}
 	}
-	for name := range kinds(nil) {
+	for name := range fullWorkloads(nil) {
 		if !seen[name] {
 			t.Errorf("%s is not there", name)
 		}
 	}
 }
 
-func TestSystemsHaveNamesOfTheirOwn(t *testing.T) {
+func TestSystemNamesAndTitlesAreUnique(t *testing.T) {
 	t.Parallel()
 	names, titles := map[string]bool{}, map[string]bool{}
-	for _, s := range (&settings{events: 1}).everySystem() {
+	for _, s := range (&settings{events: 1}).allSystems() {
 		if names[s.Name()] || titles[s.Title()] || strings.ContainsAny(s.Name(), " /,") {
 			t.Errorf("%s, %s: there is another, or it is no name", s.Name(), s.Title())
 		}

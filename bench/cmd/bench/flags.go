@@ -34,9 +34,9 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.results, "results", "", "the file that gets the results (default: none)")
 }
 
-// begin makes the folder for the servers, which PostgreSQL's user must be able to enter, and
+// prepare makes the folder for the servers, which PostgreSQL's user must be able to enter, and
 // builds what is to be measured.
-func (s *settings) begin(ctx context.Context) error {
+func (s *settings) prepare(ctx context.Context) error {
 	var err error
 	if s.dir, err = os.MkdirTemp(s.dir, "paddock-bench-*"); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (s *settings) begin(ctx context.Context) error {
 	return err
 }
 
-// end removes the folder.
-func (s *settings) end(out streams) error {
+// cleanUp removes the folder.
+func (s *settings) cleanUp(out streams) error {
 	if s.keep {
 		fmt.Fprintln(out.log, "what the servers kept is in", s.dir)
 		return nil

@@ -18,7 +18,7 @@ func runCommand(ctx context.Context, args []string, out streams) error {
 	set.StringVar(&p.workloads, "workload", "distinct", "workloads, with commas between")
 	clients := set.String("clients", "1,16,64,256", "how many clients, for the workload distinct")
 	set.Float64Var(&p.seconds, "seconds", 3, "for how long each run is measured")
-	set.Float64Var(&p.warm, "warm", 1, "how many seconds go before that")
+	set.Float64Var(&p.warmup, "warm", 1, "how many seconds go before that")
 	set.IntVar(&p.rounds, "rounds", 3, "how many rounds")
 	if err := parse(set, args, out); err != nil {
 		return err
@@ -30,7 +30,7 @@ func runCommand(ctx context.Context, args []string, out streams) error {
 		}
 		p.clients = append(p.clients, n)
 	}
-	return s.measure(ctx, out, plan{parts: []part{p}, kinds: kinds})
+	return s.measure(ctx, out, plan{parts: []part{p}, kinds: fullWorkloads})
 }
 
 // allCommand measures what the page tells of.
@@ -43,7 +43,7 @@ func allCommand(ctx context.Context, args []string, out streams) error {
 	if err := parse(set, args, out); err != nil {
 		return err
 	}
-	return s.measure(ctx, out, everything(*rounds, *most))
+	return s.measure(ctx, out, fullPlan(*rounds, *most))
 }
 
 // smokeCommand sees to it that all systems do what they should.
@@ -55,7 +55,7 @@ func smokeCommand(ctx context.Context, args []string, out streams) error {
 		return err
 	}
 	s.tiny = true
-	return s.measure(ctx, out, aMoment())
+	return s.measure(ctx, out, smokePlan())
 }
 
 // measure does all parts of a plan.
@@ -65,13 +65,13 @@ func (s *settings) measure(ctx context.Context, out streams, p plan) (err error)
 			return err
 		}
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end(out)) }()
-	m := newMeasuring(ctx, s, out)
+	defer func() { err = errors.Join(err, s.cleanUp(out)) }()
+	m := newSession(ctx, s, out)
 	for i, part := range p.parts {
-		if err := m.do(ctx, i, part, p.kinds); err != nil {
+		if err := m.measurePart(ctx, i, part, p.kinds); err != nil {
 			return err
 		}
 	}

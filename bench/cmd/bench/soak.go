@@ -27,20 +27,20 @@ func soakCommand(ctx context.Context, args []string, out streams) (err error) {
 	if err := parse(set, args, out); err != nil {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end(out)) }()
+	defer func() { err = errors.Join(err, s.cleanUp(out)) }()
 	s.paddockFlags += fmt.Sprint(" --event-retention=", *keep)
-	system := &paddock.HTTP{Deployment: s.deployment(1), Called: "paddock", Titled: "Paddock, HTTP"}
+	system := &paddock.HTTP{Deployment: s.deployment(1), SystemName: "paddock", SystemTitle: "Paddock, HTTP"}
 	defer func() { err = errors.Join(err, system.Stop()) }()
 	if err := system.Start(ctx, s.dir); err != nil {
 		return err
 	}
 	f := soak.File{Machine: result.ThisMachine(ctx)}
-	f.Stretches, err = soak.Run(ctx, system, soak.Options{
+	f.Intervals, err = soak.Run(ctx, system, soak.Options{
 		Workload: workload.Distinct(*clients), For: *long, Every: *every,
-		Done: func(s soak.Stretch) { fmt.Fprintf(out.log, "%.1f min  %v\n", s.Minutes, s.Run) },
+		Done: func(s soak.Interval) { fmt.Fprintf(out.log, "%.1f min  %v\n", s.Minutes, s.Run) },
 	})
 	if s.results != "" {
 		err = errors.Join(err, f.Write(s.results))

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Grown is Paddock, over HTTP, on a database with a past of its own: locks that are free, and
+// Prefilled is Paddock, over HTTP, on a database with a past of its own: locks that are free, and
 // events so old that they are pruned as it goes.
-type Grown struct {
+type Prefilled struct {
 	HTTP
 	Locks  int
 	Events int
@@ -21,11 +21,11 @@ type Grown struct {
 func FilledName(i int) string { return fmt.Sprintf("filled:%09d", i) }
 
 // Filled is how many locks there are.
-func (s *Grown) Filled() int { return s.Locks }
+func (s *Prefilled) Filled() int { return s.Locks }
 
 // Start fills the tables before the replicas see them.
-func (s *Grown) Start(ctx context.Context, dir string) error {
-	s.Deployment.fill = s.fill
+func (s *Prefilled) Start(ctx context.Context, dir string) error {
+	s.Deployment.prefill = s.fill
 	return s.start(ctx, dir)
 }
 
@@ -40,7 +40,7 @@ const (
 	moveEvents = `select setval('paddock.event_ids', greatest($1::bigint, 1))`
 )
 
-func (s *Grown) fill(ctx context.Context, conn *pgx.Conn) error {
+func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
 	var errs []error
 	do := func(sql string, args ...any) {
 		_, err := conn.Exec(ctx, sql, args...)

@@ -2,7 +2,7 @@ package measure
 
 import "testing"
 
-func TestLumpsAreCountedBetweenReports(t *testing.T) {
+func TestLaggedRatioCountsBetweenReports(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		late, prompt []int64
@@ -14,7 +14,7 @@ func TestLumpsAreCountedBetweenReports(t *testing.T) {
 		"one report":                      {[]int64{0, 0, 7, 7}, []int64{1, 2, 3, 4}, 0, false},
 		"none":                            {[]int64{3, 3, 3}, []int64{1, 2, 3}, 0, false},
 	} {
-		var l Lumps
+		var l LaggedRatio
 		for i := range c.late {
 			l.Add(c.late[i], c.prompt[i])
 		}

@@ -18,10 +18,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A fake grants whatever it is asked for, and notes when it is started and stopped.
+// A fake grants every lock and records when it is started and stopped.
 type fake struct {
 	name  string
-	fails error // to start
+	fails error // error of Start
 	notes *[]string
 	token int64
 }
@@ -50,12 +50,12 @@ func (f *fake) Renew(context.Context) error                   { return nil }
 func (f *fake) Release(context.Context) error                 { return nil }
 
 func (f *fake) Acquire(context.Context, string, bool) (system.Lease, error) {
-	time.Sleep(time.Millisecond) // of the bubble's clock
+	time.Sleep(time.Millisecond) // on the bubble's clock
 	f.token++
 	return f, nil
 }
 
-// runCampaign runs a campaign of two rounds and returns what happened, in order.
+// runCampaign runs a campaign of two rounds and returns its events in order.
 func runCampaign(t *testing.T, systems ...*fake) ([]string, error) {
 	t.Helper()
 	var notes []string

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// shell are options for a program that runs a line of shell.
+// shell returns options for a program that runs a line of shell.
 func shell(t *testing.T, line string) daemon.Options {
 	t.Helper()
 	return daemon.Options{Program: "/bin/sh", Args: []string{"-c", line}, Dir: filepath.Join(t.TempDir(), "sh")}

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A httpStore is the store behind a front, over a connection for one caller. Names and ids are
-// such as need no escape in JSON.
+// An httpStore is a lease.Store behind a front, over a connection for one caller. It does not escape
+// names and ids, which the bench chooses accordingly.
 type httpStore struct {
 	conn *lean.Conn
 	out  []byte

@@ -10,14 +10,14 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A Backend is a system that a front can stand before.
+// A Backend is a system that a front can serve.
 type Backend interface {
 	system.System
-	// Target is where it is, as the front's Open is told. It is known once it runs.
+	// Target returns the argument for the front's Open. It is valid while the system runs.
 	Target() string
 }
 
-// A System is a Backend with a front before it.
+// A System is a Backend behind a front.
 type System struct {
 	name, title, kind string
 
@@ -26,9 +26,9 @@ type System struct {
 	addr    string
 }
 
-// New returns a system with that name and title, whose front opens the store by the kind.
-func New(name, title, kind string, behind Backend) *System {
-	return &System{name: name, title: title, kind: kind, backend: behind}
+// New returns a system with the name and title. The kind selects the front's Open function.
+func New(name, title, kind string, backend Backend) *System {
+	return &System{name: name, title: title, kind: kind, backend: backend}
 }
 
 // Name implements system.System.

@@ -86,8 +86,8 @@ func cpu(w row) string {
 	return fmt.Sprintf("%s + %s + %s", formatWhole(client.median), formatWhole(server.median), formatWhole(database.median))
 }
 
-// share is how much of a core the servers took, of those that are driven at a fixed pace.
-func (b comparison) share(w row) string {
+// coreShareOf is how much of a core the servers took, of those that are driven at a fixed pace.
+func (b comparison) coreShareOf(w row) string {
 	if !w.runs[0].Paced {
 		return ""
 	}

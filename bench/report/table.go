@@ -28,7 +28,7 @@ func (b comparison) columns() []column {
 		column{"Jain", optional(func(r result.Run) *float64 { return r.Fairness }, formatDecimals(4))},
 		column{"longest wait ÷ mean", optional(func(r result.Run) *float64 { return r.LongestWait }, formatDecimals(1))},
 		column{"CPU: client + server + database, µs", cpu},
-		column{"of a core, server and database", b.share},
+		column{"of a core, server and database", b.coreShareOf},
 		column{"WAL bytes", optional(func(r result.Run) *float64 { return r.WALBytes }, formatWhole)},
 		column{"fsyncs", optional(func(r result.Run) *float64 { return r.Fsyncs }, formatDecimals(3))},
 		column{"rows deleted a second", b.deleted},

@@ -16,7 +16,7 @@ func Batches(clients, items int) Workload {
 		job: func(w *worker) job {
 			b := &batcher{worker: w}
 			for i := range items * namesPerClient / 10 {
-				b.spots = append(b.spots, w.registry.spot(fmt.Sprintf("batch:%03d:%05d", w.number, i)))
+				b.locks = append(b.locks, w.registry.lock(fmt.Sprintf("batch:%03d:%05d", w.number, i)))
 			}
 			return job{step: func(ctx context.Context) error { return b.acquireRelease(ctx, items) }}
 		},
@@ -26,7 +26,7 @@ func Batches(clients, items int) Workload {
 // A batcher is a client with many names of its own.
 type batcher struct {
 	*worker
-	spots []*lockName
+	locks []*trackedLock
 	next  int
 }
 
@@ -36,10 +36,10 @@ func (b *batcher) acquireRelease(ctx context.Context, items int) error {
 	if !ok {
 		return system.ErrUnsupported
 	}
-	spots := b.spots[b.next : b.next+items]
-	b.next = (b.next + items) % len(b.spots)
-	names := make([]string, len(spots))
-	for i, s := range spots {
+	locks := b.locks[b.next : b.next+items]
+	b.next = (b.next + items) % len(b.locks)
+	names := make([]string, len(locks))
+	for i, s := range locks {
 		names[i] = s.name
 	}
 	began := time.Now()
@@ -48,7 +48,7 @@ func (b *batcher) acquireRelease(ctx context.Context, items int) error {
 		return err
 	}
 	b.record(acquire, time.Since(began))
-	if err := b.check(spots, leases); err != nil {
+	if err := b.check(locks, leases); err != nil {
 		return err
 	}
 	began = time.Now()
@@ -60,8 +60,8 @@ func (b *batcher) acquireRelease(ctx context.Context, items int) error {
 	return nil
 }
 
-func (b *batcher) check(spots []*lockName, leases []system.Lease) error {
-	for i, s := range spots {
+func (b *batcher) check(locks []*trackedLock, leases []system.Lease) error {
+	for i, s := range locks {
 		if err := b.granted(s, leases[i]); err != nil {
 			return err
 		}

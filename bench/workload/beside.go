@@ -36,9 +36,9 @@ func BesideJoins(leases, joins int) Workload {
 				return job{setUp: h.acquireAll, step: h.paced(shortRenewInterval, leases), tearDown: h.releaseAll}
 			}
 			n := w.number - leases
-			s := w.registry.spot(fmt.Sprintf("beside:%03d", n%locks))
+			s := w.registry.lock(fmt.Sprintf("beside:%03d", n%locks))
 			if n < locks {
-				o := &lockHolder{worker: w, lockName: s}
+				o := &lockHolder{worker: w, trackedLock: s}
 				return job{setUp: o.acquire, step: w.idle, tearDown: o.release}
 			}
 			return job{step: func(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (w *worker) idle(ctx context.Context) error {
 // An lockHolder holds a lock until the end of the run.
 type lockHolder struct {
 	*worker
-	*lockName
+	*trackedLock
 	lease system.Lease
 }
 
@@ -67,7 +67,7 @@ func (o *lockHolder) acquire(ctx context.Context) (err error) {
 	if o.lease, err = o.client.Acquire(ctx, o.name, false); err != nil {
 		return err
 	}
-	return o.worker.granted(o.lockName, o.lease)
+	return o.worker.granted(o.trackedLock, o.lease)
 }
 
 func (o *lockHolder) release(ctx context.Context) error {

@@ -13,7 +13,7 @@ func Contended(clients int) Workload {
 		Name: fmt.Sprint("contended-", clients), Clients: clients, Unit: "hand-offs", Contended: true,
 		Title: "One lock, passed on between " + clientCount(clients),
 		job: func(w *worker) job {
-			s := w.registry.spot("contended")
+			s := w.registry.lock("contended")
 			return job{step: func(ctx context.Context) error { return w.handOff(ctx, s) }}
 		},
 	}
@@ -25,14 +25,14 @@ func Queues(waiters, locks int) Workload {
 		Name: fmt.Sprintf("queue-%d", waiters), Clients: waiters + locks, Unit: "hand-offs", Contended: true,
 		Title: fmt.Sprintf("%s that wait for %d locks", clientCount(waiters), locks),
 		job: func(w *worker) job {
-			s := w.registry.spot(fmt.Sprintf("queue:%03d", w.number%locks))
+			s := w.registry.lock(fmt.Sprintf("queue:%03d", w.number%locks))
 			return job{step: func(ctx context.Context) error { return w.handOff(ctx, s) }}
 		},
 	}
 }
 
 // handOff waits for a lock and gives it back at once.
-func (w *worker) handOff(ctx context.Context, s *lockName) error {
+func (w *worker) handOff(ctx context.Context, s *trackedLock) error {
 	began := time.Now()
 	lease, err := w.client.Acquire(ctx, s.name, true)
 	if err != nil {

@@ -18,21 +18,21 @@ func Distinct(clients int) Workload {
 		Name: fmt.Sprint("distinct-", clients), Clients: clients, Unit: "pairs", matchesLoader: true,
 		Title: fmt.Sprintf("Acquire and release, %s, each on names of its own", clientCount(clients)),
 		job: func(w *worker) job {
-			spots := make([]*lockName, namesPerClient)
-			for i := range spots {
-				spots[i] = w.registry.spot(fmt.Sprintf("distinct:%03d:%03d", w.number, i))
+			locks := make([]*trackedLock, namesPerClient)
+			for i := range locks {
+				locks[i] = w.registry.lock(fmt.Sprintf("distinct:%03d:%03d", w.number, i))
 			}
 			next := 0
 			return job{step: func(ctx context.Context) error {
 				next++
-				return w.acquireRelease(ctx, spots[next%namesPerClient])
+				return w.acquireRelease(ctx, locks[next%namesPerClient])
 			}}
 		},
 	}
 }
 
 // acquireRelease takes a lock that is free and gives it back.
-func (w *worker) acquireRelease(ctx context.Context, s *lockName) error {
+func (w *worker) acquireRelease(ctx context.Context, s *trackedLock) error {
 	began := time.Now()
 	lease, err := w.client.Acquire(ctx, s.name, false)
 	if err != nil {

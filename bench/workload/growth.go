@@ -26,7 +26,7 @@ func Growth(clients int) Workload {
 					return system.ErrUnsupported
 				}
 				name := paddock.FilledName(1 + w.number + clients*dice.IntN(s.Filled()/clients))
-				return w.acquireRelease(ctx, w.registry.spot(name))
+				return w.acquireRelease(ctx, w.registry.lock(name))
 			}}
 		},
 	}

@@ -18,7 +18,7 @@ func Mix(clients int) Workload {
 		job: func(w *worker) job {
 			m := &mixWorker{worker: w, rng: rand.New(rand.NewPCG(1, uint64(w.number)))}
 			for i := range namesPerClient {
-				m.free = append(m.free, w.registry.spot(fmt.Sprintf("mix:%03d:%03d", w.number, i)))
+				m.free = append(m.free, w.registry.lock(fmt.Sprintf("mix:%03d:%03d", w.number, i)))
 			}
 			return job{setUp: m.fill, step: m.turn, tearDown: m.empty}
 		},
@@ -29,12 +29,12 @@ func Mix(clients int) Workload {
 type mixWorker struct {
 	*worker
 	rng  *rand.Rand
-	free []*lockName
+	free []*trackedLock
 	held []held
 }
 
 type held struct {
-	*lockName
+	*trackedLock
 	lease system.Lease
 }
 
@@ -86,7 +86,7 @@ func (m *mixWorker) releaseOne(ctx context.Context) error {
 		return err
 	}
 	m.record(release, time.Since(began))
-	m.free = append(m.free, h.lockName)
+	m.free = append(m.free, h.trackedLock)
 	return nil
 }
 

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// A nameRegistry is the names that a run uses, each with who has it as far as we know.
-type nameRegistry struct {
+// A lockRegistry is the names that a run uses, each with who has it as far as we know.
+type lockRegistry struct {
 	began time.Time
-	spots sync.Map // of *spot, by name
+	locks sync.Map // of *spot, by name
 }
 
-func newNameRegistry() *nameRegistry { return &nameRegistry{began: time.Now()} }
+func newLockRegistry() *lockRegistry { return &lockRegistry{began: time.Now()} }
 
-// spot returns what is known of a name.
-func (f *nameRegistry) spot(name string) *lockName {
-	found, ok := f.spots.Load(name)
+// lock returns what is known of a name.
+func (f *lockRegistry) lock(name string) *trackedLock {
+	found, ok := f.locks.Load(name)
 	if !ok {
-		found, _ = f.spots.LoadOrStore(name, &lockName{name: name, registry: f})
+		found, _ = f.locks.LoadOrStore(name, &trackedLock{name: name, registry: f})
 	}
-	return found.(*lockName)
+	return found.(*trackedLock)
 }
 
-// A lockName is one name. Its owner is set after a grant and cleared before the release is sent, so
+// A trackedLock is one name. Its owner is set after a grant and cleared before the release is sent, so
 // that two owners at once are two holders at once.
-type lockName struct {
+type trackedLock struct {
 	name     string
-	registry *nameRegistry
+	registry *lockRegistry
 	owner    atomic.Int64 // the client's number from 1, zero: nobody
 	token    atomic.Int64 // of the newest grant
 	released atomic.Int64 // when the release was begun, in ns since the field's beginning; zero: never
@@ -39,7 +39,7 @@ type lockName struct {
 var errTokenOrder = errors.New("tokens do not grow")
 
 // granted notes a grant, and returns an error if it must not have been.
-func (s *lockName) granted(to int, token int64) error {
+func (s *trackedLock) granted(to int, token int64) error {
 	if !s.owner.CompareAndSwap(0, int64(to)+1) {
 		return fmt.Errorf("exclusion is broken: %s was granted to client %d while client %d has it", s.name, to, s.owner.Load()-1)
 	}
@@ -50,7 +50,7 @@ func (s *lockName) granted(to int, token int64) error {
 }
 
 // releasing notes that the holder is about to release.
-func (s *lockName) releasing(by int) error {
+func (s *trackedLock) releasing(by int) error {
 	s.released.Store(int64(time.Since(s.registry.began)))
 	if !s.owner.CompareAndSwap(int64(by)+1, 0) {
 		return fmt.Errorf("exclusion is broken: %s is client %d's while client %d has it", s.name, s.owner.Load()-1, by)
@@ -59,7 +59,7 @@ func (s *lockName) releasing(by int) error {
 }
 
 // sinceRelease is how long ago the last release was begun; false if there was none.
-func (s *lockName) sinceRelease() (time.Duration, bool) {
+func (s *trackedLock) sinceRelease() (time.Duration, bool) {
 	at := s.released.Load()
 	return time.Since(s.registry.began) - time.Duration(at), at != 0
 }

@@ -66,7 +66,7 @@ type activeRun struct {
 }
 
 func (b *activeRun) connect(ctx context.Context, s system.System) error {
-	field := newNameRegistry()
+	field := newLockRegistry()
 	for i := range b.Clients {
 		client, err := s.Client(ctx)
 		if err != nil {

@@ -36,11 +36,11 @@ type worker struct {
 	system     system.System
 	number     int
 	inversions int // how often a token was not greater, where that may be
-	registry   *nameRegistry
+	registry   *lockRegistry
 }
 
 // granted notes that a lock was granted to the client, and checks that it may have been.
-func (w *worker) granted(s *lockName, l system.Lease) error {
+func (w *worker) granted(s *trackedLock, l system.Lease) error {
 	err := s.granted(w.number, l.Token())
 	if _, unordered := w.system.(system.Unordered); unordered && errors.Is(err, errTokenOrder) {
 		w.inversions++

@@ -17,16 +17,16 @@ func TestInvalidCommandLines(t *testing.T) {
 		"no such flag":     {[]string{"run", "-fast"}, exitUsage, "-fast"},
 		"a stray argument": {[]string{"smoke", "paddock"}, exitUsage, ""},
 		"help":             {[]string{"run", "-h"}, 0, "-workload"},
-		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; there are all, peers, paddock,"},
-		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; there are batch, beside, contended,"},
-		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is no number of clients"},
+		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; use all, peers, or some of paddock,"},
+		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; use some of batch, beside, contended,"},
+		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is not a number of clients"},
 		"no results":       {[]string{"report", "-results", "nowhere.json"}, exitFailed, "nowhere.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var out, said strings.Builder
-			if code := run(t.Context(), c.args, &out, &said); code != c.code || !strings.Contains(said.String(), c.says) {
-				t.Errorf("code %d, want %d; it says %q", code, c.code, said.String())
+			var out, log strings.Builder
+			if code := run(t.Context(), c.args, &out, &log); code != c.code || !strings.Contains(log.String(), c.says) {
+				t.Errorf("exit code %d, want %d; stderr: %q", code, c.code, log.String())
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func TestTheSmokePlanHasEveryWorkload(t *testing.T) {
 	}
 	for name := range fullWorkloads(nil) {
 		if !seen[name] {
-			t.Errorf("%s is not there", name)
+			t.Errorf("the smoke plan has no workload %s", name)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestSystemNamesAndTitlesAreUnique(t *testing.T) {
 	names, titles := map[string]bool{}, map[string]bool{}
 	for _, s := range (&settings{events: 1}).allSystems() {
 		if names[s.Name()] || titles[s.Title()] || strings.ContainsAny(s.Name(), " /,") {
-			t.Errorf("%s, %s: there is another, or it is no name", s.Name(), s.Title())
+			t.Errorf("%s, %s: not unique, or not a valid name", s.Name(), s.Title())
 		}
 		names[s.Name()], titles[s.Title()] = true, true
 	}

@@ -4,26 +4,26 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A plan is what to measure, in parts whose systems run at the same time.
+// A plan says what to measure, in parts. The systems of a part run at the same time.
 type plan struct {
 	parts []part
 	kinds workloadsFor
 }
 
-// A part is some systems under some workloads.
+// A part measures some systems under some workloads.
 type part struct {
 	title              string
-	systems, workloads string // with commas between
+	systems, workloads string // separated by commas
 	clients            []int
 	seconds, warmup    float64
 	rounds             int
 }
 
-// workloadsFor are workloads by what to call them, of those that take any number of clients one for
-// each.
+// A workloadsFor function returns the workloads by name. A name that supports any number of clients
+// stands for one workload for each number given.
 type workloadsFor func(clients []int) map[string][]workload.Workload
 
-// fullWorkloads are the workloads as the page tells of them.
+// fullWorkloads returns the workloads in docs/benchmarks.md.
 func fullWorkloads(clients []int) map[string][]workload.Workload {
 	return map[string][]workload.Workload{
 		"distinct":  each(clients, workload.Distinct),
@@ -38,7 +38,7 @@ func fullWorkloads(clients []int) map[string][]workload.Workload {
 	}
 }
 
-// smallWorkloads are the same with few clients.
+// smallWorkloads returns the same workloads with few clients.
 func smallWorkloads(clients []int) map[string][]workload.Workload {
 	return map[string][]workload.Workload{
 		"distinct":  each(clients, workload.Distinct),
@@ -61,7 +61,7 @@ func each(clients []int, make func(int) workload.Workload) []workload.Workload {
 	return all
 }
 
-// fullPlan is what the page tells of.
+// fullPlan returns the plan for docs/benchmarks.md.
 func fullPlan(rounds int, most bool) plan {
 	grown := "paddock-1k,paddock-100k,paddock-1m"
 	if most {
@@ -78,7 +78,7 @@ func fullPlan(rounds int, most bool) plan {
 	}}
 }
 
-// smokePlan is every system and every workload.
+// smokePlan returns a short plan with every system and every workload.
 func smokePlan() plan {
 	const short, shorter = 0.1, 0.02
 	return plan{kinds: smallWorkloads, parts: []part{

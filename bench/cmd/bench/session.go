@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A session is what has been measured so far.
+// A session collects the results of several parts.
 type session struct {
 	*settings
 	streams
@@ -25,7 +25,7 @@ func newSession(ctx context.Context, s *settings, out streams) *session {
 	return &session{settings: s, streams: out, file: result.File{Machine: result.ThisMachine(ctx)}}
 }
 
-// measurePart measures a part, and prints what came of it.
+// measurePart measures a part and prints its results.
 func (m *session) measurePart(ctx context.Context, number int, p part, kinds workloadsFor) error {
 	c := campaign.Campaign{
 		Part: p.title, Rounds: p.rounds, Options: workload.Options{Warm: seconds(p.warmup), Measured: seconds(p.seconds)},
@@ -55,10 +55,10 @@ func (m *session) done(r result.Run) {
 }
 
 func (m *session) missing(s system.System, err error) {
-	fmt.Fprintf(m.log, "%s is left out: %v\n", s.Title(), err)
+	fmt.Fprintf(m.log, "%s is skipped: %v\n", s.Title(), err)
 }
 
-// save keeps the results, if they are to be kept.
+// save writes the results file, if one was requested.
 func (m *session) save() error {
 	if m.results == "" {
 		return nil

@@ -14,16 +14,15 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// soakCommand has Paddock work for long, with events that are pruned so that there may be as
-// many in the end as in the middle.
+// soakCommand runs Paddock for a long time. Events are pruned, so that their number can be stable.
 func soakCommand(ctx context.Context, args []string, out streams) (err error) {
 	s := settings{}
 	set := flag.NewFlagSet("bench soak", flag.ContinueOnError)
 	s.register(set)
-	long := set.Duration("for", time.Hour, "how long it is to take")
-	every := set.Duration("every", time.Minute, "how long a stretch is")
-	clients := set.Int("clients", 64, "how many clients")
-	keep := set.Duration("keep-events", 2*time.Minute, "for how long events are kept")
+	long := set.Duration("for", time.Hour, "duration of the soak")
+	every := set.Duration("every", time.Minute, "length of an interval")
+	clients := set.Int("clients", 64, "number of clients")
+	keep := set.Duration("keep-events", 2*time.Minute, "how long events are kept")
 	if err := parse(set, args, out); err != nil {
 		return err
 	}

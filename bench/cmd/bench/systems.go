@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// allSystems is those that can be measured, in the order in which they are. Those of Paddock
-// that differ by their clients share a deployment.
+// allSystems returns all systems in the order in which they are measured. Variants of Paddock that
+// differ only in their clients share a deployment.
 func (s *settings) allSystems() []system.System {
 	one, two := s.deployment(1), s.deployment(2)
 	paddocks := []system.System{
@@ -33,7 +33,7 @@ func (s *settings) allSystems() []system.System {
 	return append(paddocks, peers()...)
 }
 
-// peers are the systems that are not Paddock.
+// peers returns the systems other than Paddock.
 func peers() []system.System {
 	return append([]system.System{&noop.System{}, &pgbench.System{}}, rivals.Systems()...)
 }
@@ -42,7 +42,7 @@ func (s *settings) deployment(replicas int) *paddock.Deployment {
 	return &paddock.Deployment{Binary: s.paddock, Flags: strings.Fields(s.paddockFlags), Replicas: replicas, Keep: s.keep}
 }
 
-// prefilled is Paddock with so many locks and events from before.
+// prefilled returns Paddock with that many old locks and events.
 func (s *settings) prefilled(name string, locks, events int) *paddock.Prefilled {
 	if s.tiny {
 		locks, events = locks/100+100, events/1000
@@ -56,7 +56,7 @@ func (s *settings) prefilled(name string, locks, events int) *paddock.Prefilled 
 	return g
 }
 
-// choose makes the systems of a part, and its workloads.
+// choose returns the systems and the workloads of a part.
 func (s *settings) choose(p part, kinds workloadsFor) ([]system.System, []workload.Workload, error) {
 	systems, err := s.chooseSystems(p.systems)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *settings) chooseSystems(names string) ([]system.System, error) {
 		case name == "peers": // and Paddock itself
 			chosen = append(append(chosen, every[:2]...), peers()...)
 		default:
-			return nil, fmt.Errorf("there is no system %s; there are all, peers, %s", name, systemNames(every))
+			return nil, fmt.Errorf("there is no system %s; use all, peers, or some of %s", name, systemNames(every))
 		}
 	}
 	return chosen, nil
@@ -98,7 +98,7 @@ func chooseWorkloads(p part, kinds workloadsFor) ([]workload.Workload, error) {
 	for _, name := range list(p.workloads) {
 		some, ok := every[name]
 		if !ok {
-			return nil, fmt.Errorf("there is no workload %s; there are %s", name, strings.Join(slices.Sorted(maps.Keys(every)), ", "))
+			return nil, fmt.Errorf("there is no workload %s; use some of %s", name, strings.Join(slices.Sorted(maps.Keys(every)), ", "))
 		}
 		chosen = append(chosen, some...)
 	}

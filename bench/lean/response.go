@@ -9,23 +9,23 @@ import (
 	"strconv"
 )
 
-// maxBody is the longest body that is read, in bytes.
+// maxBody is the maximum size of a body, in bytes.
 const maxBody = 16 << 20
 
-var errMalformed = errors.New("this is no HTTP/1.1")
+var errMalformed = errors.New("malformed HTTP/1.1 response")
 
-// An response is what the head of one says.
+// A response is the parsed head of an HTTP response.
 type response struct {
 	status  int
-	length  int64 // -1 when not told
+	length  int64 // -1 if unknown
 	chunked bool
-	closes  bool // the connection is good for no other
+	closes  bool // the connection cannot be used again
 }
 
-// read reads an answer, whose body goes to c.body.
+// read reads a response, with its body into c.body.
 func (c *Conn) read() (response, error) {
 	a, err := c.head()
-	for err == nil && a.status < 200 { // "wait, there is more to come"
+	for err == nil && a.status < 200 { // informational, the final response follows
 		a, err = c.head()
 	}
 	if err == nil {
@@ -60,20 +60,20 @@ func (c *Conn) head() (response, error) {
 	}
 }
 
-// line reads one without its end.
+// line reads a line and strips its line break.
 func (c *Conn) line() ([]byte, error) {
 	line, err := c.in.ReadSlice('\n')
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// parseHeader takes from a line of the head what there is to know about the body.
+// parseHeader evaluates a header line, if it concerns the body or the connection.
 func (a *response) parseHeader(line []byte) error {
 	name, value, found := bytes.Cut(line, []byte(":"))
 	if !found {
 		return errMalformed
 	}
 	value = bytes.TrimSpace(value)
-	switch { // most lines are none of these, and told by their lengths
+	switch { // most lines differ in length from all of these
 	case is(name, "Content-Length"):
 		length, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || length < 0 || length > maxBody {
@@ -99,7 +99,7 @@ func (c *Conn) readBody(a *response) (err error) {
 		return nil
 	case a.chunked:
 		return c.chunks()
-	case a.length < 0: // then it ends with the connection
+	case a.length < 0: // the body ends with the connection
 		a.closes = true
 		c.body, err = readAll(c.body, c.in)
 		return err
@@ -109,7 +109,7 @@ func (c *Conn) readBody(a *response) (err error) {
 	return err
 }
 
-// chunks reads a body in chunks, and what may follow it, to the empty line.
+// chunks reads a chunked body and its trailer.
 func (c *Conn) chunks() (err error) {
 	if c.body, err = readAll(c.body, httputil.NewChunkedReader(c.in)); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *Conn) chunks() (err error) {
 	}
 }
 
-// readAll appends all that r has to b.
+// readAll appends everything from r to b.
 func readAll(b []byte, r io.Reader) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	n, err := buf.ReadFrom(io.LimitReader(r, maxBody+1))

@@ -15,7 +15,7 @@ func TestParseStat(t *testing.T) {
 		parent int
 		cpu    time.Duration
 	}{
-		"usual":                   {"42 (postgres) S 7 42 42 0 -1 4194304 1 2 3 4 10 20 3 4 20 0 1 0 99", 7, 370 * time.Millisecond},
+		"a plain name":            {"42 (postgres) S 7 42 42 0 -1 4194304 1 2 3 4 10 20 3 4 20 0 1 0 99", 7, 370 * time.Millisecond},
 		"a name of any character": {"42 (a) S 1 (b c) R 9 42 42 0 -1 4194304 1 2 3 4 1 0 0 0 20 0 1 0 99", 9, 10 * time.Millisecond},
 	} {
 		got, err := parse([]byte(c.line))
@@ -46,7 +46,7 @@ func TestTreesIncludeChildren(t *testing.T) {
 	}
 	took := busy.ProcessState.UserTime() + busy.ProcessState.SystemTime()
 	if grown := after[os.Getpid()] - before[os.Getpid()]; grown < took-2*tick {
-		t.Errorf("the tree took %v more, and a child of it %v", grown, took)
+		t.Errorf("the tree used %v more, but a child of it used %v", grown, took)
 	}
 }
 

@@ -1,7 +1,8 @@
 package measure
 
-// LaggedRatio tell how many there are of one thing for each of another, where the first is reported
-// late, and many at a time: between two instants at which there was a report both are known.
+// A LaggedRatio computes how often one event occurs per occurrence of another, where the count of the
+// first is reported late and in steps. It uses only the times of reports, at which both counts are
+// known.
 type LaggedRatio struct {
 	before, first, last sample
 	reports             int
@@ -9,26 +10,26 @@ type LaggedRatio struct {
 
 type sample struct{ lagged, current int64 }
 
-// Add tells how many there have been so far.
-func (l *LaggedRatio) Add(late, prompt int64) {
-	now := sample{late, prompt}
-	if l.reports == 0 {
-		l.before, l.reports = now, 1
+// Add adds the current values of both counters.
+func (r *LaggedRatio) Add(lagged, current int64) {
+	now := sample{lagged, current}
+	if r.reports == 0 {
+		r.before, r.reports = now, 1
 	}
-	if now.lagged == l.before.lagged {
+	if now.lagged == r.before.lagged {
 		return
 	}
-	if l.before = now; l.reports == 1 {
-		l.first = now
+	if r.before = now; r.reports == 1 {
+		r.first = now
 	}
-	l.last = now
-	l.reports++
+	r.last = now
+	r.reports++
 }
 
-// Ratio is how many came for each; false if there have been too few reports to tell.
-func (l *LaggedRatio) Ratio() (float64, bool) {
-	if l.last.current == l.first.current {
+// Ratio returns the ratio, or false if there were too few reports.
+func (r *LaggedRatio) Ratio() (float64, bool) {
+	if r.last.current == r.first.current {
 		return 0, false
 	}
-	return float64(l.last.lagged-l.first.lagged) / float64(l.last.current-l.first.current), true
+	return float64(r.last.lagged-r.first.lagged) / float64(r.last.current-r.first.current), true
 }

@@ -9,16 +9,16 @@ func TestLaggedRatioCountsBetweenReports(t *testing.T) {
 		want         float64
 		ok           bool
 	}{
-		"two an operation, told of twice": {[]int64{0, 0, 20, 20, 20, 60, 60}, []int64{5, 9, 10, 15, 20, 30, 40}, 2, true},
-		"told of at once":                 {[]int64{10, 20, 30}, []int64{5, 10, 15}, 2, true},
-		"one report":                      {[]int64{0, 0, 7, 7}, []int64{1, 2, 3, 4}, 0, false},
-		"none":                            {[]int64{3, 3, 3}, []int64{1, 2, 3}, 0, false},
+		"two per operation, reported twice": {[]int64{0, 0, 20, 20, 20, 60, 60}, []int64{5, 9, 10, 15, 20, 30, 40}, 2, true},
+		"reported immediately":              {[]int64{10, 20, 30}, []int64{5, 10, 15}, 2, true},
+		"one report":                        {[]int64{0, 0, 7, 7}, []int64{1, 2, 3, 4}, 0, false},
+		"none":                              {[]int64{3, 3, 3}, []int64{1, 2, 3}, 0, false},
 	} {
-		var l LaggedRatio
+		var r LaggedRatio
 		for i := range c.late {
-			l.Add(c.late[i], c.prompt[i])
+			r.Add(c.late[i], c.prompt[i])
 		}
-		if got, ok := l.Ratio(); got != c.want || ok != c.ok {
+		if got, ok := r.Ratio(); got != c.want || ok != c.ok {
 			t.Errorf("%s: got %v, %v", name, got, ok)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Guards is Paddock through the guards of the Go SDK, each of which keeps a lease alive. All
-// share one client.
+// Guards is Paddock through the Go SDK's guards, each of which keeps a lease alive. All share one
+// client.
 type Guards struct{ *SDK }
 
-// Client is a system.Keeper.
+// Client returns a system.SelfRenewing client.
 func (g Guards) Client(ctx context.Context) (system.Client, error) {
 	c, err := g.SDK.Client(ctx)
 	if err != nil {
@@ -24,12 +24,12 @@ func (g Guards) Client(ctx context.Context) (system.Client, error) {
 	return guardClient{timedService{c.(sdkClient).locks, make(chan time.Duration, renewalBuffer)}}, nil
 }
 
-// renewalBuffer is how many renewals are kept for somebody who asks; further ones are not.
+// renewalBuffer is the number of renewals that are kept until they are read; more are dropped.
 const renewalBuffer = 10_000
 
 type guardClient struct{ locks timedService }
 
-// Acquire takes a lock, and has a guard keep it.
+// Acquire acquires a lock with a guard that keeps it.
 func (k guardClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	o := guard.Options{Holder: holder, TTL: ttlMs * time.Millisecond}
 	if wait {
@@ -45,13 +45,13 @@ func (k guardClient) Acquire(ctx context.Context, name string, wait bool) (syste
 	return guardLease{lease}, nil
 }
 
-// Renewed receives how long each renewal took.
+// Renewed implements system.SelfRenewing.
 func (k guardClient) Renewed() <-chan time.Duration { return k.locks.renewed }
 
-// Close does nothing: others use the client, too.
+// Close does nothing, because the client is shared.
 func (k guardClient) Close() error { return nil }
 
-// timedService tells of the renewals that it is asked for.
+// A timedService reports the duration of each renewal.
 type timedService struct {
 	lock.Service
 	renewed chan time.Duration
@@ -71,8 +71,8 @@ func (w timedService) Renew(ctx context.Context, n lock.Renew) (lock.Grant, erro
 
 type guardLease struct{ *guard.Lease }
 
-// Token is the fencing token.
+// Token returns the fencing token.
 func (g guardLease) Token() int64 { return int64(g.Lease.Token()) }
 
-// Renew is what the guard does.
+// Renew is not supported, because the guard renews the lease.
 func (g guardLease) Renew(context.Context) error { return system.ErrUnsupported }

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/systemtest"
 )
 
-// binary builds paddock.
+// binary builds paddock and returns its path.
 func binary(t *testing.T) string {
 	t.Helper()
 	path, err := paddock.Build(t.Context(), t.TempDir())
@@ -36,7 +36,7 @@ func TestPaddock(t *testing.T) {
 		sdk := &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, SystemName: "paddock-guards", SystemTitle: "guards"}
 		systemtest.Run(t, paddock.Guards{SDK: sdk}, systemtest.Traits{NoRenewal: true})
 	})
-	t.Run("one with a past", func(t *testing.T) {
+	t.Run("prefilled", func(t *testing.T) {
 		t.Parallel()
 		s := &paddock.Prefilled{Locks: 1000, Events: 1000}
 		s.Deployment, s.SystemName, s.SystemTitle = &paddock.Deployment{Binary: built}, "paddock-1k", "Paddock"

@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/soak"
 )
 
-// maxRows is how many lines the table of a soak has, at most.
+// maxRows is the maximum number of rows in a soak's table.
 const maxRows = 12
 
-// Soak tells of a soak, in Markdown.
+// Soak reports a soak in Markdown.
 func Soak(f soak.File) string {
 	if len(f.Intervals) == 0 {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/soak"
 )
 
-// measured are three rounds of two systems, of which the machine was slower in the second, and
-// one that failed.
+// measured returns three rounds of two systems and of a third that fails. The machine is slower in the
+// second round.
 func measured() []result.Run {
 	var runs []result.Run
 	wal, fsyncs := 322.4, 0.08
@@ -51,7 +51,7 @@ func TestSystemsAreComparedWithinARound(t *testing.T) {
 	}
 }
 
-func TestThePageIsWrittenAnewBetweenItsLines(t *testing.T) {
+func TestWriteReplacesTheGeneratedPart(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "figures.md")
 	if err := os.WriteFile(page, []byte("# Before\n\n"+begin+"\nold\n"+end+"\n\nAfter.\n"), 0o600); err != nil {
@@ -59,7 +59,7 @@ func TestThePageIsWrittenAnewBetweenItsLines(t *testing.T) {
 	}
 	file := result.File{Machine: result.Machine{Cores: 2, CPU: "a processor"}, Runs: measured()}
 	var first []byte
-	for range 2 { // the second time nothing changes
+	for range 2 { // the second Write must not change anything
 		if err := Write(page, file, soak.File{}); err != nil {
 			t.Fatal(err)
 		}
@@ -81,22 +81,22 @@ func TestThePageIsWrittenAnewBetweenItsLines(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(first), "\nold\n") || strings.Contains(string(first), "Broken") {
-		t.Errorf("it still has what is old, or what failed:\n%s", first)
+		t.Errorf("the page still has old figures or failed runs:\n%s", first)
 	}
 }
 
-func TestAPageWithoutTheLinesIsLeftAlone(t *testing.T) {
+func TestWriteRefusesAPageWithoutMarkers(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(page, result.File{}, soak.File{}); err == nil || !strings.Contains(err.Error(), "has no two lines") {
+	if err := Write(page, result.File{}, soak.File{}); err == nil || !strings.Contains(err.Error(), "must contain the two lines") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestPlotsAreXMLWithEveryTextInside(t *testing.T) {
+func TestPlotsAreValidXMLWithAllTexts(t *testing.T) {
 	t.Parallel()
 	_, plots := render(result.File{Runs: measured()}, "figures")
 	if len(plots) != 2 {
@@ -119,7 +119,7 @@ func TestPlotsAreXMLWithEveryTextInside(t *testing.T) {
 			}
 		}
 		if !strings.Contains(texts, "The <other>") || !strings.Contains(texts, "Paddock") {
-			t.Errorf("%s says %s", name, texts)
+			t.Errorf("%s has the texts %s", name, texts)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-func TestPaddocksAreComparedWithTheFirst(t *testing.T) {
+func TestPaddockVariantsAreComparedWithTheFirst(t *testing.T) {
 	t.Parallel()
 	var runs []result.Run
 	for i, name := range []string{"paddock-1k", "paddock-1m"} {
@@ -154,7 +154,7 @@ func TestPaddocksAreComparedWithTheFirst(t *testing.T) {
 	}
 }
 
-func TestWhatIsPacedIsNotCompared(t *testing.T) {
+func TestPacedRunsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	r := result.Run{System: "paddock", Title: "Paddock", Workload: "renew-10000", WorkloadTitle: "Leases", Unit: "renewals", Paced: true, PerSecond: 1000, CPU: result.CPU{Server: 60, Database: 30}}
 	other := r
@@ -165,11 +165,11 @@ func TestWhatIsPacedIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestASoakIsToldOfInAFewLines(t *testing.T) {
+func TestASoakIsReportedInFewLines(t *testing.T) {
 	t.Parallel()
 	var f soak.File
 	for i := range 60 {
-		f.Stretches = append(f.Stretches, soak.Stretch{
+		f.Intervals = append(f.Intervals, soak.Interval{
 			Minutes: float64(i + 1), Server: int64(40+i) << 20, Tables: 300 << 20, Rows: 12345,
 			Run: result.Run{PerSecond: 9876, WorkloadTitle: "Pairs", Latency: map[string]result.Quantile{"acquire": {P50: 2000, P99: 9000}}},
 		})
@@ -180,7 +180,7 @@ func TestASoakIsToldOfInAFewLines(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if lines := strings.Count(text, "9,876"); lines > shownStretches+2 {
+	if lines := strings.Count(text, "9,876"); lines > maxRows+2 {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
 }

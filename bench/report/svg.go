@@ -8,31 +8,31 @@ import (
 	"unicode/utf8"
 )
 
-// The measures of a plot, in pixels.
+// The dimensions of a plot, in pixels.
 const (
 	plotWidth   = 900
-	valueWidth  = 140 // for what stands at the end of a bar
-	letterWidth = 7.4 // of the font, about
+	valueWidth  = 140 // for the text at the end of a bar
+	letterWidth = 7.4 // approximate width of a letter
 	barHeight   = 18
 	barPitch    = 28
 	topMargin   = 58
 	margin      = 16
 )
 
-// The colours of bars: Paddock's, that of others, and those of shares.
+// The colours of bars and text.
 const (
-	ours   = "#2563eb"
-	others = "#94a3b8"
-	ink    = "#0f172a"
-	faint  = "#64748b"
+	paddockColour = "#2563eb"
+	peerColour    = "#94a3b8"
+	ink           = "#0f172a"
+	mutedInk      = "#64748b"
 )
 
-// A bar is a line of a plot.
+// A bar is one row of a plot.
 type bar struct {
 	label  string
-	text   string // at its end
+	text   string // at the end of the bar
 	parts  []part
-	spread spread // where the whole ends
+	spread spread // of the total length
 }
 
 // A part of a bar.
@@ -41,10 +41,10 @@ type part struct {
 	colour string
 }
 
-// A plot is horizontal bars from one zero, with a legend if their parts mean something.
+// A plot consists of horizontal bars, with a legend if they have parts.
 type plot struct {
 	title, note string
-	legend      []part // with lengths of zero
+	legend      []part // colours only
 	names       []string
 	bars        []bar
 }
@@ -58,7 +58,7 @@ func (p plot) svg() string {
 	fmt.Fprintf(&out, "<title>%s</title>\n", html.EscapeString(p.title))
 	fmt.Fprintf(&out, `<rect width="%d" height="%d" rx="6" fill="#ffffff"/>`+"\n", plotWidth, height)
 	text(&out, margin, 24, "start", ink, `font-size="15" font-weight="600"`, p.title)
-	text(&out, margin, 43, "start", faint, "", p.note)
+	text(&out, margin, 43, "start", mutedInk, "", p.note)
 	p.drawLegend(&out)
 	left := p.left()
 	scale := float64(plotWidth-left-valueWidth) / p.longest()
@@ -69,7 +69,7 @@ func (p plot) svg() string {
 	return out.String()
 }
 
-// left is where the bars begin: right of the longest label.
+// left returns the x position of the bars, right of the longest label.
 func (p plot) left() int {
 	most := 0
 	for _, b := range p.bars {
@@ -78,7 +78,7 @@ func (p plot) left() int {
 	return margin + int(float64(most)*letterWidth) + 10
 }
 
-// longest is where the longest bar, or its spread, ends.
+// longest returns the greatest length of a bar or its spread.
 func (p plot) longest() float64 {
 	most := math.SmallestNonzeroFloat64
 	for _, b := range p.bars {
@@ -90,7 +90,7 @@ func (p plot) longest() float64 {
 func (p plot) drawLegend(out *strings.Builder) {
 	x := plotWidth - margin
 	for i := len(p.legend) - 1; i >= 0; i-- {
-		text(out, x, 43, "end", faint, "", p.names[i])
+		text(out, x, 43, "end", mutedInk, "", p.names[i])
 		x -= 8*len(p.names[i]) + 8
 		fmt.Fprintf(out, `<rect x="%d" y="32" width="12" height="12" fill="%s"/>`+"\n", x-12, p.legend[i].colour)
 		x -= 28
@@ -122,7 +122,7 @@ func (b bar) draw(out *strings.Builder, left, y int, scale float64) {
 	text(out, int(x)+8, y+14, "start", ink, "", b.text)
 }
 
-// text writes at a point, at its start or its end.
+// text writes a text element.
 func text(out *strings.Builder, x, y int, anchor, colour, more, content string) {
 	fmt.Fprintf(out, `<text x="%d" y="%d" text-anchor="%s" fill="%s" %s>%s</text>`+"\n", x, y, anchor, colour, more, html.EscapeString(content))
 }

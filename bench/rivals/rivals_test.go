@@ -6,20 +6,20 @@ import (
 	"github.com/paddock-lock/paddock/bench/rivals"
 )
 
-func TestNamesAndTitlesAreTheirOwn(t *testing.T) {
+func TestNamesAndTitlesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
 	for _, s := range rivals.Systems() {
 		for _, called := range []string{s.Name(), s.Title()} {
 			if called == "" || seen[called] {
-				t.Errorf("two are called %q", called)
+				t.Errorf("the name or title %q is not unique", called)
 			}
 			seen[called] = true
 		}
 	}
 }
 
-func TestThisIsNoFront(t *testing.T) {
+func TestTheTestProcessIsNotAFront(t *testing.T) {
 	t.Parallel()
 	if is, err := rivals.Front(); is || err != nil {
 		t.Errorf("got %v, %v", is, err)

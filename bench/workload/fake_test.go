@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A fake is a lock service in memory, a millisecond away, with the faults that it is given.
+// A fake is an in-memory lock service with a latency of a millisecond and configurable faults.
 type fake struct {
-	generous bool // grants what somebody has
-	stale    bool // grants with the same token again and again
-	deaf     bool // never answers
-	forgets  bool // refuses to renew
-	plain    bool // knows no batches
-	keeps    bool // its clients are system.Keepers
+	grantsHeld   bool // grants held locks
+	stale        bool // always grants the same token
+	neverAnswers bool // never answers
+	refusesRenew bool // refuses renewals
+	noBatches    bool // does not support batches
+	selfRenewing bool // its clients are system.SelfRenewing
 
 	mu     sync.Mutex
 	freed  *sync.Cond
 	held   map[string]bool
 	tokens int64
-	closed int // clients
+	closed int // number of closed clients
 }
 
 func (f *fake) Name() string  { return "fake" }
@@ -38,20 +38,20 @@ func (f *fake) Client(context.Context) (system.Client, error) {
 	if f.held == nil {
 		f.held, f.freed = map[string]bool{}, sync.NewCond(&f.mu)
 	}
-	if f.plain {
+	if f.noBatches {
 		return struct{ system.Client }{fakeClient{f}}, nil
 	}
-	if f.keeps {
+	if f.selfRenewing {
 		return newFakeKeeper(f), nil
 	}
 	return fakeClient{f}, nil
 }
 
-// A fakeKeeper tells every 100 ms that a renewal took a millisecond.
+// A fakeKeeper reports a renewal of a millisecond every 100 ms.
 type fakeKeeper struct {
 	fakeClient
 	renewed chan time.Duration
-	over    chan struct{}
+	closed  chan struct{}
 }
 
 func newFakeKeeper(f *fake) fakeKeeper {
@@ -60,12 +60,12 @@ func newFakeKeeper(f *fake) fakeKeeper {
 		for {
 			select {
 			case <-time.After(100 * time.Millisecond):
-			case <-k.over:
+			case <-k.closed:
 				return
 			}
 			select {
 			case k.renewed <- time.Millisecond:
-			case <-k.over:
+			case <-k.closed:
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func newFakeKeeper(f *fake) fakeKeeper {
 func (k fakeKeeper) Renewed() <-chan time.Duration { return k.renewed }
 
 func (k fakeKeeper) Close() error {
-	close(k.over)
+	close(k.closed)
 	return k.fakeClient.Close()
 }
 
@@ -91,14 +91,14 @@ func (c fakeClient) Close() error {
 
 func (c fakeClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	time.Sleep(time.Millisecond)
-	if c.deaf {
+	if c.neverAnswers {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer context.AfterFunc(ctx, c.freed.Broadcast)()
-	for c.held[name] && !c.generous {
+	for c.held[name] && !c.grantsHeld {
 		switch {
 		case !wait:
 			return nil, system.ErrHeld
@@ -144,7 +144,7 @@ func (l fakeLease) Token() int64 { return l.token }
 
 func (l fakeLease) Renew(context.Context) error {
 	time.Sleep(time.Millisecond)
-	if l.forgets {
+	if l.refusesRenew {
 		return system.ErrUnsupported
 	}
 	return nil
@@ -159,7 +159,7 @@ func (l fakeLease) Release(context.Context) error {
 	return nil
 }
 
-// unordered is a fake that says that its tokens may be out of order.
+// unordered is a fake that does not promise increasing tokens.
 type unordered struct{ *fake }
 
 func (unordered) Unordered() {}

@@ -24,7 +24,7 @@ func run(t *testing.T, w workload.Workload, s system.System) result.Run {
 	return w.Run(t.Context(), s, workload.Options{Warm: time.Second, Measured: 2 * time.Second})
 }
 
-func TestEveryWorkloadCountsWhatItDoes(t *testing.T) {
+func TestEveryWorkloadCountsItsOperations(t *testing.T) {
 	t.Parallel()
 	for _, w := range all() {
 		t.Run(w.Name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestEveryWorkloadCountsWhatItDoes(t *testing.T) {
 				s := &fake{}
 				r := run(t, w, s)
 				if r.Error != "" || r.Operations == 0 || r.Seconds != 2 || r.PerSecond != float64(r.Operations)/2 {
-					t.Errorf("it came to %+v", r)
+					t.Errorf("the result is %+v", r)
 				}
 				for what, q := range r.Latency {
 					if q.Count == 0 || q.P50 < 1000 || q.P99 < q.P50 || q.Max < q.P99 {
@@ -66,7 +66,7 @@ func TestADistinctPairTakesTwoCalls(t *testing.T) {
 	})
 }
 
-func TestLeasesAreRenewedAtTheirPace(t *testing.T) {
+func TestLeasesAreRenewedAtTheGivenPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, workload.Renewals(300, 3), &fake{})
@@ -76,17 +76,17 @@ func TestLeasesAreRenewedAtTheirPace(t *testing.T) {
 	})
 }
 
-func TestLeasesThatAreKeptAreNotRenewedOnceMore(t *testing.T) {
+func TestSelfRenewedLeasesAreNotRenewedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, workload.Renewals(300, 3), &fake{keeps: true, forgets: true})
+		r := run(t, workload.Renewals(300, 3), &fake{selfRenewing: true, refusesRenew: true})
 		if r.Operations < 57 || r.Operations > 63 || r.Latency["renew"].P50 != 1000 {
-			t.Errorf("three clients told of %d renewals in two seconds, %+v", r.Operations, r.Latency)
+			t.Errorf("three clients reported %d renewals in two seconds, %+v", r.Operations, r.Latency)
 		}
 	})
 }
 
-func TestAHandOffIsCountedFromTheReleaseToTheNextHolder(t *testing.T) {
+func TestAHandOffIsMeasuredFromReleaseToNextGrant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, workload.Contended(8), &fake{})
@@ -99,27 +99,27 @@ func TestAHandOffIsCountedFromTheReleaseToTheNextHolder(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongIsSeen(t *testing.T) {
+func TestFaultsAreDetected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		workload workload.Workload
 		system   *fake
 		want     string
 	}{
-		"a lock that two have":       {workload.Contended(3), &fake{generous: true}, "exclusion is broken"},
-		"and in queues":              {workload.Queues(3, 1), &fake{generous: true}, "exclusion is broken"},
-		"a token that does not grow": {workload.Contended(3), &fake{stale: true}, "tokens do not grow"},
-		"on names of one's own":      {workload.Distinct(1), &fake{stale: true}, "tokens do not grow"},
-		"in a batch":                 {workload.Batches(1, 10), &fake{stale: true}, "tokens do not grow"},
-		"in a mix":                   {workload.Mix(1), &fake{stale: true}, "tokens do not grow"},
-		"nothing that is done":       {workload.Distinct(1), &fake{deaf: true}, "deadline"},
+		"two holders":                     {workload.Contended(3), &fake{grantsHeld: true}, "exclusion is broken"},
+		"two holders in queues":           {workload.Queues(3, 1), &fake{grantsHeld: true}, "exclusion is broken"},
+		"a token that does not increase":  {workload.Contended(3), &fake{stale: true}, "tokens do not increase"},
+		"such a token for distinct names": {workload.Distinct(1), &fake{stale: true}, "tokens do not increase"},
+		"such a token in a batch":         {workload.Batches(1, 10), &fake{stale: true}, "tokens do not increase"},
+		"such a token in a mix":           {workload.Mix(1), &fake{stale: true}, "tokens do not increase"},
+		"a service that never answers":    {workload.Distinct(1), &fake{neverAnswers: true}, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := run(t, c.workload, c.system)
 				if !strings.Contains(r.Error, c.want) || r.Unsupported {
-					t.Errorf("the error is %q, want one that says %q", r.Error, c.want)
+					t.Errorf("the error is %q, want one with %q", r.Error, c.want)
 				}
 				if c.system.closed != c.workload.Clients {
 					t.Errorf("%d of %d clients were closed", c.system.closed, c.workload.Clients)
@@ -129,29 +129,29 @@ func TestWhatIsWrongIsSeen(t *testing.T) {
 	}
 }
 
-func TestTokensThatNeedNotGrowAreCounted(t *testing.T) {
+func TestUnorderedTokensAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if r := run(t, workload.Contended(3), unordered{&fake{stale: true}}); r.Error != "" || r.Inversions < r.Operations {
-			t.Errorf("it came to %+v", r)
+			t.Errorf("the result is %+v", r)
 		}
 	})
 }
 
-func TestWhatASystemDoesNotHaveIsNoFault(t *testing.T) {
+func TestUnsupportedFeaturesAreNotFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		workload workload.Workload
 		system   *fake
 	}{
-		"no renewal": {workload.Renew(2), &fake{forgets: true}},
-		"no batches": {workload.Batches(2, 10), &fake{plain: true}},
+		"no renewal": {workload.Renew(2), &fake{refusesRenew: true}},
+		"no batches": {workload.Batches(2, 10), &fake{noBatches: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				if r := run(t, c.workload, c.system); !r.Unsupported {
-					t.Errorf("it came to %+v", r)
+					t.Errorf("the result is %+v", r)
 				}
 			})
 		})

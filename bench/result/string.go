@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// String is a line about the run.
+// String returns a summary of the run in one line.
 func (r Run) String() string {
 	line := fmt.Sprintf("%d  %-13s  %-16s ", r.Round, r.Workload, r.System)
 	if r.Error != "" {

@@ -37,7 +37,8 @@ In a script, where renew and release find the lease_id in the environment:
 Exit code 75 means that another holder has the lock.`
 }
 
-// Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is lost.
+// Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is
+// lost.
 func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	o, err := c.options(c.Name)
 	if err == nil {

@@ -119,7 +119,7 @@ func TestAcquireStopsWaitingAfterItsWait(t *testing.T) {
 	d.awaitEvent("jobs:nightly", lock.Dequeued, "me")
 }
 
-// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a real process.
+// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process.
 func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -131,13 +131,13 @@ func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 			t.Errorf("%s: exit code %d", holder, code)
 		}
 		if said := p.stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.stdout.String() != "" {
-			t.Errorf("%s: it says %q and prints %q", holder, said, p.stdout)
+			t.Errorf("%s: stderr %q, stdout %q", holder, said, p.stdout)
 		}
 		d.awaitEvent("jobs:nightly", lock.Dequeued, holder)
 	}
 }
 
-// TestLeaseThatCannotBePrintedIsReleased has nowhere to print to.
+// TestLeaseThatCannotBePrintedIsReleased prints to an output that fails.
 func TestLeaseThatCannotBePrintedIsReleased(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -152,7 +152,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestScriptAcquiresRenewsAndReleases runs what the help shows, in a real shell.
+// TestScriptAcquiresRenewsAndReleases runs the example of the help in a shell.
 func TestScriptAcquiresRenewsAndReleases(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

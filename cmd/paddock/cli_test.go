@@ -26,15 +26,15 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"serve with bounds that contradict":   {[]string{"serve", url, "--min-ttl=10s", "--max-ttl=1s"}, "the default TTL"},
 		"serve without a port":                {[]string{"serve", url, "--listen=127.0.0.1"}, "HOST:PORT"},
 		"dev beyond loopback":                 {[]string{"dev", "--ephemeral", "--listen=0.0.0.0:0"}, "loopback"},
-		"dev with data kept and not":          {[]string{"dev", "--ephemeral", "--dir=/tmp/x"}, "can't be used together"},
+		"dev with --ephemeral and --dir":      {[]string{"dev", "--ephemeral", "--dir=/tmp/x"}, "can't be used together"},
 		"migrate down without steps":          {[]string{"migrate", "down", url}, "--steps"},
-		"migrate down by none":                {[]string{"migrate", "down", url, "--yes", "--steps=0"}, "1 or more"},
-		"migrate down without a yes":          {[]string{"migrate", "down", url, "--steps=1"}, "--yes"},
-		"demo of what is no URL":              {[]string{"demo", "--url=here"}, "--url: "},
-		"demo with a TTL that is none":        {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
-		"serve with no time for requests":     {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
-		"serve with too many groups":          {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
-		"serve that keeps no events":          {[]string{"serve", url, "--event-retention=1s"}, "events are kept"},
+		"migrate down by zero":                {[]string{"migrate", "down", url, "--yes", "--steps=0"}, "1 or more"},
+		"migrate down without --yes":          {[]string{"migrate", "down", url, "--steps=1"}, "--yes"},
+		"demo with an invalid URL":            {[]string{"demo", "--url=here"}, "--url: "},
+		"demo with a zero TTL":                {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
+		"serve with a negative timeout":       {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
+		"serve with too many batch workers":   {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
+		"serve with a short event retention":  {[]string{"serve", url, "--event-retention=1s"}, "events are kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,14 +114,14 @@ func TestEnvironmentVariablesSetFlags(t *testing.T) {
 		t.Errorf("URL %q, listen %q: want the variable and the flag", got.URL, got.Listen)
 	}
 	if got.MinTTL != lock.MinTTL {
-		t.Errorf("least TTL %v: an empty variable is to count as none", got.MinTTL)
+		t.Errorf("least TTL %v: an empty variable must count as unset", got.MinTTL)
 	}
 	if got.NoAuth {
-		t.Error("a variable has opened the service")
+		t.Error("a variable has disabled authentication")
 	}
 	env["PADDOCK_DATABASE_URL"] = "ours"
 	if got := parsed(env); got.URL != "ours" || got.Listen != "127.0.0.1:1" {
-		t.Errorf("URL %q, listen %q: want those of our variables", got.URL, got.Listen)
+		t.Errorf("URL %q, listen %q: want the PADDOCK_ variables", got.URL, got.Listen)
 	}
 }
 

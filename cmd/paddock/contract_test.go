@@ -15,8 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestJSONOutputEqualsTheServiceAnswer compares what is printed with what the service answers
-// to the same question.
+// TestJSONOutputEqualsTheServiceAnswer compares -o json with the answer of the service to the same request.
 func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -34,7 +33,7 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 		"/v1/locks?state=held":                           {"list", "--state=held"},
 		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest", fmt.Sprintf("--count=%d", len(page.Items))},
 	} {
-		t.Run(strings.Join(args, " "), func(t *testing.T) { // not in parallel: those who wait do so for a while only
+		t.Run(strings.Join(args, " "), func(t *testing.T) { // not in parallel: the waiters wait for a limited time
 			answer := decodeJSON(t, get(t, d.base+path))
 			if page, ok := answer.(map[string]any); ok && strings.HasPrefix(path, "/v1/locks?") {
 				answer = page["locks"]
@@ -46,13 +45,13 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 				printed = "[" + strings.ReplaceAll(strings.TrimSpace(printed), "\n", ",") + "]"
 			}
 			if diff := cmp.Diff(answer, decodeJSON(t, printed)); diff != "" {
-				t.Errorf("the service answers (-) what is not printed (+):\n%s", diff)
+				t.Errorf("the service's answer (-) and the output (+) differ:\n%s", diff)
 			}
 		})
 	}
 }
 
-// useLocks has there be something of every sort to look at.
+// useLocks creates locks in every state.
 func (d *harness) useLocks() {
 	d.Helper()
 	metadata := json.RawMessage(`{"why":"<it's> & é","at":[1,2]}`)
@@ -95,11 +94,11 @@ func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {
 		t.Fatalf("%s, %v: %s", res.Status, err, answer)
 	}
 	if diff := cmp.Diff(decodeJSON(t, string(answer)), decodeJSON(t, printed)); diff != "" {
-		t.Errorf("the service answers (-) what is not printed (+):\n%s", diff)
+		t.Errorf("the service's answer (-) and the output (+) differ:\n%s", diff)
 	}
 }
 
-// decodeJSON returns what JSON says, but for what depends on when it was asked.
+// decodeJSON returns the value without what depends on the time of the request.
 func decodeJSON(t *testing.T, text string) any {
 	t.Helper()
 	var value any

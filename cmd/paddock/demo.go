@@ -248,8 +248,8 @@ type step struct {
 	Newest  lock.Token `json:"newest,omitempty"` // if refused: the newest token of the lock
 }
 
-// startWorker starts A in its own process group, so that Ctrl-C reaches only this process. If this process dies while A
-// is paused, the kernel sends SIGHUP to A.
+// startWorker starts A in its own process group, so that Ctrl-C reaches only this process. If this process dies while
+// A is paused, the kernel sends SIGHUP to A.
 func (d *demo) startWorker(ctx context.Context) (*worker, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -326,8 +326,8 @@ type demoWorkerCommand struct {
 	TTL  time.Duration `name:"ttl" required:""`
 }
 
-// Run acquires the lock and writes until a write is refused. Like a careless worker, it never checks that it still holds
-// the lock. It prints its steps.
+// Run acquires the lock and writes until a write is refused. Like a careless worker, it never checks that it still
+// holds the lock. It prints its steps.
 func (c *demoWorkerCommand) Run(ctx context.Context, p *program) error {
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {

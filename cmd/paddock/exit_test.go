@@ -26,7 +26,7 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
 		}
 		if got := exitCode(explain(err)); got != want {
-			t.Errorf("%s in our words: exit code %d, want %d", code, got, want)
+			t.Errorf("%s, explained: exit code %d, want %d", code, got, want)
 		}
 	}
 	for _, code := range lock.Codes() {

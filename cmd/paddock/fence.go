@@ -191,8 +191,8 @@ func (s *fenceSchema) find(ctx context.Context, schema string) error {
 	return s.conn.QueryRow(ctx, "select count(*) from "+pgx.Identifier{s.Schema, "paddock_fences"}.Sanitize()).Scan(&s.Resources)
 }
 
-// run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection and
-// the search_path applies to this transaction only.
+// run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection
+// and the search_path applies to this transaction only.
 func (s *fenceSchema) run(ctx context.Context, sql string) error {
 	_, err := s.conn.PgConn().Exec(ctx, "set local search_path = "+pgx.Identifier{s.Schema}.Sanitize()+";\n"+sql).ReadAll()
 	return err

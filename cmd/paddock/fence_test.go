@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// execSQL runs SQL on a connection of its own.
+// execSQL runs SQL on its own connection.
 func execSQL(t *testing.T, databaseURL, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
@@ -86,13 +86,13 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		want string
 	}{
 		"only the database of the locks":  {none, []string{"install"}, exitUsage, "PADDOCK_FENCE_DATABASE_URL"},
-		"a URL that is none":              {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage, "malformed"},
+		"an invalid URL":                  {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage, "malformed"},
 		"no server":                       {nil, []string{"install", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"}, exitUnreachable, "refused"},
 		"no such schema":                  {nil, []string{"install", "--schema=none", "--database-url", databaseURL}, exitFailed, "has no schema none; create it"},
 		"no schema at all":                {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "search_path", "none")}, exitFailed, "give --schema"},
-		"no right to create":              {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "role", stranger)}, exitNotAllowed, "a role that may create objects in schema public"},
-		"no yes":                          {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
-		"something that rests on it":      {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed, "view mine depends on"},
+		"a role without rights":           {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "role", stranger)}, exitNotAllowed, "a role that may create objects in schema public"},
+		"without --yes":                   {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
+		"a dependent object":              {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed, "view mine depends on"},
 		"a password where no URL belongs": {nil, []string{"install", "postgres://a:s3cret@b/c"}, exitUsage, "not repeated here"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func withParameter(t *testing.T, databaseURL, parameter, value string) string {
 	return u.String()
 }
 
-// TestPsqlRunsThePrintedSQL, twice.
+// TestPsqlRunsThePrintedSQL runs it twice.
 func TestPsqlRunsThePrintedSQL(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
@@ -135,7 +135,7 @@ func TestPsqlRunsThePrintedSQL(t *testing.T) {
 	}
 }
 
-// psql has psql run the SQL, as from a file, and returns what it has to say.
+// psql runs the SQL with psql, as from a file, and returns its output.
 func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
 	t.Helper()
 	program, err := exec.LookPath("psql")

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// startWatch has paddock watch in this process until the test ends, or until stop is
-// called, which returns the exit code.
+// startWatch runs paddock watch in this process until the test ends, or until stop is called, which returns the exit
+// code.
 func (d *harness) startWatch(args ...string) (stdout, stderr *transcript, stop func() int) {
 	ctx, cancel := context.WithCancel(d.Context())
 	stdout, stderr = newTranscript(), newTranscript()
@@ -78,7 +78,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 			lines = nil
 		}
 		if len(lines) != c.n || stderr != "" {
-			t.Errorf("%v: it printed\n%s%s", c.args, stdout, stderr)
+			t.Errorf("%v: output\n%s%s", c.args, stdout, stderr)
 			continue
 		}
 		for i, line := range lines {
@@ -90,8 +90,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 	}
 }
 
-// TestWatchContinuesAfterAnOutage has things happen while the connection is
-// down.
+// TestWatchContinuesAfterAnOutage uses the lock while the connection is down.
 func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -107,7 +106,7 @@ func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	}
 	stdout.await(t, `"lock":"(jobs:3)"`)
 	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 4 {
-		t.Errorf("exit code %d, each is to come once:\n%s%s", code, stdout, stderr)
+		t.Errorf("exit code %d, want each event once:\n%s%s", code, stdout, stderr)
 	}
 	stderr.await(t, `"(service answers again; continuing)"`)
 }
@@ -119,7 +118,7 @@ func TestWatchFailsIfTheOutageDoesNotEnd(t *testing.T) {
 	d.expectFailure(exitUnreachable, []string{"retrying", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
 }
 
-// An eventPages is a lock.Service that has only events, in pages.
+// An eventPages is a lock.Service that only returns events, in pages.
 type eventPages struct {
 	lock.Service
 	pages []lock.Page[lock.Event]
@@ -142,14 +141,14 @@ func TestWatchReportsMissingEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), `"msg":"events missing: no longer retained","after":"7"`) {
-		t.Errorf("it said %s", said.String())
+		t.Errorf("stderr %s", said.String())
 	}
 	if !strings.Contains(printed.String(), `"id":41`) || strings.Contains(printed.String(), "fencing_token") {
-		t.Errorf("it printed %s", printed.String())
+		t.Errorf("stdout %s", printed.String())
 	}
 }
 
-// TestWatchEndsOnASignal sends a real signal to a real process.
+// TestWatchEndsOnASignal sends a real signal to a process.
 func TestWatchEndsOnASignal(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

@@ -30,8 +30,8 @@ type leaseFlags struct {
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }
 
-// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no service
-// would grant.
+// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no
+// service would grant.
 func (f leaseFlags) request(name string) (lock.Acquire, error) {
 	a := lock.Acquire{
 		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
@@ -91,8 +91,8 @@ func defaultHolder() string {
 	return holderText(text+"@"+host, "")
 }
 
-// processHolder returns USER@HOST:PID, the default holder of paddock run. The process id distinguishes several runs of one
-// user on one machine.
+// processHolder returns USER@HOST:PID, the default holder of paddock run. The process id distinguishes several runs
+// of one user on one machine.
 func processHolder() string { return holderText(defaultHolder(), fmt.Sprintf(":%d", os.Getpid())) }
 
 // holderText returns text and suffix as a holder that every service accepts: "?" replaces characters that cannot be

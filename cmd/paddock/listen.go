@@ -23,8 +23,8 @@ const defaultAddress = "127.0.0.1:8080"
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
 // checkAddress resolves address, HOST:PORT, so that the address that is bound is the one that was checked. Unless
-// beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified address,
-// and a name with an address that is not loopback.
+// beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified
+// address, and a name with an address that is not loopback.
 func checkAddress(ctx context.Context, address string, beyondLoopback bool) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -53,7 +53,8 @@ func bind(ctx context.Context, address string) (net.Listener, error) {
 	return listener, err
 }
 
-// resolve returns the addresses of host, IPv4 first; none for the empty host, which means all addresses of this machine.
+// resolve returns the addresses of host, IPv4 first; none for the empty host, which means all addresses of this
+// machine.
 func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if host == "" {
 		return nil, nil
@@ -174,8 +175,8 @@ func (f tlsFlags) loadCertificates(log *slog.Logger) (*certificates, error) {
 // reloadEvery is how often, at most, the files of certificates are read.
 const reloadEvery = time.Second
 
-// certificates are those of the flags. The files are read again at the first connection of each second, and used if they
-// have changed. An error is logged and changes nothing.
+// certificates are those of the flags. The files are read again at the first connection of each second, and used if
+// they have changed. An error is logged and changes nothing.
 type certificates struct {
 	tlsFlags
 	log *slog.Logger

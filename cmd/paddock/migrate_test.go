@@ -42,7 +42,7 @@ func TestServeMigratesWithTheFlag(t *testing.T) {
 	expectReady(t, serveHere(t, pgtest.EmptyURL(t), "--migrate"))
 }
 
-// A replica of the release before may be restarted after the schema has moved on.
+// TestServeRunsOnANewerSchema stands for a replica of the previous release that restarts after a migration.
 func TestServeRunsOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)

@@ -49,7 +49,7 @@ func TestJSONIsEscapedAndKeepsItsMeaning(t *testing.T) {
 	}
 }
 
-// TestShellReadsTheExportedVariables has a real one do so.
+// TestShellReadsTheExportedVariables uses a real shell.
 func TestShellReadsTheExportedVariables(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -10,13 +10,13 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// expectPoolerRefusal checks that serve has ended, and has said which flag is missing.
+// expectPoolerRefusal checks that serve has ended, and names the missing flag.
 func expectPoolerRefusal(t *testing.T, p *process) {
 	t.Helper()
 	p.expectExit(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
 		"Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly.")
 	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	}
 }
 
-// TestServeStartsWithASupportedPooler has a replica for each way to the database that is sound.
+// TestServeStartsWithASupportedPooler starts a replica on each supported way to the database.
 func TestServeStartsWithASupportedPooler(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.URL(t)
@@ -64,8 +64,7 @@ func TestServeStartsWithASupportedPooler(t *testing.T) {
 	}
 }
 
-// TestReplicasThatStartTogetherDetectThePooler has several at the same moment, behind a
-// pooler and not.
+// TestReplicasThatStartTogetherDetectThePooler starts several replicas at once, with and without a pooler.
 func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
 	t.Parallel()
 	const replicas = 4

@@ -21,8 +21,8 @@ import (
 const (
 	// defaultKillAfter is how long a command may take to end by default.
 	defaultKillAfter = 5 * time.Second
-	// maxSlack bounds the time that is reserved to notice a loss, and for killed processes to be gone. It is a tenth of
-	// the TTL if that is less.
+	// maxSlack bounds the time that is reserved to notice a loss, and for killed processes to be gone. It is a tenth
+	// of the TTL if that is less.
 	maxSlack = time.Second
 )
 
@@ -213,8 +213,8 @@ func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 	return env
 }
 
-// finish releases the lease and returns the failure of the run, nil if the command ended with exit code 0 and the lease
-// was held all the time. notStarted is why the command was not started, nil if it was.
+// finish releases the lease and returns the failure of the run, nil if the command ended with exit code 0 and the
+// lease was held all the time. notStarted is why the command was not started, nil if it was.
 func finish(ctx context.Context, lease *guard.Lease, stderr *supervise.AsyncStderr, result supervise.Result, notStarted error) error {
 	ended := lease.Err()
 	err := lease.Release(ctx)

@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The secrets are all those that a run has used, and what was written in it.
+// secrets are all secrets that a run has used, and all that was written in it.
 type secrets struct {
 	*keyedReplica
 	mu    sync.Mutex
@@ -43,14 +43,13 @@ func (s *secrets) leaseID() lock.LeaseID {
 	return lock.LeaseID(id)
 }
 
-func (s *secrets) addOutput(who, text string) {
+func (s *secrets) addOutput(writer, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said[who] += text
+	s.said[writer] += text
 }
 
-// run runs a command at the level debug, with the key, and keeps what it writes, without
-// what it is to print.
+// run runs a command at debug level with the key, and keeps its output, except the secret that it is meant to print.
 func (s *secrets) run(key string, printsSecret bool, env map[string]string, args ...string) {
 	s.Helper()
 	vars := map[string]string{"PADDOCK_URL": s.base, "PADDOCK_KEY": key, "PADDOCK_LOG_LEVEL": "debug"}
@@ -64,8 +63,8 @@ func (s *secrets) run(key string, printsSecret bool, env map[string]string, args
 	s.addOutput("stderr of "+args[0], stderr)
 }
 
-// TestNoSecretIsWrittenToOutputOrDatabase has a busy service at the level debug, and greps what it and the commands
-// have written for every secret that was used.
+// TestNoSecretIsWrittenToOutputOrDatabase uses a service at debug level, and searches its output and that of the
+// commands for every secret.
 func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	t.Parallel()
 	s := &secrets{known: map[string]string{}, said: map[string]string{}}
@@ -97,7 +96,7 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	s.check()
 }
 
-// newKeyedReplicaOn is lockUp on that database.
+// newKeyedReplicaOn is newKeyedReplica for a given database.
 func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedReplica {
 	t.Helper()
 	h := &keyedReplica{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: patience,
@@ -107,7 +106,7 @@ func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedR
 	return h
 }
 
-// newKey is known, and notes the secret.
+// newKey creates a key, waits until the replica has read it, and records the secret.
 func (s *secrets) newKey(role access.Role, prefixes ...string) issuedKey {
 	k := s.keyedReplica.newLoadedKey(role, prefixes...)
 	s.add("a key", k.secret)
@@ -123,8 +122,8 @@ func (s *secrets) client(secret string) *client.Client {
 	return locks
 }
 
-// acquireAndLose goes through grants, conflicts, waits and losses. What comes of them is
-// looked at elsewhere; errors are kept for what they say.
+// acquireAndLose causes grants, conflicts, waits and losses. Other tests check the results; here only the texts of
+// the errors matter.
 func (s *secrets) acquireAndLose(secret string) {
 	locks := s.client(secret)
 	keep := func(err error) {
@@ -150,7 +149,7 @@ func (s *secrets) acquireAndLose(secret string) {
 	keep(guard.Do(ctx, locks, "guarded", guard.Options{LeaseID: s.leaseID()}, func(context.Context, *guard.Lease) error { return nil }))
 }
 
-// runCommands runs runCommands that work, and runCommands that fail.
+// runCommands runs commands that succeed and commands that fail.
 func (s *secrets) runCommands(locks, reads string) {
 	for _, key := range []string{locks, reads, locks[:len(locks)-3] + "xyz", locks[:20]} {
 		id := uuid.UUID(s.leaseID()).String()
@@ -165,7 +164,7 @@ func (s *secrets) runCommands(locks, reads string) {
 	}
 }
 
-// signIn goes to the page with a cookie.
+// signIn uses the page with a cookie.
 func (s *secrets) signIn(secret string) {
 	for _, key := range []string{secret, secret[:len(secret)-3] + "xyz"} {
 		form := url.Values{"key": {key}, "back": {"/ui/"}}
@@ -187,12 +186,12 @@ func (s *secrets) signIn(secret string) {
 			s.send(request)
 		}
 		if (len(cookies) > 0) != (key == secret) {
-			s.Errorf("%d cookies came of a sign-in", len(cookies))
+			s.Errorf("sign-in set %d cookies", len(cookies))
 		}
 	}
 }
 
-// send send the request, keeps what is answered with an error, and returns the cookies.
+// send sends the request, keeps the body of an error, and returns the cookies.
 func (s *secrets) send(request *http.Request) []*http.Cookie {
 	response, err := s.http.Do(request)
 	if err != nil {
@@ -209,7 +208,7 @@ func (s *secrets) send(request *http.Request) []*http.Cookie {
 	return response.Cookies()
 }
 
-// sendBadRequests sends secrets where none belong, but in bodies and headers.
+// sendBadRequests sends secrets in places other than bodies and headers.
 func (s *secrets) sendBadRequests(keys ...string) {
 	for _, key := range keys {
 		id := uuid.UUID(s.leaseID()).String()
@@ -235,7 +234,7 @@ func (s *secrets) sendBadRequests(keys ...string) {
 	}
 }
 
-// waitUntilRevoked has a call wait under a key until that is revoked.
+// waitUntilRevoked lets a call wait with a key until the key is revoked.
 func (s *secrets) waitUntilRevoked(k issuedKey) {
 	locks := s.client(k.secret)
 	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(), TTL: time.Hour})
@@ -274,7 +273,7 @@ func (s *secrets) check() {
 			if i := strings.Index(strings.ToLower(text), strings.ToLower(secret)); i >= 0 {
 				line := text[strings.LastIndex(text[:i], "\n")+1:]
 				line, _, _ = strings.Cut(line, "\n")
-				s.Errorf("%s shows %s:\n%s", who, what, line)
+				s.Errorf("%s contains %s:\n%s", who, what, line)
 			}
 		}
 	}

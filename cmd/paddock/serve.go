@@ -130,13 +130,13 @@ func (p *program) unlessStopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// ballastSize is the size of an allocation that makes garbage collections rarer, in bytes. Since Go collects when the heap
-// has doubled, the heap may grow by twice as much before the next one.
+// ballastSize is the size of an allocation that makes garbage collections rarer, in bytes. Since Go collects when the
+// heap has doubled, the heap may grow by twice as much before the next one.
 const ballastSize = 64 << 20
 
-// tuneGC makes garbage collections rarer until the returned function is called. A service has a small heap and makes much
-// garbage; by default a seventh of its time would go into collections. The allocation is never touched, so it needs no
-// physical memory. GOGC and GOMEMLIMIT in the environment take precedence.
+// tuneGC makes garbage collections rarer until the returned function is called. A service has a small heap and makes
+// much garbage; by default a seventh of its time would go into collections. The allocation is never touched, so it
+// needs no physical memory. GOGC and GOMEMLIMIT in the environment take precedence.
 func tuneGC(env lookup) (done func()) {
 	ballast := make([]byte, ballastFor(env))
 	return func() { runtime.KeepAlive(ballast) }
@@ -151,12 +151,12 @@ func ballastFor(env lookup) int {
 	return ballastSize
 }
 
-// reservedFiles is how many open files a service needs beside the connections of its clients: those to the database (20
-// unless its URL says otherwise), listeners, logs, and the files of keys and certificates while they are read.
+// reservedFiles is how many open files a service needs beside the connections of its clients: those to the database
+// (20 unless its URL says otherwise), listeners, logs, and the files of keys and certificates while they are read.
 const reservedFiles = 64
 
-// warnOfFileLimit logs a warning if the open-file limit does not allow that many connections. The service starts all the
-// same: the limit matters only when that many clients connect.
+// warnOfFileLimit logs a warning if the open-file limit does not allow that many connections. The service starts all
+// the same: the limit matters only when that many clients connect.
 func warnOfFileLimit(log *slog.Logger, limit uint64, connections int) {
 	if limit >= uint64(connections)+reservedFiles {
 		return
@@ -165,8 +165,8 @@ func warnOfFileLimit(log *slog.Logger, limit uint64, connections int) {
 		"open_files", limit, "max_connections", connections, "reserve", reservedFiles)
 }
 
-// openFileLimit returns how many files this process may have open. The Go runtime has raised the soft limit to the hard
-// one before main. It returns the greatest number if the limit is unknown.
+// openFileLimit returns how many files this process may have open. The Go runtime has raised the soft limit to the
+// hard one before main. It returns the greatest number if the limit is unknown.
 func openFileLimit() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -255,8 +255,8 @@ func (f accessFlags) check() error {
 	return cmp.Or(checkFileName("--auth-file", f.AuthFile), f.tlsFlags.check())
 }
 
-// mayListenBeyondLoopback reports whether other machines may reach the service: keys are required and sent over TLS, or
-// the operator has declared that this is not needed.
+// mayListenBeyondLoopback reports whether other machines may reach the service: keys are required and sent over TLS,
+// or the operator has declared that this is not needed.
 func (f accessFlags) mayListenBeyondLoopback() bool {
 	return f.NoAuth || f.AuthFile != "" && (f.TLSCert != "" || f.PlainHTTP)
 }

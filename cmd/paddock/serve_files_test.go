@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestServeWarnsOfALowOpenFileLimit runs the service under a lower limit of open files than the usual one.
+// TestServeWarnsOfALowOpenFileLimit runs the service with a low limit.
 func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 512
@@ -31,7 +31,7 @@ func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 	}
 }
 
-// startWithFileLimit starts paddock in a process that may have so many files open.
+// startWithFileLimit starts paddock with that limit of open files.
 func startWithFileLimit(t *testing.T, limit int, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()

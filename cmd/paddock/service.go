@@ -51,8 +51,8 @@ func (f serviceFlags) client() (*client.Client, error) {
 	return f.clientWithTimeout(lock.MaxWait + callTimeout)
 }
 
-// clientWithTimeout returns a client whose calls are abandoned after that time. An abandoned call may still take effect;
-// unlike the end of its context it does not give up a place in a queue.
+// clientWithTimeout returns a client whose calls are abandoned after that time. An abandoned call may still take
+// effect; unlike the end of its context it does not give up a place in a queue.
 func (f serviceFlags) clientWithTimeout(timeout time.Duration) (*client.Client, error) {
 	key, err := f.key()
 	if err != nil {

@@ -189,7 +189,7 @@ func TestRevokeKeepsTheGraceByDefault(t *testing.T) {
 	}
 }
 
-// TestHostileHolderIsPrintedAsText has somebody write to whoever looks.
+// TestHostileHolderIsPrintedAsText uses a holder with terminal escapes.
 func TestHostileHolderIsPrintedAsText(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

@@ -229,8 +229,8 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	return stats.Total(), errors.Join(explain(refused), notSettled)
 }
 
-// collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free it
-// returns the events with an error.
+// collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free
+// it returns the events with an error.
 func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
 	settled := v.withTimeout(ctx, lock.PlaceRetention+4*v.TTL+callTimeout, func(ctx context.Context) error {
 		return workload.Settle(ctx, v.replicas[0].Locks, prefix)

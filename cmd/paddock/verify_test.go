@@ -28,7 +28,7 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 	}
 	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7", "All names begin with verify:", "calls in", "acquire", "OK: "} {
 		if !strings.Contains(stdout, want) {
-			t.Errorf("it is to say %q:\n%s", want, stdout)
+			t.Errorf("it does not contain %q:\n%s", want, stdout)
 		}
 	}
 	page, err := s.replicas[0].Locks(t.Context(), lock.LockQuery{Prefix: "verify:", Limit: lock.MaxLimit})
@@ -52,12 +52,12 @@ func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
-// TestVerifySurvivesCrashesOfPostgreSQL kills PostgreSQL while verify runs: the last crash
-// comes in a lull of the load, when nothing is flushed.
+// TestVerifySurvivesCrashesOfPostgreSQL kills PostgreSQL while verify runs. The last crash comes in a pause of the
+// load, when nothing is flushed.
 func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
@@ -89,11 +89,11 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
-// awaitEvent waits until something has happened to a lock under the prefix.
+// awaitEvent waits until there is an event of a lock under the prefix.
 func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -119,7 +119,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := out.String(); !strings.Contains(said, "nothing was verified") {
-		t.Errorf("it said %q", said)
+		t.Errorf("output %q", said)
 	}
 }
 
@@ -136,11 +136,11 @@ func TestLongVerificationHasRounds(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if said := out.String(); strings.Count(said, "OK: ") < 2 || !strings.Contains(said, "rounds, no violation") {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
-// brokenService says that it has released and has not.
+// A brokenService confirms releases without doing them.
 type brokenService struct{ lock.Service }
 
 func (brokenService) Release(context.Context, lock.Release) error { return nil }
@@ -208,7 +208,7 @@ func TestVerifyUsageErrorsAreExplained(t *testing.T) {
 	} {
 		code, stdout, stderr := call(t, nil, append([]string{"verify"}, args...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
-			t.Errorf("%v: exit code %d, want it to say %q:\n%s%s", args, code, want, stdout, stderr)
+			t.Errorf("%v: exit code %d, want %q:\n%s%s", args, code, want, stdout, stderr)
 		}
 	}
 }

@@ -48,7 +48,8 @@ func TestCommandsInTheAccessPageWork(t *testing.T) {
 // shell returns a process that runs the script in the folder. It is not started yet.
 func shell(t *testing.T, dir string, env []string, script string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command("bash", "-ec", script), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command("bash", "-ec", script), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.stdout, p.stderr
 	return p
 }

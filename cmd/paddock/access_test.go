@@ -65,7 +65,8 @@ func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issued
 
 func (h *keyedReplica) revoke(id string) {
 	h.Helper()
-	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK || !strings.Contains(stdout, id) {
+	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK ||
+		!strings.Contains(stdout, id) {
 		h.Fatalf("key revoke: exit code %d:\n%s%s", code, stdout, stderr)
 	}
 }
@@ -142,21 +143,27 @@ func TestRequestsWithoutAValidKeyAreRefused(t *testing.T) {
 func TestKeyIsLimitedToItsRoleAndPrefixes(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
-	reads, locks, admin := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock, "billing"), h.newLoadedKey(access.Admin)
+	reads, locks, admin := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock,
+		"billing"), h.newLoadedKey(access.Admin)
 	h.expectStatus(http.StatusOK, "GET", theLock, "", reads.secret)
-	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease, reads.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease,
+		reads.secret)
 	h.expectStatus(http.StatusCreated, "POST", theLock+"/acquire", aLease, locks.secret)
-	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role admin", "POST", theLock+"/revoke", aRevoke, locks.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role admin", "POST", theLock+"/revoke", aRevoke,
+		locks.secret)
 	for _, k := range []issuedKey{reads, locks} {
-		for _, path := range []string{theOthers, theOthers + "/queue", "/v1/locks", "/v1/locks?holder=me", "/v1/locks?prefix=billing", "/v1/events", "/v1/events/stream"} {
+		for _, path := range []string{theOthers, theOthers + "/queue", "/v1/locks", "/v1/locks?holder=me",
+			"/v1/locks?prefix=billing", "/v1/events", "/v1/events/stream"} {
 			h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "names under billing", "GET", path, "", k.secret)
 		}
 		h.expectStatus(http.StatusOK, "GET", "/v1/locks?prefix=billing:", "", k.secret)
 		h.expectStatus(http.StatusOK, "GET", "/v1/events?lock=billing", "", k.secret)
 	}
-	h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "the lock other", "POST", theOthers+"/acquire", aLease, locks.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "the lock other", "POST", theOthers+"/acquire", aLease,
+		locks.secret)
 	h.expectStatus(http.StatusOK, "GET", "/v1/locks", "", admin.secret)
-	h.expectProblem(http.StatusConflict, lock.ErrTokenMismatch, "", "POST", theLock+"/revoke", `{"fencing_token":9007199254740991,"reason":"because"}`, admin.secret)
+	h.expectProblem(http.StatusConflict, lock.ErrTokenMismatch, "", "POST", theLock+"/revoke",
+		`{"fencing_token":9007199254740991,"reason":"because"}`, admin.secret)
 }
 
 func TestKeysAreReloadedWhileTheServiceRuns(t *testing.T) {
@@ -235,7 +242,8 @@ func (h *keyedReplica) eventually(so func() bool) {
 
 func TestKeyCannotExceedItsLimits(t *testing.T) {
 	t.Parallel()
-	h := newKeyedReplica(t, "--rate-per-key=0.001", "--burst-per-key=3", "--waiters-per-key=1", "--streams-per-key=1", "--max-streams=1")
+	h := newKeyedReplica(t, "--rate-per-key=0.001", "--burst-per-key=3", "--waiters-per-key=1", "--streams-per-key=1",
+		"--max-streams=1")
 	k, other := h.newLoadedKey(access.Lock), h.newLoadedKey(access.Lock)
 	for range 3 {
 		h.expectStatus(http.StatusOK, "GET", theLock, "", k.secret)
@@ -251,6 +259,7 @@ func TestKeyCannotExceedItsLimits(t *testing.T) {
 	if err != nil || stream.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %+v", err, stream)
 	}
-	h.expectProblem(http.StatusTooManyRequests, lock.ErrTooManyWaiters, "streams", "GET", "/v1/events/stream", "", other.secret)
+	h.expectProblem(http.StatusTooManyRequests, lock.ErrTooManyWaiters, "streams", "GET", "/v1/events/stream", "",
+		other.secret)
 	mustClose(t, stream.Body)
 }

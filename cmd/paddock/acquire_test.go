@@ -54,7 +54,8 @@ func TestAcquirePrintsTheLease(t *testing.T) {
 		t.Run("as "+form, func(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
-			d.expectOutput(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`, "-o", form)
+			d.expectOutput(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`,
+				"-o", form)
 			d.expectFailure(exitNotAcquired, []string{"me holds the lock", "--wait"}, "acquire", "jobs:nightly", "-o", form)
 		})
 	}
@@ -68,7 +69,8 @@ func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 	}
 	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "reports")
 	for _, slot := range []string{"1", "2"} {
-		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout, "\nexport PADDOCK_SLOT="+slot+"\n") {
+		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout,
+			"\nexport PADDOCK_SLOT="+slot+"\n") {
 			t.Errorf("slot %s is not in\n%s", slot, stdout)
 		}
 	}
@@ -106,7 +108,8 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 	}
 	stdout := p.stdout.String()
 	var lease wireLease
-	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= before.Token || lease.ExpiresInMs > lease.TTLMs {
+	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= before.Token ||
+		lease.ExpiresInMs > lease.TTLMs {
 		t.Errorf("%v: %s", err, stdout)
 	}
 }
@@ -142,7 +145,8 @@ func TestLeaseThatCannotBePrintedIsReleased(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	var said strings.Builder
-	if code := run(t.Context(), []string{"acquire", "jobs:nightly", "--holder=me"}, variablesOf(d.env), fullDisk{}, &said); code != exitFailed {
+	if code := run(t.Context(), []string{"acquire", "jobs:nightly", "--holder=me"}, variablesOf(d.env), fullDisk{},
+		&said); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, said.String())
 	}
 	d.awaitEvent("jobs:nightly", lock.Released, "me")

@@ -213,6 +213,7 @@ func TestConfigurationPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Error("docs/configuration.md does not describe the flags; run go test ./cmd/paddock -run TestConfigurationPage -update")
+		t.Error("docs/configuration.md does not describe the flags; run go test ./cmd/paddock -run " +
+			"TestConfigurationPage -update")
 	}
 }

@@ -25,13 +25,14 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, args := range map[string][]string{
-		"/v1/locks/jobs:nightly":                         {"get", "jobs:nightly"},
-		"/v1/locks/uploads":                              {"get", "uploads"},
-		"/v1/locks/never":                                {"get", "never"},
-		"/v1/locks/jobs:nightly/queue":                   {"queue", "jobs:nightly"},
-		"/v1/locks/uploads/queue":                        {"queue", "uploads"},
-		"/v1/locks?state=held":                           {"list", "--state=held"},
-		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest", fmt.Sprintf("--count=%d", len(page.Items))},
+		"/v1/locks/jobs:nightly":       {"get", "jobs:nightly"},
+		"/v1/locks/uploads":            {"get", "uploads"},
+		"/v1/locks/never":              {"get", "never"},
+		"/v1/locks/jobs:nightly/queue": {"queue", "jobs:nightly"},
+		"/v1/locks/uploads/queue":      {"queue", "uploads"},
+		"/v1/locks?state=held":         {"list", "--state=held"},
+		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest",
+			fmt.Sprintf("--count=%d", len(page.Items))},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) { // not in parallel: the waiters wait for a limited time
 			answer := decodeJSON(t, get(t, d.base+path))
@@ -59,7 +60,8 @@ func (d *harness) useLocks() {
 	first := d.hold(lock.Acquire{Name: "uploads", Holder: "one", Mode: lock.Permit, Capacity: 2})
 	d.hold(lock.Acquire{Name: "uploads", Holder: "two", Mode: lock.Permit, Capacity: 2})
 	revoked := d.hold(lock.Acquire{Name: "revoked", Holder: "me"})
-	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token, Reason: "a reason"}); err != nil {
+	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token,
+		Reason: "a reason"}); err != nil {
 		d.Fatal(err)
 	}
 	renewal := lock.Renew{Name: "uploads", LeaseID: first.ID, Metadata: metadata}
@@ -82,7 +84,8 @@ func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	id := uuid.NewString()
-	printed, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", "--lease-id="+id, "-o", "json", "--max-hold=2h", `--metadata={"a":"<&>"}`)
+	printed, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", "--lease-id="+id, "-o", "json", "--max-hold=2h",
+		`--metadata={"a":"<&>"}`)
 	body := strings.NewReader(fmt.Sprintf(`{"lease_id":%q,"holder":"me"}`, id))
 	res, err := http.Post(d.base+"/v1/locks/jobs:nightly/acquire", "application/json", body)
 	if err != nil {

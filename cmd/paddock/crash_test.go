@@ -58,10 +58,12 @@ func TestPageRevokesALease(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	grant := acquire(t, base, lock.Acquire{Name: "jobs:nightly", Holder: "worker <1>", TTL: time.Hour})
-	if page := get(t, base+"/ui/?prefix=jobs"); !strings.Contains(page, "jobs:nightly") || !strings.Contains(page, "worker &lt;1&gt;") {
+	if page := get(t, base+"/ui/?prefix=jobs"); !strings.Contains(page, "jobs:nightly") ||
+		!strings.Contains(page, "worker &lt;1&gt;") {
 		t.Errorf("the page does not show the lock:\n%s", page)
 	}
-	form := url.Values{"name": {grant.Name}, "token": {strconv.FormatInt(int64(grant.Token), 10)}, "reason": {"maintenance"}}
+	form := url.Values{"name": {grant.Name}, "token": {strconv.FormatInt(int64(grant.Token), 10)},
+		"reason": {"maintenance"}}
 	res, err := http.PostForm(base+"/ui/revoke", form)
 	if err != nil {
 		t.Fatal(err)

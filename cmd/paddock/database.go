@@ -113,7 +113,8 @@ func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
 	case dirty:
 		return &migrations.DirtyError{Version: version}
 	case version < latest:
-		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or start with --migrate", version, latest)
+		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or "+
+			"start with --migrate", version, latest)
 	case version > latest:
 		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)
 	}

@@ -35,7 +35,8 @@ func TestCommandsThatDevPrintsWork(t *testing.T) {
 		}
 	}
 	page := p.stdout.await(t, `page: (\S+)`)
-	if got, err := exec.CommandContext(t.Context(), "curl", "-sfL", page).Output(); err != nil || !strings.Contains(string(got), "<html") {
+	if got, err := exec.CommandContext(t.Context(), "curl", "-sfL", page).Output(); err != nil ||
+		!strings.Contains(string(got), "<html") {
 		t.Errorf("%s: %v\n%s", page, err, got)
 	}
 

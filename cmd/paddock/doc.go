@@ -15,8 +15,8 @@
 //	fence        install fencing into your own database
 //	version      print the version
 //
-// Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments: they
-// are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard error.
+// Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments:
+// they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard error.
 //
 // # Exit codes
 //
@@ -31,8 +31,8 @@
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
 //
-// Otherwise run exits with the code of the command, or with 128+n if signal n ended it. A second SIGINT or SIGTERM kills
-// paddock, except that run passes it on.
+// Otherwise run exits with the code of the command, or with 128+n if signal n ended it. A second SIGINT or SIGTERM
+// kills paddock, except that run passes it on.
 //
 // # Layout
 //

@@ -28,7 +28,8 @@ func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
 // TestDefaultHolderOfAcquireNamesNoProcess ensures that another process can repeat the acquire.
 func TestDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
 	t.Parallel()
-	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || processHolder() != got+end {
+	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) ||
+		processHolder() != got+end {
 		t.Errorf("the holders are %q and %q", got, processHolder())
 	}
 }
@@ -45,7 +46,8 @@ func TestEveryServiceAcceptsTheDefaultHolder(t *testing.T) {
 		if got != want || utf8.RuneCountInString(got) > lock.MaxHolderLength {
 			t.Errorf("the holder for %q is %q, want %q", text, got, want)
 		}
-		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive, TTL: time.Minute}); err != nil {
+		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive,
+			TTL: time.Minute}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -76,12 +78,13 @@ func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
 		err    error
 		nested bool
 	}{
-		"nothing set":      {nil, held, false},
-		"another lock":     {map[string]string{"PADDOCK_LOCK": "other", "PADDOCK_FENCING_TOKEN": "3"}, held, false},
-		"another service":  {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": there}, held, false},
-		"another refusal":  {map[string]string{"PADDOCK_LOCK": nightly}, &lock.Error{Code: lock.ErrUnavailable}, false},
-		"no token":         {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
-		"the same":         {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"}, held, true},
+		"nothing set":     {nil, held, false},
+		"another lock":    {map[string]string{"PADDOCK_LOCK": "other", "PADDOCK_FENCING_TOKEN": "3"}, held, false},
+		"another service": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": there}, held, false},
+		"another refusal": {map[string]string{"PADDOCK_LOCK": nightly}, &lock.Error{Code: lock.ErrUnavailable}, false},
+		"no token":        {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
+		"the same": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"},
+			held, true},
 		"an invalid token": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
 	} {
 		err := findEnclosingLease(variablesOf(c.env), here).explain(nightly, c.err)

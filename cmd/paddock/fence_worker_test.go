@@ -59,11 +59,13 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 
 	a.write("30")
 	a.signal(syscall.SIGCONT)
-	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA, tokenB); got != want {
+	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA,
+		tokenB); got != want {
 		t.Errorf("A was refused with %s, want %s", got, want)
 	}
 
-	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where id = 42; commit;"
+	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where " +
+		"id = 42; commit;"
 	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenA)); err == nil || !strings.Contains(said, "PF001") {
 		t.Errorf("psql under A's token: %v: %s", err, said)
 	}

@@ -41,7 +41,8 @@ func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	d.hold(lock.Acquire{Name: "another", Holder: "me"})
 	grant := d.hold(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
 	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
-	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token, Reason: "for a reason"}); err != nil {
+	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token,
+		Reason: "for a reason"}); err != nil {
 		t.Fatal(err)
 	}
 	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +(for a reason)$`, grant.Token))
@@ -115,7 +116,8 @@ func TestWatchFailsIfTheOutageDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	g := newGate(t, d.base, gateClosed)
-	d.expectFailure(exitUnreachable, []string{"retrying", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
+	d.expectFailure(exitUnreachable, []string{"retrying", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms",
+		"--retry=1h")
 }
 
 // An eventPages is a lock.Service that only returns events, in pages.
@@ -133,10 +135,12 @@ func (h *eventPages) Events(_ context.Context, q lock.EventQuery) (lock.Page[loc
 func TestWatchReportsMissingEvents(t *testing.T) {
 	t.Parallel()
 	past := &eventPages{pages: []lock.Page[lock.Event]{
-		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41", Gap: true},
+		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41",
+			Gap: true},
 	}}
 	var printed, said bytes.Buffer
-	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON, remain: 1}
+	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON,
+		remain: 1}
 	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, noLimit); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ func newGate(t *testing.T, base string, how gateMode) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{T: t, listener: listener, to: strings.TrimPrefix(base, "http://"), arrived: make(chan struct{}, 100), how: how}
+	g := &gate{T: t, listener: listener, to: strings.TrimPrefix(base, "http://"), arrived: make(chan struct{}, 100),
+		how: how}
 	var stood sync.WaitGroup
 	stood.Go(g.serve)
 	t.Cleanup(func() {

@@ -53,7 +53,8 @@ func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 				t.Errorf("exit code %d:\n%s", code, p.stdout)
 			}
 			p.stdout.await(t, `(stopped: lease_lost)`)
-			late, err := psql(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name, woken.Format(time.RFC3339Nano)))
+			late, err := psql(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name,
+				woken.Format(time.RFC3339Nano)))
 			if err != nil || late != "0\n" {
 				t.Errorf("%s writes with token %s after it continued: %v", late, token, err)
 			}
@@ -82,17 +83,18 @@ func awaitFree(t *testing.T, locks lock.Service, name string) time.Time {
 func runGuardedWorker(t *testing.T, name string) {
 	locks, pool := fencedWorkerTargets(t)
 	defer pool.Close()
-	err := guard.Do(t.Context(), locks, name, guard.Options{TTL: 2 * time.Second}, func(ctx context.Context, l *guard.Lease) error {
-		fmt.Println("token " + strconv.FormatInt(int64(l.Token()), 10))
-		for n := 0; ; n++ {
-			if n == 3 {
-				fmt.Println("writes")
+	err := guard.Do(t.Context(), locks, name, guard.Options{TTL: 2 * time.Second},
+		func(ctx context.Context, l *guard.Lease) error {
+			fmt.Println("token " + strconv.FormatInt(int64(l.Token()), 10))
+			for n := 0; ; n++ {
+				if n == 3 {
+					fmt.Println("writes")
+				}
+				if err := insertToken(ctx, pool, name, l.Token()); err != nil {
+					return context.Cause(ctx)
+				}
 			}
-			if err := insertToken(ctx, pool, name, l.Token()); err != nil {
-				return context.Cause(ctx)
-			}
-		}
-	})
+		})
 	fmt.Println("stopped:", err)
 }
 

@@ -22,7 +22,8 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	base := serveHere(t, pgtest.URL(t))
-	return &harness{T: t, base: base, locks: connect(t, base), env: map[string]string{"PADDOCK_URL": base, "PADDOCK_HOLDER": "me"}}
+	return &harness{T: t, base: base, locks: connect(t, base),
+		env: map[string]string{"PADDOCK_URL": base, "PADDOCK_HOLDER": "me"}}
 }
 
 // expectExit runs paddock, checks its exit code and returns its output.

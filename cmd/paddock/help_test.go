@@ -43,12 +43,14 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 		if command.ClosestGroup() == nil || !strings.HasSuffix(command.Help, ".") {
 			t.Errorf("%s has no group, or no description", command.FullPath())
 		}
-		if help := command.Detail + command.Parent.Detail; command.Name != "version" && !strings.Contains(help, command.FullPath()) {
+		if help := command.Detail + command.Parent.Detail; command.Name != "version" &&
+			!strings.Contains(help, command.FullPath()) {
 			t.Errorf("the help of %s has no example", command.FullPath())
 		}
 	}
 	_, stdout, _ := call(t, nil, "--help")
-	locks, service, more := strings.Index(stdout, "\nLocks:"), strings.Index(stdout, "\nRunning a service:"), strings.Index(stdout, "\nMore:")
+	locks, service, more := strings.Index(stdout, "\nLocks:"), strings.Index(stdout,
+		"\nRunning a service:"), strings.Index(stdout, "\nMore:")
 	if locks < 0 || service < locks || more < service {
 		t.Errorf("the commands are not in their groups:\n%s", stdout)
 	}

@@ -34,8 +34,8 @@ type leaseFlags struct {
 // service would grant.
 func (f leaseFlags) request(name string) (lock.Acquire, error) {
 	a := lock.Acquire{
-		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
-		Metadata: rawJSON(f.Metadata),
+		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace,
+		MaxHold: f.MaxHold, Metadata: rawJSON(f.Metadata),
 	}
 	switch {
 	case f.TTL <= 0:
@@ -54,8 +54,8 @@ func (f leaseFlags) request(name string) (lock.Acquire, error) {
 func (f leaseFlags) options(name string) (guard.Options, error) {
 	a, err := f.request(name)
 	return guard.Options{
-		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold, Metadata: a.Metadata,
-		Wait: time.Duration(f.Wait),
+		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
+		Metadata: a.Metadata, Wait: time.Duration(f.Wait),
 	}, err
 }
 
@@ -149,7 +149,8 @@ type heldFlags struct {
 // id returns the lease_id, or a usage error that says how to give it.
 func (f heldFlags) id() (lock.LeaseID, error) {
 	if f.LeaseID == (leaseID{}) {
-		return lock.LeaseID{}, usagef("the lease_id is missing; set PADDOCK_LEASE_ID to the lease_id that acquire printed, or give --lease-id")
+		return lock.LeaseID{}, usagef("the lease_id is missing; set PADDOCK_LEASE_ID to the lease_id that acquire " +
+			"printed, or give --lease-id")
 	}
 	return lock.LeaseID(f.LeaseID), nil
 }

@@ -48,7 +48,8 @@ func bind(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen HOST:PORT (port 0 is any free port)", address)
+		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen HOST:PORT (port 0 "+
+			"is any free port)", address)
 	}
 	return listener, err
 }
@@ -136,7 +137,6 @@ type countedConn struct {
 	done func()
 }
 
-// Close closes the connection.
 func (c *countedConn) Close() error {
 	defer c.done()
 	return c.Conn.Close()
@@ -241,7 +241,8 @@ func (c *certificates) reload() error {
 	}
 	c.text, c.config = text, config
 	leaf := config.Certificates[0].Leaf
-	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls", c.TLSClientCA != "")
+	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls",
+		c.TLSClientCA != "")
 	return nil
 }
 
@@ -250,7 +251,8 @@ func (c *certificates) build(cert, key, authorities []byte) (*tls.Config, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", c.TLSCert, c.TLSKey, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		NextProtos: []string{"h2", "http/1.1"}}
 	if c.TLSClientCA == "" {
 		return config, nil
 	}

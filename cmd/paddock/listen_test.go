@@ -36,18 +36,24 @@ func TestServeBeyondLoopbackNeedsKeysAndTLSOrAFlag(t *testing.T) {
 	const nothing = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
 	for name, c := range map[string]struct{ args, want []string }{
 		"no keys": {nil, []string{
-			"refusing to listen on 0.0.0.0:0", "without API keys", "paddock key new", "--auth-file", "--listen 127.0.0.1:8080", "--no-auth"}},
-		"no keys, with TLS":             {[]string{"--tls-cert=c.pem", "--tls-key=k.pem"}, []string{"refusing", "without API keys"}},
-		"no keys, behind a proxy":       {[]string{"--plain-http"}, []string{"refusing", "without API keys"}},
-		"keys without TLS":              {[]string{"--auth-file=keys.json"}, []string{"refusing", "without TLS", "--tls-cert", "--plain-http"}},
+			"refusing to listen on 0.0.0.0:0", "Without API keys", "paddock key new", "--auth-file", "--listen " +
+				"127.0.0.1:8080", "--no-auth"}},
+		"no keys, with TLS": {[]string{"--tls-cert=c.pem", "--tls-key=k.pem"},
+			[]string{"refusing", "Without API keys"}},
+		"no keys, behind a proxy": {[]string{"--plain-http"}, []string{"refusing", "Without API keys"}},
+		"keys without TLS": {[]string{"--auth-file=keys.json"},
+			[]string{"refusing", "Without TLS", "--tls-cert", "--plain-http"}},
 		"keys and --no-auth":            {[]string{"--auth-file=keys.json", "--no-auth"}, []string{"give one of them"}},
 		"a certificate without its key": {[]string{"--auth-file=keys.json", "--tls-cert=c.pem"}, []string{"--tls-key"}},
 		"only a client CA":              {[]string{"--no-auth", "--tls-client-ca=ca.pem"}, []string{"needs --tls-cert"}},
-		"TLS and a proxy":               {[]string{"--auth-file=keys.json", "--tls-cert=c.pem", "--tls-key=k.pem", "--plain-http"}, []string{"give one of them"}},
-		"no such keys":                  {[]string{"--auth-file=/nowhere/keys.json", "--plain-http"}, []string{"/nowhere/keys.json", "paddock key new"}},
-		"no such certificate":           {[]string{"--no-auth", "--tls-cert=/nowhere/c.pem", "--tls-key=/nowhere/k.pem"}, []string{"/nowhere/c.pem"}},
-		"a negative rate":               {[]string{"--no-auth", "--rate-per-key=-1"}, []string{"--rate-per-key"}},
-		"no connections":                {[]string{"--no-auth", "--max-connections=0"}, []string{"--max-connections is 0"}},
+		"TLS and a proxy": {[]string{"--auth-file=keys.json", "--tls-cert=c.pem", "--tls-key=k.pem",
+			"--plain-http"}, []string{"give one of them"}},
+		"no such keys": {[]string{"--auth-file=/nowhere/keys.json", "--plain-http"},
+			[]string{"/nowhere/keys.json", "paddock key new"}},
+		"no such certificate": {[]string{"--no-auth", "--tls-cert=/nowhere/c.pem", "--tls-key=/nowhere/k.pem"},
+			[]string{"/nowhere/c.pem"}},
+		"a negative rate": {[]string{"--no-auth", "--rate-per-key=-1"}, []string{"--rate-per-key"}},
+		"no connections":  {[]string{"--no-auth", "--max-connections=0"}, []string{"--max-connections is 0"}},
 	} {
 		code, _, stderr := call(t, nil, append([]string{"serve", "--listen=0.0.0.0:0", nothing}, c.args...)...)
 		if code != exitUsage {

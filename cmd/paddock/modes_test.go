@@ -42,7 +42,8 @@ func TestSemaphoreNeverExceedsItsCapacityAndNoWaiterStarves(t *testing.T) {
 }
 
 // startWorkers starts a worker for each holder, which enters the critical section many times.
-func (s *fixture) startWorkers(holders []string, times int, r *criticalSection, wants func(holder string) lock.Acquire) {
+func (s *fixture) startWorkers(holders []string, times int, r *criticalSection,
+	wants func(holder string) lock.Acquire) {
 	s.Helper()
 	for i, h := range holders {
 		via := s.replicas[i%len(s.replicas)]

@@ -68,7 +68,8 @@ func TestLongOutageExitsAsUnreachable(t *testing.T) {
 	g := newGate(t, d.base, gateClosed)
 	d.env["PADDOCK_URL"] = g.url()
 	for _, args := range [][]string{
-		{"acquire", "another", "--retry=0s"}, {"acquire", "another", "--retry=300ms"}, {"renew", "jobs:nightly", "--retry=0s"},
+		{"acquire", "another", "--retry=0s"}, {"acquire", "another", "--retry=300ms"}, {"renew", "jobs:nightly",
+			"--retry=0s"},
 		{"release", "jobs:nightly", "--retry=0s"}, {"get", "jobs:nightly"}, {"list"}, {"queue", "jobs:nightly"},
 		{"watch", "--retry=0s"}, {"revoke", "jobs:nightly", "--token=1", "--reason=x"},
 	} {

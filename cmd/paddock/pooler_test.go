@@ -36,9 +36,11 @@ func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
 func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	t.Parallel()
 	through := pgbouncer.Start(t, pgtest.EmptyURL(t), "transaction", 20)
-	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"}, {"migrate", "up"}} {
+	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"},
+		{"migrate", "up"}} {
 		p := start(t, append(args, "--database-url", through)...)
-		p.expectExit(t, exitUsage, "connection pooler in transaction mode", "Migrate with a URL that leads to PostgreSQL directly.")
+		p.expectExit(t, exitUsage, "connection pooler in transaction mode",
+			"Migrate with a URL that leads to PostgreSQL directly.")
 	}
 }
 

@@ -23,7 +23,8 @@ func start(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(self, args...), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(self, args...), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.run(t)
@@ -38,7 +39,8 @@ func newProcess(t *testing.T, env ...string) *process {
 		t.Fatal(err)
 	}
 	test, _, _ := strings.Cut(t.Name(), "/")
-	p := &process{cmd: exec.Command(self, "-test.run=^"+test+"$"), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(self, "-test.run=^"+test+"$"), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	return p

@@ -89,7 +89,8 @@ func (s *fixture) dial(via replica, holder string) *waitingConn {
 	address := strings.TrimPrefix(via.base, "http://")
 	conn, err := net.Dial("tcp", address)
 	s.must(err)
-	w := &waitingConn{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn), done: make(chan struct{})}
+	w := &waitingConn{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn),
+		done: make(chan struct{})}
 	r, err := (&postRequest{fixture: s, Acquire: w.Acquire}).request(via)
 	s.must(err)
 	s.must(r.Write(conn))

@@ -20,7 +20,8 @@ import (
 func paddockVariables(printed string) map[string]string {
 	vars := map[string]string{}
 	for line := range strings.Lines(printed) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "PADDOCK_") && name != actAsPaddock {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "PADDOCK_") &&
+			name != actAsPaddock {
 			vars[name] = value
 		}
 	}
@@ -74,7 +75,8 @@ func TestInnerRunReplacesTheVariablesOfTheOuter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["PADDOCK_LOCK"] != "inner" || got["PADDOCK_FENCING_TOKEN"] != fmt.Sprint(inner.Token) || outer == got["PADDOCK_FENCING_TOKEN"] {
+	if got["PADDOCK_LOCK"] != "inner" || got["PADDOCK_FENCING_TOKEN"] != fmt.Sprint(inner.Token) ||
+		outer == got["PADDOCK_FENCING_TOKEN"] {
 		t.Errorf("the outer has token %s, the inner %d, and has %v", outer, inner.Token, got)
 	}
 }
@@ -147,7 +149,8 @@ func TestSignalsArePassedOnToTheProcessGroup(t *testing.T) {
 func TestSecondSignalIsPassedOnToo(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun(nightly, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
+	p := d.startRun(nightly, "--", "sh", "-c",
+		`n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
 	for _, heard := range []string{"0", "1", "2"} {
 		p.stdout.await(t, `(got `+heard+`)`)
 		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {

@@ -64,7 +64,8 @@ func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
+	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c",
+		`trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
 	p.expectExit(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
 	if p.stdout.String() != "told\n" {
 		t.Errorf("the command did not get SIGTERM: %q", p.stdout)

@@ -79,7 +79,8 @@ func TestJobControlInAPipeline(t *testing.T) {
 func TestBackgroundCommandWaitsForTheTerminal(t *testing.T) {
 	t.Parallel()
 	k := newHarness(t).startShell()
-	k.typeAndAwait(`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line; echo "< $line"' &`+"\n", "ready: 42")
+	k.typeAndAwait(`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line; echo "< $line"' &`+"\n",
+		"ready: 42")
 	k.typeAndAwait("wait %1; echo stopped: $((6*7))\n", "stopped: 42")
 	k.typeAndAwait("fg\n", "PADDOCK")
 	k.typeAndAwait("hello\n", "< hello")

@@ -121,7 +121,8 @@ func TestNoLockIsAcquiredForWhatCannotBeExecuted(t *testing.T) {
 		}
 	}
 	d.startRun(nightly, "--", write("no-interpreter", "echo hello\n", 0o700)).expectExit(t, exitNotExecutable, "#!")
-	d.startRun(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).expectExit(t, exitNotFound, "interpreter")
+	d.startRun(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).expectExit(t, exitNotFound,
+		"interpreter")
 	d.expectFree()
 }
 
@@ -156,7 +157,8 @@ func TestRunNamesTheHolder(t *testing.T) {
 	d := newHarness(t)
 	d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
 	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", nightly, "--", "/bin/sh")
-	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", "--wait=100ms", nightly, "--", "/bin/sh")
+	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", "--wait=100ms", nightly, "--",
+		"/bin/sh")
 }
 
 func TestUnreachableServiceIsRetriedForTheGivenTime(t *testing.T) {

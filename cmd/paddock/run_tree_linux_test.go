@@ -91,7 +91,8 @@ func TestNoDescendantOutlivesALostLease(t *testing.T) {
 func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c", strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
+	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c",
+		strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
 	pids := p.pids(t)
 	p.expectExit(t, 3, "left running is stopped")
 	for _, pid := range pids {

@@ -27,7 +27,7 @@ type secrets struct {
 	*keyedReplica
 	mu    sync.Mutex
 	known map[string]string // and what each is
-	said  map[string]string // and by whom
+	said  map[string]string // by its writer
 }
 
 func (s *secrets) add(what, text string) {
@@ -88,7 +88,8 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	}
 	wg.Wait()
 	s.acquireAndLose(locks.secret)
-	bad := start(t, "serve", "--log-level=debug", "--wait-database=1s", "--database-url=postgres://me:"+password+"@127.0.0.1:1/c?password="+password)
+	bad := start(t, "serve", "--log-level=debug", "--wait-database=1s",
+		"--database-url=postgres://me:"+password+"@127.0.0.1:1/c?password="+password)
 	bad.exit(t)
 	s.addOutput("a service without a database", bad.stdout.String()+bad.stderr.String())
 	s.process.kill(t)
@@ -135,7 +136,8 @@ func (s *secrets) acquireAndLose(secret string) {
 		id, other := s.leaseID(), s.leaseID()
 		_, err := locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "me", LeaseID: id, TTL: time.Second})
 		keep(err)
-		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other, Wait: 20 * time.Millisecond, KeepPlace: true})
+		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other,
+			Wait: 20 * time.Millisecond, KeepPlace: true})
 		keep(err)
 		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "another", LeaseID: id})
 		keep(err)
@@ -146,7 +148,8 @@ func (s *secrets) acquireAndLose(secret string) {
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
 	defer cancel()
-	keep(guard.Do(ctx, locks, "guarded", guard.Options{LeaseID: s.leaseID()}, func(context.Context, *guard.Lease) error { return nil }))
+	keep(guard.Do(ctx, locks, "guarded", guard.Options{LeaseID: s.leaseID()},
+		func(context.Context, *guard.Lease) error { return nil }))
 }
 
 // runCommands runs commands that succeed and commands that fail.
@@ -156,8 +159,10 @@ func (s *secrets) runCommands(locks, reads string) {
 		s.run(key, true, nil, "acquire", "commanded", "--retry=0s", "--lease-id", id)
 		s.run(key, true, map[string]string{"PADDOCK_LEASE_ID": id}, "renew", "commanded", "--retry=0s")
 		for _, args := range [][]string{
-			{"get", "commanded"}, {"list"}, {"queue", "commanded"}, {"release", "commanded", "--retry=0s"}, {"release", "commanded", "--retry=0s", "--url=http://127.0.0.1:1"},
-			{"revoke", "commanded", "--token=1", "--reason=because"}, {"acquire", "commanded", "--lease-id=" + id + "0"}, {"list", key}, {"key", "revoke", "--auth-file", s.keys, key},
+			{"get", "commanded"}, {"list"}, {"queue", "commanded"}, {"release", "commanded", "--retry=0s"}, {"release",
+				"commanded", "--retry=0s", "--url=http://127.0.0.1:1"},
+			{"revoke", "commanded", "--token=1", "--reason=because"}, {"acquire", "commanded",
+				"--lease-id=" + id + "0"}, {"list", key}, {"key", "revoke", "--auth-file", s.keys, key},
 		} {
 			s.run(key, false, map[string]string{"PADDOCK_LEASE_ID": id}, args...)
 		}
@@ -168,7 +173,8 @@ func (s *secrets) runCommands(locks, reads string) {
 func (s *secrets) signIn(secret string) {
 	for _, key := range []string{secret, secret[:len(secret)-3] + "xyz"} {
 		form := url.Values{"key": {key}, "back": {"/ui/"}}
-		request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/ui/login", strings.NewReader(form.Encode()))
+		request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/ui/login",
+			strings.NewReader(form.Encode()))
 		if err != nil {
 			s.Error(err)
 			return
@@ -217,7 +223,8 @@ func (s *secrets) sendBadRequests(keys ...string) {
 			`{"holder":"me","ttl_ms":"` + id + `"}`, `["` + key + `"]`, `{"lease_id":"` + id + `0"}`, id, `{"holder":"me","lease_id":"` + id + `","ttl_ms":-1}`,
 		} {
 			for _, call := range []string{"acquire", "renew", "release"} {
-				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/v1/locks/bad/"+call, strings.NewReader(body))
+				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/v1/locks/bad/"+call,
+					strings.NewReader(body))
 				if err != nil {
 					s.Error(err)
 					return
@@ -237,10 +244,12 @@ func (s *secrets) sendBadRequests(keys ...string) {
 // waitUntilRevoked lets a call wait with a key until the key is revoked.
 func (s *secrets) waitUntilRevoked(k issuedKey) {
 	locks := s.client(k.secret)
-	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(), TTL: time.Hour})
+	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(),
+		TTL: time.Hour})
 	s.addOutput("an answer", held.Holder)
 	time.AfterFunc(100*time.Millisecond, func() { s.revoke(k.ID) })
-	_, waited := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "waiter", LeaseID: s.leaseID(), Wait: 10 * time.Second})
+	_, waited := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "waiter", LeaseID: s.leaseID(),
+		Wait: 10 * time.Second})
 	if err := errors.Join(err, waited); err != nil {
 		s.addOutput("an error", err.Error())
 	}
@@ -254,7 +263,8 @@ func (s *secrets) breakDatabase(databaseURL string) {
 		return
 	}
 	for range 5 {
-		if _, err := conn.Exec(s.Context(), "select pg_terminate_backend(pid), pg_sleep(0.1) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
+		if _, err := conn.Exec(s.Context(), "select pg_terminate_backend(pid), pg_sleep(0.1) from pg_stat_activity "+
+			"where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
 			s.Error(err)
 		}
 	}
@@ -267,18 +277,19 @@ func (s *secrets) breakDatabase(databaseURL string) {
 func (s *secrets) check() {
 	s.Helper()
 	bytes := 0
-	for who, text := range s.said {
+	for writer, text := range s.said {
 		bytes += len(text)
 		for secret, what := range s.known {
 			if i := strings.Index(strings.ToLower(text), strings.ToLower(secret)); i >= 0 {
 				line := text[strings.LastIndex(text[:i], "\n")+1:]
 				line, _, _ = strings.Cut(line, "\n")
-				s.Errorf("%s contains %s:\n%s", who, what, line)
+				s.Errorf("%s contains %s:\n%s", writer, what, line)
 			}
 		}
 	}
 	s.Logf("%d bytes of %d writers were searched for %d secrets", bytes, len(s.said), len(s.known))
-	if log := s.said["the service"]; len(s.known) < 100 || !strings.Contains(log, `"msg":"request"`) || !strings.Contains(log, `"level":"DEBUG"`) {
+	if log := s.said["the service"]; len(s.known) < 100 || !strings.Contains(log, `"msg":"request"`) ||
+		!strings.Contains(log, `"level":"DEBUG"`) {
 		s.Errorf("the run was not busy: %d secrets, a log of %d bytes", len(s.known), len(log))
 	}
 }

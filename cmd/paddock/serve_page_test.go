@@ -30,7 +30,8 @@ func (h *keyedReplica) signIn(k issuedKey) browser {
 	}
 	r := browser{h, &http.Client{Jar: jar, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	if status, page := r.request(http.MethodPost, "/ui/login", url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
+	if status, page := r.request(http.MethodPost, "/ui/login",
+		url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
 		h.Fatalf("signing in: %d\n%s", status, page)
 	}
 	return r

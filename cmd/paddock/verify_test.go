@@ -22,11 +22,13 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
 	code, stdout, stderr := call(t, nil, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
-		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(), "never"))
+		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(),
+			"never"))
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
-	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7", "All names begin with verify:", "calls in", "acquire", "OK: "} {
+	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7",
+		"All names begin with verify:", "calls in", "acquire", "OK: "} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it does not contain %q:\n%s", want, stdout)
 		}
@@ -45,7 +47,8 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s", "--ttl=300ms")
+	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
+		"--ttl=300ms")
 	p.stdout.await(t, "(All names begin with)")
 	s.replicas[0].process.kill(t)
 	if code := p.exit(t); code != exitOK {
@@ -62,7 +65,8 @@ func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
 	s := newFixture(t, url)
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s", "--ttl=500ms")
+	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s",
+		"--ttl=500ms")
 	p.stdout.await(t, "(All names begin with)")
 	for range 5 {
 		time.Sleep(pauseEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
@@ -131,7 +135,8 @@ func TestLongVerificationHasRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1", perRound: 200}
+	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1",
+		perRound: 200}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -151,7 +156,8 @@ func TestVerifyDetectsAViolation(t *testing.T) {
 	defer s.Close()
 	report := filepath.Join(t.TempDir(), "report.html")
 	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=300", "--ttl=200ms", "--report", report)
-	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) || !strings.Contains(stderr, "has broken a promise") {
+	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) ||
+		!strings.Contains(stderr, "has broken a promise") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 	page, err := os.ReadFile(report)
@@ -219,7 +225,8 @@ func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if v := line.Verify; v.Clients != workload.UsualClients || v.Locks != workload.UsualLocks || v.TTL != workload.UsualTTL {
+	if v := line.Verify; v.Clients != workload.UsualClients || v.Locks != workload.UsualLocks ||
+		v.TTL != workload.UsualTTL {
 		t.Errorf("parsed %+v", v)
 	}
 }

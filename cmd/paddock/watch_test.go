@@ -71,13 +71,15 @@ func TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock(t *testing.T) {
 		go func() { answer <- s.startBlockingRead(watched, seen.tag, "?wait_ms=50000") }()
 		step.do()
 		now = s.awaitRead(step.what, answer)
-		if now.status != http.StatusOK || now.tag == "" || now.tag == seen.tag || now.body.State != step.phase || now.body.Waiters != step.waiters {
+		if now.status != http.StatusOK || now.tag == "" || now.tag == seen.tag || now.body.State != step.phase ||
+			now.body.Waiters != step.waiters {
 			t.Fatalf("after %s the answer is %+v, before it was %+v", step.what, now, seen)
 		}
 	}
 	for _, r := range s.replicas {
 		for _, query := range []string{"", "?wait_ms=20"} {
-			if l := s.startBlockingRead(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified || l.tag != now.tag {
+			if l := s.startBlockingRead(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified ||
+				l.tag != now.tag {
 				t.Errorf("nothing has changed since %q, and the answer is %+v", now.tag, l)
 			}
 		}

@@ -134,7 +134,8 @@ func TestEarlierChildrenAreNotStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!; exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
+	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!
+		exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
 	p.run(t)
 	p.expectExit(t, 3, "left running is stopped")
 	before, after, _ := strings.Cut(strings.TrimSpace(p.stdout.String()), "\n")

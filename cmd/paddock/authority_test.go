@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// An authority issues certificates, of which it keeps files.
+// An authority issues certificates and writes them to files.
 type authority struct {
 	*testing.T
 	dir  string
@@ -48,7 +48,7 @@ func (a *authority) newKey() *ecdsa.PrivateKey {
 	return key
 }
 
-// write signs the certificate, writes it, and returns it as it is then.
+// write signs the certificate, writes it to the file and returns it.
 func (a *authority) write(path string, c, parent *x509.Certificate, subject *ecdsa.PrivateKey) *x509.Certificate {
 	a.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &subject.PublicKey, a.key)
@@ -76,12 +76,12 @@ type pair struct {
 	serial    string
 }
 
-// issue writes a certificate for this machine and its key, over those of that name if
-// there are any.
+// issue writes a certificate for this machine and its key, and replaces those of the same name.
 func (a *authority) issue(name string, use x509.ExtKeyUsage) pair {
 	a.Helper()
 	a.last++
-	p := pair{cert: filepath.Join(a.dir, name+".pem"), key: filepath.Join(a.dir, name+".key"), serial: big.NewInt(a.last).String()}
+	p := pair{cert: filepath.Join(a.dir, name+".pem"), key: filepath.Join(a.dir, name+".key"),
+		serial: big.NewInt(a.last).String()}
 	key := a.newKey()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -89,7 +89,8 @@ func (a *authority) issue(name string, use x509.ExtKeyUsage) pair {
 	}
 	a.writePEM(p.key, "PRIVATE KEY", der)
 	a.write(p.cert, &x509.Certificate{
-		SerialNumber: big.NewInt(a.last), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(a.last), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use},
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}, a.cert, key)

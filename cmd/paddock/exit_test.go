@@ -12,9 +12,11 @@ import (
 func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	known := map[lock.Code]int{
-		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost, lock.ErrLeaseIDInUse: exitUsage,
+		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost,
+		lock.ErrLeaseIDInUse:     exitUsage,
 		lock.ErrCapacityMismatch: exitUsage, lock.ErrTooManyWaiters: exitNotAcquired, lock.ErrTokenMismatch: exitFailed,
-		lock.ErrStaleToken: exitFailed, lock.ErrUnknownToken: exitFailed, lock.ErrVersionMismatch: exitFailed, lock.ErrNotFound: exitFailed,
+		lock.ErrStaleToken: exitFailed, lock.ErrUnknownToken: exitFailed, lock.ErrVersionMismatch: exitFailed,
+		lock.ErrNotFound:   exitFailed,
 		lock.ErrKeyMissing: exitNotAllowed, lock.ErrKeyInvalid: exitNotAllowed, lock.ErrKeyExpired: exitNotAllowed,
 		lock.ErrRoleMissing: exitNotAllowed, lock.ErrNameNotAllowed: exitNotAllowed, lock.ErrRateLimited: exitNotAcquired,
 		lock.ErrUnavailable: exitUnreachable, lock.ErrUnknownOutcome: exitUnreachable, lock.ErrInternal: exitInternal,
@@ -26,7 +28,7 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
 		}
 		if got := exitCode(explain(err)); got != want {
-			t.Errorf("%s in our words: exit code %d, want %d", code, got, want)
+			t.Errorf("%s, explained: exit code %d, want %d", code, got, want)
 		}
 	}
 	for _, code := range lock.Codes() {
@@ -34,7 +36,8 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 			t.Errorf("%s is not in the table of this test", code)
 		}
 	}
-	if all := []int{exitNotAcquired, exitLeaseLost, exitNotAllowed, exitNotExecutable, exitNotFound}; !slices.Equal(all, []int{75, 76, 77, 126, 127}) {
+	if all := []int{exitNotAcquired, exitLeaseLost, exitNotAllowed, exitNotExecutable, exitNotFound}; !slices.Equal(all,
+		[]int{75, 76, 77, 126, 127}) {
 		t.Errorf("the exit codes are %v", all)
 	}
 }

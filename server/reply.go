@@ -100,12 +100,16 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body 
 	s.send(w, r, status, encoded(body))
 }
 
-// encoded returns body as JSON.
+// encoded returns body as one line of JSON.
 func encoded(body any) []byte {
 	if b, is := body.(batch); is {
 		return b.encode()
 	}
-	return wire.Encode(body)
+	text, err := wire.Encode(body)
+	if err != nil {
+		panic(err) // no instant of the database fails; withRecovery turns this into a problem
+	}
+	return text
 }
 
 // writeText sends a text that only a new binary changes.

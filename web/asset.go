@@ -14,22 +14,21 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// types are the content types of the assets. They do not depend on the machine's
-// own tables, as those of package mime do.
+// types are the content types of the assets. Those of package mime depend on the machine.
 var types = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml",
 }
 
-// assets are the files that pages load. Their address has the version in its
-// path, so that what one script imports from beside it is of the same version.
+// assets are the files that pages load. Their URLs have the version in the path, so that relative imports of scripts
+// use the same version.
 type assets struct {
 	files   map[string]asset
 	version string // of all of them together
 }
 
-// An asset is a file and a hash of it.
+// An asset is a file and its hash.
 type asset struct {
 	body []byte
 	hash string
@@ -54,12 +53,11 @@ func loadAssets() assets {
 	return a
 }
 
-// address returns where browsers find the file.
+// address returns the URL of the file.
 func (a assets) address(name string) string { return "/ui/assets/" + a.version + "/" + name }
 
-// asset sends a file. A browser may keep it for ever only if the address names
-// the very version that this replica has: while an upgrade rolls, another may have
-// written the page.
+// asset sends a file. Browsers may cache it forever only if the URL has the version of this replica: during a rolling
+// upgrade, a replica of another version may have sent the page.
 func (u *ui) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	a, ok := u.assets.files[name]

@@ -21,22 +21,21 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// patience is how long a tab may take for all that a test does in it.
+// patience bounds the time of a test in a tab.
 const patience = 60 * time.Second
 
-// A tab is a tab of a real browser that shows the page of a real server. What the
-// browser complains about is kept, and fails the test at its end unless allowed.
+// A tab is a tab of a real browser that shows a page of a real server. Console errors fail the test at its end unless
+// they are allowed.
 type tab struct {
 	*testing.T
 	ctx           context.Context
 	server        *httptest.Server
 	mu            sync.Mutex
-	consoleErrors []string // complaints, in order
-	allowed       string   // a complaint that the test means to cause
+	consoleErrors []string // in order
+	allowed       string   // an error that the test causes intentionally
 }
 
-// browserPath returns the path of a browser. Without one the test fails: a page that
-// no browser has seen is not tested.
+// browserPath returns the path of a browser. Without one the test fails, because the page would be untested.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -44,7 +43,7 @@ func browserPath(t *testing.T) string {
 			return path
 		}
 	}
-	t.Fatal("No Chromium is installed, and this test needs one: apt-get install -y chromium")
+	t.Fatal("This test needs Chromium: apt-get install -y chromium")
 	return ""
 }
 
@@ -73,12 +72,12 @@ func chromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// open opens a tab on the page of a server in front of the yard and its feed.
-func open(t *testing.T, browser context.Context, y *fixture) *tab {
+// open opens a tab for a server with the fixture and its feed.
+func open(t *testing.T, browser context.Context, fx *fixture) *tab {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/ui/", web.New(web.Options{Locks: y}))
-	mux.Handle("GET /v1/events/stream", y.feed)
+	mux.Handle("/ui/", web.New(web.Options{Locks: fx}))
+	mux.Handle("GET /v1/events/stream", fx.feed)
 	return show(t, browser, mux)
 }
 
@@ -123,7 +122,7 @@ func (b *tab) wantNoConsoleErrors() {
 	defer b.mu.Unlock()
 	for _, s := range b.consoleErrors {
 		if b.allowed == "" || !strings.Contains(s, b.allowed) {
-			b.Errorf("the browser complains: %s", s)
+			b.Errorf("console error: %s", s)
 		}
 	}
 }
@@ -135,20 +134,20 @@ func (b *tab) do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// visit opens the page at the path, as wide and as high as said.
+// visit opens the page at the path, in a window of this size.
 func (b *tab) visit(path string, width, height int64) {
 	b.Helper()
 	b.do(b.ctx, chromedp.EmulateViewport(width, height), chromedp.Navigate(b.server.URL+path))
 }
 
-// press presses the keys one after the other, wherever the focus is.
+// press presses the keys one after the other.
 func (b *tab) press(keys string) {
 	b.Helper()
 	b.do(b.ctx, chromedp.KeyEvent(keys))
 }
 
-// wait waits until the expression is true in the page. It may fail meanwhile: a
-// page that is being left or built has not all that it speaks of.
+// wait waits until the expression is true in the page. Errors count as false: elements may be missing while the page
+// loads.
 func (b *tab) wait(expression string) {
 	b.Helper()
 	retry := time.NewTicker(20 * time.Millisecond)
@@ -166,7 +165,7 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// value returns what the expression is in the page.
+// value returns the value of the expression in the page.
 func value[T any](b *tab, expression string) T {
 	b.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -182,7 +181,7 @@ func (b *tab) text(selector string) string {
 	return value[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? 'nothing'", selector))
 }
 
-// waitLive waits until the page says that it is live.
+// waitLive waits until the page is live.
 func (b *tab) waitLive() {
 	b.Helper()
 	b.wait("document.getElementById('live').textContent === 'live'")

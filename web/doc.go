@@ -1,71 +1,59 @@
-// Package web is the admin page: what is held, by whom, for how long still, who
-// waits for it and for what, and a way to revoke a lease. It sits in front of any
-// [lock.Service] and knows its reader by the API key in the context, if there is one
-// (package access).
+// Package web is the admin page. It shows which locks are held, by which holders and for how much longer, and which
+// waiters wait for what. It can revoke leases. It works with any [lock.Service], and takes the user's API key from the
+// context, if there is one (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &state= &holder= &cursor= &refresh=5
-//	GET  /ui/locks/{name}              one lock: its leases, its queue, what happens; ?all=1 &refresh=5 &back=
-//	GET  /ui/login                     asks for an API key; ?why= &back=
-//	GET  /ui/revoke                    asks before it revokes; ?name= &token= &slot= &since= &back=
-//	POST /ui/revoke                    revokes, then leads back to where it was asked for
-//	GET  /ui/assets/{version}/{file}   style sheets, scripts and icon
+//	GET  /ui/locks/{name}              a lock: its leases, its queue, its events; ?all=1 &refresh=5 &back=
+//	GET  /ui/login                     the sign-in form; ?why= &back=
+//	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
+//	POST /ui/revoke                    revokes, then redirects back
+//	GET  /ui/assets/{version}/{file}   style sheets, scripts and the icon
 //
-// # The page and the script
+// # JavaScript
 //
-// Every page is whole as the server sends it; the script only makes it handier. It
-// lets the time left run down, asks before a revoke in a dialog rather than on a
-// page of its own, and keeps the page fresh. It counts from when the answer came,
-// by the browser's monotonic clock, and never looks at the wall clock of the person
-// who reads: instants are the database's. Where no script runs, refresh=5 has the
-// browser load the page every five seconds.
+// Every page is complete without JavaScript. The script counts down the time left, confirms a revocation in a dialog
+// instead of on its own page, and refreshes the page. It counts from when the answer arrived, on the browser's
+// monotonic clock. It never uses the browser's wall clock: times are the database's. Without JavaScript, refresh=5
+// makes the browser reload the page every five seconds.
 //
-// # Live
+// # Live updates
 //
-// The script follows /v1/events/stream of the same origin, which is for whoever
-// mounts this to serve. An event, sync or gap has the page fetched anew, at most
-// twice a second and one request at a time, and what is other in it is put in
-// place; the focus, what is selected, opened or typed stays. A page says
+// The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
+// On an event, sync or gap it fetches the page again, at most twice a second and one request at a time, and changes
+// only what differs: focus, selection, open details and typed text stay. The page shows its state:
 //
-//	live            all that the stream has told is shown
+//	live            everything that the stream has sent is shown
 //	connecting…     not yet
-//	not connected   the stream is away; tried again for as long as the page is open
-//	not refreshed   the stream is there, and the page could not be fetched
-//	paused          the reader wants it so
+//	not connected   the stream is down; the script reconnects while the page is open
+//	not refreshed   the stream is up, but the page could not be fetched
+//	paused          the user has paused it
 //
-// and the last three say as of when it is. Renewals are no events: the page
-// is fetched anew every ten seconds besides, and when the time of something on it
-// has run down. While it is not live it is so every five seconds. Hence a
-// connection that is dead and does not know makes it ten seconds old, not more. A
-// page that is not in view lets go of its connection, since over HTTP/1.1 browsers
-// have six for one server.
+// The last three also show how old the data are. A renewal is no event. So the page is also fetched every ten seconds,
+// and when a time on it has run down; every five seconds while it is not live. Even behind a dead connection it is at
+// most ten seconds old. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to
+// a server.
 //
-// # Whom it trusts
+// # Untrusted text
 //
-// Holders, metadata and reasons are text that anybody may have chosen. They are
-// shown as text, each in a box of its own so that characters which turn the
-// direction of writing cannot reach beyond it. No script and no style runs that is
-// not a file of this package, nothing is loaded from elsewhere, nobody may frame
-// the page, and a POST from another origin is refused. No lease_id gets here,
-// since neither a [lock.Lock] nor a [lock.Queue] has one.
+// Holders, metadata and reasons are untrusted. They are shown as text, each in an element of its own so that
+// characters that change the text direction cannot affect other text. The Content-Security-Policy allows no inline
+// script or style and no other origin, and forbids framing. Writes from other origins are refused. The page never has
+// a lease_id, because neither a [lock.Lock] nor a [lock.QueueInfo] has one.
 //
-// # Who reads
+// # Users
 //
-// Where the service asks for keys, whoever mounts this lets nobody through to it without
-// a good one, but to the form of /ui/login and the assets, and puts the key into the
-// context. The form posts key and back to its own address, and that of every page posts
-// to /ui/logout: both are for whoever mounts this to read, so that no key and no
-// cookie gets here. A page says whose key it is shown to, offers to revoke to those alone
-// who may, and lists what the key covers where it is asked for more. The lock.Service,
-// which is an access.Guard then, refuses all that is not allowed, and the page shows
-// why. A reader whose key is good no longer is led to the form, at the next refresh
-// at the latest.
+// If the service requires API keys, the server that mounts this package authenticates every request except /ui/login
+// and the assets, and puts the key into the context. It also handles the POST of the sign-in form, and POST
+// /ui/logout, so this package sees no secret and no cookie. A page shows the name of the user's key, offers to revoke
+// only to keys with the role admin, and narrows the list to what the key covers. The lock.Service, an access.Guard,
+// refuses what the key does not allow, and the page shows the reason. A user whose key is no longer valid is
+// redirected to the form at the next refresh at the latest.
 //
-// # Not given
+// # Not guaranteed
 //
-// Where no keys are asked for, whoever reaches the page may revoke. A page is true as of the instant that it names, and a lease
-// shown as ended may have been renewed since. The leases and the queue of a lock are
-// looked at one after the other, so for a moment one may be in both, or in
-// neither. Of what happened it tells what happens while the page is in view, the
-// last twenty; the whole of it is at /v1/events. That a shared lease is the one that
-// was asked about is checked before it is revoked, not with it.
+// Without API keys, every user may revoke. A page shows the state at the time that it names; a lease shown as ended
+// may have been renewed since. Leases and queue of a lock are read one after the other, so a waiter may briefly appear
+// in both or neither. The page shows at most the last twenty events, from when it was opened and while it is visible;
+// all events are at /v1/events. Whether a shared lease is still the one shown is checked before the revocation, not
+// atomically with it.
 package web

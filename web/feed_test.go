@@ -13,22 +13,21 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A feed is the stream of events as the service sends it, as much of it as the
-// page needs. Its connection can be cut, and is refused until it is mended.
+// A feed is a minimal event stream of the service. Its connections can be cut, and are refused until repair.
 type feed struct {
 	mu      sync.Mutex
 	events  []lock.Event
-	changed chan struct{} // closed when something has changed
+	changed chan struct{} // closed by the next change
 	broken  bool
-	silent  bool     // whether it connects and says nothing
-	gaps    int      // how often events were lost
-	open    int      // how many are connected
-	asked   []string // the queries of those who connected, in order
+	silent  bool     // accept connections but send nothing
+	gaps    int      // times that events were lost
+	open    int      // connections
+	asked   []string // queries of the connections, in order
 }
 
 func newFeed() *feed { return &feed{changed: make(chan struct{})} }
 
-// change does what it is given, and lets those who are connected look anew.
+// change runs do and wakes the connections.
 func (f *feed) change(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +49,7 @@ func (f *feed) cut()    { f.change(func() { f.broken = true }) }
 func (f *feed) repair() { f.change(func() { f.broken = false }) }
 func (f *feed) hold()   { f.change(func() { f.silent = true }) }
 
-// lose has the stream say that events are missing.
+// lose makes the stream send a gap.
 func (f *feed) lose() { f.change(func() { f.gaps++ }) }
 
 func (f *feed) queries() []string {
@@ -59,7 +58,7 @@ func (f *feed) queries() []string {
 	return append([]string(nil), f.asked...)
 }
 
-// await waits until n are connected.
+// await waits until there are n connections.
 func (f *feed) await(t *testing.T, n int) {
 	t.Helper()
 	for {
@@ -72,12 +71,12 @@ func (f *feed) await(t *testing.T, n int) {
 		select {
 		case <-turned:
 		case <-time.After(patience):
-			t.Fatalf("%d are connected, want %d", open, n)
+			t.Fatalf("%d connections, want %d", open, n)
 		}
 	}
 }
 
-// A chunk is what a stream has to say next.
+// A chunk is the next part of a stream.
 type chunk struct {
 	events []lock.Event
 	gaps   int
@@ -85,14 +84,14 @@ type chunk struct {
 	broken bool
 }
 
-// after returns what comes after the first n events.
+// after returns the events after the first n.
 func (f *feed) after(n int) chunk {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return chunk{f.events[min(n, len(f.events)):], f.gaps, f.changed, f.broken}
 }
 
-// begin returns after how many events the request's stream begins.
+// begin returns the number of events before the start of the request's stream.
 func (f *feed) begin(r *http.Request) (seen int, silent, broken bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +143,7 @@ func concerns(e lock.Event, r *http.Request) bool {
 	return strings.HasPrefix(e.Name, r.FormValue("prefix")) && (r.FormValue("lock") == "" || r.FormValue("lock") == e.Name)
 }
 
-// onWire returns the event as the service writes it.
+// onWire returns the event as the service sends it.
 func onWire(e lock.Event) []byte {
 	m := map[string]any{
 		"id": e.ID, "at": e.At.Format(time.RFC3339Nano), "lock": e.Name, "slot": e.Slot, "revision": e.Revision,

@@ -12,8 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// FuzzAddress: whatever stands in the address of a page, it is answered, is no
-// fault, and brings no script or style of its own into the page.
+// FuzzAddress checks that no URL causes an internal error, or puts a script or style into a page.
 func FuzzAddress(f *testing.F) {
 	for _, seed := range []string{
 		"prefix=a&state=held&holder=h&cursor=c&refresh=5", "back=prefix%3Da&all=1", "revoked=deploy:production&token=3&slot=0", "name=hostile&token=6&slot=1&since=2031-05-04T12:00:00Z",
@@ -21,9 +20,9 @@ func FuzzAddress(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	y := newFixture()
-	y.grant(lock.Acquire{Name: "deploy:production", Holder: hostile, TTL: time.Hour}, 0)
-	h := web.New(web.Options{Locks: y})
+	fx := newFixture()
+	fx.grant(lock.Acquire{Name: "deploy:production", Holder: hostile, TTL: time.Hour}, 0)
+	h := web.New(web.Options{Locks: fx})
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, path := range []string{"/ui/", "/ui/locks/deploy:production", "/ui/revoke", "/ui/login"} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -37,8 +36,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// FuzzRevokeForm: whatever the form says, nobody is led elsewhere by it, and it is no
-// fault.
+// FuzzRevokeForm checks that no form causes an internal error or redirects to another site.
 func FuzzRevokeForm(f *testing.F) {
 	for _, seed := range []string{
 		"name=deploy:production&token=4&reason=r&back=prefix%3Da", "name=deploy:production&token=4&reason=r&back=//evil.example/", "name=a/b&token=4&reason=r", "name=a&token=4x&reason=",

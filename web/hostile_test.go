@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The tab fails a test in which a script ran, threw or opened a dialog.
+// A tab fails its test if a script runs, throws or opens a dialog.
 
 func strangersTextIsInert(t *testing.T, browser context.Context) {
 	b := open(t, browser, newBusyFixture())
@@ -30,13 +30,13 @@ func strangersTextIsInert(t *testing.T, browser context.Context) {
 }
 
 func strangersWaitInertly(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	y.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Hour}, time.Second)
-	y.wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	fx.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Hour}, time.Second)
+	fx.wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
+	b := open(t, browser, fx)
 	b.visit("/ui/locks/hostile", 1280, 800)
 	b.waitLive()
-	y.feed.send(lock.Event{At: noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: hostile, Token: 6, Reason: hostile})
+	fx.feed.send(lock.Event{At: noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: hostile, Token: 6, Reason: hostile})
 	b.wait("document.querySelectorAll('#events tbody tr').length === 1")
 	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".queue .reason bdi", "#events .holder bdi", "#events .reason bdi"} {
 		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
@@ -46,14 +46,13 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
 }
 
-// turningTextStaysInside looks where the words after a hostile text stand: to the
-// right of it or under it, and in their own order.
+// turningTextStaysInside checks that the text after a hostile text is right of it or below it, in its own direction.
 func turningTextStaysInside(t *testing.T, browser context.Context) {
 	const turning = "\u2069\u2069\u202eabc"
-	y := newFixture()
-	y.grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
-	y.wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
-	b := open(t, browser, y)
+	fx := newFixture()
+	fx.grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	fx.wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	b := open(t, browser, fx)
 	for path, selector := range map[string]string{
 		"/ui/": ".holder bdi", "/ui/locks/n": ".queue .holder bdi", "/ui/locks/n?x": ".queue .reason bdi",
 		"/ui/revoke?name=n&token=1": "dd bdi", "/ui/?state=free&holder=" + url.QueryEscape(turning): ".empty bdi",
@@ -66,7 +65,7 @@ func turningTextStaysInside(t *testing.T, browser context.Context) {
 			const outside = box(0).left >= bdi.getBoundingClientRect().right || box(0).top >= bdi.getBoundingClientRect().bottom;
 			return outside && box(0).left < box(1).left && box(1).left < box(2).left;
 		})()`, selector)) {
-			t.Errorf("%s: the text after %s is turned around", path, selector)
+			t.Errorf("%s: the text after %s is reversed", path, selector)
 		}
 	}
 }
@@ -88,28 +87,28 @@ func policyHolds(t *testing.T, browser context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !strings.Contains(strings.Join(b.consoleErrors, "\n"), "violates") {
-		t.Errorf("the browser did not complain, so silence elsewhere means nothing: %q", b.consoleErrors)
+		t.Errorf("no console error, so other tests may miss errors: %q", b.consoleErrors)
 	}
 }
 
-// newLongTextFixture returns a yard in which all that can be long is.
+// newLongTextFixture returns a fixture with the longest possible texts.
 func newLongTextFixture() *fixture {
-	y := newFixture()
-	y.last = lock.MaxToken - 10
-	y.limit = 4
-	y.grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
+	fx := newFixture()
+	fx.last = lock.MaxToken - 10
+	fx.limit = 4
+	fx.grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
 		Metadata: []byte(`{"` + strings.Repeat("k", 200) + `":"` + strings.Repeat("v", 200) + `"}`)}, time.Hour)
-	y.grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
-	y.grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
-	y.free("x")
+	fx.grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
+	fx.grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
+	fx.free("x")
 	for i := range 5 {
-		y.grant(lock.Acquire{Name: "d:e", Mode: lock.Permit, Capacity: 1000, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
+		fx.grant(lock.Acquire{Name: "d:e", Mode: lock.Permit, Capacity: 1000, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
 	}
 	for _, name := range []string{"d:e", strings.Repeat("n", lock.MaxNameLength)} {
-		y.wait(lock.Acquire{Name: name, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
-		y.do(y.wait(lock.Acquire{Name: name, Mode: lock.Permit, Capacity: 1000, Holder: "h", TTL: time.Hour}, 0), 0)
+		fx.wait(lock.Acquire{Name: name, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
+		fx.do(fx.wait(lock.Acquire{Name: name, Mode: lock.Permit, Capacity: 1000, Holder: "h", TTL: time.Hour}, 0), 0)
 	}
-	return y
+	return fx
 }
 
 func noSidewaysScroll(t *testing.T, browser context.Context) {
@@ -125,7 +124,7 @@ func noSidewaysScroll(t *testing.T, browser context.Context) {
 				t.Errorf("%s scrolls sideways at %d pixels", path, width)
 			}
 			if value[bool](b, "[...document.querySelectorAll('dialog[open], tbody tr')].some((e) => e.scrollWidth > e.clientWidth)") {
-				t.Errorf("something in %s sticks out at %d pixels", path, width)
+				t.Errorf("an element of %s overflows at %d pixels", path, width)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A lease is a holding in words.
+// A lease is a lease as the page shows it.
 type lease struct {
 	lock.LeaseInfo
 	Name     string // of the lock
@@ -21,13 +21,13 @@ type lease struct {
 	Held     elapsed
 	Left     timeLeft
 	Grace    timeLeft // after the end
-	Over     timeLeft // until the lock may be somebody else's
-	Back     string   // the place that a revocation leads back to
+	Over     timeLeft // until the grace has ended
+	Back     string   // the location to return to after a revocation
 
-	Revocable bool // whether the reader is offered to revoke it
+	Revocable bool // the reader may revoke it
 }
 
-// leasesOf returns the leases of l in the order of their slots, as shown to the reader.
+// leasesOf returns the leases of l by slot, as shown to the reader.
 func leasesOf(l lock.Lock, back location, to reader) []lease {
 	leases := make([]lease, 0, len(l.Leases))
 	for _, h := range l.Leases {
@@ -51,16 +51,16 @@ func leaseOf(name string, h lock.LeaseInfo, asOf time.Time, back string) lease {
 	return l
 }
 
-// Alone is whether the lease is exclusive. Others are told apart by their slots.
+// Alone reports whether the lease is exclusive, so that it needs no slot to identify it.
 func (l lease) Alone() bool { return l.Mode == lock.Exclusive }
 
-// Key tells the lease from all others, also from the next in its slot with the
-// same token, so that the script finds it again in a newer page.
+// Key identifies the lease across refreshes. It differs from the key of the next lease in the same slot with the same
+// token.
 func (l lease) Key() string {
 	return fmt.Sprintf("%s/%d/%d/%d", l.Name, l.Slot, l.Token, l.AcquiredAt.UnixMicro())
 }
 
-// leasesWithToken returns those of l that have the token, and sit in the slot if there is one.
+// leasesWithToken returns the leases of l with the token, and with the slot if it is not nil.
 func leasesWithToken(l lock.Lock, token lock.Token, slot *int) []lock.LeaseInfo {
 	return slices.DeleteFunc(slices.Clone(l.Leases), func(h lock.LeaseInfo) bool {
 		return h.Token != token || slot != nil && *slot != h.Slot
@@ -76,4 +76,178 @@ func indentJSON(m json.RawMessage) string {
 		return string(m)
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// maxRowLeases bounds the leases that the list shows of a lock. The lock's page has all.
+const maxRowLeases = 3
+
+// A row is a lock in the list.
+type row struct {
+	Name    string
+	State   lock.State
+	Token   lock.Token // the newest token; zero: none
+	Sharing sharing
+	Leases  []lease
+	More    int // leases that are not shown
+	Waiters int
+	URL     string // of the lock's page
+}
+
+func rowsOf(locks []lock.Lock, here location, to reader) []row {
+	rows := make([]row, 0, len(locks))
+	for _, l := range locks {
+		page := here
+		page.Lock = l.Name
+		leases := leasesOf(l, here, to)
+		slices.SortStableFunc(leases, func(a, b lease) int {
+			return cmp.Compare(b.holderRank(here.Holder), a.holderRank(here.Holder))
+		})
+		n := min(len(leases), maxRowLeases)
+		rows = append(rows, row{
+			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
+			More: len(leases) - n, Waiters: l.Waiters, URL: page.URL(),
+		})
+	}
+	return rows
+}
+
+// holderRank returns 1 for a lease of the filter's holder and 0 otherwise, so that sorting puts these leases first and
+// none is cut off.
+func (l lease) holderRank(holder string) int {
+	if holder != "" && l.Holder == holder {
+		return 1
+	}
+	return 0
+}
+
+// Lines returns the number of table rows for the lock.
+func (r row) Lines() int {
+	n := max(len(r.Leases), 1)
+	if r.More > 0 {
+		n++
+	}
+	return n
+}
+
+// A sharing describes the mode of a lock and the number of its holders.
+type sharing struct {
+	Mode string // empty without a holder
+	Of   string // the number of holders; empty for an exclusive one
+}
+
+func sharingOf(l lock.Lock) sharing {
+	if len(l.Leases) == 0 {
+		return sharing{}
+	}
+	s := sharing{Mode: l.Leases[0].Mode.String()}
+	switch n := len(l.Leases); l.Leases[0].Mode {
+	case lock.Shared:
+		s.Of = countOf(n, "holder", "holders") + ", one token"
+	case lock.Permit:
+		s.Of = fmt.Sprintf("%d of %d out", n, l.Capacity)
+	}
+	return s
+}
+
+// countOf returns the number and the singular or plural.
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// maxBlockers bounds the leases that the page names for a waiter.
+const maxBlockers = 3
+
+// A queue is a queue as the page shows it.
+type queue struct {
+	Waiters []waiter
+	Count   int // all waiters
+	More    int // waiters that are not shown
+	Away    int // disconnected waiters
+}
+
+// A waiter is a waiter as the page shows it.
+type waiter struct {
+	lock.WaiterInfo
+	Waited elapsed
+	Kept   timeLeft
+	For    []blocker
+	More   int    // blocking leases that are not in For
+	Others string // the number of waiters ahead
+}
+
+// A blocker is a lease that blocks a waiter.
+type blocker struct {
+	lock.LeaseInfo
+	Left timeLeft
+	Over timeLeft // until the grace has ended
+}
+
+// Slotted reports whether the lease needs a slot to identify it.
+func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive }
+
+func queueOf(q lock.QueueInfo, here location) queue {
+	v := queue{Count: len(q.Waiters)}
+	for i, w := range q.Waiters {
+		if !w.Attached {
+			v.Away++
+		}
+		if i < maxShown || here.All {
+			v.Waiters = append(v.Waiters, waiterOf(w, q.AsOf))
+		}
+	}
+	v.More = v.Count - len(v.Waiters)
+	return v
+}
+
+func waiterOf(w lock.WaiterInfo, asOf time.Time) waiter {
+	v := waiter{
+		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
+	}
+	for _, h := range w.Leases[:min(len(w.Leases), maxBlockers)] {
+		over := timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf))
+		v.For = append(v.For, blocker{LeaseInfo: h, Left: timeLeft(h.Remaining), Over: over})
+	}
+	v.More = len(w.Leases) - len(v.For)
+	return v
+}
+
+// A timeLeft is remaining time.
+type timeLeft time.Duration
+
+// Millis returns whole milliseconds, for the script to count down.
+func (s timeLeft) Millis() int64 { return max(time.Duration(s).Milliseconds(), 0) }
+
+// String returns the time in words, rounded up to seconds.
+func (s timeLeft) String() string {
+	ms := s.Millis()
+	if ms == 0 {
+		return "ended"
+	}
+	return words(time.Duration((ms+999)/1000) * time.Second)
+}
+
+// An elapsed is elapsed time.
+type elapsed time.Duration
+
+// Millis returns whole milliseconds, for the script to count up.
+func (a elapsed) Millis() int64 { return max(time.Duration(a).Milliseconds(), 0) }
+
+// String returns the time in words, rounded down to seconds.
+func (a elapsed) String() string { return words(time.Duration(a)) }
+
+// words returns a duration in its two greatest units, as the script does.
+func words(d time.Duration) string {
+	switch s := max(int64(d/time.Second), 0); {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
+	default:
+		return fmt.Sprintf("%d d %d h", s/86400, s%86400/3600)
+	}
 }

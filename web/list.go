@@ -8,13 +8,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A listPage shows locks, or why it cannot.
+// A listPage shows locks, or an error.
 type listPage struct {
 	view
 	Filter filter
 	Rows   []row
-	Next   string // the cursor of the next page, empty on the last
-	Origin string // of the service, for the curl line
+	Next   string // the cursor of the next page; empty on the last
+	Origin string // of the service, for the curl example
 }
 
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	u.show(w, r, status, "list", p)
 }
 
-// asOf returns the earliest instant that the locks are true of.
+// asOf returns the earliest AsOf of the locks.
 func asOf(locks []lock.Lock) time.Time {
 	var t time.Time
 	for _, l := range locks {
@@ -43,8 +43,7 @@ func asOf(locks []lock.Lock) time.Time {
 	return t
 }
 
-// originOf returns the origin under which the reader reached the service, as far
-// as can be told here. The script knows better.
+// originOf returns the origin in the reader's URL, as far as the server knows it. The script corrects it.
 func originOf(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -57,7 +56,7 @@ func originOf(r *http.Request) string {
 	return u.String()
 }
 
-// isPlainHost is whether host can stand in a shell's line as it is.
+// isPlainHost reports whether host needs no quoting in a shell command.
 func isPlainHost(host string) bool {
 	for _, c := range host {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestRowsSayWhatIsKnown(t *testing.T) {
+func TestRowsShowLocks(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newBusyFixture(), "/ui/")
 	wantStatus(t, r, http.StatusOK)
@@ -27,7 +27,7 @@ func TestRowsSayWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestTimeLeftIsSaidInItsGreatestUnits(t *testing.T) {
+func TestTimeLeftIsShownInTwoUnits(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]string{
 		400 * time.Millisecond:       `data-left-ms="400">1 s<`,
@@ -39,15 +39,15 @@ func TestTimeLeftIsSaidInItsGreatestUnits(t *testing.T) {
 	} {
 		t.Run(left.String(), func(t *testing.T) {
 			t.Parallel()
-			y := newFixture()
-			y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
-			_, body := get(t, y, "/ui/")
+			fx := newFixture()
+			fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
+			_, body := get(t, fx, "/ui/")
 			wantText(t, body, want)
 		})
 	}
 }
 
-func TestStrangersTextIsText(t *testing.T) {
+func TestUntrustedTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/", "/ui/revoke?name=hostile&token=6"} {
 		_, body := get(t, newBusyFixture(), target)
@@ -60,11 +60,11 @@ func TestStrangersTextIsText(t *testing.T) {
 	}
 	_, body := get(t, newBusyFixture(), `/ui/?prefix="><script>alert(1)</script>&holder="><script>alert(1)</script>`)
 	if strings.Contains(body, "<script>alert") {
-		t.Error("a filter got out of its field")
+		t.Error("a filter is not escaped")
 	}
 }
 
-func TestFiltersNarrowTheListAndStay(t *testing.T) {
+func TestFiltersNarrowTheListAndAreKept(t *testing.T) {
 	t.Parallel()
 	for query, c := range map[string]struct {
 		kept string
@@ -91,24 +91,24 @@ func TestFiltersNarrowTheListAndStay(t *testing.T) {
 	}
 }
 
-func TestAFilterThatCannotBeIsRefusedInWords(t *testing.T) {
+func TestInvalidFilterShowsAProblem(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newBusyFixture(), "/ui/?state=broken&prefix=deploy")
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "use free, held or grace", `value="deploy"`)
 }
 
-func TestPagesFollowOneAnother(t *testing.T) {
+func TestPagesAreLinked(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
-	y.limit = 2
+	fx := newFixture()
+	fx.limit = 2
 	for i := range 5 {
-		y.free(fmt.Sprintf("n:%d", i))
+		fx.free(fmt.Sprintf("n:%d", i))
 	}
 	next := regexp.MustCompile(`id="next" rel="next" href="([^"]*)"`)
 	target, seen := "/ui/?prefix=n", 0
 	for range 3 {
-		_, body := get(t, y, target)
+		_, body := get(t, fx, target)
 		seen += strings.Count(body, `scope="rowgroup"`)
 		m := next.FindStringSubmatch(body)
 		if m == nil {
@@ -119,11 +119,11 @@ func TestPagesFollowOneAnother(t *testing.T) {
 		wantText(t, target, "prefix=n")
 	}
 	if seen != 5 {
-		t.Errorf("%d of 5 locks seen", seen)
+		t.Errorf("%d of 5 locks are listed", seen)
 	}
 }
 
-func TestEmptyListsSayWhatToDo(t *testing.T) {
+func TestEmptyListsHaveHints(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, newFixture(), "http://paddock.example:8080/ui/")
 	wantText(t, body, "No lock yet.", `curl --json`, "http://paddock.example:8080</span>/v1/locks/first/acquire")
@@ -135,7 +135,7 @@ func TestEmptyListsSayWhatToDo(t *testing.T) {
 	wantText(t, body, "There are no more locks.", "First page")
 }
 
-func TestANoticeIsShownOnlyIfItIsTrue(t *testing.T) {
+func TestNoticeIsShownOnlyIfTrue(t *testing.T) {
 	t.Parallel()
 	for target, shown := range map[string]bool{
 		"/ui/?revoked=deploy:staging&token=5":       true,

@@ -7,22 +7,21 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// maxShown is how many leases, and how many waiters, the page of a lock
-// shows until all are asked for.
+// maxShown bounds the leases, and the waiters, on a lock's page without ?all=1.
 const maxShown = 100
 
-// A lockPage shows one lock with its leases and its queue, or why it cannot. The
-// two are looked at one after the other, so a waiter may be in both.
+// A lockPage shows a lock with its leases and its queue, or an error. The two are read one after the other, so a
+// waiter may be in both.
 type lockPage struct {
 	view
 	Name    string
 	Lock    lock.Lock
 	Sharing sharing
 	Leases  []lease
-	More    int // how many leases there are beside
+	More    int // leases that are not shown
 	Whole   *sharedGroup
 	Queue   queue
-	Events  string // the address of all that happened to the lock
+	Events  string // the URL of all events of the lock
 }
 
 func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +39,7 @@ func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	u.show(w, r, status, "lock", p)
 }
 
-// load looks at the lock.
+// load reads the lock and its queue.
 func (u *ui) load(r *http.Request, p *lockPage) error {
 	q, err := u.locks.Queue(r.Context(), p.Name)
 	if err != nil {
@@ -66,17 +65,17 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// ListURL returns the address of the list that the page was come to from.
+// ListURL returns the URL of the list that linked to the page.
 func (p lockPage) ListURL() string { return p.Here.list().URL() }
 
-// AllURL returns the address of the page with nothing left out.
+// AllURL returns the URL of the page with all leases and waiters.
 func (p lockPage) AllURL() string {
 	all := p.Here
 	all.All = true
 	return all.URL()
 }
 
-// A sharedGroup is all the leases of a shared phase, which can be revoked together.
+// A sharedGroup is all shared leases with one token, which can be revoked together.
 type sharedGroup struct {
 	Name  string
 	Token lock.Token
@@ -84,8 +83,8 @@ type sharedGroup struct {
 	Back  string
 }
 
-// sharedGroupOf returns the phase of the leases, nil if they are not several with one
-// token that may be revoked.
+// sharedGroupOf returns the group of the leases, or nil unless they are several shared ones that the reader may
+// revoke.
 func sharedGroupOf(leases []lease) *sharedGroup {
 	if len(leases) < 2 || leases[0].Mode != lock.Shared || !leases[0].Revocable {
 		return nil

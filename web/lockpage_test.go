@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestTheListShowsModesHoldersAndWhoWaits(t *testing.T) {
+func TestListShowsModesHoldersAndWaiters(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newSharedFixture(), "/ui/?prefix=")
 	wantStatus(t, r, http.StatusOK)
@@ -20,25 +20,25 @@ func TestTheListShowsModesHoldersAndWhoWaits(t *testing.T) {
 		"<small class=\"mode\">exclusive</small></td>",
 		"<small>7 holders, one token</small>", `<a href="/ui/locks/index:docs">and 4 more`,
 		`<div>3<small>slot 2</small></div>`, `<bdi>train-b</bdi>`,
-		`<a href="/ui/locks/db:schema#queue" data-key="queue db:schema">2<span class="unseen"> wait for db:schema</span></a>`,
+		`<a href="/ui/locks/db:schema#queue" data-key="queue db:schema">2<span class="unseen"> waiting for db:schema</span></a>`,
 		`<span class="past">0</span>`)
 	if n := len(formsOf(body)); n != 3+3+1+3 {
-		t.Errorf("%d forms, want one for each of the 10 leases that are shown", n)
+		t.Errorf("%d forms, want one for each of the 10 leases", n)
 	}
 }
 
-func TestTheHolderLookedForIsShownAmongMany(t *testing.T) {
+func TestFilteredHolderIsShownAmongMany(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, newSharedFixture(), "/ui/?holder=search-7")
 	wantText(t, body, "<bdi>search-7</bdi>", "and 4 more")
 }
 
-func TestThePageOfALockShowsItsLeases(t *testing.T) {
+func TestLockPageShowsLeases(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newSharedFixture(), "/ui/locks/gpu:pool")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
-		`<h1 class="lock">gpu:<wbr>pool`, "<dd>permit<small>3 of 4 out</small></dd>", "Nobody waits.",
+		`<h1 class="lock">gpu:<wbr>pool`, "<dd>permit<small>3 of 4 out</small></dd>", "No waiters.",
 		"<bdi>train-a</bdi>", "<div>2<small>slot 1</small></div>", "<div>4<small>slot 3</small></div>",
 		`data-left-ms="3510000">58 min 30 s<`, "then 5 s grace",
 		`data-stream="/v1/events/stream?lock=gpu%3Apool"`, `href="/v1/events?lock=gpu%3Apool"`)
@@ -46,16 +46,16 @@ func TestThePageOfALockShowsItsLeases(t *testing.T) {
 	wantText(t, body, "7 holders, one token", "Revoke all 7")
 }
 
-func TestTheQueueSaysInPlainWordsWhatEachWaitsFor(t *testing.T) {
+func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, newSharedFixture(), "/ui/locks/jobs:night")
 	wantText(t, body,
-		`<dd>3<small>1 not there now</small></dd>`,
+		`<dd>3<small>1 disconnected</small></dd>`,
 		`class="number">1</th>`, "<bdi>worker-2</bdi>", "2031-05-04 11:59:45", `for <span data-age-ms="15000">15 s</span>`,
-		`for <span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
-		`nobody there now; its place is kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
-		`nobody<small>kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
-		"behind 1 other</div>", "<div>attached</div>")
+		`<div><span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
+		`its client to reconnect; place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
+		`disconnected<small>place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
+		"<div>1 other ahead</div>", "<div>connected</div>")
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")
 	}
@@ -63,64 +63,64 @@ func TestTheQueueSaysInPlainWordsWhatEachWaitsFor(t *testing.T) {
 	wantText(t, body, `<bdi>report-2</bdi> (token 1 in slot 2, ends in `, "<div>shared</div>", "<div>exclusive</div>")
 }
 
-func TestAWaiterForManyLeasesNamesAFew(t *testing.T) {
+func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
 	t.Parallel()
-	y := newSharedFixture()
-	y.wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
+	fx := newSharedFixture()
+	fx.wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
 	for range 2 {
-		y.wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
+		fx.wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
 	}
-	_, body := get(t, y, "/ui/locks/index:docs")
-	wantText(t, body, `<span class="line">and 4 more</span>`, "behind 2 others", "permit<small>one of 9</small>")
+	_, body := get(t, fx, "/ui/locks/index:docs")
+	wantText(t, body, `<span class="line">and 4 more</span>`, "2 others ahead", "permit<small>one of 9</small>")
 }
 
-func TestAWaiterForALeaseInItsGrace(t *testing.T) {
+func TestWaiterForALeaseInGrace(t *testing.T) {
 	t.Parallel()
-	y := newBusyFixture()
-	y.wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
-	_, body := get(t, y, "/ui/locks/cron:reindex")
-	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in its grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
+	fx := newBusyFixture()
+	fx.wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
+	_, body := get(t, fx, "/ui/locks/cron:reindex")
+	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
 }
 
-func TestAWaiterWithNothingInItsWayIsNext(t *testing.T) {
+func TestUnblockedWaiterIsNext(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
-	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
-	y.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
-	y.pass(2 * time.Second) // and nobody has swept
-	_, body := get(t, y, "/ui/locks/n")
-	wantText(t, body, "Nobody has it.", "nothing is in its way: it is next")
+	fx := newFixture()
+	fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
+	fx.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+	fx.pass(2 * time.Second) // and no sweep has run
+	_, body := get(t, fx, "/ui/locks/n")
+	wantText(t, body, "No holders.", "nothing; it is next in line")
 }
 
-func TestALockNobodyEverUsedIsFree(t *testing.T) {
+func TestUnusedLockIsFree(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newFixture(), "/ui/locks/never:used")
 	wantStatus(t, r, http.StatusOK)
-	wantText(t, body, "Nobody has it.", "Nobody waits.", `<span class="past">none</span>`, "revision 0")
+	wantText(t, body, "No holders.", "No waiters.", `<span class="past">none</span>`, "revision 0")
 }
 
-func TestLongPagesAreCutUntilAllIsAskedFor(t *testing.T) {
+func TestLongLockPagesAreCut(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
+	fx := newFixture()
 	for i := range 120 {
-		y.grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
+		fx.grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
 	}
 	for range 130 {
-		y.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+		fx.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
 	}
 	for target, rows := range map[string]int{"/ui/locks/n?back=prefix%3Dn": 200, "/ui/locks/n?back=prefix%3Dn&all=1": 250} {
-		_, body := get(t, y, target)
+		_, body := get(t, fx, target)
 		page, _, _ := strings.Cut(body, `id="events"`)
 		if n := strings.Count(page, "data-key=\"n/") + strings.Count(page, "data-key=\"place "); n != rows {
 			t.Errorf("%s has %d rows, want %d", target, n, rows)
 		}
 		wantText(t, body, `<dd>130</dd>`, "Revoke all 120")
 	}
-	_, body := get(t, y, "/ui/locks/n?back=prefix%3Dn")
+	_, body := get(t, fx, "/ui/locks/n?back=prefix%3Dn")
 	wantText(t, body, `<a href="/ui/locks/n?all=1&amp;back=prefix%3Dn#leases">and 20 more</a>`, `<a href="/ui/locks/n?all=1&amp;back=prefix%3Dn#queue">and 30 more</a>`)
 }
 
-func TestThePageOfALockLeadsBackToTheListAsItWas(t *testing.T) {
+func TestLockPageLinksBackToTheFilteredList(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, newSharedFixture(), "/ui/?prefix=jobs&state=held")
 	wantText(t, body, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld#queue"`, `data-stream="/v1/events/stream?prefix=jobs"`)
@@ -130,40 +130,40 @@ func TestThePageOfALockLeadsBackToTheListAsItWas(t *testing.T) {
 	wantText(t, body, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "Stop refreshing")
 }
 
-func TestALockThatCannotBeIsRefusedAndNotFollowed(t *testing.T) {
+func TestInvalidLockNameIsRefusedWithoutAStream(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/locks/_", "/ui/locks/%3Cb%3E", "/ui/locks/a%2Fb", "/ui/locks/" + strings.Repeat("n", 201)} {
 		r, body := get(t, newFixture(), target)
 		wantStatus(t, r, http.StatusBadRequest)
 		wantText(t, body, `role="alert"`, "No such lock")
 		if strings.Contains(body, "data-stream") || strings.Contains(body, "<b>") {
-			t.Errorf("%s is followed, or shown as it is:\n%s", target, body)
+			t.Errorf("%s has a stream, or is not escaped:\n%s", target, body)
 		}
 	}
-	y := newFixture()
-	y.breakDown(lock.ErrUnavailable)
-	r, body := get(t, y, "/ui/locks/n")
+	fx := newFixture()
+	fx.breakDown(lock.ErrUnavailable)
+	r, body := get(t, fx, "/ui/locks/n")
 	wantStatus(t, r, http.StatusServiceUnavailable)
 	wantText(t, body, "data-stream", "Try again in a moment.")
 }
 
-func TestStrangersTextIsTextInTheQueue(t *testing.T) {
+func TestUntrustedTextIsEscapedInTheQueue(t *testing.T) {
 	t.Parallel()
-	y := newBusyFixture()
-	y.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Minute}, 0)
-	_, body := get(t, y, "/ui/locks/hostile")
+	fx := newBusyFixture()
+	fx.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Minute}, 0)
+	_, body := get(t, fx, "/ui/locks/hostile")
 	const inert = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>"
 	if n := strings.Count(body, inert); n != 3 {
-		t.Errorf("the holder is shown as text %d times, want 3: as holder, as waiter, as what is waited for", n)
+		t.Errorf("the holder is shown %d times, want 3: as holder, as waiter and as blocker", n)
 	}
 	for _, bad := range []string{"<script>", "<img src=x", "</pre><script"} {
 		if strings.Contains(body, bad) {
-			t.Errorf("the page holds %q", bad)
+			t.Errorf("the page has %q", bad)
 		}
 	}
 }
 
-func TestTheScriptIsToldAllKindsOfEvents(t *testing.T) {
+func TestPageListsAllKindsOfEvents(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, newFixture(), "/ui/")
 	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated"`)

@@ -14,30 +14,30 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestInABrowser shows the page to a real one.
+// TestInABrowser tests the page in a real browser.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
 	inTabs(t, map[string]func(*testing.T, context.Context){
-		"the list shows each lock":                            listShowsEachLock,
-		"the time left runs down and ends":                    timeRunsDown,
-		"the prefix filter works by keyboard":                 prefixFilters,
-		"revoking by keyboard alone":                          revokeByKeyboard,
-		"escape closes the dialog and gives the focus back":   escapeGivesBack,
-		"what strangers wrote stays text":                     strangersTextIsInert,
-		"nor does it get out of the queue or the events":      strangersWaitInertly,
-		"text that turns around stays in its box":             turningTextStaysInside,
-		"a script that got in would not run":                  policyHolds,
-		"no width makes the page scroll sideways":             noSidewaysScroll,
-		"a refresh keeps what is open and where the focus is": refreshKeepsPlace,
-		"an unreachable service is said to be so":             unreachableIsSaid,
-		"revoking a permit by keyboard":                       revokePermitByKeyboard,
-		"revoking a shared phase together":                    revokePhase,
-		"revoking without a script":                           revokeWithoutScript,
-		"revoking over plain HTTP beyond loopback":            revokeOverPlainHTTP,
+		"the list shows each lock":                        listShowsEachLock,
+		"the time left counts down and ends":              timeRunsDown,
+		"the prefix filter works by keyboard":             prefixFilters,
+		"revoking by keyboard":                            revokeByKeyboard,
+		"escape closes the dialog and restores the focus": escapeGivesBack,
+		"untrusted text is inert":                         strangersTextIsInert,
+		"untrusted text is inert in queue and events":     strangersWaitInertly,
+		"right-to-left text does not affect other text":   turningTextStaysInside,
+		"an injected script does not run":                 policyHolds,
+		"no width makes the page scroll sideways":         noSidewaysScroll,
+		"a refresh keeps open details and the focus":      refreshKeepsPlace,
+		"an unreachable service is shown":                 unreachableIsSaid,
+		"revoking a permit by keyboard":                   revokePermitByKeyboard,
+		"revoking all shared leases":                      revokePhase,
+		"revoking without JavaScript":                     revokeWithoutScript,
+		"revoking over plain HTTP beyond loopback":        revokeOverPlainHTTP,
 	})
 }
 
-// inTabs runs the tests beside each other, in one browser.
+// inTabs runs the tests in parallel, in one browser.
 func inTabs(t *testing.T, tests map[string]func(*testing.T, context.Context)) {
 	t.Helper()
 	browser := chromium(t)
@@ -64,10 +64,10 @@ func listShowsEachLock(t *testing.T, browser context.Context) {
 }
 
 func timeRunsDown(t *testing.T, browser context.Context) {
-	y := newFixture()
-	y.grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
-	y.grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
-	b := open(t, browser, y)
+	fx := newFixture()
+	fx.grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
+	fx.grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#pause")))
 	const long, short = "document.querySelectorAll('.left')[0].textContent", "document.querySelectorAll('.left')[1].textContent"
@@ -75,7 +75,7 @@ func timeRunsDown(t *testing.T, browser context.Context) {
 	b.wait("/^59 min 5[0-8] s$/.test(" + long + ")")
 	b.wait("/, [2-9] s ago$/.test(document.getElementById('as-of').textContent)")
 	if value[bool](b, "!document.querySelectorAll('[data-over]')[0].hidden") {
-		t.Error("the long lease counts as over")
+		t.Error("the long lease is shown as ended")
 	}
 }
 
@@ -90,7 +90,7 @@ func prefixFilters(t *testing.T, browser context.Context) {
 	}
 }
 
-// tabTo presses Tab until the focus is on what matches.
+// tabTo presses Tab until the focus is on the selector.
 func (b *tab) tabTo(selector string) {
 	b.Helper()
 	for range 60 {
@@ -99,39 +99,39 @@ func (b *tab) tabTo(selector string) {
 			return
 		}
 	}
-	b.Fatalf("Tab does not lead to %s", selector)
+	b.Fatalf("Tab does not reach %s", selector)
 }
 
 func revokeByKeyboard(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.tabTo(".skip")
 	b.tabTo("form[data-holder='pipeline 1881'] button")
 	b.press(kb.Enter)
 	b.wait("document.getElementById('ask').open && document.activeElement.id === 'reason'")
-	for _, want := range []string{"deploy:production", "pipeline 1881", "4", "The holder is not stopped by it"} {
+	for _, want := range []string{"deploy:production", "pipeline 1881", "4", "This does not stop the holder"} {
 		if got := b.text("#ask"); !strings.Contains(got, want) {
 			t.Errorf("the dialog lacks %q: %q", want, got)
 		}
 	}
 	b.tabTo("#ask .strong")
-	b.press(kb.Enter) // the reason is missing: the browser leads back to it
+	b.press(kb.Enter) // the reason is missing: the browser focuses it
 	b.wait("document.activeElement.id === 'reason'")
 	b.press("stuck since noon")
 	b.tabTo("#ask .strong")
 	b.press(kb.Enter)
-	b.wait("document.querySelector('.notice')?.innerText.includes('Token 4 does not hold deploy:production')")
+	b.wait("document.querySelector('.notice')?.innerText.includes('Token 4 no longer holds deploy:production')")
 	b.wait("document.activeElement.matches('.notice') && location.search === '?prefix=deploy'")
 	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
-	if d := cmp.Diff(want, y.revocations()); d != "" {
+	if d := cmp.Diff(want, fx.revocations()); d != "" {
 		t.Error(d)
 	}
 }
 
 func escapeGivesBack(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.tabTo("[data-revoke] button")
 	b.press(" ")
@@ -142,7 +142,7 @@ func escapeGivesBack(t *testing.T, browser context.Context) {
 	b.wait("document.getElementById('ask').open && document.getElementById('reason').value === ''")
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-close]")))
 	b.wait("!document.getElementById('ask').open")
-	if len(y.revocations()) != 0 {
-		t.Error("revoked all the same")
+	if len(fx.revocations()) != 0 {
+		t.Error("revoked")
 	}
 }

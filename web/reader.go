@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A reader is whoever the page is shown to, known by an API key. The zero reader is
-// anybody, of a service that asks for no keys, and may do anything.
+// A reader is the user who views the page, identified by an API key. The zero reader is a user of a service without
+// keys, and may do everything.
 type reader struct {
 	key      access.Key
 	SignedIn bool
@@ -20,22 +20,20 @@ func readerOf(r *http.Request) reader {
 	return reader{key: key, SignedIn: ok}
 }
 
-// Name returns what the key is called.
+// Name returns the name of the key.
 func (r reader) Name() string { return r.key.Name }
 
 // Role returns the role of the key.
 func (r reader) Role() string { return r.key.Role.String() }
 
-// Prefixes returns those that the key is for, none if it is for all names.
+// Prefixes returns the prefixes of the key, none if it is for all names.
 func (r reader) Prefixes() []string { return r.key.Prefixes }
 
-// mayRevoke is whether the page offers to revoke. Whether it is done is for the
-// service to say.
+// mayRevoke reports whether the page offers to revoke. The service itself decides.
 func (r reader) mayRevoke() bool { return !r.SignedIn || r.key.Role >= access.Admin }
 
-// within returns the prefix to list by for one that was asked for: that, or what the
-// key covers of it. Of several it is the first. One of which the key covers nothing
-// stays as it is, for the service to refuse.
+// within narrows the prefix to the first part that the key covers. It returns a prefix that the key does not cover
+// unchanged, so that the service refuses it.
 func (r reader) within(prefix string) string {
 	if !r.SignedIn || r.key.CoversAll(prefix) {
 		return prefix
@@ -48,11 +46,11 @@ func (r reader) within(prefix string) string {
 	return prefix
 }
 
-// mustRevoke returns the refusal of a reader who may not revoke.
+// mustRevoke returns an error unless the reader may revoke.
 func (r reader) mustRevoke() error {
 	if r.mayRevoke() {
 		return nil
 	}
 	return &lock.Error{Code: lock.ErrRoleMissing, Detail: "Your API key " + r.key.String() + " has the role " + r.Role() +
-		", and to revoke takes the role admin. Sign in with a key that has it."}
+		", but revoking needs the role admin. Sign in with another key."}
 }

@@ -15,44 +15,43 @@ import (
 )
 
 func refreshKeepsPlace(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")))
 	b.do(b.ctx, chromedp.Focus(chromedp.CSS("form[data-holder='cron-2'] button")))
-	y.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("document.getElementById('refresh').click()"))
 	b.wait("document.querySelectorAll('tbody tr').length === 8")
 	if !value[bool](b, "document.activeElement.matches(\"form[data-holder='cron-2'] button\")") {
 		t.Error("the focus is elsewhere")
 	}
 	if n := value[int](b, "document.querySelectorAll('details[open]').length"); n != 1 {
-		t.Errorf("%d metadata open, want the one that was", n)
+		t.Errorf("%d metadata open, want 1", n)
 	}
 }
 
 func unreachableIsSaid(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
-	y.breakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
+	fx.breakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
-	y.breakDown(nil)
+	fx.breakDown(nil)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').hidden")
-	y.feed.cut()
+	fx.feed.cut()
 	b.server.Close()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The service cannot be reached.'")
 	if n := value[int](b, "document.querySelectorAll('#list.stale tbody tr').length"); n != 7 {
-		t.Errorf("%d rows still shown as stale, want 7", n)
+		t.Errorf("%d stale rows, want 7", n)
 	}
 }
 
-// withoutPeriods has nothing happen in the page for the sole reason that some
-// seconds have passed.
+// withoutPeriods disables the page's periodic refreshes.
 func (b *tab) withoutPeriods() {
 	b.Helper()
 	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
@@ -64,35 +63,35 @@ func (b *tab) withoutPeriods() {
 }
 
 func endIsLookedUp(t *testing.T, browser context.Context) {
-	y := newFixture()
-	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
-	b := open(t, browser, y)
+	fx := newFixture()
+	fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	b := open(t, browser, fx)
 	b.withoutPeriods()
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	y.pass(time.Minute)
+	fx.pass(time.Minute)
 	b.wait("document.querySelector('.pill').textContent === 'free'")
 }
 
 func renewalShows(t *testing.T, browser context.Context) {
-	y := newFixture()
-	y.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
-	b := open(t, browser, y)
+	fx := newFixture()
+	fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
+	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	y.do(lock.Renew{Name: "n", LeaseID: callID(1), TTL: 24 * time.Hour}, 0)
+	fx.do(lock.Renew{Name: "n", LeaseID: callID(1), TTL: 24 * time.Hour}, 0)
 	b.wait("/^(1 d 0 h|23 h 59 min)$/.test(document.querySelector('.left').textContent)")
 }
 
 func newsKeepsPlace(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.SendKeys(chromedp.CSS("#prefix"), "half a na"),
 		chromedp.Focus(chromedp.CSS("form[data-holder='pipeline 1881'] button")),
 		chromedp.Evaluate[chromedp.Void]("getSelection().selectAllChildren(document.querySelector(`[data-key='lock cron:reindex'] bdi`))"))
-	y.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 8")
 	for what, holds := range map[string]string{
 		"the selection":      "getSelection().toString() === 'cron-2'",
@@ -105,53 +104,52 @@ func newsKeepsPlace(t *testing.T, browser context.Context) {
 			t.Errorf("%s is lost", what)
 		}
 	}
-	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
+	fx.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
 	b.wait("document.activeElement.id === 'list'")
 }
 
 func newsKeepsDialog(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("form[data-holder='pipeline 1881'] button")))
 	b.wait("document.activeElement.id === 'reason'")
 	b.press("stuck")
-	y.grant(lock.Acquire{Name: "deploy:a", Holder: "h", TTL: time.Hour}, 0)
+	fx.grant(lock.Acquire{Name: "deploy:a", Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 3")
 	b.press(" since noon")
 	if got := value[string](b, "document.getElementById('ask').open && document.getElementById('reason').value"); got != "stuck since noon" {
 		t.Errorf("the reason is %q", got)
 	}
-	y.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
+	fx.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
 	b.wait("!document.querySelector(`form[data-holder='pipeline 1881']`)")
 	b.press(kb.Escape)
 	b.wait("document.activeElement.id === 'list'")
 }
 
 func revokeWithoutScript(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.visit("/ui/?prefix=deploy", 360, 740)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("main .sheet textarea")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	if got := y.revocations(); len(got) != 1 || got[0].Token != 4 || got[0].Reason != "by hand" {
+	if got := fx.revocations(); len(got) != 1 || got[0].Token != 4 || got[0].Reason != "by hand" {
 		t.Errorf("revoked %v", got)
 	}
 }
 
-// revokeOverPlainHTTP revokes where browsers send no Sec-Fetch-Site: the form's
-// own Origin must be enough.
+// revokeOverPlainHTTP revokes where browsers send no Sec-Fetch-Site: the Origin must be enough.
 func revokeOverPlainHTTP(t *testing.T, browser context.Context) {
-	y := newBusyFixture()
-	b := open(t, browser, y)
+	fx := newBusyFixture()
+	b := open(t, browser, fx)
 	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
 	b.visit("/ui/revoke?name=deploy:production&token=4", 1280, 800)
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "from afar"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	if got := y.revocations(); len(got) != 1 || got[0].Reason != "from afar" {
+	if got := fx.revocations(); len(got) != 1 || got[0].Reason != "from afar" {
 		t.Errorf("revoked %v", got)
 	}
 }

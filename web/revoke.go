@@ -1,8 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -10,7 +17,7 @@ import (
 // maxForm is the greatest size of a form, in bytes.
 const maxForm = 16 << 10
 
-// confirm asks on a page of its own. It refuses to ask about a lease that is gone.
+// confirm shows the form on its own page, unless the lease has ended.
 func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
 	p := revokePageFrom(r.URL.Query(), readerOf(r))
 	err := p.Reader.mustRevoke()
@@ -25,7 +32,7 @@ func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
 	u.show(w, r, http.StatusOK, "revoke", p.pinned())
 }
 
-// targetLeases returns the leases that the page is about.
+// targetLeases returns the leases to revoke.
 func (u *ui) targetLeases(r *http.Request, p revokePage) ([]lock.LeaseInfo, error) {
 	c, err := p.target()
 	if err != nil {
@@ -41,7 +48,7 @@ func (u *ui) targetLeases(r *http.Request, p revokePage) ([]lock.LeaseInfo, erro
 	return nil, &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token, Detail: p.goneMessage()}
 }
 
-// showRevokeForm shows the page again, saying what went wrong, with the form or without.
+// showRevokeForm shows the page with the error, with or without the form.
 func (u *ui) showRevokeForm(w http.ResponseWriter, r *http.Request, p revokePage, form bool, err error) {
 	var status int
 	status, p.Problem = u.problem(r, err)
@@ -49,8 +56,7 @@ func (u *ui) showRevokeForm(w http.ResponseWriter, r *http.Request, p revokePage
 	u.show(w, r, status, "revoke", p)
 }
 
-// revoke takes the leases away and leads back. Sent again it does no harm, so
-// after a lost answer the form may be sent once more.
+// revoke revokes the leases and redirects back. It is idempotent, so after a lost answer the form may be sent again.
 func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -75,8 +81,8 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, notice{Name: c.Name, Token: c.Token, Slot: c.Slot}.done(p.Back), http.StatusSeeOther)
 }
 
-// showFormAgain shows the form with the text kept, unless the reader may never revoke it. What is known of the leases may be
-// missing: the refusal that the reader waits for is err.
+// showFormAgain shows the form with its text and err. Without permission to revoke, it shows err only. The leases may
+// be missing, because another error must not hide err.
 func (u *ui) showFormAgain(w http.ResponseWriter, r *http.Request, p revokePage, err error) {
 	if errors.Is(err, lock.ErrRoleMissing) || errors.Is(err, lock.ErrNameNotAllowed) {
 		u.showRevokeForm(w, r, p, false, err)
@@ -95,4 +101,123 @@ func (u *ui) badForm(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	u.refuse(w, r, http.StatusBadRequest, "The form could not be read, so nothing was done.")
+}
+
+// A revokePage is the form to confirm a revocation.
+type revokePage struct {
+	Title   string
+	Reader  reader
+	Dialog  bool // it is the dialog on another page, which the script fills in
+	Problem string
+
+	// The leases to revoke, as in the request. An empty Slot means all leases with the token. Since is when the lease
+	// in the slot was granted, or empty. It distinguishes shared leases, because the next one in the slot has the same
+	// token.
+	Name, Token, Slot, Since string
+
+	Holdings  []lock.LeaseInfo // empty: the token no longer holds the lock, or the leases are unknown
+	Back      location
+	Reason    string // as typed
+	SkipGrace bool
+	Form      bool // there is something to revoke
+}
+
+func revokePageFrom(v url.Values, by reader) revokePage {
+	return revokePage{
+		Title: "Revoke a lease", Reader: by,
+		Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
+		Back: parseLocation(v.Get("back")), Reason: v.Get("reason"), SkipGrace: v.Get("skip_grace") != "", Form: true,
+	}
+}
+
+// pinned returns the page for the lease that is in the slot now, not for a later one.
+func (p revokePage) pinned() revokePage {
+	if p.Slot != "" && len(p.Holdings) == 1 && p.Holdings[0].Mode == lock.Shared {
+		p.Since = p.Holdings[0].AcquiredAt.UTC().Format(time.RFC3339Nano)
+	}
+	return p
+}
+
+// Question returns the page's heading.
+func (p revokePage) Question() string {
+	switch {
+	case !p.Form && !p.Dialog:
+		return "Nothing was revoked"
+	case len(p.Holdings) > 1:
+		return fmt.Sprintf("Revoke all %d leases?", len(p.Holdings))
+	}
+	return "Revoke this lease?"
+}
+
+// Holders returns the leases whose holders the page names.
+func (p revokePage) Holders() []lock.LeaseInfo {
+	return p.Holdings[:min(len(p.Holdings), maxShown)]
+}
+
+// More returns the number of other holders.
+func (p revokePage) More() int { return len(p.Holdings) - len(p.Holders()) }
+
+// MaxReason returns the greatest length of a reason, in characters.
+func (revokePage) MaxReason() int { return lock.MaxReasonLength }
+
+// target returns the revocation that the form describes.
+func (p revokePage) target() (lock.Revoke, error) {
+	token, tokenErr := parseToken(p.Token)
+	slot, slotErr := parseSlot(p.Slot)
+	since, sinceErr := p.since()
+	c := lock.Revoke{
+		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since,
+		Reason: strings.Join(strings.Fields(p.Reason), " "), SkipGrace: p.SkipGrace,
+	}
+	return c, cmp.Or(tokenErr, slotErr, sinceErr)
+}
+
+// since returns Since as a time, or zero.
+func (p revokePage) since() (time.Time, error) {
+	if p.Since == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, p.Since)
+	if err != nil {
+		return t, lock.Invalid("since", "must be a time such as 2006-01-02T15:04:05Z")
+	}
+	return t, nil
+}
+
+// grantedAtSince returns the leases granted at Since, or all if Since is empty.
+func (p revokePage) grantedAtSince(h []lock.LeaseInfo) []lock.LeaseInfo {
+	since, err := p.since()
+	if err != nil || since.IsZero() {
+		return h
+	}
+	return slices.DeleteFunc(h, func(h lock.LeaseInfo) bool { return !h.AcquiredAt.Equal(since) })
+}
+
+// goneMessage returns why there is nothing to revoke.
+func (p revokePage) goneMessage() string {
+	if p.Slot != "" {
+		return fmt.Sprintf("The lease with token %s in slot %s of the lock %s has ended. There is nothing to revoke.",
+			p.Token, p.Slot, p.Name)
+	}
+	return fmt.Sprintf("Token %s no longer holds the lock %s. There is nothing to revoke.", p.Token, p.Name)
+}
+
+func parseToken(s string) (lock.Token, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 || lock.Token(n) > lock.MaxToken {
+		return 0, lock.Invalid("token", "must be a whole number from 1 to %d", lock.MaxToken)
+	}
+	return lock.Token(n), nil
+}
+
+// parseSlot returns nil for an empty slot.
+func parseSlot(s string) (*int, error) {
+	if s == "" {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > lock.MaxHolders {
+		return nil, lock.Invalid("slot", "must be a whole number from 0 to %d", lock.MaxHolders)
+	}
+	return &n, nil
 }

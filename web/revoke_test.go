@@ -17,20 +17,20 @@ func form(name, token, reason, back string) url.Values {
 	return url.Values{"name": {name}, "token": {token}, "reason": {reason}, "back": {back}}
 }
 
-func TestRevokeTakesTheLeaseAndLeadsBack(t *testing.T) {
+func TestRevokeRevokesAndRedirectsBack(t *testing.T) {
 	t.Parallel()
-	y := newBusyFixture()
-	r, _ := post(t, y, form("deploy:production", "4", "  stuck\r\nsince noon ", "prefix=deploy&refresh=5&evil=https%3A%2F%2Fx"))
+	fx := newBusyFixture()
+	r, _ := post(t, fx, form("deploy:production", "4", "  stuck\r\nsince noon ", "prefix=deploy&refresh=5&evil=https%3A%2F%2Fx"))
 	wantStatus(t, r, http.StatusSeeOther)
 	if got, want := r.Header.Get("Location"), "/ui/?prefix=deploy&refresh=5&revoked=deploy%3Aproduction&token=4"; got != want {
 		t.Errorf("leads to %q, want %q", got, want)
 	}
 	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
-	if d := cmp.Diff(want, y.revocations()); d != "" {
+	if d := cmp.Diff(want, fx.revocations()); d != "" {
 		t.Error(d)
 	}
-	_, body := get(t, y, r.Header.Get("Location"))
-	wantText(t, body, `role="status"`, "Done.", `<b class="lock">deploy:production</b>`, "The grace keeps others out for 2 s more.", `<b class="left">revoked</b>`)
+	_, body := get(t, fx, r.Header.Get("Location"))
+	wantText(t, body, `role="status"`, "Revoked.", `<b class="lock">deploy:production</b>`, "The lock stays in grace for another 2 s.", `<b class="left">revoked</b>`)
 }
 
 func TestRevokeMaySkipTheGrace(t *testing.T) {
@@ -38,30 +38,30 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 	for name, revocations := range map[string]int{"of a lease": 0, "of a lease that was revoked before": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newBusyFixture()
+			fx := newBusyFixture()
 			typed := form("deploy:production", "4", "stuck", "")
 			for range revocations {
-				post(t, y, typed)
+				post(t, fx, typed)
 			}
-			_, body := get(t, y, "/ui/revoke?name=deploy:production&token=4")
+			_, body := get(t, fx, "/ui/revoke?name=deploy:production&token=4")
 			wantText(t, body, `<input type="checkbox" name="skip_grace" value="1">`)
 			typed.Set("skip_grace", "1")
-			r, _ := post(t, y, typed)
+			r, _ := post(t, fx, typed)
 			wantStatus(t, r, http.StatusSeeOther)
 			want := lock.Revoke{Name: "deploy:production", Token: 4, Reason: "stuck", SkipGrace: true}
-			if d := cmp.Diff(want, y.revocations()[revocations]); d != "" {
+			if d := cmp.Diff(want, fx.revocations()[revocations]); d != "" {
 				t.Error(d)
 			}
-			_, body = get(t, y, r.Header.Get("Location"))
-			wantText(t, body, "Done.")
+			_, body = get(t, fx, r.Header.Get("Location"))
+			wantText(t, body, "Revoked.")
 			if strings.Contains(body, "The grace keeps others out") {
-				t.Error("the page tells of a grace that was skipped")
+				t.Error("the page mentions a skipped grace")
 			}
 		})
 	}
 }
 
-func TestARefusedRevokeKeepsThatTheGraceIsSkipped(t *testing.T) {
+func TestRefusedRevokeKeepsSkipGrace(t *testing.T) {
 	t.Parallel()
 	typed := form("deploy:production", "4", " ", "")
 	typed.Set("skip_grace", "1")
@@ -69,16 +69,16 @@ func TestARefusedRevokeKeepsThatTheGraceIsSkipped(t *testing.T) {
 	wantText(t, body, `name="skip_grace" value="1" checked>`)
 }
 
-func TestRevokeSentAgainSucceeds(t *testing.T) {
+func TestRepeatedRevokeSucceeds(t *testing.T) {
 	t.Parallel()
-	y := newBusyFixture()
+	fx := newBusyFixture()
 	for range 2 {
-		r, _ := post(t, y, form("deploy:production", "4", "stuck", ""))
+		r, _ := post(t, fx, form("deploy:production", "4", "stuck", ""))
 		wantStatus(t, r, http.StatusSeeOther)
 	}
 }
 
-func TestARefusedRevokeKeepsWhatWasTyped(t *testing.T) {
+func TestRefusedRevokeKeepsTheReason(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		form   url.Values
@@ -104,31 +104,31 @@ func TestARefusedRevokeKeepsWhatWasTyped(t *testing.T) {
 	}
 }
 
-func TestAReasonOfBlanksIsNone(t *testing.T) {
+func TestBlankReasonIsEmpty(t *testing.T) {
 	t.Parallel()
-	y := newBusyFixture()
-	r, body := post(t, y, form("deploy:production", "4", " \r\n ", ""))
+	fx := newBusyFixture()
+	r, body := post(t, fx, form("deploy:production", "4", " \r\n ", ""))
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "reason has 0 characters")
-	if len(y.revocations()) != 0 {
-		t.Error("revoked all the same")
+	if len(fx.revocations()) != 0 {
+		t.Error("revoked")
 	}
 }
 
-func TestALostAnswerLeavesTheFormToSendAgain(t *testing.T) {
+func TestUnknownOutcomeShowsTheFormAgain(t *testing.T) {
 	t.Parallel()
-	y := newBusyFixture()
-	y.breakDown(&lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The answer was lost. Send it again."})
-	r, body := post(t, y, form("deploy:production", "4", "stuck", "state=held"))
+	fx := newBusyFixture()
+	fx.breakDown(&lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The answer was lost. Send it again."})
+	r, body := post(t, fx, form("deploy:production", "4", "stuck", "state=held"))
 	wantStatus(t, r, http.StatusServiceUnavailable)
-	wantText(t, body, "The answer was lost. Send it again.", "not known now", ">stuck</textarea>", `name="back" value="state=held"`)
+	wantText(t, body, "The answer was lost. Send it again.", "unknown</dd>", ">stuck</textarea>", `name="back" value="state=held"`)
 }
 
-func TestThePageThatAsks(t *testing.T) {
+func TestRevokeForm(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newBusyFixture(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
 	wantStatus(t, r, http.StatusOK)
-	wantText(t, body, "deploy:production", "<bdi>pipeline 1881</bdi>", "The holder is not stopped by it", "fencing",
+	wantText(t, body, "deploy:production", "<bdi>pipeline 1881</bdi>", "This does not stop the holder", "fencing",
 		`required maxlength="500"`, `href="/ui/?prefix=deploy">Cancel`)
 	for target, want := range map[string]int{
 		"/ui/revoke?name=deploy:production&token=3": http.StatusConflict,
@@ -140,7 +140,7 @@ func TestThePageThatAsks(t *testing.T) {
 		wantStatus(t, r, want)
 		wantText(t, body, "Nothing was revoked", "Back to the locks")
 		if strings.Contains(body, "<textarea") {
-			t.Errorf("%s asks about nothing", target)
+			t.Errorf("%s has a form", target)
 		}
 	}
 }
@@ -148,28 +148,28 @@ func TestThePageThatAsks(t *testing.T) {
 func TestOtherSitesCannotRevoke(t *testing.T) {
 	t.Parallel()
 	for name, head := range map[string][2]string{
-		"a browser that says so":                {"Sec-Fetch-Site", "cross-site"},
-		"a neighbour under the same domain":     {"Sec-Fetch-Site", "same-site"},
-		"a browser that only tells the origin":  {"Origin", "https://evil.example"},
-		"a page that hides where it comes from": {"Origin", "null"},
+		"a cross-site browser":             {"Sec-Fetch-Site", "cross-site"},
+		"a subdomain":                      {"Sec-Fetch-Site", "same-site"},
+		"a browser that sends only Origin": {"Origin", "https://evil.example"},
+		"a page without a referrer":        {"Origin", "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newBusyFixture()
+			fx := newBusyFixture()
 			r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form("deploy:production", "4", "stuck", "").Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.Header.Set(head[0], head[1])
-			answer, body := ask(t, web.New(web.Options{Locks: y}), r)
+			answer, body := ask(t, web.New(web.Options{Locks: fx}), r)
 			wantStatus(t, answer, http.StatusForbidden)
 			wantText(t, body, "nothing was done")
-			if len(y.revocations()) != 0 {
-				t.Error("revoked all the same")
+			if len(fx.revocations()) != 0 {
+				t.Error("revoked")
 			}
 		})
 	}
 }
 
-func TestFormsThatCannotBeReadAreRefused(t *testing.T) {
+func TestMalformedFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	r, body := post(t, newBusyFixture(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
 	wantStatus(t, r, http.StatusRequestEntityTooLarge)

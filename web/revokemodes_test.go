@@ -18,31 +18,31 @@ import (
 func slot(n int) *int { return &n }
 
 func revokePermitByKeyboard(t *testing.T, browser context.Context) {
-	y := newSharedFixture()
-	b := open(t, browser, y)
+	fx := newSharedFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/locks/gpu:pool", 1280, 800)
 	b.waitLive()
 	b.tabTo("form[data-holder='train-b'] button")
 	b.press(kb.Enter)
 	b.wait("document.getElementById('ask').open && document.activeElement.id === 'reason'")
 	if got := b.text("#ask dl"); !strings.Contains(got, "train-b") || !strings.Contains(got, "Slot\n2") {
-		t.Errorf("the dialog is about %q", got)
+		t.Errorf("the dialog shows %q", got)
 	}
 	b.press("it leaks")
 	b.tabTo("#ask input[name=skip_grace]")
 	b.press(" ")
 	b.tabTo("#ask .strong")
 	b.press(kb.Enter)
-	b.wait("document.querySelector('.notice')?.innerText.includes('Token 3 does not hold slot 2 of gpu:pool now')")
+	b.wait("document.querySelector('.notice')?.innerText.includes('Token 3 no longer holds slot 2 of gpu:pool.')")
 	b.wait("location.pathname === '/ui/locks/gpu:pool' && location.search === '' && document.querySelectorAll('.leases tbody tr').length === 2")
-	if d := cmp.Diff([]lock.Revoke{{Name: "gpu:pool", Token: 3, Slot: slot(2), Reason: "it leaks", SkipGrace: true}}, y.revocations()); d != "" {
+	if d := cmp.Diff([]lock.Revoke{{Name: "gpu:pool", Token: 3, Slot: slot(2), Reason: "it leaks", SkipGrace: true}}, fx.revocations()); d != "" {
 		t.Error(d)
 	}
 }
 
 func revokePhase(t *testing.T, browser context.Context) {
-	y := newSharedFixture()
-	b := open(t, browser, y)
+	fx := newSharedFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/locks/db:schema?back=prefix%3Ddb", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("form[data-title] button")))
@@ -52,19 +52,19 @@ func revokePhase(t *testing.T, browser context.Context) {
 	}
 	b.press("the writer must go on")
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#ask .strong")))
-	b.wait("document.querySelector('.notice')?.innerText.includes('Token 1 does not hold db:schema now')")
+	b.wait("document.querySelector('.notice')?.innerText.includes('Token 1 no longer holds db:schema.')")
 	b.wait("document.querySelector('.leases .holder').innerText === 'migration 218' && location.search === '?back=prefix%3Ddb'")
-	if d := cmp.Diff([]lock.Revoke{{Name: "db:schema", Token: 1, Reason: "the writer must go on"}}, y.revocations()); d != "" {
+	if d := cmp.Diff([]lock.Revoke{{Name: "db:schema", Token: 1, Reason: "the writer must go on"}}, fx.revocations()); d != "" {
 		t.Error(d)
 	}
 }
 
-// formsOf returns the parts of the page that ask to revoke.
+// formsOf returns the page's forms to revoke.
 func formsOf(body string) []string {
 	return strings.Split(body, "data-revoke")[1:]
 }
 
-func TestFormsNameWhatTellsTheLeaseFromOthers(t *testing.T) {
+func TestFormsIdentifyTheLease(t *testing.T) {
 	t.Parallel()
 	for path, c := range map[string]struct {
 		forms       int
@@ -86,7 +86,7 @@ func TestFormsNameWhatTellsTheLeaseFromOthers(t *testing.T) {
 	}
 }
 
-func TestThePageThatAsksAboutSeveral(t *testing.T) {
+func TestRevokeFormForSeveralLeases(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, newSharedFixture(), "/ui/revoke?name=db:schema&token=1&back=lock%3Ddb%253Aschema")
 	wantStatus(t, r, http.StatusOK)
@@ -110,43 +110,43 @@ func slotForm(since string) url.Values {
 	return f
 }
 
-func TestOneOfAPhaseIsRevokedAndThePageOfTheLockComesBack(t *testing.T) {
+func TestOneSharedLeaseIsRevoked(t *testing.T) {
 	t.Parallel()
-	y, granted := newSharedFixture(), time.Date(2031, 5, 4, 11, 59, 31, 0, time.UTC)
-	r, _ := post(t, y, slotForm(granted.Format(time.RFC3339)))
+	fx, granted := newSharedFixture(), time.Date(2031, 5, 4, 11, 59, 31, 0, time.UTC)
+	r, _ := post(t, fx, slotForm(granted.Format(time.RFC3339)))
 	wantStatus(t, r, http.StatusSeeOther)
 	if got, want := r.Header.Get("Location"), "/ui/locks/db:schema?back=prefix%3Ddb&revoked=db%3Aschema&slot=2&token=1"; got != want {
 		t.Errorf("leads to %q, want %q", got, want)
 	}
-	if d := cmp.Diff([]lock.Revoke{{Name: "db:schema", Token: 1, Slot: slot(2), AcquiredAt: granted, Reason: "stuck"}}, y.revocations()); d != "" {
+	if d := cmp.Diff([]lock.Revoke{{Name: "db:schema", Token: 1, Slot: slot(2), AcquiredAt: granted, Reason: "stuck"}}, fx.revocations()); d != "" {
 		t.Error(d)
 	}
-	_, body := get(t, y, r.Header.Get("Location"))
-	wantText(t, body, "Done.", `does not hold slot <b class="num">2</b> of <b class="lock">db:schema</b>`)
+	_, body := get(t, fx, r.Header.Get("Location"))
+	wantText(t, body, "Revoked.", `no longer holds slot <b class="num">2</b> of <b class="lock">db:schema</b>`)
 }
 
-func TestTheNextInASlotIsNotRevokedForTheOneBefore(t *testing.T) {
+func TestNextLeaseInASlotIsNotRevoked(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
+	fx := newFixture()
 	for range 2 {
-		y.grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "report", TTL: time.Minute}, 10*time.Second)
+		fx.grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "report", TTL: time.Minute}, 10*time.Second)
 	}
-	y.do(lock.Release{Name: "db:schema", LeaseID: callID(2)}, 5*time.Second)
-	y.grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "the next", TTL: time.Minute}, time.Second)
-	r, body := post(t, y, slotForm("2031-05-04T11:59:50Z"))
+	fx.do(lock.Release{Name: "db:schema", LeaseID: callID(2)}, 5*time.Second)
+	fx.grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "the next", TTL: time.Minute}, time.Second)
+	r, body := post(t, fx, slotForm("2031-05-04T11:59:50Z"))
 	wantStatus(t, r, http.StatusConflict)
-	wantText(t, body, "That lease with token 1 in slot 2 of the lock db:schema has ended.", "Back to the lock<")
-	if len(y.revocations()) != 0 {
-		t.Error("revoked all the same")
+	wantText(t, body, "The lease with token 1 in slot 2 of the lock db:schema has ended.", "Back to the lock<")
+	if len(fx.revocations()) != 0 {
+		t.Error("revoked")
 	}
 }
 
-func TestPlacesThatLeadElsewhereLeadToTheList(t *testing.T) {
+func TestForeignReturnLocationsBecomeTheList(t *testing.T) {
 	t.Parallel()
 	for _, back := range []string{"lock=..%2F..%2Fevil", "lock=%2F%2Fevil", "lock=", "lock=a%2Fb", "%zz"} {
 		r, _ := post(t, newBusyFixture(), form("deploy:production", "4", "stuck", back))
 		if got := r.Header.Get("Location"); !strings.HasPrefix(got, "/ui/?revoked=") {
-			t.Errorf("%s leads to %q", back, got)
+			t.Errorf("%s redirects to %q", back, got)
 		}
 	}
 }

@@ -19,19 +19,17 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// A authFixture is a whole service behind keys: the page, the server that serves it,
-// and locks in memory.
+// An authFixture is a complete service with keys: page, server and locks in memory.
 type authFixture struct {
 	*testing.T
 	path    string // of the auth file
 	locks   lock.Service
-	ids     map[string]string // of the keys, by their names
+	ids     map[string]string // of the keys, by name
 	secrets map[string]string
 	server  *server.Server
 }
 
-// newAuthFixture returns a gatehouse with a key of each role, one for billing, and two locks
-// that are held.
+// newAuthFixture returns an authFixture with a key of each role, one for billing and books, and two held locks.
 func newAuthFixture(t *testing.T, o server.Options) *authFixture {
 	t.Helper()
 	g := &authFixture{T: t, path: filepath.Join(t.TempDir(), "keys.json"), locks: memlock.New().Replica(1), ids: map[string]string{}, secrets: map[string]string{}}
@@ -49,8 +47,8 @@ func newAuthFixture(t *testing.T, o server.Options) *authFixture {
 			t.Fatal(err)
 		}
 	}
-	guarded := access.Guard(g.locks, access.Limits{})
-	o.Locks, o.Keys, o.UI = guarded, keys, web.New(web.Options{Locks: guarded})
+	locks := access.Guard(g.locks, access.Limits{})
+	o.Locks, o.Keys, o.UI = locks, keys, web.New(web.Options{Locks: locks})
 	g.server = server.New(o)
 	return g
 }
@@ -67,32 +65,32 @@ func (g *authFixture) issue(name string, role access.Role, prefixes ...string) {
 	g.ids[name], g.secrets[name] = key.ID, secret
 }
 
-// visit opens a tab whose browser has no cookies yet.
+// visit opens a tab without cookies.
 func (g *authFixture) visit(browser context.Context) *tab {
 	g.Helper()
 	b := show(g.T, browser, g.server, chromedp.WithNewBrowserContext())
-	b.allowed = "Failed to load resource" // of a page that is refused
+	b.allowed = "Failed to load resource" // for refused pages
 	return b
 }
 
-// enter types the key into the form.
+// enter submits the key in the form.
 func (b *tab) enter(secret string) {
 	b.Helper()
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#key"), secret), chromedp.Click(chromedp.CSS(".sheet .strong")))
 }
 
-// TestSigningInInABrowser has a real browser come to a service behind keys.
+// TestSigningInInABrowser tests a service with keys in a real browser.
 func TestSigningInInABrowser(t *testing.T) {
 	t.Parallel()
 	inTabs(t, map[string]func(*testing.T, context.Context){
-		"a visitor signs in and is where he wanted":       visitorSignsIn,
-		"an operator revokes and signs out":               operatorRevokes,
-		"signing in without a script":                     signInWithoutScript,
-		"a key for some names lists those":                someNamesAreListed,
-		"a key that is revoked ends what the page shows":  revokedKeyLeaves,
-		"a link on another site leads where it points":    linkFromElsewhere,
-		"a browser keeps the cookie that is for TLS only": secureCookieIsKept,
-		"the documentation is shown to who is signed in":  docsAreShown,
+		"signing in returns to the requested page":       visitorSignsIn,
+		"an operator revokes and signs out":              operatorRevokes,
+		"signing in without JavaScript":                  signInWithoutScript,
+		"a key with prefixes lists the names under them": someNamesAreListed,
+		"a revoked key redirects to the form":            revokedKeyLeaves,
+		"a link on another site works":                   linkFromElsewhere,
+		"a browser keeps the secure cookie":              secureCookieIsKept,
+		"the documentation needs a sign-in":              docsAreShown,
 	})
 }
 
@@ -102,15 +100,15 @@ func visitorSignsIn(t *testing.T, browser context.Context) {
 	b.visit("/ui/locks/billing:invoices?all=1", 1280, 800)
 	b.wait("location.pathname === '/ui/login' && document.activeElement.id === 'key'")
 	b.enter("pk_wrong_key")
-	b.wait("document.querySelector('.problem')?.innerText === 'That is no API key that this service knows. It was mistyped, or revoked.'")
+	b.wait("document.querySelector('.problem')?.innerText === 'Unknown API key: mistyped or revoked.'")
 	b.enter(g.secrets["looker"])
 	b.wait("location.pathname + location.search === '/ui/locks/billing:invoices?all=1'")
 	b.waitLive()
 	if got := b.text(".reader span"); got != "Signed in as looker read" {
-		t.Errorf("it says %q", got)
+		t.Errorf("it shows %q", got)
 	}
 	if n := value[int](b, "document.querySelectorAll('[data-revoke]').length"); n != 0 {
-		t.Errorf("%d leases can be revoked, it seems", n)
+		t.Errorf("%d leases have a revoke button", n)
 	}
 	if got := value[string](b, "document.cookie"); got != "" {
 		t.Errorf("a script reads %q", got)
@@ -120,9 +118,9 @@ func visitorSignsIn(t *testing.T, browser context.Context) {
 	}
 	b.wait("[...document.querySelectorAll('#events tbody tr')].some((row) => row.innerText.includes('next'))")
 	b.visit("/ui/revoke?name=billing:invoices&token=1", 1280, 800)
-	b.wait("document.querySelector('.problem')?.innerText.includes('has the role read, and to revoke takes the role admin')")
+	b.wait("document.querySelector('.problem')?.innerText.includes('has the role read, but revoking needs the role admin')")
 	if n := value[int](b, "document.querySelectorAll('textarea').length"); n != 0 {
-		t.Error("it asks for a reason all the same")
+		t.Error("it asks for a reason")
 	}
 }
 
@@ -135,7 +133,7 @@ func operatorRevokes(t *testing.T, browser context.Context) {
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("dialog[open] textarea")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "stuck"), chromedp.Click(chromedp.CSS("dialog .strong")))
-	b.wait("document.querySelector('.notice')?.innerText.startsWith('Done.')")
+	b.wait("document.querySelector('.notice')?.innerText.startsWith('Revoked.')")
 	l, err := g.locks.Lock(t.Context(), "billing:invoices")
 	if err != nil || l.State != lock.Free {
 		t.Errorf("the lock is %s, %v", l.State, err)
@@ -166,7 +164,7 @@ func someNamesAreListed(t *testing.T, browser context.Context) {
 	b.wait("document.querySelectorAll('tbody tr').length === 1 && document.getElementById('prefix').value === 'billing:'")
 	b.waitLive()
 	if got := b.text(".cover"); got != "This key is for billing: and the lock billing, books: and the lock books." {
-		t.Errorf("it says %q", got)
+		t.Errorf("it shows %q", got)
 	}
 	b.visit("/ui/?prefix=boo", 1280, 800)
 	b.wait("document.getElementById('prefix').value === 'books:' && document.querySelector('.empty') !== null")
@@ -186,11 +184,10 @@ func revokedKeyLeaves(t *testing.T, browser context.Context) {
 	if _, err := access.Revoke(g.path, g.ids["worker"]); err != nil {
 		t.Fatal(err)
 	}
-	b.wait("location.pathname === '/ui/login' && document.querySelector('.problem')?.innerText.includes('mistyped, or revoked')")
+	b.wait("location.pathname === '/ui/login' && document.querySelector('.problem')?.innerText.includes('mistyped or revoked')")
 }
 
-// linkFromElsewhere follows a link of another site, with which browsers send no
-// cookie that is SameSite=Strict.
+// linkFromElsewhere follows a link on another site, for which browsers send no SameSite=Strict cookie.
 func linkFromElsewhere(t *testing.T, browser context.Context) {
 	g := newAuthFixture(t, server.Options{})
 	b := g.visit(browser)
@@ -229,7 +226,7 @@ func docsAreShown(t *testing.T, browser context.Context) {
 func secureCookieIsKept(t *testing.T, browser context.Context) {
 	g := newAuthFixture(t, server.Options{SecureCookies: true})
 	b := g.visit(browser)
-	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "localhost", 1) // which browsers trust as if there were TLS
+	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "localhost", 1) // browsers treat it as secure without TLS
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["looker"])
 	b.wait("document.querySelectorAll('tbody tr').length === 2")

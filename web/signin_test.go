@@ -11,19 +11,19 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// readBy asks for the page with the key in the context, behind a Guard.
+// readBy requests the page with the key in the context, from a Service behind a Guard.
 func readBy(t *testing.T, k access.Key, r *http.Request) (*http.Response, string) {
 	t.Helper()
 	h := web.New(web.Options{Locks: access.Guard(newBusyFixture(), access.Limits{})})
 	return ask(t, h, r.WithContext(access.WithKey(r.Context(), k)))
 }
 
-func TestTheFormThatAsksForAKey(t *testing.T) {
+func TestSignInForm(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string][]string{
 		"":                   {`<form method="post" action="/ui/login">`, `type="password" required autofocus`, `name="back" value=""`},
 		"?back=%2Fui%2F%3Fa": {`name="back" value="/ui/?a"`},
-		"?back=%22%3E%3Cscript%3E&why=key_invalid": {`value="&#34;&gt;&lt;script&gt;"`, "mistyped, or revoked", `role="alert"`},
+		"?back=%22%3E%3Cscript%3E&why=key_invalid": {`value="&#34;&gt;&lt;script&gt;"`, "mistyped or revoked", `role="alert"`},
 		"?why=key_expired":                         {"has expired"},
 		"?why=rate_limited":                        {"Wait a minute"},
 		"?why=key_missing":                         {"nothing was done"},
@@ -39,7 +39,7 @@ func TestTheFormThatAsksForAKey(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhoReads(t *testing.T) {
+func TestPageShowsTheKeyAndRole(t *testing.T) {
 	t.Parallel()
 	get := func(k access.Key) string {
 		r, body := readBy(t, k, httptest.NewRequest(http.MethodGet, "/ui/", nil))
@@ -55,11 +55,11 @@ func TestThePageSaysWhoReads(t *testing.T) {
 	}
 	_, open := ask(t, web.New(web.Options{Locks: newBusyFixture()}), httptest.NewRequest(http.MethodGet, "/ui/", nil))
 	if strings.Contains(open, "Signed in") || !strings.Contains(open, "data-revoke") {
-		t.Error("a page that asks for no keys speaks of one, or offers no revoke")
+		t.Error("a page without keys shows a key, or offers no revoke")
 	}
 }
 
-func TestTheListIsOfWhatTheKeyCovers(t *testing.T) {
+func TestListIsNarrowedToTheKeysPrefixes(t *testing.T) {
 	t.Parallel()
 	k := access.Key{ID: "k", Name: "n", Role: access.Read, Prefixes: []string{"deploy", "cron", "billing"}}
 	for asked, want := range map[string]struct {
@@ -78,16 +78,16 @@ func TestTheListIsOfWhatTheKeyCovers(t *testing.T) {
 		wantStatus(t, r, want.status)
 		wantText(t, body, `name="prefix" value="`+want.prefix+`"`, `<a href="/ui/?prefix=cron%3A">cron:</a>`)
 		if strings.Contains(body, "hostile</") {
-			t.Errorf("%q shows what the key does not cover", asked)
+			t.Errorf("%q shows names that the key does not cover", asked)
 		}
 		followed := strings.Contains(body, `data-stream="/v1/events/stream?prefix=`+url.QueryEscape(want.prefix)+`"`)
 		if followed != (want.status == http.StatusOK) {
-			t.Errorf("%q: the page follows: %t", asked, followed)
+			t.Errorf("%q: the page has a stream: %t", asked, followed)
 		}
 	}
 }
 
-func TestWhatAKeyMayNotDoIsSaid(t *testing.T) {
+func TestRefusalsOfTheGuardAreShown(t *testing.T) {
 	t.Parallel()
 	form := form("deploy:production", "4", "stuck", "").Encode()
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestWhatAKeyMayNotDoIsSaid(t *testing.T) {
 		method, path string
 		words        string
 	}{
-		"asking to revoke without the role": {access.Key{Role: access.Lock}, "GET", "/ui/revoke?name=deploy:production&token=4", "takes the role admin"},
+		"asking to revoke without the role": {access.Key{Role: access.Lock}, "GET", "/ui/revoke?name=deploy:production&token=4", "needs the role admin"},
 		"revoking without the role":         {access.Key{Role: access.Lock}, "POST", "/ui/revoke", "role admin"},
 		"asking to revoke another's":        {access.Key{Role: access.Admin, Prefixes: []string{"cron"}}, "GET", "/ui/revoke?name=deploy:production&token=4", "does not cover"},
 		"revoking another's":                {access.Key{Role: access.Admin, Prefixes: []string{"cron"}}, "POST", "/ui/revoke", "does not cover"},
@@ -110,7 +110,7 @@ func TestWhatAKeyMayNotDoIsSaid(t *testing.T) {
 			wantStatus(t, got, http.StatusForbidden)
 			wantText(t, body, c.words, `role="alert"`)
 			if strings.Contains(c.path, "revoke") && strings.Contains(body, "<textarea") || strings.Contains(body, "pipeline 1881") {
-				t.Errorf("it goes on all the same: %s", body)
+				t.Errorf("it is not refused: %s", body)
 			}
 		})
 	}

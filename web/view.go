@@ -10,15 +10,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A view is what those pages have in common that follow the service.
+// A view is the common part of the pages that refresh themselves.
 type view struct {
 	Title   string
 	Reader  reader
 	Here    location
 	Notice  *notice
-	Problem string    // the service's own words; empty if there is something to show
-	AsOf    time.Time // on the database's clock; zero if there is no lock to tell it
-	Stream  string    // the address of the events that concern the page; empty if it cannot be followed
+	Problem string    // the service's error; empty if there is none
+	AsOf    time.Time // on the database's clock; zero if the page shows no lock
+	Stream  string    // the URL of the page's event stream; empty for a page that will never show anything
 	Ask     revokePage
 }
 
@@ -26,8 +26,7 @@ func viewOf(r *http.Request, title string, here location) view {
 	return view{Title: title, Reader: readerOf(r), Here: here, Stream: here.stream(), Ask: revokePage{Dialog: true}}
 }
 
-// failed notes that the service refused to be looked at, and returns the status
-// to say so with. A page that it will never show is not followed.
+// failed sets the problem and returns the status. A page with a permanent error gets no event stream.
 func (v *view) failed(status int, problem string) int {
 	v.Problem = problem
 	if status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
@@ -36,7 +35,7 @@ func (v *view) failed(status int, problem string) int {
 	return status
 }
 
-// Kinds returns the names of the events that the stream may bring.
+// Kinds returns the names of the stream's events.
 func (view) Kinds() string {
 	var names []string
 	for k := lock.Granted; k.String() != lock.Kind(0).String(); k++ {
@@ -45,10 +44,10 @@ func (view) Kinds() string {
 	return strings.Join(names, " ")
 }
 
-// stream returns the address of the events that concern the place.
+// stream returns the URL of the events at the location.
 func (p location) stream() string { return address("/v1/events/stream", p.events()) }
 
-// events returns which events concern the place.
+// events returns the query for the events at the location.
 func (p location) events() url.Values {
 	v := url.Values{}
 	switch {
@@ -60,15 +59,15 @@ func (p location) events() url.Values {
 	return v
 }
 
-// A notice says that a lease is gone, or all leases that had the token.
+// A notice reports that a lease was revoked, or all leases with the token.
 type notice struct {
 	Name  string
 	Token lock.Token
-	Slot  *int     // nil: whichever the token sat in
-	Over  timeLeft // until the grace of what was revoked is over; zero if it is
+	Slot  *int     // nil: all slots with the token
+	Over  timeLeft // of the grace; zero if it is over
 }
 
-// done returns the address to go to after a revocation.
+// done returns the URL to redirect to after a revocation.
 func (n notice) done(p location) string {
 	v := url.Values{"revoked": {n.Name}, "token": {strconv.FormatInt(int64(n.Token), 10)}}
 	if n.Slot != nil {
@@ -77,8 +76,7 @@ func (n notice) done(p location) string {
 	return p.with(v)
 }
 
-// notice returns the notice that the address asks for, if it is true. Anybody can
-// write an address, so the lock is looked at again.
+// notice returns the notice that the URL asks for, or nil. URLs can be forged, so it checks the lock.
 func (u *ui) notice(r *http.Request) *notice {
 	v := r.URL.Query()
 	token, err := parseToken(v.Get("token"))

@@ -8,17 +8,17 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Options are what the page needs.
+// Options configure the page.
 type Options struct {
 	Locks lock.Service
 	Log   *slog.Logger // nil: nothing is logged
 }
 
-// policy lets the browser load this package's files and nothing else.
+// policy allows browsers to load this package's files only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// ui answers the requests. It is safe for concurrent use.
+// ui handles the requests. It is safe for concurrent use.
 type ui struct {
 	locks  lock.Service
 	log    *slog.Logger
@@ -26,8 +26,8 @@ type ui struct {
 	assets assets
 }
 
-// New returns the admin page, to be mounted at /ui/ without stripping that from
-// the path. It panics only if the files embedded in this package are broken.
+// New returns the admin page, to be mounted at /ui/ with unstripped paths. It panics only if the embedded files are
+// broken.
 func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -37,7 +37,7 @@ func New(o Options) http.Handler {
 	return withSecurityHeaders(u.sameOrigin(u.routes()))
 }
 
-// A route is something that the page answers, by a pattern of [http.ServeMux].
+// A route is a handler with its pattern of [http.ServeMux].
 type route struct {
 	pattern string
 	answer  func(*ui, http.ResponseWriter, *http.Request)
@@ -55,8 +55,8 @@ func routes() []route {
 	}
 }
 
-// Patterns returns what the page answers, as patterns of [http.ServeMux], so that whoever
-// mounts it can say of each who may ask for it.
+// Patterns returns the page's routes as patterns of [http.ServeMux], so that a server can test its access rules for
+// each of them.
 func Patterns() []string {
 	var all []string
 	for _, r := range routes() {
@@ -73,20 +73,19 @@ func (u *ui) routes() http.Handler {
 	return mux
 }
 
-// sameOrigin refuses what another site's page makes a browser send, reading apart.
+// sameOrigin refuses writes that a browser sends from another site.
 func (u *ui) sameOrigin(h http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()
 	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u.refuse(w, r, http.StatusForbidden,
-			"This request came from another site's page, so nothing was done. Open the locks here and revoke from there.")
+			"This request came from another site, so nothing was done. Open the list of locks and revoke from there.")
 	}))
 	return p.Handler(h)
 }
 
-// withSecurityHeaders puts on every answer what browsers need to be strict about it. The
-// referrer goes to this origin only. It is not left out altogether: then browsers
-// would send "Origin: null" with our own forms, which over plain HTTP cannot be
-// told from another site's.
+// withSecurityHeaders sets the security headers of every answer. The Referrer-Policy is same-origin, not no-referrer:
+// with that, browsers would send "Origin: null" with the page's own forms, which over plain HTTP looks like a request
+// from another site.
 func withSecurityHeaders(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()

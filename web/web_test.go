@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// ask sends the request and returns the answer with its body.
+// ask sends the request and returns the answer and its body.
 func ask(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -28,16 +28,16 @@ func ask(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string)
 	return w.Result(), string(body)
 }
 
-func get(t *testing.T, y *fixture, target string) (*http.Response, string) {
+func get(t *testing.T, fx *fixture, target string) (*http.Response, string) {
 	t.Helper()
-	return ask(t, web.New(web.Options{Locks: y}), httptest.NewRequest(http.MethodGet, target, nil))
+	return ask(t, web.New(web.Options{Locks: fx}), httptest.NewRequest(http.MethodGet, target, nil))
 }
 
-func post(t *testing.T, y *fixture, form url.Values) (*http.Response, string) {
+func post(t *testing.T, fx *fixture, form url.Values) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return ask(t, web.New(web.Options{Locks: y}), r)
+	return ask(t, web.New(web.Options{Locks: fx}), r)
 }
 
 func wantStatus(t *testing.T, r *http.Response, want int) {
@@ -47,7 +47,7 @@ func wantStatus(t *testing.T, r *http.Response, want int) {
 	}
 }
 
-// wantText fails unless the body holds each of the texts.
+// wantText fails unless the body contains all texts.
 func wantText(t *testing.T, body string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -57,7 +57,7 @@ func wantText(t *testing.T, body string, texts ...string) {
 	}
 }
 
-func TestEveryAnswerIsStrict(t *testing.T) {
+func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/", "/ui/?state=none", "/ui/revoke?name=hostile&token=6", "/ui/revoke", "/ui/nothing", "/ui/locks/hostile", "/ui/locks/_", "/ui/assets/x/paddock.js", "/ui/assets/x/none"} {
 		t.Run(target, func(t *testing.T) {
@@ -83,38 +83,38 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 	}
 }
 
-// inline finds what the policy would refuse. In the text of a page < is escaped.
+// inline matches inline scripts and styles. In a page's text, < is escaped.
 var inline = regexp.MustCompile(`<script[^>]*>[^<]|<style|<[^>"]*("[^"]*"[^>"]*)* (style|on[a-z]+)=`)
 
-func TestAssetsAreKeptByTheirContent(t *testing.T) {
+func TestAssetsAreCachedByContent(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
-	_, page := get(t, y, "/ui/")
+	fx := newFixture()
+	_, page := get(t, fx, "/ui/")
 	types := map[string]string{"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 	for ext, want := range types {
 		address := regexp.MustCompile(`/ui/assets/[0-9a-f]{16}/paddock\.` + ext).FindString(page)
-		r, _ := get(t, y, address)
+		r, _ := get(t, fx, address)
 		wantStatus(t, r, http.StatusOK)
 		if r.Header.Get("Content-Type") != want || !strings.Contains(r.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %v", address, r.Header)
 		}
 		again := httptest.NewRequest(http.MethodGet, "/ui/assets/another/paddock."+ext, nil)
 		again.Header.Set("If-None-Match", r.Header.Get("ETag"))
-		r, _ = ask(t, web.New(web.Options{Locks: y}), again)
+		r, _ = ask(t, web.New(web.Options{Locks: fx}), again)
 		wantStatus(t, r, http.StatusNotModified)
 		if r.Header.Get("Cache-Control") != "no-cache" {
-			t.Errorf("an address with another version may be kept: %v", r.Header)
+			t.Errorf("a URL with another version is cached: %v", r.Header)
 		}
 	}
 }
 
-func TestScriptsImportOnlyWhatIsBesideThem(t *testing.T) {
+func TestScriptsImportOnlyAssets(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
+	fx := newFixture()
 	imports := regexp.MustCompile(`(?m)^import .*'(.*)';$`)
 	seen, queue := map[string]bool{}, []string{"paddock.js"}
 	for ; len(queue) > 0; queue = queue[1:] {
-		r, body := get(t, y, "/ui/assets/x/"+queue[0])
+		r, body := get(t, fx, "/ui/assets/x/"+queue[0])
 		wantStatus(t, r, http.StatusOK)
 		for _, m := range imports.FindAllStringSubmatch(body, -1) {
 			file, beside := strings.CutPrefix(m[1], "./")
@@ -140,24 +140,24 @@ func TestUnknownPagesAndMethodsAreRefused(t *testing.T) {
 	wantStatus(t, r, http.StatusMethodNotAllowed)
 }
 
-func TestProblemsAreShownInWords(t *testing.T) {
+func TestProblemsAreShown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault  error
 		status int
 		words  string
 	}{
-		"an error with words shows them":               {&lock.Error{Code: lock.ErrUnavailable, Detail: "Not now."}, 503, "Not now."},
-		"a bare code gets words":                       {lock.ErrUnavailable, 503, "Try again in a moment."},
+		"an error with a detail shows it":              {&lock.Error{Code: lock.ErrUnavailable, Detail: "Not now."}, 503, "Not now."},
+		"a bare code gets a message":                   {lock.ErrUnavailable, 503, "Try again in a moment."},
 		"an unknown outcome is not the reader's fault": {lock.ErrUnknownOutcome, 503, "Try again in a moment."},
-		"an error of another kind stays inside":        {errors.New("secret of the machine"), 500, "The service has failed"},
-		"an unexpected code is a fault":                {lock.ErrLeaseLost, 500, "The service has failed"},
+		"an error of another type is not shown":        {errors.New("secret of the machine"), 500, "The service has failed"},
+		"an unexpected code is an internal error":      {lock.ErrLeaseLost, 500, "The service has failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newFixture()
-			y.breakDown(c.fault)
-			r, body := get(t, y, "/ui/?prefix=kept")
+			fx := newFixture()
+			fx.breakDown(c.fault)
+			r, body := get(t, fx, "/ui/?prefix=kept")
 			wantStatus(t, r, c.status)
 			wantText(t, body, c.words, `value="kept"`, `role="alert"`)
 			if strings.Contains(body, "secret of the machine") {
@@ -167,12 +167,12 @@ func TestProblemsAreShownInWords(t *testing.T) {
 	}
 }
 
-func TestFaultsAreLoggedWithTheirCause(t *testing.T) {
+func TestInternalErrorsAreLoggedWithTheirCause(t *testing.T) {
 	t.Parallel()
-	y := newFixture()
-	y.breakDown(&lock.Error{Code: lock.ErrInternal, Detail: "Sorry.", Cause: errors.New("disk on fire")})
+	fx := newFixture()
+	fx.breakDown(&lock.Error{Code: lock.ErrInternal, Detail: "Sorry.", Cause: errors.New("disk on fire")})
 	var log bytes.Buffer
-	h := web.New(web.Options{Locks: y, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h := web.New(web.Options{Locks: fx, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	_, body := ask(t, h, httptest.NewRequest(http.MethodGet, "/ui/", nil))
 	wantText(t, log.String(), "level=ERROR", "disk on fire")
 	if strings.Contains(body, "disk on fire") {

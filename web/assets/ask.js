@@ -1,11 +1,11 @@
-// Asks before a revoke in a dialog, rather than on a page of its own.
+// Confirms a revocation in a dialog instead of on its own page.
 
 import { write } from './countdown.js';
 
 const dialog = document.getElementById('ask');
 const title = dialog.querySelector('[data-fill=title]').textContent;
 
-// ask opens the dialog about the leases that the form names.
+// ask opens the dialog for the leases that the form names.
 function ask(form) {
   const post = dialog.querySelector('form');
   post.reset();
@@ -28,8 +28,7 @@ document.addEventListener('submit', (event) => {
 
 dialog.querySelector('[data-close]').addEventListener('click', () => dialog.close());
 
-// The focus goes back to the button. If that has gone with its lease meanwhile, it
-// must not be lost.
+// The browser returns the focus to the button. If the button has disappeared with its lease, focus the list.
 dialog.addEventListener('close', () => {
   const at = document.activeElement;
   if (at === document.body || dialog.contains(at)) document.getElementById('list').focus({ preventScroll: true });

@@ -1,13 +1,13 @@
-// Lets the time left run down, and what has passed grow, without asking the server.
+// Counts down the time left, and counts up elapsed time, without requests.
 
-// arrived is when the page came, on the browser's monotonic clock. The first byte
-// counts: a lease may seem shorter than it is, never longer by the time to load.
+// arrived is when the first byte of the page arrived, on the browser's monotonic clock. So a lease never seems longer
+// than it is by the time to load the page.
 let arrived = performance.getEntriesByType('navigation')[0]?.responseStart || 0;
 
-// over are the elements that have been told to have run down.
+// over are the elements whose end was reported.
 let over = new WeakSet();
 
-// words returns a length of time in its two greatest units, as the server does.
+// words returns a duration in its two greatest units, as the server does.
 function words(s) {
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
@@ -15,7 +15,7 @@ function words(s) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
-// write makes the text of the element what it is to be, and touches nothing if it is.
+// write sets the text of the element, unless it is the same already.
 export function write(element, text) {
   if (!element || element.textContent === text) return;
   if (element.firstChild?.nodeType === Node.TEXT_NODE && !element.firstChild.nextSibling) element.firstChild.nodeValue = text;
@@ -33,8 +33,8 @@ function down(element, passed, ended) {
   ended();
 }
 
-// tick writes the times as they are now. It calls ended when one has run down: it
-// is for the server to say what has become of that, since renewals are no events.
+// tick updates the times. It calls ended when one has run down: only the server knows whether the lease was renewed,
+// because a renewal is no event.
 export function tick(ended) {
   const passed = performance.now() - arrived;
   for (const element of document.querySelectorAll('[data-left-ms]')) down(element, passed, ended);
@@ -44,7 +44,7 @@ export function tick(ended) {
   write(document.getElementById('age'), `, ${words(Math.floor(passed / 1000))} ago`);
 }
 
-// begin counts from when a newer page came.
+// begin counts from the arrival of a newer page.
 export function begin(came) {
   arrived = came;
   over = new WeakSet();

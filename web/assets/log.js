@@ -1,11 +1,11 @@
-// Writes down what happens while the page is open.
+// Shows the events since the page was opened.
 
 import { write } from './countdown.js';
 
 const most = 20; // events to show
 
-// said returns what the row of an event says, by the name of its cell.
-function said(event) {
+// cellsOf returns the texts of an event's row, by cell name.
+function cellsOf(event) {
   return {
     ...event,
     at: event.at.slice(0, 19).replace('T', ' '),
@@ -13,7 +13,7 @@ function said(event) {
   };
 }
 
-// add shows one more row at the end, and one less at the beginning if there are many.
+// add appends a row, and removes the first one if there are too many.
 function add(row) {
   const table = document.getElementById('events');
   const body = table.tBodies[0];
@@ -27,17 +27,17 @@ function copy(id) {
   return document.importNode(document.getElementById(id).content, true);
 }
 
-// note writes the event down. It does nothing on a page without a log.
-export function note(event) {
+// logEvent shows the event, if the page has a log.
+export function logEvent(event) {
   if (!document.getElementById('events')) return;
   const row = copy('event');
-  const cells = said(event);
+  const cells = cellsOf(event);
   for (const element of row.querySelectorAll('[data-fill]')) write(element, String(cells[element.dataset.fill] ?? ''));
   row.querySelector('time').dateTime = event.at;
   add(row);
 }
 
-// noteGap says that events are missing.
-export function noteGap() {
+// logGap shows that events are missing.
+export function logGap() {
   if (document.getElementById('events')) add(copy('gap'));
 }

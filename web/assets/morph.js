@@ -1,7 +1,6 @@
-// Makes what is shown like what the server sent, and leaves alone all that is alike
-// already: the focus, what is selected and what was opened stay.
+// Updates the page to a newer version and leaves equal elements alone, so that focus, selection and open details stay.
 
-// keyOf returns what tells an element from its siblings, empty if nothing does.
+// keyOf returns the key that identifies an element among its siblings, or ''.
 function keyOf(node) {
   return node.dataset?.key ?? '';
 }
@@ -10,8 +9,7 @@ function alike(a, b) {
   return a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
 }
 
-// attributes makes those of old what those of fresh are. What a reader has opened
-// is the reader's.
+// attributes copies the attributes of fresh to old, but keeps what the user has opened.
 function attributes(old, fresh) {
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
@@ -30,8 +28,7 @@ function update(old, fresh) {
   morph(old, fresh);
 }
 
-// keyed returns the children that have a key, by their key. Those that fresh does
-// not have any more are removed.
+// keyed returns the children with a key, by their key. It removes those that fresh no longer has.
 function keyed(old, fresh) {
   const wanted = new Set(Array.from(fresh.childNodes, keyOf));
   const found = new Map();
@@ -44,8 +41,7 @@ function keyed(old, fresh) {
   return found;
 }
 
-// morph makes the children of old what those of fresh are. A child with a key is
-// found again wherever it is; others by their place.
+// morph updates the children of old to those of fresh. Children are matched by key, or by position if they have none.
 export function morph(old, fresh) {
   const found = keyed(old, fresh);
   let at = old.firstChild;

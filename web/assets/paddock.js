@@ -1,23 +1,22 @@
-// The script of the pages that follow the service. They are whole without it; see
-// the package's doc.go.
+// The script of the pages with live updates. They work without it; see the package's doc.go.
 
 import './ask.js';
 import { tick, write } from './countdown.js';
-import { note, noteGap } from './log.js';
+import { logEvent, logGap } from './log.js';
 import { refresher } from './refresh.js';
 import { follow } from './stream.js';
 
-const alone = 5000; // ms between refreshes while the stream is not there
-const beside = 10000; // ms while it is: renewals are no events
+const pollWithoutStream = 5000; // ms between refreshes while the stream is down
+const pollWithStream = 10000; // ms while it is up: a renewal is no event
 
 const byId = (id) => document.getElementById(id);
 const live = byId('live');
 const pause = byId('pause');
 const trouble = byId('trouble');
 
-let how = 'off'; // the stream
-let synced = Infinity; // since when it is
-let fresh = -Infinity; // when the page that is shown was asked for
+let streamState = 'off';
+let synced = Infinity; // when the stream was last in sync
+let fresh = -Infinity; // when the shown page was requested
 let problem = ''; // of the last refresh
 
 const paused = () => pause.getAttribute('aria-pressed') === 'true';
@@ -25,7 +24,7 @@ const paused = () => pause.getAttribute('aria-pressed') === 'true';
 const page = refresher({
   period() {
     if (paused() || document.hidden) return Infinity;
-    return how === 'open' && !problem ? beside : alone;
+    return streamState === 'open' && !problem ? pollWithStream : pollWithoutStream;
   },
   done(why, began) {
     problem = why;
@@ -40,47 +39,45 @@ const stream = live.dataset.stream && follow({
   kinds: live.dataset.kinds.split(' '),
   resume: Boolean(byId('events')),
   event(event) {
-    note(event);
+    logEvent(event);
     page.soon();
   },
   gap() {
-    noteGap();
+    logGap();
     page.soon();
   },
   sync() {
     synced = performance.now();
     page.soon();
   },
-  stands(now) {
-    how = now;
-    if (how !== 'open') synced = Infinity;
+  changed(state) {
+    streamState = state;
+    if (state !== 'open') synced = Infinity;
     report();
     page.rest();
   },
 });
 
-// standing returns how the page stands to the service: the word that styles it and
-// the words for the reader.
-function standing() {
+// liveState returns the state of live updates: the style and the text.
+function liveState() {
   if (!stream) return ['', ''];
   if (paused()) return ['paused', 'paused'];
-  if (problem || how === 'lost') return ['lost', how === 'lost' ? 'not connected' : 'not refreshed'];
+  if (problem || streamState === 'lost') return ['lost', streamState === 'lost' ? 'not connected' : 'not refreshed'];
   return fresh >= synced ? ['live', 'live'] : ['connecting', 'connecting…'];
 }
 
-// asOf returns the time of day that the page is true of, empty if it has none.
+// asOf returns the time of day of the data, or '' if the page has none.
 function asOf() {
   return byId('as-of').querySelector('time')?.textContent.slice(11) ?? '';
 }
 
-// report says how the page stands. The instant is not read out whenever it
-// changes: only what it belongs to is.
+// report shows the state of live updates. Screen readers announce the state, but not each change of the time.
 const since = document.createElement('span');
 since.ariaLive = 'off';
 function report() {
-  const [word, words] = standing();
+  const [word, words] = liveState();
   const old = ['lost', 'paused'].includes(word) ? asOf() : '';
-  write(since, old && `; what you see is as of ${old}`);
+  write(since, old && `; showing data as of ${old}`);
   if (live.firstChild?.nodeValue !== words) live.replaceChildren(words, since);
   live.dataset.state = word;
   write(trouble.firstElementChild, problem && `Not refreshed. ${problem}`);
@@ -88,15 +85,15 @@ function report() {
   byId('list').classList.toggle('stale', Boolean(problem));
 }
 
-// settle puts into what the server sent what only the browser knows.
+// settle adds what only the browser knows.
 function settle() {
   for (const element of document.querySelectorAll('[data-origin]')) write(element, location.origin);
   tick(page.soon);
 }
 
-// turn follows the service, or not. A page that nobody sees takes no connection:
-// browsers have few of them for one server.
-function turn() {
+// followIfVisible opens or closes the stream. A hidden page has no connection, because browsers open few of them to a
+// server.
+function followIfVisible() {
   if (paused() || document.hidden) stream?.close();
   else stream?.open();
   page.rest();
@@ -106,7 +103,7 @@ function turn() {
 pause.hidden = !stream;
 pause.addEventListener('click', () => {
   pause.setAttribute('aria-pressed', String(!paused()));
-  turn();
+  followIfVisible();
 });
 
 byId('refresh').addEventListener('click', (event) => {
@@ -116,20 +113,20 @@ byId('refresh').addEventListener('click', (event) => {
 });
 
 document.addEventListener('visibilitychange', () => {
-  turn();
+  followIfVisible();
   page.soon();
 });
 addEventListener('pagehide', () => stream?.close());
-addEventListener('online', turn);
+addEventListener('online', followIfVisible);
 
-// A page that the browser had put away counts from too long ago.
+// A page from the browser's back/forward cache is out of date.
 addEventListener('pageshow', (event) => {
   if (!event.persisted) return;
   page.now();
-  turn();
+  followIfVisible();
 });
 
-// A notice is for once, not for each reload.
+// A reload must not show the notice again.
 const here = new URL(location.href);
 if (here.searchParams.has('revoked')) {
   for (const name of ['revoked', 'token', 'slot']) here.searchParams.delete(name);
@@ -138,4 +135,4 @@ if (here.searchParams.has('revoked')) {
 
 settle();
 setInterval(() => tick(page.soon), 250);
-turn();
+followIfVisible();

@@ -1,28 +1,27 @@
-// Fetches the page anew and shows what is other in it.
+// Fetches the page again and shows what has changed.
 
 import { begin } from './countdown.js';
 import { morph } from './morph.js';
 
-const apart = 500; // ms from one to the next at least
-const patience = 10000; // ms to wait for the service
+const minInterval = 500; // ms from one request to the next
+const timeout = 10000; // ms
 
-// A Refusal is an answer that is no such page, in the service's own words.
+// A Refusal is the service's error message.
 class Refusal extends Error {}
 
 async function fetchPage() {
-  const answer = await fetch(location.href, { cache: 'no-store', signal: AbortSignal.timeout(patience) });
+  const answer = await fetch(location.href, { cache: 'no-store', signal: AbortSignal.timeout(timeout) });
   const came = performance.now();
-  if (answer.status === 401) location.reload(); // the service leads to where to sign in
+  if (answer.status === 401) location.reload(); // the service redirects to the sign-in page
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   if (!answer.ok || !page.getElementById('list')) {
-    const said = page.querySelector('.problem:not([hidden])')?.textContent.trim();
-    throw new Refusal(said || `The service answered with status ${answer.status}.`);
+    const message = page.querySelector('.problem:not([hidden])')?.textContent.trim();
+    throw new Refusal(message || `The service answered with status ${answer.status}.`);
   }
   return { page, came };
 }
 
-// show puts what is new into the page. The focus stays where it was, or goes to
-// what is like that, or to the list if there is none any more.
+// show updates the page. The focus stays, or moves to the element with the same key, or else to the list.
 function show({ page, came }) {
   const list = document.getElementById('list');
   const focus = list.contains(document.activeElement) ? document.activeElement : null;
@@ -36,11 +35,10 @@ function show({ page, came }) {
   (like || list).focus({ preventScroll: true });
 }
 
-// refresher returns what keeps the page fresh. There is one request at a time, and
-// time between them: half a second at least, and more if the service is slow.
-//   period()      for how long to be content with a page, in ms; Infinity for ever
-//   done(problem, began) is called after each, with when it began; the problem is
-//                 empty if there was none
+// refresher returns functions that refresh the page. There is one request at a time, and at least half a second between
+// them, or more if the service is slow.
+//   period()               the greatest age of a page, in ms; Infinity for no limit
+//   done(problem, began)   is called after each refresh, with when it began; problem is '' on success
 export function refresher({ period, done }) {
   let timer, due = Infinity, running = false, again = false, began = -Infinity, took = 0;
 
@@ -56,7 +54,7 @@ export function refresher({ period, done }) {
     due = Infinity;
   }
 
-  // rest refreshes after a period at the latest, or never if there is none.
+  // rest refreshes after the period.
   function rest() {
     if (period() === Infinity) never();
     else if (!running) by(performance.now() + period());
@@ -80,11 +78,11 @@ export function refresher({ period, done }) {
     if (again) soon();
   }
 
-  // soon refreshes as soon as may be, with one that begins from now on.
+  // soon refreshes as soon as possible, with a request that begins after the call.
   function soon() {
     if (period() === Infinity) return;
     if (running) again = true;
-    else by(Math.max(performance.now(), began + Math.max(apart, 3 * took)));
+    else by(Math.max(performance.now(), began + Math.max(minInterval, 3 * took)));
   }
 
   return {

@@ -1,23 +1,23 @@
-// Follows the service's events, and tells how that stands.
+// Subscribes to the service's events, and reports the state of the subscription.
 
-const patience = 10000; // ms for a connection to tell that it is up to date
-const longest = 15000; // ms between two tries
-const shortest = 500;
-const memory = 60000; // ms for which it is worth to be told what was missed
+const syncTimeout = 10000; // ms for a connection to send a sync
+const maxRetryDelay = 15000; // ms
+const minRetryDelay = 500;
+const resumeWindow = 60000; // ms after which missed events are skipped
 
-// follow returns a stream of the events at the address, not open yet. It calls
-//   event(event)  for each,
-//   gap()         when some are missing,
-//   sync()        when all that had happened has been told,
-//   stands(how)   'off', 'connecting', 'lost' while it tries again, or 'open'.
-// With resume it asks for what it has missed when it connects again.
-export function follow({ address, kinds, resume, event, gap, sync, stands }) {
-  let source, timer, cursor = '', tries = 0, closed = 0, skipped = false, how = 'off';
+// follow returns a closed stream of the events at the address. It calls
+//   event(event)     for each event,
+//   gap()            when events are missing,
+//   sync()           when all earlier events have arrived,
+//   changed(state)   with 'off', 'connecting', 'lost' while it reconnects, or 'open'.
+// With resume it requests missed events when it reconnects.
+export function follow({ address, kinds, resume, event, gap, sync, changed }) {
+  let source, timer, cursor = '', tries = 0, closed = 0, skipped = false, state = 'off';
 
-  function stand(now) {
-    if (how === now) return;
-    how = now;
-    stands(how);
+  function setState(next) {
+    if (state === next) return;
+    state = next;
+    changed(state);
   }
 
   function stop() {
@@ -29,47 +29,46 @@ export function follow({ address, kinds, resume, event, gap, sync, stands }) {
   function lost() {
     stop();
     closed ||= performance.now();
-    stand('lost');
-    const pause = Math.min(longest, shortest * 2 ** tries++);
-    timer = setTimeout(connect, pause * (0.75 + Math.random() / 2));
+    setState('lost');
+    const delay = Math.min(maxRetryDelay, minRetryDelay * 2 ** tries++);
+    timer = setTimeout(connect, delay * (0.75 + Math.random() / 2));
   }
 
-  // wait gives the connection its time. A proxy that keeps back what it is sent
-  // looks like a connection on which nothing happens.
-  function wait() {
+  // expectSync starts the timeout: a buffering proxy looks like a connection without events.
+  function expectSync() {
     clearTimeout(timer);
-    if (how !== 'open') timer = setTimeout(lost, patience);
+    if (state !== 'open') timer = setTimeout(lost, syncTimeout);
   }
 
-  function heard(message) {
+  function received(message) {
     cursor = message.lastEventId || cursor;
-    wait();
+    expectSync();
   }
 
   function synced(message) {
-    heard(message);
+    received(message);
     clearTimeout(timer);
     tries = closed = 0;
     if (skipped) gap();
     skipped = false;
-    stand('open');
+    setState('open');
     sync();
   }
 
-  function told(message) {
-    heard(message);
+  function eventReceived(message) {
+    received(message);
     event(JSON.parse(message.data));
   }
 
   function missed(message) {
-    heard(message);
+    received(message);
     gap();
   }
 
   function connect() {
     stop();
     const at = new URL(address, location.href);
-    if (closed && performance.now() - closed > memory || !resume) {
+    if (closed && performance.now() - closed > resumeWindow || !resume) {
       skipped ||= Boolean(cursor);
       cursor = '';
     }
@@ -78,21 +77,21 @@ export function follow({ address, kinds, resume, event, gap, sync, stands }) {
     source.addEventListener('error', lost);
     source.addEventListener('sync', synced);
     source.addEventListener('gap', missed);
-    for (const kind of kinds) source.addEventListener(kind, told);
-    wait();
+    for (const kind of kinds) source.addEventListener(kind, eventReceived);
+    expectSync();
   }
 
   return {
     open() {
       tries = 0;
-      stand('connecting');
+      setState('connecting');
       connect();
     },
     close() {
-      if (how === 'off') return;
+      if (state === 'off') return;
       stop();
       closed ||= performance.now();
-      stand('off');
+      setState('off');
     },
   };
 }

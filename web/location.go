@@ -1,0 +1,159 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// root is the path of the list.
+const root = "/ui/"
+
+// A filter selects the locks of the list. It is the query of the list's URL.
+type filter struct {
+	Prefix  string
+	State   string
+	Holder  string
+	Cursor  string
+	Refresh bool // without JavaScript, reload the page every five seconds
+}
+
+func filterFrom(v url.Values) filter {
+	return filter{
+		Prefix:  strings.TrimSpace(v.Get("prefix")),
+		State:   v.Get("state"),
+		Holder:  v.Get("holder"),
+		Cursor:  v.Get("cursor"),
+		Refresh: v.Get("refresh") == "5",
+	}
+}
+
+func (f filter) query() lock.LockQuery {
+	return lock.LockQuery{Prefix: f.Prefix, State: lock.State(f.State), Holder: f.Holder, Cursor: f.Cursor}
+}
+
+// Narrow reports whether the filter may leave out locks.
+func (f filter) Narrow() bool { return f.Prefix != "" || f.State != "" || f.Holder != "" }
+
+// States returns the choices for State.
+func (filter) States() []lock.State { return []lock.State{lock.Free, lock.Held, lock.InGrace} }
+
+func (f filter) values() url.Values {
+	v := url.Values{}
+	for key, value := range map[string]string{
+		"prefix": f.Prefix, "state": f.State, "holder": f.Holder, "cursor": f.Cursor,
+	} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	if f.Refresh {
+		v.Set("refresh", "5")
+	}
+	return v
+}
+
+// URL returns the URL of the list.
+func (f filter) URL() string { return address(root, f.values()) }
+
+// At returns the filter for the page at the cursor.
+func (f filter) At(cursor string) filter {
+	f.Cursor = cursor
+	return f
+}
+
+// Wide returns a filter for the first page of all locks.
+func (f filter) Wide() filter { return filter{Refresh: f.Refresh} }
+
+func address(path string, v url.Values) string {
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// A location is a page to return to: the list, or a lock's page with the list that linked to it.
+type location struct {
+	filter
+	Lock string // empty: the list
+	All  bool   // show all leases and waiters of the lock
+}
+
+// parseLocation returns the location that Encode wrote. It drops invalid parts, so it never points elsewhere.
+func parseLocation(query string) location {
+	v, err := url.ParseQuery(query)
+	if err != nil {
+		return location{}
+	}
+	p := location{filter: filterFrom(v), Lock: v.Get("lock"), All: v.Get("all") == "1"}
+	if lock.CheckName(p.Lock) != nil {
+		p.Lock = ""
+	}
+	return p
+}
+
+// lockLocation returns the location of a request for a lock's page.
+func lockLocation(r *http.Request) location {
+	v := r.URL.Query()
+	p := location{Lock: r.PathValue("name"), All: v.Get("all") == "1"}
+	p.filter = parseLocation(v.Get("back")).filter
+	p.Refresh = v.Get("refresh") == "5"
+	return p
+}
+
+// list returns the list that linked to the location.
+func (p location) list() location { return location{filter: p.filter} }
+
+// Turned returns the location with Refresh toggled.
+func (p location) Turned() location {
+	p.Refresh = !p.Refresh
+	return p
+}
+
+// Encode returns the location as a query, for parseLocation.
+func (p location) Encode() string {
+	v := p.values()
+	if p.Lock != "" {
+		v.Set("lock", p.Lock)
+	}
+	if p.All {
+		v.Set("all", "1")
+	}
+	return v.Encode()
+}
+
+// URL returns the URL of the location.
+func (p location) URL() string { return p.with(url.Values{}) }
+
+// with returns the URL of the location with more parameters.
+func (p location) with(more url.Values) string {
+	path, v := root, p.values()
+	if p.Lock != "" {
+		path, v = lockPath(p.Lock), p.lockValues()
+	}
+	for key := range more {
+		v.Set(key, more.Get(key))
+	}
+	return address(path, v)
+}
+
+// lockValues returns the query of a lock's page.
+func (p location) lockValues() url.Values {
+	v := url.Values{}
+	list := p.filter
+	list.Refresh = false
+	if back := list.values().Encode(); back != "" {
+		v.Set("back", back)
+	}
+	if p.Refresh {
+		v.Set("refresh", "5")
+	}
+	if p.All {
+		v.Set("all", "1")
+	}
+	return v
+}
+
+func lockPath(name string) string { return root + "locks/" + url.PathEscape(name) }

@@ -13,22 +13,22 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A Campaign is what to measure, and where.
+// A Campaign says what to measure and where.
 type Campaign struct {
 	Systems   []system.System
 	Workloads []workload.Workload
 	Rounds    int
 	workload.Options
-	Part string // what the runs have in common
-	Dir  string // for what the servers keep; users other than ours must be able to enter it
+	Part string // recorded in each run, to group them in the report
+	Dir  string // for the servers' data; other users must be able to enter it
 
-	// Done is told of each run.
+	// Done is called after each run.
 	Done func(result.Run)
-	// Missing is told of each system that cannot be started because it is not installed.
+	// Missing is called for each system that is not installed.
 	Missing func(system.System, error)
 }
 
-// Run measures. The systems are started first, and stopped in the end.
+// Run starts the systems, measures them, and stops them.
 func (c Campaign) Run(ctx context.Context) (err error) {
 	started, err := c.start(ctx)
 	defer func() { err = errors.Join(err, stop(started)) }()
@@ -50,8 +50,8 @@ func (c Campaign) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// start starts all that are installed, and returns those that were, also those that it failed
-// with.
+// start starts all installed systems. It returns those that it started or failed to start, so that
+// they can be stopped.
 func (c Campaign) start(ctx context.Context) ([]system.System, error) {
 	var started []system.System
 	for _, s := range c.Systems {

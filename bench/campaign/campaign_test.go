@@ -18,10 +18,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A fake grants whatever it is asked for, and notes when it is started and stopped.
+// A fake grants every lock and records when it is started and stopped.
 type fake struct {
 	name  string
-	fails error // to start
+	fails error // error of Start
 	notes *[]string
 	token int64
 }
@@ -50,13 +50,13 @@ func (f *fake) Renew(context.Context) error                   { return nil }
 func (f *fake) Release(context.Context) error                 { return nil }
 
 func (f *fake) Acquire(context.Context, string, bool) (system.Lease, error) {
-	time.Sleep(time.Millisecond) // of the bubble's clock
+	time.Sleep(time.Millisecond) // on the bubble's clock
 	f.token++
 	return f, nil
 }
 
-// measured runs a campaign of two rounds and returns what happened, in order.
-func measured(t *testing.T, systems ...*fake) ([]string, error) {
+// runCampaign runs a campaign of two rounds and returns its events in order.
+func runCampaign(t *testing.T, systems ...*fake) ([]string, error) {
 	t.Helper()
 	var notes []string
 	c := campaign.Campaign{
@@ -75,10 +75,10 @@ func measured(t *testing.T, systems ...*fake) ([]string, error) {
 	return notes, err
 }
 
-func TestEverySystemHasItsTurnBeforeTheNextWorkload(t *testing.T) {
+func TestEachWorkloadRunsOnAllSystemsBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		notes, err := measured(t, &fake{name: "a"}, &fake{name: "b", fails: fmt.Errorf("b: %w", system.ErrMissing)}, &fake{name: "c"})
+		notes, err := runCampaign(t, &fake{name: "a"}, &fake{name: "b", fails: fmt.Errorf("b: %w", system.ErrMissing)}, &fake{name: "c"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,11 +94,11 @@ func TestEverySystemHasItsTurnBeforeTheNextWorkload(t *testing.T) {
 	})
 }
 
-func TestWhatWasStartedIsStoppedIfTheNextFails(t *testing.T) {
+func TestStartedSystemsAreStoppedWhenOneFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("its disk is full")
-		notes, err := measured(t, &fake{name: "a"}, &fake{name: "b", fails: broken}, &fake{name: "c"})
+		notes, err := runCampaign(t, &fake{name: "a"}, &fake{name: "b", fails: broken}, &fake{name: "c"})
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "starting b") {
 			t.Errorf("got %v", err)
 		}

@@ -1,4 +1,4 @@
-// Package campaign measures several systems under several workloads, in rounds: in each round
-// every system has its run of a workload before the next workload begins, so that what is
-// compared was measured in the same moments.
+// Package campaign measures several systems under several workloads, in rounds. In each round, a
+// workload is run on all systems before the next workload starts, so that runs to be compared are
+// close to each other in time.
 package campaign

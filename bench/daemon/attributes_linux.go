@@ -2,8 +2,8 @@ package daemon
 
 import "syscall"
 
-// attributes put a child into a process group of its own, and have the kernel kill it when the
-// thread that started it ends.
+// attributes puts a child into its own process group and makes the kernel kill it when the thread that
+// started it ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package daemon
 
 import "syscall"
 
-// attributes put a child into a process group of its own.
+// attributes puts a child into its own process group.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -13,33 +13,32 @@ import (
 	"time"
 )
 
-// patience is how long a server has between being told to stop and being killed.
-const patience = 10 * time.Second
+// stopTimeout is how long a server may take to stop before it is killed.
+const stopTimeout = 10 * time.Second
 
-// Options say what to run.
+// Options describe a server to run.
 type Options struct {
-	Program string   // its path; see Find
-	Args    []string // without the program
-	Env     []string // beyond our own environment
-	Dir     string   // absolute; made for it, where it runs, removed by Stop
+	Program string   // path, see Find
+	Args    []string // arguments after the program
+	Env     []string // in addition to the bench's environment
+	Dir     string   // absolute path of its working directory; created by Start, removed by Stop
 
-	// Keep has Stop leave the directory.
+	// Keep makes Stop keep the directory.
 	Keep bool
 
-	// Addr is where it answers when it is ready. Empty means that it is ready at once.
+	// Addr is the address on which it listens when it is ready; empty if it is ready immediately.
 	Addr string
 }
 
-// A Daemon is a server that was started.
+// A Daemon is a started server.
 type Daemon struct {
 	opts   Options
 	cmd    *exec.Cmd
-	exited chan struct{} // closed once it has been reaped
+	exited chan struct{} // closed when the process has been reaped
 }
 
-// Start returns when the server accepts connections. ctx bounds the starting, not the
-// server's life. The directory must not hold anything that is to be kept. When it fails
-// nothing is left.
+// Start starts a server and returns when it accepts connections. ctx bounds the start, not the
+// server's lifetime. If Start fails, it removes the directory with everything in it.
 func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, exited: make(chan struct{})}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
@@ -55,8 +54,8 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	return d, nil
 }
 
-// run starts the program. The kernel ties the signal at the parent's death to the thread that
-// started the child (go.dev/issue/27505), so one thread is kept for the child's life.
+// run starts the program. Pdeathsig depends on the thread that started the child, not on the process
+// (go.dev/issue/27505), so one thread is kept as long as the child lives.
 func (d *Daemon) run() error {
 	log, err := os.Create(d.logPath())
 	if err != nil {
@@ -73,14 +72,14 @@ func (d *Daemon) run() error {
 		err := d.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = d.cmd.Wait() // ProcessState tells
+			_ = d.cmd.Wait() // see ProcessState
 			close(d.exited)
 		}
 	}()
 	return errors.Join(<-started, log.Close())
 }
 
-// ready tries to connect until the server lets us, has ended, or ctx ends.
+// ready tries to connect until it succeeds, the server has ended, or ctx ends.
 func (d *Daemon) ready(ctx context.Context) error {
 	if d.opts.Addr == "" {
 		return nil
@@ -94,19 +93,19 @@ func (d *Daemon) ready(ctx context.Context) error {
 		}
 		select {
 		case <-d.exited:
-			return d.died()
+			return d.exitError()
 		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w; its log ends:\n%s", context.Cause(ctx), d.said())
+			return fmt.Errorf("not ready: %w; end of its log:\n%s", context.Cause(ctx), d.logTail())
 		case <-tick.C:
 		}
 	}
 }
 
-// PID is the server's process id.
+// PID returns the server's process id.
 func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 
-// Stop ends the server and removes its directory, unless that is to stay. A server that ended before is an error.
-// Stopping nil does nothing.
+// Stop stops the server and removes its directory, unless Options.Keep is set. It returns an error if the
+// server has ended before. Stopping nil does nothing.
 func (d *Daemon) Stop() error {
 	if d == nil {
 		return nil
@@ -124,7 +123,7 @@ func (d *Daemon) Stop() error {
 func (d *Daemon) stop() error {
 	select {
 	case <-d.exited:
-		return d.died()
+		return d.exitError()
 	default:
 	}
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -133,12 +132,12 @@ func (d *Daemon) stop() error {
 	select {
 	case <-d.exited:
 		return nil
-	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("killed, because it did not stop in %v", patience), d.kill())
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("killed because it did not stop within %v", stopTimeout), d.kill())
 	}
 }
 
-// kill ends the server at once, and all that it has started.
+// kill kills the server's process group.
 func (d *Daemon) kill() error {
 	if d.cmd == nil || d.cmd.Process == nil {
 		return nil
@@ -151,19 +150,19 @@ func (d *Daemon) kill() error {
 	return err
 }
 
-// died is the error for a server that ended by itself.
-func (d *Daemon) died() error {
-	return fmt.Errorf("it ended by itself (%v); its log ends:\n%s", d.cmd.ProcessState, d.said())
+// exitError returns the error for a server that ended by itself.
+func (d *Daemon) exitError() error {
+	return fmt.Errorf("ended unexpectedly (%v); end of its log:\n%s", d.cmd.ProcessState, d.logTail())
 }
 
 func (d *Daemon) logPath() string { return filepath.Join(d.opts.Dir, "output.log") }
 
-// said is the end of the server's output.
-func (d *Daemon) said() string {
-	const most = 2 << 10
+// logTail returns the end of the server's output.
+func (d *Daemon) logTail() string {
+	const size = 2 << 10
 	log, err := os.ReadFile(d.logPath())
 	if err != nil {
 		return err.Error()
 	}
-	return string(log[max(0, len(log)-most):])
+	return string(log[max(0, len(log)-size):])
 }

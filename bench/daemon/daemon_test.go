@@ -14,13 +14,13 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// shell are options for a program that runs a line of shell.
+// shell returns options for a program that runs a line of shell.
 func shell(t *testing.T, line string) daemon.Options {
 	t.Helper()
 	return daemon.Options{Program: "/bin/sh", Args: []string{"-c", line}, Dir: filepath.Join(t.TempDir(), "sh")}
 }
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStopRemovesEverything(t *testing.T) {
 	t.Parallel()
 	opts := shell(t, "exec sleep 1000")
 	d, err := daemon.Start(t.Context(), opts)
@@ -38,7 +38,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAServerThatEndsAtOnceIsQuoted(t *testing.T) {
+func TestAnEarlyExitIsReportedWithTheLog(t *testing.T) {
 	t.Parallel()
 	opts := shell(t, "echo the disk is on fire; exit 3")
 	opts.Addr = free(t)
@@ -48,7 +48,7 @@ func TestAServerThatEndsAtOnceIsQuoted(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNeverReadyIsKilled(t *testing.T) {
+func TestAServerThatNeverListensIsKilled(t *testing.T) {
 	t.Parallel()
 	opts := shell(t, "sleep 1000 & wait")
 	opts.Addr = free(t)
@@ -77,7 +77,7 @@ func TestAServerIsReadyWhenItListens(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamed(t *testing.T) {
+func TestAMissingProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := daemon.Find("no-such-program", "no-such-package")
 	if !errors.Is(err, system.ErrMissing) || !strings.Contains(err.Error(), "apt-get install no-such-package") {

@@ -1,4 +1,3 @@
-// Package daemon runs the servers of others as children of the bench: each in a directory of
-// its own, in a process group of its own, with its output in a file there. On Linux they end
-// when the bench does, by whatever cause.
+// Package daemon runs servers as children of the bench. Each has its own directory, which also gets its
+// output, and its own process group. On Linux they end when the bench ends, for whatever reason.
 package daemon

@@ -9,10 +9,10 @@ import (
 
 func TestMutex(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, new(etcd.Mutex), systemtest.Wants{})
+	systemtest.Run(t, new(etcd.Mutex), systemtest.Traits{})
 }
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, new(etcd.JSON), systemtest.Wants{})
+	systemtest.Run(t, new(etcd.JSON), systemtest.Traits{})
 }

@@ -31,21 +31,21 @@ func (j *JSON) Client(ctx context.Context) (system.Client, error) {
 	return openGateway(ctx, j.addr)
 }
 
-// giveUp is how long an acquire that is not to wait does so: the service cannot try, but when a
-// caller goes its place in the queue does. It is long enough for a service to answer in if the lock
-// is free, even on a machine whose disk is busy.
-const giveUp = 10 * time.Second
+// tryTimeout bounds an acquire that must not wait. The service has no such call, but it removes a
+// caller from the queue when the caller disconnects. The timeout leaves time for an answer if the lock
+// is free, even on a machine with a busy disk.
+const tryTimeout = 10 * time.Second
 
-// A gateway is a client of the JSON gateway, with a lease of its own.
+// A gateway is a client of the JSON gateway with its own etcd lease.
 type gateway struct {
-	conn   *lean.Conn
-	lease  string // its number
-	cancel context.CancelFunc
-	ended  chan struct{} // closed when the lease is no longer kept alive
+	conn    *lean.Conn
+	lease   string // id
+	cancel  context.CancelFunc
+	stopped chan struct{} // closed when keepAlive has ended
 }
 
 func openGateway(ctx context.Context, addr string) (*gateway, error) {
-	g := &gateway{conn: lean.New(addr, ""), ended: make(chan struct{})}
+	g := &gateway{conn: lean.New(addr, ""), stopped: make(chan struct{})}
 	answer, err := post(ctx, g.conn, "/v3/lease/grant", fmt.Appendf(nil, `{"TTL":%d}`, lease.TTL/time.Second))
 	if err != nil {
 		return nil, errors.Join(err, g.conn.Close())
@@ -57,18 +57,18 @@ func openGateway(ctx context.Context, addr string) (*gateway, error) {
 	return g, nil
 }
 
-// keepAlive does so three times in the lease's life, as etcd's own client does. It has a
-// connection of its own, since ours may wait for a lock.
+// keepAlive renews the lease three times per TTL, as etcd's own client does. It uses another connection,
+// because the client's own may be waiting for a lock.
 func (g *gateway) keepAlive(ctx context.Context, addr string) {
-	defer close(g.ended)
+	defer close(g.stopped)
 	conn := lean.New(addr, "")
-	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	defer conn.Close() //nolint:errcheck // the connection is no longer needed
 	tick := time.NewTicker(lease.TTL / 3)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = renew(ctx, conn, g.lease) // the next try is soon enough
+			_ = renew(ctx, conn, g.lease) // the next attempt comes in time
 		case <-ctx.Done():
 			return
 		}
@@ -78,7 +78,7 @@ func (g *gateway) keepAlive(ctx context.Context, addr string) {
 func renew(ctx context.Context, conn *lean.Conn, id string) error {
 	answer, err := post(ctx, conn, "/v3/lease/keepalive", fmt.Appendf(nil, `{"ID":%q}`, id))
 	if err == nil && lean.Field(answer, "TTL") == nil {
-		return fmt.Errorf("lease %s is over", id)
+		return fmt.Errorf("lease %s has ended", id)
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func renew(ctx context.Context, conn *lean.Conn, id string) error {
 func (g *gateway) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	if !wait {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, giveUp, system.ErrHeld)
+		ctx, cancel = context.WithTimeoutCause(ctx, tryTimeout, system.ErrHeld)
 		defer cancel()
 	}
 	body := append([]byte(`{"lease":"`), g.lease...)
@@ -96,42 +96,42 @@ func (g *gateway) Acquire(ctx context.Context, name string, wait bool) (system.L
 	if err != nil {
 		return nil, err
 	}
-	// The revision at which the lock was ours: at the latest that of its key's creation or of
-	// the deletion of the key before it, so it grows from one holder to the next.
+	// The revision at which this client became the holder: that of its key's creation or of the
+	// previous key's deletion, whichever is later. So it grows from one holder to the next.
 	token, err := strconv.ParseInt(string(lean.Field(answer, "revision")), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("no revision in %s", answer)
 	}
-	return place{g, string(lean.Field(answer, "key")), token}, nil
+	return heldKey{g, string(lean.Field(answer, "key")), token}, nil
 }
 
-// Close gives up the lease, and with it all locks that are left.
+// Close revokes the etcd lease, which releases all remaining locks.
 func (g *gateway) Close() error {
 	g.cancel()
-	<-g.ended
+	<-g.stopped
 	_, err := post(context.Background(), g.conn, "/v3/lease/revoke", fmt.Appendf(nil, `{"ID":%q}`, g.lease))
 	return errors.Join(err, g.conn.Close())
 }
 
-// A place is a key at the head of a lock's queue.
-type place struct {
+// A heldKey is the key at the head of a lock's queue.
+type heldKey struct {
 	g     *gateway
 	key   string // in base64
 	token int64
 }
 
-func (p place) Token() int64 { return p.token }
+func (p heldKey) Token() int64 { return p.token }
 
-// Renew keeps the client's lease alive, and so all that it holds.
-func (p place) Renew(ctx context.Context) error { return renew(ctx, p.g.conn, p.g.lease) }
+// Renew keeps the client's etcd lease alive, and thereby all its locks.
+func (p heldKey) Renew(ctx context.Context) error { return renew(ctx, p.g.conn, p.g.lease) }
 
-func (p place) Release(ctx context.Context) error {
+func (p heldKey) Release(ctx context.Context) error {
 	body := append(append([]byte(`{"key":"`), p.key...), `"}`...)
 	_, err := post(ctx, p.g.conn, "/v3/lock/unlock", body)
 	return err
 }
 
-// post returns the answer if it is a good one.
+// post sends a request and returns the body of the answer, or an error unless its status is 200.
 func post(ctx context.Context, conn *lean.Conn, path string, body []byte) ([]byte, error) {
 	status, answer, err := conn.Post(ctx, path, body)
 	if err != nil {

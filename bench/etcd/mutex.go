@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Mutex is the mutex of etcd's Go client, used as its documentation says.
+// Mutex is the mutex of etcd's Go client, used as documented.
 type Mutex struct {
 	server
 	shared *clientv3.Client
@@ -64,11 +64,11 @@ type locker struct{ session *concurrency.Session }
 
 func (l locker) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	m := concurrency.NewMutex(l.session, "/locks/"+name)
-	take := m.TryLock
+	lock := m.TryLock
 	if wait {
-		take = m.Lock
+		lock = m.Lock
 	}
-	err := take(ctx)
+	err := lock(ctx)
 	if errors.Is(err, concurrency.ErrLocked) {
 		return nil, system.ErrHeld
 	}
@@ -85,14 +85,14 @@ type locked struct {
 	mutex   *concurrency.Mutex
 }
 
-// Token is the revision at which our place in the queue was made; those who come after have
-// later ones. The mutex tells it as the condition that a guarded transaction is to have.
+// Token returns the revision that created the lock's key, which grows with each place in the queue.
+// The mutex exposes it only as the condition for guarded transactions.
 func (l locked) Token() int64 {
 	owned := l.mutex.IsOwner()
 	return owned.GetCompare().GetCreateRevision()
 }
 
-// Renew keeps the session alive, and so all that it holds.
+// Renew keeps the session alive, and thereby all its locks.
 func (l locked) Renew(ctx context.Context) error {
 	_, err := l.session.Client().KeepAliveOnce(ctx, l.session.Lease())
 	return err

@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A remote is the store behind a front, over a connection for one caller. Names and ids are
-// such as need no escape in JSON.
-type remote struct {
+// An httpStore is a lease.Store behind a front, over a connection for one caller. It does not escape
+// names and ids, which the bench chooses accordingly.
+type httpStore struct {
 	conn *lean.Conn
 	out  []byte
 }
 
-func (r *remote) Acquire(ctx context.Context, name string, wait bool) (lease.Grant, error) {
+func (r *httpStore) Acquire(ctx context.Context, name string, wait bool) (lease.Grant, error) {
 	r.out = append(append(r.out[:0], `{"name":"`...), name...)
 	r.out = append(strconv.AppendBool(append(r.out, `","wait":`...), wait), '}')
 	status, answer, err := r.conn.Post(ctx, "/acquire", r.out)
@@ -34,15 +34,15 @@ func (r *remote) Acquire(ctx context.Context, name string, wait bool) (lease.Gra
 	return lease.Grant{ID: string(lean.Field(answer, "id")), Token: token}, err
 }
 
-func (r *remote) Renew(ctx context.Context, name, id string) error {
+func (r *httpStore) Renew(ctx context.Context, name, id string) error {
 	return r.call(ctx, "/renew", name, id)
 }
 
-func (r *remote) Release(ctx context.Context, name, id string) error {
+func (r *httpStore) Release(ctx context.Context, name, id string) error {
 	return r.call(ctx, "/release", name, id)
 }
 
-func (r *remote) call(ctx context.Context, path, name, id string) error {
+func (r *httpStore) call(ctx context.Context, path, name, id string) error {
 	r.out = append(append(r.out[:0], `{"name":"`...), name...)
 	r.out = append(append(append(r.out, `","id":"`...), id...), `"}`...)
 	status, answer, err := r.conn.Post(ctx, path, r.out)

@@ -10,20 +10,20 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A request is the body of all requests.
+// request is the body of every request.
 type request struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
 	Wait bool   `json:"wait"`
 }
 
-// A grant is the body of the answer to an acquire.
+// grant is the body of the answer to an acquire.
 type grant struct {
 	ID    string `json:"id"`
 	Token int64  `json:"token"`
 }
 
-// handler serves a store.
+// handler returns a handler for the store.
 func handler(store lease.Store) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /acquire", func(w http.ResponseWriter, r *http.Request) {
@@ -38,14 +38,14 @@ func handler(store lease.Store) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(grant{ID: g.ID, Token: g.Token}) // it has gone, if this fails
+		_ = json.NewEncoder(w).Encode(grant{ID: g.ID, Token: g.Token}) // fails only if the client has disconnected
 	})
 	mux.Handle("POST /renew", ending(store.Renew))
 	mux.Handle("POST /release", ending(store.Release))
 	return mux
 }
 
-// acquire gives back what came too late for who asked.
+// acquire acquires a lease, and releases it if the client has disconnected meanwhile.
 func acquire(ctx context.Context, store lease.Store, in request) (lease.Grant, error) {
 	g, err := store.Acquire(ctx, in.Name, in.Wait)
 	if err == nil && ctx.Err() != nil {
@@ -54,7 +54,7 @@ func acquire(ctx context.Context, store lease.Store, in request) (lease.Grant, e
 	return g, err
 }
 
-// ending serves what needs a lease and answers nothing.
+// ending returns a handler for a call with a lease and without a result.
 func ending(do func(ctx context.Context, name, id string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in, ok := decode(w, r)

@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A fake is a store that answers what it is told to, and notes what is released.
+// A fake is a store that returns a given error and records the released lease.
 type fake struct {
 	err      error
-	before   func() // what happens before it answers
+	before   func() // called before it answers
 	released string
 }
 
@@ -41,13 +41,13 @@ func TestHandler(t *testing.T) {
 		status     int
 		answer     string
 	}{
-		"acquire":            {path: "/acquire", body: `{"name":"n","wait":true}`, status: 201, answer: `{"id":"mine","token":7}`},
-		"acquire what held":  {path: "/acquire", body: `{"name":"n"}`, err: system.ErrHeld, status: 409, answer: "held"},
-		"acquire in a fault": {path: "/acquire", body: `{"name":"n"}`, err: errors.New("no disk"), status: 500, answer: "no disk"},
-		"renew":              {path: "/renew", body: `{"name":"n","id":"mine"}`, status: 204},
-		"release":            {path: "/release", body: `{"name":"n","id":"mine"}`, status: 204},
-		"release what ended": {path: "/release", body: `{"name":"n","id":"mine"}`, err: lease.ErrLost, status: 409, answer: "the lease is over"},
-		"no JSON":            {path: "/release", body: `name`, status: 400, answer: "invalid character 'a' in literal null (expecting 'u')"},
+		"acquire":                {path: "/acquire", body: `{"name":"n","wait":true}`, status: 201, answer: `{"id":"mine","token":7}`},
+		"acquire a held lock":    {path: "/acquire", body: `{"name":"n"}`, err: system.ErrHeld, status: 409, answer: "held"},
+		"acquire with an error":  {path: "/acquire", body: `{"name":"n"}`, err: errors.New("no disk"), status: 500, answer: "no disk"},
+		"renew":                  {path: "/renew", body: `{"name":"n","id":"mine"}`, status: 204},
+		"release":                {path: "/release", body: `{"name":"n","id":"mine"}`, status: 204},
+		"release an ended lease": {path: "/release", body: `{"name":"n","id":"mine"}`, err: lease.ErrLost, status: 409, answer: "the lease has ended"},
+		"invalid JSON":           {path: "/release", body: `name`, status: 400, answer: "invalid character 'a' in literal null (expecting 'u')"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,12 +59,12 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func TestAGrantForWhoHasGoneIsGivenBack(t *testing.T) {
+func TestAGrantIsReleasedWhenTheCallerIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &fake{before: cancel}
 	if w := post(ctx, store, "/acquire", `{"name":"n","wait":true}`); w.Code == http.StatusCreated || store.released != "n mine" {
-		t.Errorf("got %d, and released was %q", w.Code, store.released)
+		t.Errorf("status %d; released: %q", w.Code, store.released)
 	}
 }
 

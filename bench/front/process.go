@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-lock/paddock/bench/lease"
 )
 
-// kindVariable tells a process that it is a front, and of what kind. Its arguments are where it
-// listens and what is behind it.
+// kindVariable is the environment variable that makes a process a front of that kind. Its arguments
+// are the address to listen on and the target for Open.
 const kindVariable = "PADDOCK_BENCH_FRONT"
 
-// An Open connects to the store that is behind a front.
+// An Open function connects to the store behind a front.
 type Open func(ctx context.Context, target string) (lease.Store, error)
 
-// start runs this program once more, as a front.
+// start starts this program again as a front.
 func start(ctx context.Context, dir, kind, target string) (d *daemon.Daemon, addr string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -42,8 +42,8 @@ func start(ctx context.Context, dir, kind, target string) (d *daemon.Daemon, add
 	return d, addr, err
 }
 
-// Run is called first by a program that has fronts. In a process that is one it serves until it
-// is told to stop, and returns true: then there is nothing else to do.
+// Run must be called first by a program that starts fronts. In a front process it serves until SIGTERM
+// and then returns true; the process should exit. In other processes it returns false.
 func Run(kinds map[string]Open) (bool, error) {
 	kind := os.Getenv(kindVariable)
 	if kind == "" {
@@ -51,7 +51,7 @@ func Run(kinds map[string]Open) (bool, error) {
 	}
 	open, known := kinds[kind]
 	if !known || len(os.Args) != 3 {
-		return true, fmt.Errorf("no front %q, with the arguments %q", kind, os.Args[1:])
+		return true, fmt.Errorf("unknown front %q, or wrong arguments %q", kind, os.Args[1:])
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -68,7 +68,7 @@ func serve(ctx context.Context, addr string, h http.Handler) error {
 		return err
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve tells
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns
 	defer stop()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Conn is a connection to one server. It is opened by the first request, and anew by the
-// first after one that failed. Its methods must not overlap.
+// A Conn is a connection to one server. A request opens it if it is not open or if the previous request
+// failed. A Conn must not be used concurrently.
 type Conn struct {
 	addr   string
 	header string
@@ -21,15 +21,15 @@ type Conn struct {
 	body   []byte
 }
 
-// New returns a connection to host:port. The header, of lines that each end with \r\n, goes
-// along with every request, beside Host, Content-Type (application/json) and Content-Length.
+// New returns a connection to host:port. The header, lines that end with \r\n, is sent with every
+// request in addition to Host, Content-Type (application/json) and Content-Length.
 func New(addr, header string) *Conn {
 	return &Conn{addr: addr, header: "Host: " + addr + "\r\n" + header, in: bufio.NewReader(nil)}
 }
 
-// Do sends a request and returns the status and the body of its answer, which is good until the
-// next one. A body that is nil is none. When ctx ends first the connection is closed, and the
-// error wraps the cause.
+// Do sends a request, without a body if that is nil, and returns the status and the body of the
+// response. The body is valid until the next request. If ctx ends first, Do closes the connection and
+// returns an error that wraps the cause.
 func (c *Conn) Do(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
 	if err := c.open(ctx); err != nil {
 		return 0, nil, err
@@ -37,7 +37,7 @@ func (c *Conn) Do(ctx context.Context, method, path string, body []byte) (status
 	stop := interrupt(ctx, c.conn)
 	a, err := c.exchange(method, path, body)
 	interrupted := !stop()
-	if err != nil || interrupted || a.last {
+	if err != nil || interrupted || a.closes {
 		err = errors.Join(err, c.Close())
 	}
 	if err != nil && interrupted {
@@ -49,7 +49,7 @@ func (c *Conn) Do(ctx context.Context, method, path string, body []byte) (status
 	return a.status, c.body, nil
 }
 
-// Post sends a body with POST; see Do.
+// Post is Do with the method POST.
 func (c *Conn) Post(ctx context.Context, path string, body []byte) (status int, answer []byte, err error) {
 	return c.Do(ctx, "POST", path, body)
 }
@@ -77,18 +77,18 @@ func (c *Conn) open(ctx context.Context) error {
 	return nil
 }
 
-// interrupt ends what conn does when ctx ends, until stop is called, which returns false if
-// that has happened.
+// interrupt aborts reads and writes on conn when ctx ends, until stop is called. stop returns false if
+// it has aborted them.
 func interrupt(ctx context.Context, conn net.Conn) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return true }
 	}
 	return context.AfterFunc(ctx, func() {
-		_ = conn.SetDeadline(time.Unix(1, 0)) // fails if it is closed, which is as good
+		_ = conn.SetDeadline(time.Unix(1, 0)) // fails only if conn is closed already
 	})
 }
 
-func (c *Conn) exchange(method, path string, body []byte) (answer, error) {
+func (c *Conn) exchange(method, path string, body []byte) (response, error) {
 	c.out = append(append(append(c.out[:0], method...), ' '), path...)
 	c.out = append(append(c.out, " HTTP/1.1\r\n"...), c.header...)
 	if body != nil {
@@ -97,7 +97,7 @@ func (c *Conn) exchange(method, path string, body []byte) (answer, error) {
 	}
 	c.out = append(append(c.out, "\r\n"...), body...)
 	if _, err := c.conn.Write(c.out); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return c.read()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/lean"
 )
 
-func TestAnswersOfAllShapes(t *testing.T) {
+func TestAllResponseFormats(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/length", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "short") })
@@ -43,7 +43,7 @@ func TestAnswersOfAllShapes(t *testing.T) {
 		fmt.Fprint(w, r.Method, r.Header.Get("Content-Type"), r.Header.Get("Mood"), string(body), err)
 	})
 	c := dial(t, mux)
-	for range 2 { // over a connection that was used, and anew after the last
+	for range 2 { // over a used connection, and over a new one after /last
 		for path, want := range map[string]string{
 			"/length":  "200 short",
 			"/chunks":  "200 " + strings.Repeat("x", 15000),
@@ -65,16 +65,16 @@ func TestAnswersOfAllShapes(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsTheRequest(t *testing.T) {
+func TestAnEndedContextAbortsTheRequest(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
-	left := make(chan struct{})
+	disconnected := make(chan struct{})
 	c := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/wait" {
-			_, _ = io.Copy(io.Discard, r.Body) // only then the server sees us go
+			_, _ = io.Copy(io.Discard, r.Body) // the server detects a disconnect only after reading the body
 			close(arrived)
 			<-r.Context().Done()
-			close(left)
+			close(disconnected)
 		}
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,22 +85,22 @@ func TestTheEndOfTheContextEndsTheRequest(t *testing.T) {
 	if _, _, err := c.Post(ctx, "/wait", []byte("{}")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	<-left
+	<-disconnected
 	if status, _, err := c.Post(t.Context(), "/", nil); status != http.StatusOK || err != nil {
-		t.Errorf("the next got %d, %v", status, err)
+		t.Errorf("the next request: %d, %v", status, err)
 	}
 }
 
-func TestNoHTTP(t *testing.T) {
+func TestMalformedResponses(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
-		"another protocol":  "220 mail.example ESMTP\r\n",
-		"a cut head":        "HTTP/1.1 200 OK\r\nConte",
-		"a line no header":  "HTTP/1.1 200 OK\r\nhello\r\n\r\n",
-		"a negative length": "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-		"a great length":    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
-		"a cut body":        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfour",
-		"a cut chunk":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+		"another protocol":       "220 mail.example ESMTP\r\n",
+		"an incomplete head":     "HTTP/1.1 200 OK\r\nConte",
+		"a line without a colon": "HTTP/1.1 200 OK\r\nhello\r\n\r\n",
+		"a negative length":      "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+		"a too large length":     "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+		"an incomplete body":     "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfour",
+		"an incomplete chunk":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +127,7 @@ func TestField(t *testing.T) {
 	const json = `{"header":{"revision":"12","raft_term":2},"note":"token","token":7,"key":"YQ=="}`
 	for name, want := range map[string]string{"revision": "12", "raft_term": "2", "token": "7", "key": "YQ==", "missing": ""} {
 		if got := string(lean.Field([]byte(json), name)); got != want {
-			t.Errorf("%s: got %q, not %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package lean
 
 import "bytes"
 
-// Field returns the value of a member of JSON that a machine wrote without spaces, without the
-// quotes if it is a string; nil if there is none of that name, at whatever depth. A string with
-// escapes is not undone.
+// Field returns the value of the first member with the name, at any depth, or nil if there is none. The
+// JSON must not contain spaces around the colon. Strings are returned without quotes and with their
+// escapes unchanged.
 func Field(json []byte, name string) []byte {
 	for rest := json; ; {
 		i := bytes.Index(rest, []byte(name))

@@ -1,3 +1,3 @@
-// Package lease has what stores of leases share that know no queue: a client for one goroutine,
-// and waiting by asking again and again.
+// Package lease contains what lease stores without a queue share: a client for one goroutine, and
+// waiting by polling.
 package lease

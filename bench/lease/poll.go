@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Poll tries until the lock is not held by another, or once only if it is not to wait. Between
-// one try and the next passes a random time of up to twice the pause, as the recipes have it, so
-// that those who wait do not march in step.
+// Poll calls try until the lock is no longer held by another client, or only once without wait. It
+// pauses between attempts for a random time of up to twice the pause, as the recipes do, so that
+// waiters do not poll in lockstep.
 func Poll[T any](ctx context.Context, wait bool, pause time.Duration, try func() (T, error)) (T, error) {
 	for {
 		got, err := try()

@@ -16,14 +16,14 @@ func TestPoll(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		wait  bool
-		fails []error // of one try after the other
+		fails []error // of consecutive attempts
 		tries int
 		want  error
 	}{
-		"free":                     {wait: true, tries: 1},
-		"held by another, no wait": {fails: []error{system.ErrHeld}, tries: 1, want: system.ErrHeld},
-		"held for a while":         {wait: true, fails: []error{system.ErrHeld, system.ErrHeld}, tries: 3},
-		"broken":                   {wait: true, fails: []error{system.ErrHeld, broken}, tries: 2, want: broken},
+		"free":               {wait: true, tries: 1},
+		"held, without wait": {fails: []error{system.ErrHeld}, tries: 1, want: system.ErrHeld},
+		"held for a while":   {wait: true, fails: []error{system.ErrHeld, system.ErrHeld}, tries: 3},
+		"broken":             {wait: true, fails: []error{system.ErrHeld, broken}, tries: 2, want: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestPoll(t *testing.T) {
 					return tries, nil
 				})
 				if !errors.Is(err, c.want) || tries != c.tries {
-					t.Errorf("%v after %d tries", err, tries)
+					t.Errorf("%v after %d attempts", err, tries)
 				}
 			})
 		})

@@ -8,35 +8,35 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// TTL is how long a lease lives that nobody renews, in all systems that have such a thing.
+// TTL is the TTL of leases in all systems that have one.
 const TTL = 30 * time.Second
 
-// ErrLost says that a lease is over.
-var ErrLost = errors.New("the lease is over")
+// ErrLost is returned for a lease that has ended.
+var ErrLost = errors.New("the lease has ended")
 
-// A Grant is what a store says of a lease that it gave out.
+// A Grant describes a granted lease.
 type Grant struct {
-	ID    string // proves that the lease is ours
+	ID    string // secret that identifies the holder
 	Token int64
 }
 
 // A Store keeps leases by name.
 type Store interface {
-	// Acquire takes a lease of TTL. If somebody else has one it waits, or returns system.ErrHeld.
+	// Acquire acquires a lease of TTL. If the lock is held, it waits or returns system.ErrHeld.
 	Acquire(ctx context.Context, name string, wait bool) (Grant, error)
-	// Renew has it live another TTL, or returns ErrLost.
+	// Renew extends the lease to another TTL, or returns ErrLost.
 	Renew(ctx context.Context, name, id string) error
-	// Release ends it, or returns ErrLost.
+	// Release ends the lease, or returns ErrLost.
 	Release(ctx context.Context, name, id string) error
 }
 
-// A client is a system.Client over a store.
+// A client is a system.Client of a store.
 type client struct {
 	store Store
 	close func() error
 }
 
-// NewClient returns a client, whose Close calls the function.
+// NewClient returns a client of the store whose Close calls closes.
 func NewClient(store Store, closes func() error) system.Client {
 	return client{store: store, close: closes}
 }
@@ -51,7 +51,7 @@ func (c client) Acquire(ctx context.Context, name string, wait bool) (system.Lea
 
 func (c client) Close() error { return c.close() }
 
-// held is a system.Lease of a store.
+// held is a system.Lease in a store.
 type held struct {
 	store Store
 	name  string

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// tick is the unit of CPU times in /proc, USER_HZ, which Linux has the same everywhere.
+// tick is the unit of CPU times in /proc, which is 1/USER_HZ on all Linux systems.
 const tick = 10 * time.Millisecond
 
-// A stat is what /proc says of a process.
+// A stat is the relevant part of /proc/PID/stat.
 type stat struct {
 	parent int
-	cpu    time.Duration // of its own and of those of its children that it has waited for
+	cpu    time.Duration // including children that it has waited for
 }
 
-// Trees returns the CPU time that each process took with all that it forked, by the id given.
+// Trees returns the CPU time of each root process and its descendants, by process id.
 func Trees(roots []int) (map[int]time.Duration, error) {
 	all, err := processes()
 	if err != nil {
@@ -41,7 +41,7 @@ func Trees(roots []int) (map[int]time.Duration, error) {
 	return sums, nil
 }
 
-// rootOf goes up from a process to the root that it belongs to, if it does.
+// rootOf returns the root that a process descends from, if there is one.
 func rootOf(pid int, all map[int]stat, roots map[int]time.Duration) (int, bool) {
 	for pid > 0 {
 		if _, ok := roots[pid]; ok {
@@ -55,17 +55,17 @@ func rootOf(pid int, all map[int]stat, roots map[int]time.Duration) (int, bool) 
 func processes() (map[int]stat, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("the CPU time of processes is read from /proc: %w", err)
+		return nil, fmt.Errorf("reading the CPU time of processes from /proc: %w", err)
 	}
 	all := map[int]stat{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
-			continue // no process
+			continue // not a process
 		}
 		text, err := os.ReadFile("/proc/" + e.Name() + "/stat")
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func processes() (map[int]stat, error) {
 	return all, nil
 }
 
-// parse reads a line of /proc/PID/stat. The name in it is in parentheses and may hold anything.
+// parse parses /proc/PID/stat. The process name is in parentheses and may contain any character.
 func parse(text []byte) (stat, error) {
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 15 {
@@ -93,7 +93,7 @@ func parse(text []byte) (stat, error) {
 	return s, err
 }
 
-// Own returns the CPU time of the bench itself.
+// Own returns the CPU time of this process.
 func Own() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-func TestALineOfProcIsRead(t *testing.T) {
+func TestParseStat(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		line   string
 		parent int
 		cpu    time.Duration
 	}{
-		"usual":                   {"42 (postgres) S 7 42 42 0 -1 4194304 1 2 3 4 10 20 3 4 20 0 1 0 99", 7, 370 * time.Millisecond},
+		"a plain name":            {"42 (postgres) S 7 42 42 0 -1 4194304 1 2 3 4 10 20 3 4 20 0 1 0 99", 7, 370 * time.Millisecond},
 		"a name of any character": {"42 (a) S 1 (b c) R 9 42 42 0 -1 4194304 1 2 3 4 1 0 0 0 20 0 1 0 99", 9, 10 * time.Millisecond},
 	} {
 		got, err := parse([]byte(c.line))
@@ -30,7 +30,7 @@ func TestALineOfProcIsRead(t *testing.T) {
 	}
 }
 
-func TestATreeHasWhatItsChildrenTook(t *testing.T) {
+func TestTreesIncludeChildren(t *testing.T) {
 	t.Parallel()
 	before, err := Trees([]int{os.Getpid()})
 	if err != nil {
@@ -46,11 +46,11 @@ func TestATreeHasWhatItsChildrenTook(t *testing.T) {
 	}
 	took := busy.ProcessState.UserTime() + busy.ProcessState.SystemTime()
 	if grown := after[os.Getpid()] - before[os.Getpid()]; grown < took-2*tick {
-		t.Errorf("the tree took %v more, and a child of it %v", grown, took)
+		t.Errorf("the tree used %v more, but a child of it used %v", grown, took)
 	}
 }
 
-func TestAProcessThatIsGoneIsAnError(t *testing.T) {
+func TestTreesOfAnEndedProcessFail(t *testing.T) {
 	t.Parallel()
 	gone := exec.CommandContext(t.Context(), "true")
 	if err := gone.Run(); err != nil {

@@ -1,3 +1,3 @@
-// Package measure reads what a run cost: the CPU time of process trees from /proc, that of the
-// bench itself, and what PostgreSQL wrote to its log.
+// Package measure reads the costs of a run: the CPU time of process trees from /proc, that of the bench
+// itself, and the WAL written by PostgreSQL.
 package measure

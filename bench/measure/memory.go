@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Memory returns how many bytes a process and all that it forked have for themselves: not what
-// they share, such as PostgreSQL's buffers.
+// Memory returns the private memory of a process and its descendants, in bytes. It excludes shared
+// memory such as PostgreSQL's buffers.
 func Memory(root int) (int64, error) {
 	all, err := processes()
 	if err != nil {
@@ -35,7 +35,7 @@ func Memory(root int) (int64, error) {
 	return sum, nil
 }
 
-// anonymous reads how much memory a process has that is no file's; none if it has ended.
+// anonymous returns the anonymous memory of a process, zero if it has ended.
 func anonymous(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -46,7 +46,7 @@ func anonymous(pid int) (int64, error) {
 	}
 	match := regexp.MustCompile(`(?m)^RssAnon:\s*(\d+) kB$`).FindSubmatch(text)
 	if match == nil {
-		return 0, nil // a kernel's, or one that is ending
+		return 0, nil // a kernel thread or a process that is ending
 	}
 	kB, err := strconv.ParseInt(string(match[1]), 10, 64)
 	return kB << 10, err

@@ -10,17 +10,17 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A Probe reads what a system has cost so far.
+// A Probe reads the accumulated costs of a system.
 type Probe struct {
 	processes []system.Process
-	conn      *pgx.Conn // to its PostgreSQL; nil if it has none
+	conn      *pgx.Conn // to the system's PostgreSQL; nil if it has none
 	statement string
 }
 
-// Open returns a Probe of a system that runs.
+// Open returns a Probe of a running system.
 func Open(ctx context.Context, s system.System) (*Probe, error) {
 	p := &Probe{processes: s.Processes()}
-	in, ok := s.(system.Databased)
+	in, ok := s.(system.PostgresBacked)
 	if !ok {
 		return p, nil
 	}
@@ -32,7 +32,7 @@ func Open(ctx context.Context, s system.System) (*Probe, error) {
 	return p, err
 }
 
-// Close ends it.
+// Close closes the Probe's connection.
 func (p *Probe) Close() error {
 	if p.conn == nil {
 		return nil
@@ -42,7 +42,7 @@ func (p *Probe) Close() error {
 	return p.conn.Close(ctx)
 }
 
-// A Mark is what had been used up at an instant.
+// A Mark contains the accumulated costs at a point in time.
 type Mark struct {
 	At     time.Time
 	Client time.Duration // CPU time of the bench
@@ -50,7 +50,7 @@ type Mark struct {
 	WAL    *WAL // nil if the system has no PostgreSQL
 }
 
-// Mark reads it.
+// Mark reads the current costs.
 func (p *Probe) Mark(ctx context.Context) (Mark, error) {
 	m := Mark{At: time.Now(), CPU: map[system.Role]time.Duration{}}
 	var errs [3]error
@@ -58,22 +58,22 @@ func (p *Probe) Mark(ctx context.Context) (Mark, error) {
 	errs[1] = p.readProcesses(m.CPU)
 	if p.conn != nil {
 		var wal WAL
-		wal, errs[2] = p.wal(ctx)
+		wal, errs[2] = p.readWAL(ctx)
 		m.WAL = &wal
 	}
 	return m, errors.Join(errs[:]...)
 }
 
-// Fsyncs is how many of its log PostgreSQL has told of; false if there is none.
+// Fsyncs returns the number of WAL fsyncs that PostgreSQL has reported, or false without PostgreSQL.
 func (p *Probe) Fsyncs(ctx context.Context) (int64, bool, error) {
 	if p.conn == nil {
 		return 0, false, nil
 	}
-	w, err := p.wal(ctx)
+	w, err := p.readWAL(ctx)
 	return w.Fsyncs, true, err
 }
 
-func (p *Probe) wal(ctx context.Context) (WAL, error) {
+func (p *Probe) readWAL(ctx context.Context) (WAL, error) {
 	var w WAL
 	err := p.conn.QueryRow(ctx, p.statement).Scan(&w.Bytes, &w.Images, &w.Fsyncs, &w.Deleted)
 	return w, err

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
-// here is a system that is this process, and a database.
+// here is a system that consists of this process and a database.
 type here struct {
 	system.System
 	url string
@@ -23,7 +23,7 @@ func (here) Processes() []system.Process {
 }
 func (h here) DatabaseURL() string { return h.url }
 
-// database returns the URL of one that nobody else uses.
+// database starts a PostgreSQL server and returns its URL.
 func database(t *testing.T) string {
 	t.Helper()
 	server, err := pgserver.Start(t.Context(), pgserver.Options{})
@@ -38,7 +38,7 @@ func database(t *testing.T) string {
 	return server.URL("postgres")
 }
 
-func TestWhatPostgreSQLWritesIsSeen(t *testing.T) {
+func TestProbeMeasuresWAL(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), database(t)
 	probe, err := measure.Open(ctx, here{url: url})
@@ -56,7 +56,7 @@ func TestWhatPostgreSQLWritesIsSeen(t *testing.T) {
 	if _, err := conn.Exec(ctx, "create table t as select i from generate_series(1, 10000) i; delete from t"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Close(ctx); err != nil { // then it has reported all its counts
+	if err := conn.Close(ctx); err != nil { // a closed session has reported all its counts
 		t.Fatal(err)
 	}
 	after, err := probe.Mark(ctx)
@@ -64,7 +64,7 @@ func TestWhatPostgreSQLWritesIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if grown := after.WAL.Bytes - before.WAL.Bytes; grown < 10_000*20 {
-		t.Errorf("the log has grown by %d bytes", grown)
+		t.Errorf("the WAL has grown by %d bytes", grown)
 	}
 	if after.At.Before(before.At) || after.Client < before.Client || after.CPU[system.Server] < before.CPU[system.Server] {
 		t.Errorf("from %+v to %+v", before, after)
@@ -77,7 +77,7 @@ func TestWhatPostgreSQLWritesIsSeen(t *testing.T) {
 	}
 }
 
-func TestASystemWithoutADatabaseHasNoLog(t *testing.T) {
+func TestProbeOfASystemWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	probe, err := measure.Open(t.Context(), struct{ system.System }{here{}})
 	if err == nil {

@@ -1,4 +1,4 @@
-// Package noop is what HTTP costs by itself: a handler on net/http, in a process of its own,
-// that answers like Paddock, at the same length, and does nothing. Nothing over net/http is
-// faster.
+// Package noop measures the cost of HTTP alone: a net/http handler in its own process that returns
+// responses like Paddock's, of the same length, and does nothing else. It is an upper bound for services
+// on net/http.
 package noop

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-func TestItAnswersLikePaddock(t *testing.T) {
+func TestAnswersAreLikePaddocks(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(&handler{})
 	defer server.Close()
@@ -33,10 +33,10 @@ func TestItAnswersLikePaddock(t *testing.T) {
 		}
 	}
 	if _, err := c.Acquire(t.Context(), "jobs:nightly", true); !errors.Is(err, system.ErrUnsupported) {
-		t.Errorf("to wait for it: %v", err)
+		t.Errorf("an acquire that waits: %v", err)
 	}
 	if _, ok := c.(system.Batcher); ok {
-		t.Error("it says that it does batches")
+		t.Error("the client supports batches")
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)

@@ -10,22 +10,22 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Command is what the bench's own program is called with, before the address, to Serve.
+// Command is the command of the bench that calls Serve; its argument is the address.
 const Command = "serve-noop"
 
-// System is the handler in a process of its own, called as Paddock is.
+// System is the handler in its own process, with Paddock's client.
 type System struct {
 	process *daemon.Daemon
 	address string
 }
 
-// Name is what it is called in files.
+// Name implements system.System.
 func (*System) Name() string { return "noop" }
 
-// Title is what it is called in tables.
+// Title implements system.System.
 func (*System) Title() string { return "net/http handler that does nothing" }
 
-// Start starts the process.
+// Start implements system.System.
 func (s *System) Start(ctx context.Context, dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -40,14 +40,14 @@ func (s *System) Start(ctx context.Context, dir string) error {
 	return err
 }
 
-// Stop ends the process.
+// Stop implements system.System.
 func (s *System) Stop() error {
 	err := s.process.Stop()
 	s.process = nil
 	return err
 }
 
-// Processes are the one.
+// Processes implements system.System.
 func (s *System) Processes() []system.Process {
 	if s.process == nil {
 		return nil
@@ -55,15 +55,15 @@ func (s *System) Processes() []system.Process {
 	return []system.Process{{Role: system.Server, PID: s.process.PID()}}
 }
 
-// Client returns one of Paddock's.
+// Client implements system.System.
 func (s *System) Client(context.Context) (system.Client, error) {
 	return client{paddock.NewClient(s.address)}, nil
 }
 
-// A client is one of Paddock's, without batches, to whom nobody says that a lock is held.
+// A client is Paddock's client without batches. Its locks are never held.
 type client struct{ system.Client }
 
-// Acquire takes nothing, and cannot wait for it.
+// Acquire implements system.Client. It cannot wait.
 func (c client) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	if wait {
 		return nil, system.ErrUnsupported

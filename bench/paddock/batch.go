@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// AcquireAll takes all the locks with one request.
+// AcquireAll acquires the locks with one request.
 func (c *Client) AcquireAll(ctx context.Context, names []string) ([]system.Lease, error) {
 	answer, err := c.batch(ctx, names, func(i int) {
 		c.body = append(append(append(c.body, `{"op":"acquire","name":"`...), names[i]...), `",`...)
@@ -30,7 +30,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string) ([]system.Lease
 	return leases, nil
 }
 
-// ReleaseAll gives all of them back with one request.
+// ReleaseAll releases the locks with one request.
 func (c *Client) ReleaseAll(ctx context.Context, leases []system.Lease) error {
 	names := make([]string, len(leases))
 	for i, l := range leases {
@@ -50,8 +50,8 @@ func (c *Client) ReleaseAll(ctx context.Context, leases []system.Lease) error {
 	return nil
 }
 
-// batch sends a request with an item for each name, which add appends to the body, and returns
-// its answer. None of the items may be refused.
+// batch sends a request with an item for each name, which add appends to the body, and returns the
+// answer. It returns an error if any item is refused.
 func (c *Client) batch(ctx context.Context, names []string, add func(i int)) ([]byte, error) {
 	c.body = append(c.body[:0], `{"items":[`...)
 	for i := range names {
@@ -66,7 +66,7 @@ func (c *Client) batch(ctx context.Context, names []string, add func(i int)) ([]
 	case err != nil:
 		return nil, err
 	case status == 404:
-		return nil, system.ErrUnsupported // by a Paddock of before
+		return nil, system.ErrUnsupported // an older Paddock without batches
 	case status != 200 || bytes.Contains(answer, []byte(`"problem":`)):
 		return nil, fmt.Errorf("a batch of %d: %d %s", len(names), status, answer)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// holder is who has all leases.
+// holder is the holder of all leases.
 const holder = "bench"
 
-// The TTL that everybody asks for, and for how long a call waits before it asks again.
+// The TTL of all leases, and the wait of one call, which is repeated as often as needed.
 const (
 	ttlMs  = 30_000
 	waitMs = 45_000
@@ -22,13 +22,13 @@ const (
 // Client is a system.Client that speaks HTTP over one connection.
 type Client struct {
 	conn *lean.Conn
-	try  []byte // the body of an acquire
-	wait []byte // of one that waits
+	try  []byte // body of an acquire that does not wait
+	wait []byte // body of an acquire that waits
 	body []byte
 	path []byte
 }
 
-// NewClient returns a client of a Paddock, or of what answers as it does, at an address.
+// NewClient returns a client of Paddock, or of a server with the same responses, at the address.
 func NewClient(address string) *Client {
 	return &Client{
 		conn: lean.New(address, ""),
@@ -40,7 +40,7 @@ func NewClient(address string) *Client {
 // Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Acquire takes a lock.
+// Acquire implements system.Client.
 func (c *Client) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	ask := c.try
 	if wait {
@@ -63,7 +63,7 @@ func (c *Client) Acquire(ctx context.Context, name string, wait bool) (system.Le
 	}
 }
 
-// pathOf is the path of a verb, good until the next.
+// pathOf returns the path of a call.
 func (c *Client) pathOf(name, verb string) string {
 	c.path = append(append(append(c.path[:0], "/v1/locks/"...), name...), verb...)
 	return string(c.path)
@@ -79,7 +79,7 @@ func (c *Client) lease(name string, answer []byte) (*lease, error) {
 	return l, err
 }
 
-// A lease is one of Paddock's.
+// A lease implements system.Lease.
 type lease struct {
 	client *Client
 	name   string
@@ -87,7 +87,7 @@ type lease struct {
 	token  int64
 }
 
-// Token is the fencing token.
+// Token returns the fencing token.
 func (l *lease) Token() int64 { return l.token }
 
 // Renew moves the end of the lease.
@@ -120,7 +120,7 @@ func (l *lease) post(ctx context.Context, verb string) (int, []byte, error) {
 	return c.conn.Post(ctx, c.pathOf(l.name, verb), c.body)
 }
 
-// refused is the error of an answer that nobody expected.
+// refused returns the error for an unexpected answer.
 func refused(doing, name string, status int, answer []byte) error {
 	return fmt.Errorf("%s %s: %d %s", doing, name, status, answer)
 }

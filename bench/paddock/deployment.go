@@ -14,20 +14,20 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A Deployment is replicas of paddock serve and their PostgreSQL. Several systems may share
-// it: it runs from the first Start to the last Stop.
+// A Deployment consists of replicas of paddock serve and their PostgreSQL. Several systems may share it;
+// it runs from the first Start to the last Stop.
 type Deployment struct {
-	Binary   string   // of paddock; empty: it is built
-	Replicas int      // zero: one
-	Flags    []string // for paddock serve, besides those that it needs
-	Keep     bool     // what the database has and the replicas say, when they are stopped
+	Binary   string   // path of paddock; empty to build it
+	Replicas int      // zero means one
+	Flags    []string // additional flags for paddock serve
+	Keep     bool     // keep the data and the logs after Stop
 
-	fill      func(context.Context, *pgx.Conn) error // what comes before the first replica; nil: nothing
+	prefill   func(context.Context, *pgx.Conn) error // called before the first replica starts; may be nil
 	users     int
 	postgres  postgres.Database
 	replicas  []*daemon.Daemon
 	addresses []string
-	next      atomic.Int64 // the replica that the next client goes to
+	next      atomic.Int64 // index of the replica for the next client
 }
 
 func (d *Deployment) start(ctx context.Context, dir string) error {
@@ -56,7 +56,7 @@ func (d *Deployment) start(ctx context.Context, dir string) error {
 	return nil
 }
 
-// build sees to it that there is a binary, by an absolute path.
+// build sets Binary to an absolute path and builds paddock if needed.
 func (d *Deployment) build(ctx context.Context, dir string) error {
 	var err error
 	if d.Binary == "" {
@@ -67,10 +67,10 @@ func (d *Deployment) build(ctx context.Context, dir string) error {
 	return err
 }
 
-// prepare makes the tables and fills them.
+// prepare creates and prefills the tables, if there is a prefill function.
 func (d *Deployment) prepare(ctx context.Context) error {
-	if d.fill == nil {
-		return nil // serve --migrate makes them
+	if d.prefill == nil {
+		return nil // serve --migrate creates the tables
 	}
 	if err := d.migrate(ctx); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (d *Deployment) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.fill(ctx, conn), conn.Close(ctx))
+	return errors.Join(d.prefill(ctx, conn), conn.Close(ctx))
 }
 
 func (d *Deployment) stop() error {
@@ -95,12 +95,12 @@ func (d *Deployment) stop() error {
 	return errors.Join(err, d.postgres.Stop())
 }
 
-// address is that of the replica whose turn it is.
+// address returns the addresses of the replicas in turn.
 func (d *Deployment) address() string {
 	return d.addresses[int(d.next.Add(1))%len(d.addresses)]
 }
 
-// Processes are the replicas and PostgreSQL.
+// Processes implements system.System.
 func (d *Deployment) Processes() []system.Process {
 	all := d.postgres.Processes()
 	for _, r := range d.replicas {
@@ -109,5 +109,5 @@ func (d *Deployment) Processes() []system.Process {
 	return all
 }
 
-// DatabaseURL is where the locks are kept.
+// DatabaseURL implements system.PostgresBacked.
 func (d *Deployment) DatabaseURL() string { return d.postgres.DatabaseURL() }

@@ -1,6 +1,6 @@
-// Package paddock has the systems that are Paddock: over HTTP with a lean client, in many items
-// a request, and through the Go SDK; on one replica or several.
+// Package paddock contains the systems that measure Paddock: over HTTP with a lean client, in batches,
+// through the Go SDK, and through guards; on one replica or several.
 //
-// Those on a Deployment of the same number of replicas share it, so that they differ by their
-// clients alone.
+// Systems with the same number of replicas can share a Deployment, so that they differ only in their
+// clients.
 package paddock

@@ -11,26 +11,26 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Guards is Paddock through the guards of the Go SDK, each of which keeps a lease alive. All
-// share one client.
+// Guards is Paddock through the Go SDK's guards, each of which keeps a lease alive. All share one
+// client.
 type Guards struct{ *SDK }
 
-// Client is a system.Keeper.
+// Client returns a system.SelfRenewing client.
 func (g Guards) Client(ctx context.Context) (system.Client, error) {
 	c, err := g.SDK.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return keeper{watched{c.(sdkClient).locks, make(chan time.Duration, unheard)}}, nil
+	return guardClient{timedService{c.(sdkClient).locks, make(chan time.Duration, renewalBuffer)}}, nil
 }
 
-// unheard is how many renewals are kept for somebody who asks; further ones are not.
-const unheard = 10_000
+// renewalBuffer is the number of renewals that are kept until they are read; more are dropped.
+const renewalBuffer = 10_000
 
-type keeper struct{ locks watched }
+type guardClient struct{ locks timedService }
 
-// Acquire takes a lock, and has a guard keep it.
-func (k keeper) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
+// Acquire acquires a lock with a guard that keeps it.
+func (k guardClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	o := guard.Options{Holder: holder, TTL: ttlMs * time.Millisecond}
 	if wait {
 		o.Wait = guard.Forever
@@ -42,22 +42,22 @@ func (k keeper) Acquire(ctx context.Context, name string, wait bool) (system.Lea
 	case err != nil:
 		return nil, fmt.Errorf("acquiring %s: %w", name, err)
 	}
-	return guarded{lease}, nil
+	return guardLease{lease}, nil
 }
 
-// Renewed receives how long each renewal took.
-func (k keeper) Renewed() <-chan time.Duration { return k.locks.renewed }
+// Renewed implements system.SelfRenewing.
+func (k guardClient) Renewed() <-chan time.Duration { return k.locks.renewed }
 
-// Close does nothing: others use the client, too.
-func (k keeper) Close() error { return nil }
+// Close does nothing, because the client is shared.
+func (k guardClient) Close() error { return nil }
 
-// watched tells of the renewals that it is asked for.
-type watched struct {
+// A timedService reports the duration of each renewal.
+type timedService struct {
 	lock.Service
 	renewed chan time.Duration
 }
 
-func (w watched) Renew(ctx context.Context, n lock.Renew) (lock.Grant, error) {
+func (w timedService) Renew(ctx context.Context, n lock.Renew) (lock.Grant, error) {
 	began := time.Now()
 	grant, err := w.Service.Renew(ctx, n)
 	if err == nil {
@@ -69,10 +69,10 @@ func (w watched) Renew(ctx context.Context, n lock.Renew) (lock.Grant, error) {
 	return grant, err
 }
 
-type guarded struct{ *guard.Lease }
+type guardLease struct{ *guard.Lease }
 
-// Token is the fencing token.
-func (g guarded) Token() int64 { return int64(g.Lease.Token()) }
+// Token returns the fencing token.
+func (g guardLease) Token() int64 { return int64(g.Lease.Token()) }
 
-// Renew is what the guard does.
-func (g guarded) Renew(context.Context) error { return system.ErrUnsupported }
+// Renew is not supported, because the guard renews the lease.
+func (g guardLease) Renew(context.Context) error { return system.ErrUnsupported }

@@ -6,24 +6,23 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// HTTP is Paddock as anybody reaches it, by one request a call, with a lean client and a
-// connection for each of them.
+// HTTP is Paddock over HTTP, with one request per call. Each client has its own connection.
 type HTTP struct {
 	*Deployment
-	Called, Titled string // what to call it
+	SystemName, SystemTitle string // results of Name and Title
 }
 
-// Name is what it is called in files.
-func (s *HTTP) Name() string { return s.Called }
+// Name implements system.System.
+func (s *HTTP) Name() string { return s.SystemName }
 
-// Title is what it is called in tables.
-func (s *HTTP) Title() string { return s.Titled }
+// Title implements system.System.
+func (s *HTTP) Title() string { return s.SystemTitle }
 
-// Start starts the deployment, unless another system has.
+// Start starts the deployment, unless another system has started it.
 func (s *HTTP) Start(ctx context.Context, dir string) error { return s.start(ctx, dir) }
 
-// Stop stops the deployment, unless another system needs it.
+// Stop stops the deployment, unless another system still uses it.
 func (s *HTTP) Stop() error { return s.stop() }
 
-// Client returns one of the next replica.
+// Client returns a client of the next replica.
 func (s *HTTP) Client(context.Context) (system.Client, error) { return NewClient(s.address()), nil }

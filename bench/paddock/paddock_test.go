@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/systemtest"
 )
 
-// binary builds paddock.
+// binary builds paddock and returns its path.
 func binary(t *testing.T) string {
 	t.Helper()
 	path, err := paddock.Build(t.Context(), t.TempDir())
@@ -17,29 +17,29 @@ func binary(t *testing.T) string {
 	return path
 }
 
-func TestPaddockDoesWhatASystemDoes(t *testing.T) {
+func TestPaddock(t *testing.T) {
 	t.Parallel()
 	built := binary(t)
 	for name, replicas := range map[string]int{"one": 1, "two": 2} {
 		t.Run(name+" over HTTP", func(t *testing.T) {
 			t.Parallel()
 			d := &paddock.Deployment{Binary: built, Replicas: replicas}
-			systemtest.Run(t, &paddock.HTTP{Deployment: d, Called: "paddock", Titled: "Paddock"}, systemtest.Wants{})
+			systemtest.Run(t, &paddock.HTTP{Deployment: d, SystemName: "paddock", SystemTitle: "Paddock"}, systemtest.Traits{})
 		})
 	}
 	t.Run("one through the SDK", func(t *testing.T) {
 		t.Parallel()
-		systemtest.Run(t, &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, Called: "paddock-sdk", Titled: "SDK"}, systemtest.Wants{})
+		systemtest.Run(t, &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, SystemName: "paddock-sdk", SystemTitle: "SDK"}, systemtest.Traits{})
 	})
 	t.Run("one through guards", func(t *testing.T) {
 		t.Parallel()
-		sdk := &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, Called: "paddock-guards", Titled: "guards"}
-		systemtest.Run(t, paddock.Guards{SDK: sdk}, systemtest.Wants{NoRenewal: true})
+		sdk := &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, SystemName: "paddock-guards", SystemTitle: "guards"}
+		systemtest.Run(t, paddock.Guards{SDK: sdk}, systemtest.Traits{NoRenewal: true})
 	})
-	t.Run("one with a past", func(t *testing.T) {
+	t.Run("prefilled", func(t *testing.T) {
 		t.Parallel()
-		s := &paddock.Grown{Locks: 1000, Events: 1000}
-		s.Deployment, s.Called, s.Titled = &paddock.Deployment{Binary: built}, "paddock-1k", "Paddock"
-		systemtest.Run(t, s, systemtest.Wants{})
+		s := &paddock.Prefilled{Locks: 1000, Events: 1000}
+		s.Deployment, s.SystemName, s.SystemTitle = &paddock.Deployment{Binary: built}, "paddock-1k", "Paddock"
+		systemtest.Run(t, s, systemtest.Traits{})
 	})
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// SDK is Paddock through the Go SDK, whose one client all goroutines share.
+// SDK is Paddock through the Go SDK. All goroutines share one client.
 type SDK struct {
 	*Deployment
-	Called, Titled string // what to call it
+	SystemName, SystemTitle string // results of Name and Title
 
 	mu     sync.Mutex
 	shared *client.Client
 }
 
-// Name is what it is called in files.
-func (s *SDK) Name() string { return s.Called }
+// Name implements system.System.
+func (s *SDK) Name() string { return s.SystemName }
 
-// Title is what it is called in tables.
-func (s *SDK) Title() string { return s.Titled }
+// Title implements system.System.
+func (s *SDK) Title() string { return s.SystemTitle }
 
-// Start starts the deployment, unless another system has.
+// Start starts the deployment, unless another system has started it.
 func (s *SDK) Start(ctx context.Context, dir string) error { return s.start(ctx, dir) }
 
-// Stop stops the deployment, unless another system needs it.
+// Stop stops the deployment, unless another system still uses it.
 func (s *SDK) Stop() error {
 	s.shared = nil
 	return s.stop()
 }
 
-// Client is the one that there is.
+// Client returns the shared client.
 func (s *SDK) Client(context.Context) (system.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *SDK) Client(context.Context) (system.Client, error) {
 
 type sdkClient struct{ locks lock.Service }
 
-// Acquire takes a lock.
+// Acquire implements system.Client.
 func (c sdkClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	ask := lock.Acquire{Name: name, Holder: holder, TTL: ttlMs * time.Millisecond}
 	if wait {
@@ -71,7 +71,7 @@ func (c sdkClient) Acquire(ctx context.Context, name string, wait bool) (system.
 	}
 }
 
-// Close does nothing: others use the client, too.
+// Close does nothing, because the client is shared.
 func (c sdkClient) Close() error { return nil }
 
 type sdkLease struct {
@@ -79,7 +79,7 @@ type sdkLease struct {
 	grant lock.Grant
 }
 
-// Token is the fencing token.
+// Token returns the fencing token.
 func (l sdkLease) Token() int64 { return int64(l.grant.Token) }
 
 // Renew moves the end of the lease.

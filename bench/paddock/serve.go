@@ -10,8 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/daemon"
 )
 
-// serve starts a replica on the database, and returns it together with the address that it
-// listens on. What it says goes to the directory.
+// serve starts a replica on the database and returns it with its address. Its log goes to the directory.
 func (d *Deployment) serve(ctx context.Context, dir string) (*daemon.Daemon, string, error) {
 	address, err := daemon.Addr()
 	if err != nil {
@@ -26,28 +25,28 @@ func (d *Deployment) serve(ctx context.Context, dir string) (*daemon.Daemon, str
 	return replica, address, err
 }
 
-// migrate makes the tables.
+// migrate creates the tables.
 func (d *Deployment) migrate(ctx context.Context) error {
 	migrate := exec.CommandContext(ctx, d.Binary, "migrate", "up")
 	migrate.Env = append(migrate.Environ(), "PADDOCK_DATABASE_URL="+d.DatabaseURL())
-	if said, err := migrate.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %w\n%s", migrate, err, said)
+	if output, err := migrate.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", migrate, err, output)
 	}
 	return nil
 }
 
-// Build builds paddock as `make build` does, from the module that this one is in, and
-// returns the path of the binary.
+// Build builds paddock from the surrounding module, as `make build` does, and returns the path of the
+// binary.
 func Build(ctx context.Context, dir string) (string, error) {
 	source, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/paddock-lock/paddock").Output()
 	if err != nil {
-		return "", fmt.Errorf("finding the source of paddock: %w; run the bench in its own folder, or give it a binary", err)
+		return "", fmt.Errorf("finding the source of paddock: %w; run the bench in its own directory, or use -paddock", err)
 	}
 	binary := filepath.Join(dir, "paddock")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/paddock")
 	build.Dir, build.Env = strings.TrimSpace(string(source)), append(build.Environ(), "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building paddock: %w\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building paddock: %w\n%s", err, output)
 	}
 	return binary, nil
 }

@@ -1,4 +1,4 @@
-// Package pgbench is what PostgreSQL costs by itself: one row found by its key and updated in a
-// transaction of its own, driven by PostgreSQL's own pgbench. A lock in PostgreSQL that is taken
-// by a statement a call cannot be much faster.
+// Package pgbench measures the cost of PostgreSQL alone: single-row updates by primary key, each in its
+// own transaction, driven by pgbench. A lock service that runs one statement per call cannot be much
+// faster.
 package pgbench

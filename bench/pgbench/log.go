@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// read returns how long each transaction in a log of pgbench took, and removes it.
+// read returns the durations of the transactions in a pgbench log, and removes the log.
 func read(path string) (took []time.Duration, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -28,15 +28,15 @@ func read(path string) (took []time.Duration, err error) {
 	return took, lines.Err()
 }
 
-// parse reads how long a transaction took: of client, number, µs and so on.
+// parse returns the duration in a log line, whose fields are client, number, µs, ...
 func parse(line string) (time.Duration, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 3 {
-		return 0, fmt.Errorf("pgbench logged %q", line)
+		return 0, fmt.Errorf("unexpected line %q in a pgbench log", line)
 	}
 	us, err := strconv.ParseInt(fields[2], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("pgbench logged %q: %w", line, err)
+		return 0, fmt.Errorf("unexpected line %q in a pgbench log: %w", line, err)
 	}
 	return time.Duration(us) * time.Microsecond, nil
 }

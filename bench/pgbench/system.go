@@ -24,20 +24,20 @@ const (
 	script = "\\set id random(1, 10000)\nupdate counts set n = n + 1 where id = :id;\n"
 )
 
-// System is PostgreSQL and the program pgbench.
+// System is PostgreSQL with pgbench.
 type System struct {
 	postgres.Database
 	program string
 	dir     string
 }
 
-// Name is what it is called in files.
+// Name implements system.System.
 func (*System) Name() string { return "pgbench" }
 
-// Title is what it is called in tables.
+// Title implements system.System.
 func (*System) Title() string { return "PostgreSQL, one-row update (pgbench)" }
 
-// Start starts PostgreSQL and makes the table.
+// Start starts PostgreSQL and creates the table.
 func (s *System) Start(ctx context.Context, dir string) error {
 	var err error
 	if s.program, err = daemon.Find("pgbench", "postgresql-contrib"); err != nil {
@@ -64,7 +64,7 @@ func (s *System) path(name string) string { return filepath.Join(s.dir, name) }
 // Stop stops PostgreSQL and removes the script.
 func (s *System) Stop() error {
 	if s.dir == "" {
-		return nil // it was never started
+		return nil // never started
 	}
 	err := os.Remove(s.path("script.sql"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,20 +73,20 @@ func (s *System) Stop() error {
 	return errors.Join(err, s.Database.Stop())
 }
 
-// Client returns system.ErrUnsupported: there are no locks.
+// Client returns system.ErrUnsupported, because there are no locks.
 func (*System) Client(context.Context) (system.Client, error) { return nil, system.ErrUnsupported }
 
-// Load runs pgbench, which counts in whole seconds.
-func (s *System) Load(ctx context.Context, clients int, d time.Duration) (system.Loaded, error) {
+// Load runs pgbench for d, rounded to whole seconds.
+func (s *System) Load(ctx context.Context, clients int, d time.Duration) (system.LoadResult, error) {
 	whole := max(time.Second, d.Round(time.Second))
 	prefix := s.path("times")
 	cmd := exec.CommandContext(ctx, s.program, "--no-vacuum", "--protocol=prepared", "--file="+s.path("script.sql"),
 		"--client="+strconv.Itoa(clients), "--jobs="+strconv.Itoa(min(clients, 2)), "--time="+strconv.Itoa(int(whole.Seconds())),
 		"--log", "--log-prefix="+prefix, s.DatabaseURL())
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return system.Loaded{}, fmt.Errorf("pgbench: %w\n%s", err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return system.LoadResult{}, fmt.Errorf("pgbench: %w\n%s", err, output)
 	}
-	l := system.Loaded{Unit: "updates", Elapsed: whole, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	l := system.LoadResult{Unit: "updates", Elapsed: whole, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	logs, err := filepath.Glob(prefix + ".*")
 	if err != nil {
 		return l, err

@@ -29,8 +29,8 @@ var (
 
 // What served 64 clients with a name each, and 32 with one name, best.
 const (
-	connections = 64                    // in a pool
-	pause       = 20 * time.Millisecond // the mean time between two tries for a lock that is held
+	connections  = 64                    // in a pool
+	pollInterval = 20 * time.Millisecond // the mean time between two tries for a lock that is held
 )
 
 // leases is a lease.Store in a table, with one transaction a call. Each runs to its end, since
@@ -59,7 +59,7 @@ func createLeases(ctx context.Context, url string) error {
 
 func (l leases) Acquire(ctx context.Context, name string, wait bool) (lease.Grant, error) {
 	id := uuid.NewString()
-	return lease.Poll(ctx, wait, pause, func() (lease.Grant, error) {
+	return lease.Poll(ctx, wait, pollInterval, func() (lease.Grant, error) {
 		token, err := l.try(context.WithoutCancel(ctx), name, id)
 		return lease.Grant{ID: id, Token: token}, err
 	})

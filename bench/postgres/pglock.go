@@ -60,7 +60,7 @@ func (p *PGLock) Client(context.Context) (system.Client, error) { return pglocke
 type pglocker struct{ locks *pglock.Client }
 
 func (p pglocker) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
-	return lease.Poll(ctx, wait, pause, func() (system.Lease, error) {
+	return lease.Poll(ctx, wait, pollInterval, func() (system.Lease, error) {
 		l, err := p.locks.AcquireContext(context.WithoutCancel(ctx), name, pglock.FailIfLocked())
 		if errors.Is(err, pglock.ErrNotAcquired) {
 			err = system.ErrHeld

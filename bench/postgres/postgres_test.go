@@ -21,20 +21,20 @@ func TestMain(m *testing.M) {
 
 func TestPGLock(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, new(postgres.PGLock), systemtest.Wants{Unordered: true})
+	systemtest.Run(t, new(postgres.PGLock), systemtest.Traits{Unordered: true})
 }
 
 func TestTransaction(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, new(postgres.Transaction), systemtest.Wants{})
+	systemtest.Run(t, new(postgres.Transaction), systemtest.Traits{})
 }
 
 func TestHTTP(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, postgres.HTTP(), systemtest.Wants{})
+	systemtest.Run(t, postgres.HTTP(), systemtest.Traits{})
 }
 
 func TestAdvisory(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, new(postgres.Advisory), systemtest.Wants{Unordered: true, NoRenewal: true})
+	systemtest.Run(t, new(postgres.Advisory), systemtest.Traits{Unordered: true, NoRenewal: true})
 }

@@ -50,19 +50,19 @@ func (t *Transaction) Client(context.Context) (system.Client, error) {
 const FrontKind = "postgres"
 
 // HTTP is the same behind HTTP and JSON.
-func HTTP() system.Databased {
+func HTTP() system.PostgresBacked {
 	t := new(Transaction)
-	return fronted{front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t), t}
+	return postgresBackedFront{front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t), t}
 }
 
-// fronted is a system with a front before it.
-type fronted struct {
+// postgresBackedFront is a system with a front before it.
+type postgresBackedFront struct {
 	*front.System
 	behind *Transaction
 }
 
 // DatabaseURL implements system.Databased.
-func (f fronted) DatabaseURL() string { return f.behind.DatabaseURL() }
+func (f postgresBackedFront) DatabaseURL() string { return f.behind.DatabaseURL() }
 
 // OpenFront is the store that such a front serves.
 func OpenFront(ctx context.Context, url string) (lease.Store, error) { return openLeases(ctx, url) }

@@ -22,10 +22,10 @@ var (
 	renewScript string
 )
 
-// pause is the mean time between two tries for a lock that is held. With 32 clients after one
+// pollInterval is the mean time between two tries for a lock that is held. With 32 clients after one
 // name, it goes from hand to hand less often with a longer one, and with a shorter one no more
 // often: then they are in each other's way.
-const pause = 5 * time.Millisecond
+const pollInterval = 5 * time.Millisecond
 
 // locks is a lease.Store in Redis.
 type locks struct {
@@ -61,7 +61,7 @@ func connect(addr string, shared bool) (*locks, error) {
 
 func (l *locks) Acquire(ctx context.Context, name string, wait bool) (lease.Grant, error) {
 	id := uuid.NewString()
-	return lease.Poll(ctx, wait, pause, func() (lease.Grant, error) {
+	return lease.Poll(ctx, wait, pollInterval, func() (lease.Grant, error) {
 		token, err := l.run(ctx, l.acquire, []string{name, name + ":token"}, id, l.ttl)
 		if err == nil && token == 0 {
 			err = system.ErrHeld
@@ -71,11 +71,11 @@ func (l *locks) Acquire(ctx context.Context, name string, wait bool) (lease.Gran
 }
 
 func (l *locks) Renew(ctx context.Context, name, id string) error {
-	return lost(l.run(ctx, l.renew, []string{name}, id, l.ttl))
+	return errorOf(l.run(ctx, l.renew, []string{name}, id, l.ttl))
 }
 
 func (l *locks) Release(ctx context.Context, name, id string) error {
-	return lost(l.run(ctx, l.release, []string{name}, id))
+	return errorOf(l.run(ctx, l.release, []string{name}, id))
 }
 
 // run runs a script, to its end: for a context that may be cancelled the client would set up
@@ -84,7 +84,7 @@ func (l *locks) run(ctx context.Context, script *rueidis.Lua, keys []string, arg
 	return script.Exec(context.WithoutCancel(ctx), l.redis, keys, args).AsInt64()
 }
 
-func lost(done int64, err error) error {
+func errorOf(done int64, err error) error {
 	if err == nil && done == 0 {
 		return lease.ErrLost
 	}

@@ -21,15 +21,15 @@ func TestMain(m *testing.M) {
 
 func TestAlways(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, redis.Always(), systemtest.Wants{})
+	systemtest.Run(t, redis.Always(), systemtest.Traits{})
 }
 
 func TestEverySecond(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, redis.EverySecond(), systemtest.Wants{})
+	systemtest.Run(t, redis.EverySecond(), systemtest.Traits{})
 }
 
 func TestHTTP(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, redis.HTTP(), systemtest.Wants{})
+	systemtest.Run(t, redis.HTTP(), systemtest.Traits{})
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// whole writes a figure without its fraction.
-func whole(f float64) string { return result.Grouped(f) }
+// formatWhole writes a figure without its fraction.
+func formatWhole(f float64) string { return result.Grouped(f) }
 
-// decimals writes a figure with so many digits after the point.
-func decimals(n int) func(float64) string {
+// formatDecimals writes a figure with so many digits after the point.
+func formatDecimals(n int) func(float64) string {
 	return func(f float64) string { return strconv.FormatFloat(f, 'f', n, 64) }
 }
 
-// ranged is the median, and the least and the greatest if there is more than one.
-func ranged(s spread, write func(float64) string) string {
+// formatSpread is the median, and the least and the greatest if there is more than one.
+func formatSpread(s spread, write func(float64) string) string {
 	switch s.count {
 	case 0:
 		return ""
@@ -28,8 +28,8 @@ func ranged(s spread, write func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", write(s.median), write(s.least), write(s.most))
 }
 
-// ifOther is the unit in which a row counts if that is not the table's.
-func ifOther(unit, usual string) string {
+// unitSuffix is the unit in which a row counts if that is not the table's.
+func unitSuffix(unit, usual string) string {
 	if unit == usual {
 		return ""
 	}
@@ -38,19 +38,19 @@ func ifOther(unit, usual string) string {
 
 // ratio is the column that compares: with Paddock, of which it says how many times as many it
 // does; or, where all are Paddock, with the first of them, of which each is so many percent.
-func (b bench) ratio() column {
+func (b comparison) ratio() column {
 	others := func(w row) bool { return !strings.HasPrefix(w.system, reference) }
 	if slices.ContainsFunc(b.rows, others) {
-		return column{"Paddock does", func(w row) string { return b.compared(w, "1", "× "+ranged(w.times, decimals(2))) }}
+		return column{"Paddock does", func(w row) string { return b.compared(w, "1", "× "+formatSpread(w.ratio, formatDecimals(2))) }}
 	}
 	return column{"of the first", func(w row) string {
-		share := spread{100 / w.times.median, 100 / w.times.most, 100 / w.times.least, w.times.count}
-		return b.compared(w, "100 %", ranged(share, whole)+" %")
+		share := spread{100 / w.ratio.median, 100 / w.ratio.most, 100 / w.ratio.least, w.ratio.count}
+		return b.compared(w, "100 %", formatSpread(share, formatWhole)+" %")
 	}}
 }
 
 // compared is the cell of a row: nothing where there is nothing to compare.
-func (b bench) compared(w row, same, other string) string {
+func (b comparison) compared(w row, same, other string) string {
 	switch {
 	case len(b.rows) == 1 || w.runs[0].Paced:
 		return ""
@@ -65,7 +65,7 @@ func quantiles(w row, what string) string {
 	if p50.count == 0 {
 		return ""
 	}
-	return whole(p50.median) + " / " + whole(p99.median)
+	return formatWhole(p50.median) + " / " + formatWhole(p99.median)
 }
 
 // optional is the cell of a figure that is not always there.
@@ -83,21 +83,21 @@ func cpu(w row) string {
 	client := w.of(func(r result.Run) float64 { return r.CPU.Client })
 	server := w.of(func(r result.Run) float64 { return r.CPU.Server })
 	database := w.of(func(r result.Run) float64 { return r.CPU.Database })
-	return fmt.Sprintf("%s + %s + %s", whole(client.median), whole(server.median), whole(database.median))
+	return fmt.Sprintf("%s + %s + %s", formatWhole(client.median), formatWhole(server.median), formatWhole(database.median))
 }
 
-// share is how much of a core the servers took, of those that are driven at a fixed pace.
-func (b bench) share(w row) string {
+// coreShareOf is how much of a core the servers took, of those that are driven at a fixed pace.
+func (b comparison) coreShareOf(w row) string {
 	if !w.runs[0].Paced {
 		return ""
 	}
 	s := w.of(func(r result.Run) float64 { return (r.CPU.Server + r.CPU.Database) * r.PerSecond / 1e4 })
-	return decimals(1)(s.median) + " %"
+	return formatDecimals(1)(s.median) + " %"
 }
 
 // deleted is how many rows PostgreSQL deleted where that is to be seen: while events are
 // pruned.
-func (b bench) deleted(w row) string {
+func (b comparison) deleted(w row) string {
 	if !strings.HasPrefix(b.workload, "growth") {
 		return ""
 	}
@@ -110,7 +110,7 @@ func (b bench) deleted(w row) string {
 	if s.most < 100 {
 		return ""
 	}
-	return ranged(s, whole)
+	return formatSpread(s, formatWhole)
 }
 
 func operations(w row) (sum int) {

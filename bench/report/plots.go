@@ -17,15 +17,15 @@ const (
 )
 
 // rates is a plot of how many operations a second there were, the most first.
-func (b bench) rates() plot {
+func (b comparison) rates() plot {
 	p := plot{title: b.title, note: b.unit + " a second: the median, and the least and the most"}
 	for _, w := range b.sorted(func(w row) float64 { return -w.rate.median }) {
-		colour := others
+		colour := peerColour
 		if strings.HasPrefix(w.system, reference) {
-			colour = ours
+			colour = paddockColour
 		}
 		p.bars = append(p.bars, bar{
-			label: w.title, text: whole(w.rate.median) + ifOther(w.unit, b.unit), spread: w.rate,
+			label: w.title, text: formatWhole(w.rate.median) + unitSuffix(w.unit, b.unit), spread: w.rate,
 			parts: []part{{w.rate.median, colour}},
 		})
 	}
@@ -33,7 +33,7 @@ func (b bench) rates() plot {
 }
 
 // costs is a plot of what an operation took of CPU time, the least first.
-func (b bench) costs() plot {
+func (b comparison) costs() plot {
 	p := plot{
 		title: b.title, note: "CPU time in µs, the median",
 		names:  []string{"load", "server", "database"},
@@ -59,7 +59,7 @@ func (b bench) costs() plot {
 	return p
 }
 
-func (b bench) sorted(by func(row) float64) []row {
+func (b comparison) sorted(by func(row) float64) []row {
 	rows := slices.Clone(b.rows)
 	slices.SortStableFunc(rows, func(x, y row) int { return cmp.Compare(by(x), by(y)) })
 	return rows

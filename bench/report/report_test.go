@@ -51,7 +51,7 @@ func TestSystemsAreComparedWithinARound(t *testing.T) {
 	}
 }
 
-func TestThePageIsWrittenAnewBetweenItsLines(t *testing.T) {
+func TestWriteReplacesTheGeneratedPart(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "figures.md")
 	if err := os.WriteFile(page, []byte("# Before\n\n"+begin+"\nold\n"+end+"\n\nAfter.\n"), 0o600); err != nil {
@@ -85,7 +85,7 @@ func TestThePageIsWrittenAnewBetweenItsLines(t *testing.T) {
 	}
 }
 
-func TestAPageWithoutTheLinesIsLeftAlone(t *testing.T) {
+func TestWriteRefusesAPageWithoutMarkers(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("nothing"), 0o600); err != nil {
@@ -96,7 +96,7 @@ func TestAPageWithoutTheLinesIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestPlotsAreXMLWithEveryTextInside(t *testing.T) {
+func TestPlotsAreValidXMLWithAllTexts(t *testing.T) {
 	t.Parallel()
 	_, plots := render(result.File{Runs: measured()}, "figures")
 	if len(plots) != 2 {
@@ -141,7 +141,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-func TestPaddocksAreComparedWithTheFirst(t *testing.T) {
+func TestPaddockVariantsAreComparedWithTheFirst(t *testing.T) {
 	t.Parallel()
 	var runs []result.Run
 	for i, name := range []string{"paddock-1k", "paddock-1m"} {
@@ -154,7 +154,7 @@ func TestPaddocksAreComparedWithTheFirst(t *testing.T) {
 	}
 }
 
-func TestWhatIsPacedIsNotCompared(t *testing.T) {
+func TestPacedRunsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	r := result.Run{System: "paddock", Title: "Paddock", Workload: "renew-10000", WorkloadTitle: "Leases", Unit: "renewals", Paced: true, PerSecond: 1000, CPU: result.CPU{Server: 60, Database: 30}}
 	other := r
@@ -165,11 +165,11 @@ func TestWhatIsPacedIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestASoakIsToldOfInAFewLines(t *testing.T) {
+func TestASoakIsReportedInFewLines(t *testing.T) {
 	t.Parallel()
 	var f soak.File
 	for i := range 60 {
-		f.Stretches = append(f.Stretches, soak.Stretch{
+		f.Intervals = append(f.Intervals, soak.Interval{
 			Minutes: float64(i + 1), Server: int64(40+i) << 20, Tables: 300 << 20, Rows: 12345,
 			Run: result.Run{PerSecond: 9876, WorkloadTitle: "Pairs", Latency: map[string]result.Quantile{"acquire": {P50: 2000, P99: 9000}}},
 		})
@@ -180,7 +180,7 @@ func TestASoakIsToldOfInAFewLines(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if lines := strings.Count(text, "9,876"); lines > shownStretches+2 {
+	if lines := strings.Count(text, "9,876"); lines > maxRows+2 {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
 }

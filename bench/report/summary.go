@@ -24,8 +24,8 @@ func spreadOf(figures []float64) spread {
 	return spread{median: (figures[(n-1)/2] + figures[n/2]) / 2, least: figures[0], most: figures[n-1], count: n}
 }
 
-// A bench is one workload with the systems that did it, in the order in which they were run.
-type bench struct {
+// A comparison is one workload with the systems that did it, in the order in which they were run.
+type comparison struct {
 	part, workload, title, unit string
 	rows                        []row
 }
@@ -35,20 +35,20 @@ type row struct {
 	system, title, unit string
 	runs                []result.Run
 	rate                spread
-	times               spread // the reference does as many operations as this one, in the same round
+	ratio               spread // the reference does as many operations as this one, in the same round
 }
 
-// benches groups the runs that came to something.
-func benches(runs []result.Run) []bench {
-	var all []bench
+// comparisons groups the runs that came to something.
+func comparisons(runs []result.Run) []comparison {
+	var all []comparison
 	for _, r := range runs {
 		if r.Error != "" {
 			continue
 		}
-		i := slices.IndexFunc(all, func(b bench) bool { return b.part == r.Part && b.workload == r.Workload })
+		i := slices.IndexFunc(all, func(b comparison) bool { return b.part == r.Part && b.workload == r.Workload })
 		if i < 0 {
 			i = len(all)
-			all = append(all, bench{part: r.Part, workload: r.Workload, title: r.WorkloadTitle, unit: r.Unit})
+			all = append(all, comparison{part: r.Part, workload: r.Workload, title: r.WorkloadTitle, unit: r.Unit})
 		}
 		all[i].add(r)
 	}
@@ -58,7 +58,7 @@ func benches(runs []result.Run) []bench {
 	return all
 }
 
-func (b *bench) add(r result.Run) {
+func (b *comparison) add(r result.Run) {
 	i := slices.IndexFunc(b.rows, func(w row) bool { return w.system == r.System })
 	if i < 0 {
 		i = len(b.rows)
@@ -69,7 +69,7 @@ func (b *bench) add(r result.Run) {
 
 // compare works out the rates, and the ratios to the reference; to the first system if that
 // was not run.
-func (b *bench) compare() {
+func (b *comparison) compare() {
 	base := b.base()
 	for i := range b.rows {
 		w := &b.rows[i]
@@ -81,12 +81,12 @@ func (b *bench) compare() {
 				}
 			}
 		}
-		w.times = spreadOf(times)
+		w.ratio = spreadOf(times)
 		w.rate = w.of(func(r result.Run) float64 { return r.PerSecond })
 	}
 }
 
-func (b *bench) base() row {
+func (b *comparison) base() row {
 	i := slices.IndexFunc(b.rows, func(w row) bool { return w.system == reference })
 	return b.rows[max(i, 0)]
 }

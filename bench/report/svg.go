@@ -21,10 +21,10 @@ const (
 
 // The colours of bars: Paddock's, that of others, and those of shares.
 const (
-	ours   = "#2563eb"
-	others = "#94a3b8"
-	ink    = "#0f172a"
-	faint  = "#64748b"
+	paddockColour = "#2563eb"
+	peerColour    = "#94a3b8"
+	ink           = "#0f172a"
+	mutedInk      = "#64748b"
 )
 
 // A bar is a line of a plot.
@@ -58,7 +58,7 @@ func (p plot) svg() string {
 	fmt.Fprintf(&out, "<title>%s</title>\n", html.EscapeString(p.title))
 	fmt.Fprintf(&out, `<rect width="%d" height="%d" rx="6" fill="#ffffff"/>`+"\n", plotWidth, height)
 	text(&out, margin, 24, "start", ink, `font-size="15" font-weight="600"`, p.title)
-	text(&out, margin, 43, "start", faint, "", p.note)
+	text(&out, margin, 43, "start", mutedInk, "", p.note)
 	p.drawLegend(&out)
 	left := p.left()
 	scale := float64(plotWidth-left-valueWidth) / p.longest()
@@ -90,7 +90,7 @@ func (p plot) longest() float64 {
 func (p plot) drawLegend(out *strings.Builder) {
 	x := plotWidth - margin
 	for i := len(p.legend) - 1; i >= 0; i-- {
-		text(out, x, 43, "end", faint, "", p.names[i])
+		text(out, x, 43, "end", mutedInk, "", p.names[i])
 		x -= 8*len(p.names[i]) + 8
 		fmt.Fprintf(out, `<rect x="%d" y="32" width="12" height="12" fill="%s"/>`+"\n", x-12, p.legend[i].colour)
 		x -= 28

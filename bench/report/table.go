@@ -15,22 +15,22 @@ type column struct {
 }
 
 // columns are all that a table may have.
-func (b bench) columns() []column {
+func (b comparison) columns() []column {
 	all := []column{
 		{"", func(w row) string { return w.title }},
-		{b.unit + " a second", func(w row) string { return ranged(w.rate, whole) + ifOther(w.unit, b.unit) }},
+		{b.unit + " a second", func(w row) string { return formatSpread(w.rate, formatWhole) + unitSuffix(w.unit, b.unit) }},
 		b.ratio(),
 	}
 	for _, what := range []string{"acquire", "release", "renew", "hand-off", "updates"} {
 		all = append(all, column{what + ", p50 / p99 in µs", func(w row) string { return quantiles(w, what) }})
 	}
 	return append(all,
-		column{"Jain", optional(func(r result.Run) *float64 { return r.Fairness }, decimals(4))},
-		column{"longest wait ÷ mean", optional(func(r result.Run) *float64 { return r.LongestWait }, decimals(1))},
+		column{"Jain", optional(func(r result.Run) *float64 { return r.Fairness }, formatDecimals(4))},
+		column{"longest wait ÷ mean", optional(func(r result.Run) *float64 { return r.LongestWait }, formatDecimals(1))},
 		column{"CPU: client + server + database, µs", cpu},
-		column{"of a core, server and database", b.share},
-		column{"WAL bytes", optional(func(r result.Run) *float64 { return r.WALBytes }, whole)},
-		column{"fsyncs", optional(func(r result.Run) *float64 { return r.Fsyncs }, decimals(3))},
+		column{"of a core, server and database", b.coreShareOf},
+		column{"WAL bytes", optional(func(r result.Run) *float64 { return r.WALBytes }, formatWhole)},
+		column{"fsyncs", optional(func(r result.Run) *float64 { return r.Fsyncs }, formatDecimals(3))},
 		column{"rows deleted a second", b.deleted},
 		column{"tokens out of order", inversions},
 		column{"operations", func(w row) string { return result.Grouped(operations(w)) }},
@@ -38,7 +38,7 @@ func (b bench) columns() []column {
 }
 
 // table is the bench in Markdown, without the columns that are empty.
-func (b bench) table() string {
+func (b comparison) table() string {
 	var cells [][]string
 	for range len(b.rows) + 1 {
 		cells = append(cells, nil)

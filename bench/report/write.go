@@ -49,8 +49,8 @@ func Write(page string, f result.File, long soak.File) error {
 func render(f result.File, folder string) (string, map[string]plot) {
 	var out strings.Builder
 	plots := map[string]plot{}
-	out.WriteString(about(f) + "\n")
-	all := benches(f.Runs)
+	out.WriteString(describeMachine(f) + "\n")
+	all := comparisons(f.Runs)
 	part := ""
 	for _, b := range all {
 		if b.part != part {
@@ -61,7 +61,7 @@ func render(f result.File, folder string) (string, map[string]plot) {
 		if len(b.rows) > 1 && !b.rows[0].runs[0].Paced {
 			b.show(&out, plots, folder, "rate", b.rates())
 		}
-		if b.workload == costly {
+		if b.workload == cpuPlotWorkload {
 			b.show(&out, plots, folder, "cpu", b.costs())
 		}
 		out.WriteString(b.table() + "\n")
@@ -69,11 +69,11 @@ func render(f result.File, folder string) (string, map[string]plot) {
 	return strings.TrimSuffix(out.String(), "\n"), plots
 }
 
-// costly is the workload whose CPU time is plotted.
-const costly = "distinct-64"
+// cpuPlotWorkload is the workload whose CPU time is plotted.
+const cpuPlotWorkload = "distinct-64"
 
 // show adds a plot.
-func (b bench) show(out *strings.Builder, plots map[string]plot, folder, kind string, p plot) {
+func (b comparison) show(out *strings.Builder, plots map[string]plot, folder, kind string, p plot) {
 	name := b.workload + "-" + kind + ".svg"
 	if _, taken := plots[name]; taken {
 		name = slug(b.part) + "-" + name
@@ -92,8 +92,8 @@ func slug(text string) string {
 	}, strings.ToLower(text)), "-")
 }
 
-// about tells of the machine.
-func about(f result.File) string {
+// describeMachine tells of the machine.
+func describeMachine(f result.File) string {
 	m := f.Machine
 	return fmt.Sprintf("Measured on %s: %s, %d cores, %s of memory, %s, Linux %s, %s, %s, Paddock at %s.\n",
 		m.At.Format("2 January 2006"), m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Postgres, m.Go, m.Paddock)
@@ -101,8 +101,8 @@ func about(f result.File) string {
 
 // overview is a table of all systems against the workloads of a part that count the same, if
 // there are several.
-func overview(all []bench, part string) string {
-	var same []bench
+func overview(all []comparison, part string) string {
+	var same []comparison
 	for _, b := range all {
 		if b.part == part && (len(same) == 0 || b.unit == same[0].unit) {
 			same = append(same, b)
@@ -121,7 +121,7 @@ func overview(all []bench, part string) string {
 				n, lines[w.system] = len(cells), len(cells)
 				cells = append(cells, append([]string{w.title}, make([]string, len(same))...))
 			}
-			cells[n][i+1] = whole(w.rate.median) + ifOther(w.unit, b.unit)
+			cells[n][i+1] = formatWhole(w.rate.median) + unitSuffix(w.unit, b.unit)
 		}
 	}
 	return markdown(cells) + "\n"
@@ -130,7 +130,7 @@ func overview(all []bench, part string) string {
 // Text is the tables alone, to be read at once.
 func Text(runs []result.Run) string {
 	var out strings.Builder
-	for _, b := range benches(runs) {
+	for _, b := range comparisons(runs) {
 		fmt.Fprintf(&out, "\n%s\n\n%s", b.title, b.table())
 	}
 	return out.String()

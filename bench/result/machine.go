@@ -32,8 +32,8 @@ func ThisMachine(ctx context.Context) Machine {
 		Memory:   gigabytes(find("/proc/meminfo", `MemTotal:\s*(\d+) kB`)),
 		Kernel:   find("/proc/sys/kernel/osrelease", `(.+)`),
 		System:   find("/etc/os-release", `PRETTY_NAME="(.+)"`),
-		Postgres: said(ctx, "postgres", "--version"),
-		Paddock:  said(ctx, "git", "describe", "--tags", "--always", "--dirty"),
+		Postgres: output(ctx, "postgres", "--version"),
+		Paddock:  output(ctx, "git", "describe", "--tags", "--always", "--dirty"),
 	}
 }
 
@@ -58,8 +58,8 @@ func gigabytes(text string) string {
 	return strconv.FormatFloat(kB/1e6, 'f', 0, 64) + " GB"
 }
 
-// said returns what a program says, and nothing if it fails.
-func said(ctx context.Context, program string, args ...string) string {
+// output returns what a program says, and nothing if it fails.
+func output(ctx context.Context, program string, args ...string) string {
 	out, err := exec.CommandContext(ctx, program, args...).Output()
 	if err != nil {
 		return ""

@@ -33,7 +33,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-func TestWhatARunSpentIsPerOperation(t *testing.T) {
+func TestCostsArePerOperation(t *testing.T) {
 	t.Parallel()
 	mark := func(n int64) measure.Mark {
 		d := time.Duration(n) * time.Millisecond
@@ -57,7 +57,7 @@ func TestWhatARunSpentIsPerOperation(t *testing.T) {
 	}
 }
 
-func TestAFileIsReadAsItWasWritten(t *testing.T) {
+func TestAFileRoundTrips(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "results.json")
 	bytes := 144.5
@@ -83,7 +83,7 @@ func TestAFileIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAFailedRunIsAnErrorAndAnUnsupportedOneIsNone(t *testing.T) {
+func TestFailedReportsErrorsButNotUnsupportedRuns(t *testing.T) {
 	t.Parallel()
 	f := result.File{Runs: []result.Run{{System: "a"}, {System: "b", Error: "not supported", Unsupported: true}}}
 	if err := f.Failed(); err != nil {
@@ -95,7 +95,7 @@ func TestAFailedRunIsAnErrorAndAnUnsupportedOneIsNone(t *testing.T) {
 	}
 }
 
-func TestThousandsAreApart(t *testing.T) {
+func TestGrouped(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1,000", 123456.6: "123,457", 10_000_000: "10,000,000", -4321: "-4,321"} {
 		if got := result.Grouped(n); got != want {

@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/rivals"
 )
 
-func TestNamesAndTitlesAreTheirOwn(t *testing.T) {
+func TestNamesAndTitlesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
 	for _, s := range rivals.Systems() {
@@ -19,7 +19,7 @@ func TestNamesAndTitlesAreTheirOwn(t *testing.T) {
 	}
 }
 
-func TestThisIsNoFront(t *testing.T) {
+func TestTheTestProcessIsNotAFront(t *testing.T) {
 	t.Parallel()
 	if is, err := rivals.Front(); is || err != nil {
 		t.Errorf("got %v, %v", is, err)

@@ -11,7 +11,7 @@ import (
 // A File is a soak, and the machine that it was on.
 type File struct {
 	Machine   result.Machine `json:"machine"`
-	Stretches []Stretch      `json:"stretches"`
+	Intervals []Interval     `json:"stretches"`
 }
 
 // Read reads a File.

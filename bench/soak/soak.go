@@ -20,11 +20,11 @@ type Options struct {
 	Every    time.Duration // how long a stretch is, after each of which is looked; zero: a minute
 
 	// Done is told of each stretch.
-	Done func(Stretch)
+	Done func(Interval)
 }
 
-// A Stretch is what was done for a while, and what there was at its end.
-type Stretch struct {
+// A Interval is what was done for a while, and what there was at its end.
+type Interval struct {
 	Minutes float64    `json:"minutes"` // since the beginning, at the end
 	Run     result.Run `json:"run"`
 	Server  int64      `json:"server"` // bytes of memory that are its own
@@ -34,25 +34,25 @@ type Stretch struct {
 }
 
 // Run has a system that was started work. It stops at the first stretch that fails.
-func Run(ctx context.Context, s system.Databased, o Options) ([]Stretch, error) {
+func Run(ctx context.Context, s system.PostgresBacked, o Options) ([]Interval, error) {
 	conn, err := pgx.Connect(ctx, s.DatabaseURL())
 	if err != nil {
 		return nil, err
 	}
-	var all []Stretch
+	var all []Interval
 	began := time.Now()
 	each := workload.Options{Measured: o.Every}
 	if each.Measured == 0 {
 		each.Measured = time.Minute
 	}
 	for err == nil && time.Since(began) < o.For {
-		next := Stretch{Run: o.Workload.Run(ctx, s, each)}
+		next := Interval{Run: o.Workload.Run(ctx, s, each)}
 		if next.Run.Error != "" {
 			err = errors.New(next.Run.Error)
 			break
 		}
 		next.Minutes = time.Since(began).Minutes()
-		err = next.look(ctx, s, conn)
+		err = next.measure(ctx, s, conn)
 		all = append(all, next)
 		o.Done(next)
 	}
@@ -63,8 +63,8 @@ func Run(ctx context.Context, s system.Databased, o Options) ([]Stretch, error) 
 const tables = `select coalesce(sum(pg_total_relation_size(relid)), 0)::bigint, coalesce(sum(n_live_tup), 0)::bigint
 	from pg_stat_user_tables where schemaname = 'paddock'`
 
-// look reads what there is.
-func (s *Stretch) look(ctx context.Context, of system.Databased, conn *pgx.Conn) error {
+// measure reads what there is.
+func (s *Interval) measure(ctx context.Context, of system.PostgresBacked, conn *pgx.Conn) error {
 	for _, p := range of.Processes() {
 		bytes, err := measure.Memory(p.PID)
 		if err != nil {

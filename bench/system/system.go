@@ -56,9 +56,9 @@ type Client interface {
 	Close() error
 }
 
-// A Keeper is a Client whose leases are renewed by it, at moments of its own choice, until they
+// A SelfRenewing is a Client whose leases are renewed by it, at moments of its own choice, until they
 // are released.
-type Keeper interface {
+type SelfRenewing interface {
 	Client
 	// Renewed receives how long each renewal took.
 	Renewed() <-chan time.Duration
@@ -77,9 +77,9 @@ type Lease interface {
 // ErrUnsupported says that a system has no such thing.
 var ErrUnsupported = errors.New("not supported")
 
-// A Databased System keeps its locks in PostgreSQL, so that what it writes there can be
+// A PostgresBacked System keeps its locks in PostgreSQL, so that what it writes there can be
 // measured.
-type Databased interface {
+type PostgresBacked interface {
 	System
 	// DatabaseURL is where they are, once the System is started.
 	DatabaseURL() string
@@ -106,11 +106,11 @@ type Batcher interface {
 type Loader interface {
 	System
 	// Load works with so many clients for so long, or for as much longer as Loaded says.
-	Load(ctx context.Context, clients int, d time.Duration) (Loaded, error)
+	Load(ctx context.Context, clients int, d time.Duration) (LoadResult, error)
 }
 
-// Loaded is what a Loader did.
-type Loaded struct {
+// LoadResult is what a Loader did.
+type LoadResult struct {
 	Unit      string // what an operation is, in the plural
 	Elapsed   time.Duration
 	Latencies []time.Duration // of each operation

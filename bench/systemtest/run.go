@@ -15,26 +15,26 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Wants say what a system has.
-type Wants struct {
+// Traits say what a system has.
+type Traits struct {
 	Unordered bool // tokens are zero, or need not grow
 	NoRenewal bool // leases are kept by connections, or by the client
 }
 
 // Run starts the system and tries it out. One that is not installed is a failure that says what
 // to install.
-func Run(t *testing.T, s system.System, wants Wants) {
+func Run(t *testing.T, s system.System, wants Traits) {
 	t.Helper()
 	if s.Name() == "" || s.Title() == "" || strings.ContainsAny(s.Name(), " /") {
 		t.Errorf("it is called %q, %q", s.Name(), s.Title())
 	}
 	dir := start(t, s)
 	t.Run("all", func(t *testing.T) { // Run returns when the parallel tests in it have
-		for name, test := range map[string]func(*testing.T, system.System, Wants){
+		for name, test := range map[string]func(*testing.T, system.System, Traits){
 			"a lock goes from one to the next":  handOver,
 			"one holder at a time":              exclusion,
 			"a client holds several locks":      several,
-			"waiting ends with its context":     giveUp,
+			"waiting ends with its context":     canceledWait,
 			"the processes are those that run":  processes,
 			"a lease lives on when it is asked": renewal,
 		} {
@@ -84,7 +84,7 @@ func stop(t *testing.T, s system.System, dir string) {
 	}
 }
 
-func handOver(t *testing.T, s system.System, wants Wants) {
+func handOver(t *testing.T, s system.System, wants Traits) {
 	a, b := client(t, s), client(t, s)
 	first := acquire(t, a, "passed-on", false)
 	if _, err := b.Acquire(t.Context(), "passed-on", false); !errors.Is(err, system.ErrHeld) {
@@ -98,7 +98,7 @@ func handOver(t *testing.T, s system.System, wants Wants) {
 	release(t, second)
 }
 
-func exclusion(t *testing.T, s system.System, wants Wants) {
+func exclusion(t *testing.T, s system.System, wants Traits) {
 	const clients, turns = 6, 15
 	var holders, last atomic.Int64
 	var wg sync.WaitGroup
@@ -127,7 +127,7 @@ func exclusion(t *testing.T, s system.System, wants Wants) {
 	wg.Wait()
 }
 
-func several(t *testing.T, s system.System, _ Wants) {
+func several(t *testing.T, s system.System, _ Traits) {
 	c := client(t, s)
 	var held []system.Lease
 	for _, name := range []string{"several:1", "several:2", "several.3", "s"} {
@@ -138,7 +138,7 @@ func several(t *testing.T, s system.System, _ Wants) {
 	}
 }
 
-func giveUp(t *testing.T, s system.System, _ Wants) {
+func canceledWait(t *testing.T, s system.System, _ Traits) {
 	a, b := client(t, s), client(t, s)
 	l := acquire(t, a, "kept", true)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -150,7 +150,7 @@ func giveUp(t *testing.T, s system.System, _ Wants) {
 	release(t, acquire(t, a, "kept", true)) // nobody who gave up is in the way
 }
 
-func processes(t *testing.T, s system.System, _ Wants) {
+func processes(t *testing.T, s system.System, _ Traits) {
 	if len(s.Processes()) == 0 {
 		t.Error("there are none")
 	}
@@ -161,7 +161,7 @@ func processes(t *testing.T, s system.System, _ Wants) {
 	}
 }
 
-func renewal(t *testing.T, s system.System, wants Wants) {
+func renewal(t *testing.T, s system.System, wants Traits) {
 	l := acquire(t, client(t, s), "renewed", false)
 	if err := l.Renew(t.Context()); errors.Is(err, system.ErrUnsupported) != wants.NoRenewal || err != nil && !wants.NoRenewal {
 		t.Errorf("got %v", err)

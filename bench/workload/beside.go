@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// besideEvery is how often a lease with a TTL of two seconds is renewed.
-	besideEvery = 2 * time.Second / 3
-	// besideQueue is how many calls join the queue of one lock.
-	besideQueue = 900
-	// besideWithin is within what time after the warm-up all of them join.
-	besideWithin = time.Second
+	// shortRenewInterval is how often a lease with a TTL of two seconds is renewed.
+	shortRenewInterval = 2 * time.Second / 3
+	// joinsPerLock is how many calls join the queue of one lock.
+	joinsPerLock = 900
+	// joinWindow is within what time after the warm-up all of them join.
+	joinWindow = time.Second
 )
 
 // BesideJoins renews leases, one for each of some clients, while other clients join the queues of locks
@@ -26,51 +26,51 @@ func BesideJoins(leases, joins int) Workload {
 	if joins > 0 {
 		beside = fmt.Sprintf("beside %s joins of queues", result.Grouped(joins))
 	}
-	locks := (joins + besideQueue - 1) / besideQueue
+	locks := (joins + joinsPerLock - 1) / joinsPerLock
 	return Workload{
 		Name: fmt.Sprintf("renew-%d-joins-%d", leases, joins), Clients: leases + locks + joins, Unit: "renewals", Paced: true,
-		Title: fmt.Sprintf("%d leases, each renewed every %.2f s, %s", leases, besideEvery.Seconds(), beside),
+		Title: fmt.Sprintf("%d leases, each renewed every %.2f s, %s", leases, shortRenewInterval.Seconds(), beside),
 		job: func(w *worker) job {
 			if w.number < leases {
-				h := &holding{worker: w, count: 1}
-				return job{begin: h.acquireAll, turn: h.atPace(besideEvery, leases), end: h.releaseAll}
+				h := &leaseSet{worker: w, count: 1}
+				return job{setUp: h.acquireAll, step: h.paced(shortRenewInterval, leases), tearDown: h.releaseAll}
 			}
 			n := w.number - leases
-			s := w.field.spot(fmt.Sprintf("beside:%03d", n%locks))
+			s := w.registry.lock(fmt.Sprintf("beside:%03d", n%locks))
 			if n < locks {
-				o := &owner{worker: w, spot: s}
-				return job{begin: o.acquire, turn: w.rest, end: o.release}
+				o := &lockHolder{worker: w, trackedLock: s}
+				return job{setUp: o.acquire, step: w.idle, tearDown: o.release}
 			}
-			return job{turn: func(ctx context.Context) error {
+			return job{step: func(ctx context.Context) error {
 				if w.phase.Load() != measuring {
-					return w.rest(ctx)
+					return w.idle(ctx)
 				}
-				return w.turnAt(ctx, s)
+				return w.handOff(ctx, s)
 			}}
 		},
 	}
 }
 
-// rest lets some time pass. Workers that wait for another phase are many, so each looks seldom.
-func (w *worker) rest(ctx context.Context) error {
-	return pause(ctx, besideWithin/2+besideWithin/2*time.Duration(w.number%100)/100)
+// idle lets some time pass. Workers that wait for another phase are many, so each looks seldom.
+func (w *worker) idle(ctx context.Context) error {
+	return pause(ctx, joinWindow/2+joinWindow/2*time.Duration(w.number%100)/100)
 }
 
-// An owner holds a lock until the end of the run.
-type owner struct {
+// An lockHolder holds a lock until the end of the run.
+type lockHolder struct {
 	*worker
-	*spot
+	*trackedLock
 	lease system.Lease
 }
 
-func (o *owner) acquire(ctx context.Context) (err error) {
+func (o *lockHolder) acquire(ctx context.Context) (err error) {
 	if o.lease, err = o.client.Acquire(ctx, o.name, false); err != nil {
 		return err
 	}
-	return o.worker.granted(o.spot, o.lease)
+	return o.worker.granted(o.trackedLock, o.lease)
 }
 
-func (o *owner) release(ctx context.Context) error {
+func (o *lockHolder) release(ctx context.Context) error {
 	if o.lease == nil {
 		return nil
 	}

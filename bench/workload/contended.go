@@ -11,10 +11,10 @@ import (
 func Contended(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("contended-", clients), Clients: clients, Unit: "hand-offs", Contended: true,
-		Title: "One lock, passed on between " + counted(clients),
+		Title: "One lock, passed on between " + clientCount(clients),
 		job: func(w *worker) job {
-			s := w.field.spot("contended")
-			return job{turn: func(ctx context.Context) error { return w.turnAt(ctx, s) }}
+			s := w.registry.lock("contended")
+			return job{step: func(ctx context.Context) error { return w.handOff(ctx, s) }}
 		},
 	}
 }
@@ -23,29 +23,29 @@ func Contended(clients int) Workload {
 func Queues(waiters, locks int) Workload {
 	return Workload{
 		Name: fmt.Sprintf("queue-%d", waiters), Clients: waiters + locks, Unit: "hand-offs", Contended: true,
-		Title: fmt.Sprintf("%s that wait for %d locks", counted(waiters), locks),
+		Title: fmt.Sprintf("%s that wait for %d locks", clientCount(waiters), locks),
 		job: func(w *worker) job {
-			s := w.field.spot(fmt.Sprintf("queue:%03d", w.number%locks))
-			return job{turn: func(ctx context.Context) error { return w.turnAt(ctx, s) }}
+			s := w.registry.lock(fmt.Sprintf("queue:%03d", w.number%locks))
+			return job{step: func(ctx context.Context) error { return w.handOff(ctx, s) }}
 		},
 	}
 }
 
-// turnAt waits for a lock and gives it back at once.
-func (w *worker) turnAt(ctx context.Context, s *spot) error {
+// handOff waits for a lock and gives it back at once.
+func (w *worker) handOff(ctx context.Context, s *trackedLock) error {
 	began := time.Now()
 	lease, err := w.client.Acquire(ctx, s.name, true)
 	if err != nil {
 		return err
 	}
 	if since, ok := s.sinceRelease(); ok {
-		w.took(handOff, since)
+		w.record(handOffTime, since)
 	}
-	w.took(waiting, time.Since(began))
+	w.record(waiting, time.Since(began))
 	if err := w.granted(s, lease); err != nil {
 		return err
 	}
-	w.did(1)
+	w.countOps(1)
 	runtime.Gosched() // so that somebody else who has it, too, gets to say so
 	if err := s.releasing(w.number); err != nil {
 		return err
@@ -54,6 +54,6 @@ func (w *worker) turnAt(ctx context.Context, s *spot) error {
 	if err := lease.Release(ctx); err != nil {
 		return err
 	}
-	w.took(release, time.Since(began))
+	w.record(release, time.Since(began))
 	return nil
 }

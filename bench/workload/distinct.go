@@ -8,37 +8,37 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// each is how many names a client has of its own.
-const each = 100
+// namesPerClient is how many names a client has of its own.
+const namesPerClient = 100
 
 // Distinct has each client take and give back one lock after the other, of names that nobody
 // else uses.
 func Distinct(clients int) Workload {
 	return Workload{
-		Name: fmt.Sprint("distinct-", clients), Clients: clients, Unit: "pairs", ownLoad: true,
-		Title: fmt.Sprintf("Acquire and release, %s, each on names of its own", counted(clients)),
+		Name: fmt.Sprint("distinct-", clients), Clients: clients, Unit: "pairs", matchesLoader: true,
+		Title: fmt.Sprintf("Acquire and release, %s, each on names of its own", clientCount(clients)),
 		job: func(w *worker) job {
-			spots := make([]*spot, each)
-			for i := range spots {
-				spots[i] = w.field.spot(fmt.Sprintf("distinct:%03d:%03d", w.number, i))
+			locks := make([]*trackedLock, namesPerClient)
+			for i := range locks {
+				locks[i] = w.registry.lock(fmt.Sprintf("distinct:%03d:%03d", w.number, i))
 			}
 			next := 0
-			return job{turn: func(ctx context.Context) error {
+			return job{step: func(ctx context.Context) error {
 				next++
-				return w.pair(ctx, spots[next%each])
+				return w.acquireRelease(ctx, locks[next%namesPerClient])
 			}}
 		},
 	}
 }
 
-// pair takes a lock that is free and gives it back.
-func (w *worker) pair(ctx context.Context, s *spot) error {
+// acquireRelease takes a lock that is free and gives it back.
+func (w *worker) acquireRelease(ctx context.Context, s *trackedLock) error {
 	began := time.Now()
 	lease, err := w.client.Acquire(ctx, s.name, false)
 	if err != nil {
 		return err
 	}
-	w.took(acquire, time.Since(began))
+	w.record(acquire, time.Since(began))
 	if err := w.granted(s, lease); err != nil {
 		return err
 	}
@@ -49,13 +49,13 @@ func (w *worker) pair(ctx context.Context, s *spot) error {
 	if err := lease.Release(ctx); err != nil {
 		return err
 	}
-	w.took(release, time.Since(began))
-	w.did(1)
+	w.record(release, time.Since(began))
+	w.countOps(1)
 	return nil
 }
 
-// counted tells how many clients there are.
-func counted(clients int) string {
+// clientCount tells how many clients there are.
+func clientCount(clients int) string {
 	if clients == 1 {
 		return "1 client"
 	}

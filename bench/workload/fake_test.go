@@ -10,12 +10,12 @@ import (
 
 // A fake is a lock service in memory, a millisecond away, with the faults that it is given.
 type fake struct {
-	generous bool // grants what somebody has
-	stale    bool // grants with the same token again and again
-	deaf     bool // never answers
-	forgets  bool // refuses to renew
-	plain    bool // knows no batches
-	keeps    bool // its clients are system.Keepers
+	grantsHeld   bool // grants what somebody has
+	stale        bool // grants with the same token again and again
+	neverAnswers bool // never answers
+	refusesRenew bool // refuses to renew
+	noBatches    bool // knows no batches
+	selfRenewing bool // its clients are system.Keepers
 
 	mu     sync.Mutex
 	freed  *sync.Cond
@@ -38,10 +38,10 @@ func (f *fake) Client(context.Context) (system.Client, error) {
 	if f.held == nil {
 		f.held, f.freed = map[string]bool{}, sync.NewCond(&f.mu)
 	}
-	if f.plain {
+	if f.noBatches {
 		return struct{ system.Client }{fakeClient{f}}, nil
 	}
-	if f.keeps {
+	if f.selfRenewing {
 		return newFakeKeeper(f), nil
 	}
 	return fakeClient{f}, nil
@@ -91,14 +91,14 @@ func (c fakeClient) Close() error {
 
 func (c fakeClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	time.Sleep(time.Millisecond)
-	if c.deaf {
+	if c.neverAnswers {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer context.AfterFunc(ctx, c.freed.Broadcast)()
-	for c.held[name] && !c.generous {
+	for c.held[name] && !c.grantsHeld {
 		switch {
 		case !wait:
 			return nil, system.ErrHeld
@@ -144,7 +144,7 @@ func (l fakeLease) Token() int64 { return l.token }
 
 func (l fakeLease) Renew(context.Context) error {
 	time.Sleep(time.Millisecond)
-	if l.forgets {
+	if l.refusesRenew {
 		return system.ErrUnsupported
 	}
 	return nil

@@ -9,16 +9,16 @@ import (
 const (
 	warming int32 = iota
 	measuring
-	over
+	finished
 )
 
 // What takes time.
 const (
-	acquire = "acquire"
-	release = "release"
-	renew   = "renew"
-	handOff = "hand-off" // from the beginning of a release to the answer to the next holder
-	waiting = "wait"     // of an acquire that waits
+	acquire     = "acquire"
+	release     = "release"
+	renew       = "renew"
+	handOffTime = "hand-off" // from the beginning of a release to the answer to the next holder
+	waiting     = "wait"     // of an acquire that waits
 )
 
 // A meter counts what one client does in the phase that is measured.
@@ -32,15 +32,15 @@ func newMeter(phase *atomic.Int32) *meter {
 	return &meter{phase: phase, samples: map[string][]time.Duration{}}
 }
 
-// did counts operations that are done.
-func (m *meter) did(n int) {
+// countOps counts operations that are done.
+func (m *meter) countOps(n int) {
 	if m.phase.Load() == measuring {
 		m.operations.Add(int64(n))
 	}
 }
 
-// took notes that something took so long.
-func (m *meter) took(what string, d time.Duration) {
+// record notes that something took so long.
+func (m *meter) record(what string, d time.Duration) {
 	if m.phase.Load() == measuring {
 		m.samples[what] = append(m.samples[what], d)
 	}

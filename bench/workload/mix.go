@@ -14,33 +14,33 @@ import (
 func Mix(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("mix-", clients), Clients: clients, Unit: "operations",
-		Title: "Renew 80 %, acquire 10 %, release 10 %, " + counted(clients),
+		Title: "Renew 80 %, acquire 10 %, release 10 %, " + clientCount(clients),
 		job: func(w *worker) job {
-			m := &mixed{worker: w, dice: rand.New(rand.NewPCG(1, uint64(w.number)))}
-			for i := range each {
-				m.free = append(m.free, w.field.spot(fmt.Sprintf("mix:%03d:%03d", w.number, i)))
+			m := &mixWorker{worker: w, rng: rand.New(rand.NewPCG(1, uint64(w.number)))}
+			for i := range namesPerClient {
+				m.free = append(m.free, w.registry.lock(fmt.Sprintf("mix:%03d:%03d", w.number, i)))
 			}
-			return job{begin: m.fill, turn: m.turn, end: m.empty}
+			return job{setUp: m.fill, step: m.turn, tearDown: m.empty}
 		},
 	}
 }
 
-// A mixed client has locks of its own, some of which it holds.
-type mixed struct {
+// A mixWorker client has locks of its own, some of which it holds.
+type mixWorker struct {
 	*worker
-	dice *rand.Rand
-	free []*spot
+	rng  *rand.Rand
+	free []*trackedLock
 	held []held
 }
 
 type held struct {
-	*spot
+	*trackedLock
 	lease system.Lease
 }
 
 // fill takes half of the locks.
-func (m *mixed) fill(ctx context.Context) error {
-	for range each / 2 {
+func (m *mixWorker) fill(ctx context.Context) error {
+	for range namesPerClient / 2 {
 		if err := m.acquireOne(ctx); err != nil {
 			return err
 		}
@@ -48,9 +48,9 @@ func (m *mixed) fill(ctx context.Context) error {
 	return nil
 }
 
-func (m *mixed) turn(ctx context.Context) error {
+func (m *mixWorker) turn(ctx context.Context) error {
 	var err error
-	switch die := m.dice.IntN(10); {
+	switch die := m.rng.IntN(10); {
 	case die == 0 && len(m.free) > 0 || len(m.held) == 0:
 		err = m.acquireOne(ctx)
 	case die == 1:
@@ -59,24 +59,24 @@ func (m *mixed) turn(ctx context.Context) error {
 		err = m.renewOne(ctx)
 	}
 	if err == nil {
-		m.did(1)
+		m.countOps(1)
 	}
 	return err
 }
 
-func (m *mixed) acquireOne(ctx context.Context) error {
+func (m *mixWorker) acquireOne(ctx context.Context) error {
 	s := take(m, &m.free)
 	began := time.Now()
 	lease, err := m.client.Acquire(ctx, s.name, false)
 	if err != nil {
 		return err
 	}
-	m.took(acquire, time.Since(began))
+	m.record(acquire, time.Since(began))
 	m.held = append(m.held, held{s, lease})
 	return m.granted(s, lease)
 }
 
-func (m *mixed) releaseOne(ctx context.Context) error {
+func (m *mixWorker) releaseOne(ctx context.Context) error {
 	h := take(m, &m.held)
 	if err := h.releasing(m.number); err != nil {
 		return err
@@ -85,21 +85,21 @@ func (m *mixed) releaseOne(ctx context.Context) error {
 	if err := h.lease.Release(ctx); err != nil {
 		return err
 	}
-	m.took(release, time.Since(began))
-	m.free = append(m.free, h.spot)
+	m.record(release, time.Since(began))
+	m.free = append(m.free, h.trackedLock)
 	return nil
 }
 
-func (m *mixed) renewOne(ctx context.Context) error {
+func (m *mixWorker) renewOne(ctx context.Context) error {
 	began := time.Now()
-	if err := m.held[m.dice.IntN(len(m.held))].lease.Renew(ctx); err != nil {
+	if err := m.held[m.rng.IntN(len(m.held))].lease.Renew(ctx); err != nil {
 		return err
 	}
-	m.took(renew, time.Since(began))
+	m.record(renew, time.Since(began))
 	return nil
 }
 
-func (m *mixed) empty(ctx context.Context) error {
+func (m *mixWorker) empty(ctx context.Context) error {
 	for len(m.held) > 0 {
 		if err := m.releaseOne(ctx); err != nil {
 			return err
@@ -109,9 +109,9 @@ func (m *mixed) empty(ctx context.Context) error {
 }
 
 // take removes one of them, any.
-func take[T any](m *mixed, from *[]T) T {
+func take[T any](m *mixWorker, from *[]T) T {
 	all := *from
-	i, last := m.dice.IntN(len(all)), len(all)-1
+	i, last := m.rng.IntN(len(all)), len(all)-1
 	all[i], all[last] = all[last], all[i]
 	*from = all[:last]
 	return all[last]

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// slack is how much longer than it should a run may take before it is given up.
-const slack = time.Minute
+// runSlack is how much longer than it should a run may take before it is given up.
+const runSlack = time.Minute
 
 // Options say how long a run takes.
 type Options struct {
@@ -25,7 +25,7 @@ type Options struct {
 
 // Run drives a system that was started. The result says what went wrong, if anything did.
 func (w Workload) Run(ctx context.Context, s system.System, o Options) result.Run {
-	ctx, cancel := context.WithTimeout(ctx, o.Warm+o.Measured+slack)
+	ctx, cancel := context.WithTimeout(ctx, o.Warm+o.Measured+runSlack)
 	defer cancel()
 	r := result.Run{System: s.Name(), Title: s.Title(), Workload: w.Name, WorkloadTitle: w.Title, Unit: w.Unit, Clients: w.Clients, Paced: w.Paced}
 	err := w.drive(ctx, s, o, &r)
@@ -45,9 +45,9 @@ func (w Workload) drive(ctx context.Context, s system.System, o Options, r *resu
 		return err
 	}
 	if loader, ok := s.(system.Loader); ok {
-		return errors.Join(w.loaded(ctx, loader, o, probe, r), probe.Close())
+		return errors.Join(w.runLoader(ctx, loader, o, probe, r), probe.Close())
 	}
-	b := &bout{Workload: w, Options: o, probe: probe}
+	b := &activeRun{Workload: w, Options: o, probe: probe}
 	err = b.connect(ctx, s)
 	if err == nil {
 		err = b.run(ctx, r)
@@ -55,29 +55,29 @@ func (w Workload) drive(ctx context.Context, s system.System, o Options, r *resu
 	return errors.Join(err, b.close(), probe.Close())
 }
 
-// A bout is a run that goes on.
-type bout struct {
+// A activeRun is a run that goes on.
+type activeRun struct {
 	Workload
 	Options
 	probe   *measure.Probe
 	phase   atomic.Int32
 	workers []*worker
-	fsyncs  measure.Lumps // for each operation
+	fsyncs  measure.LaggedRatio // for each operation
 }
 
-func (b *bout) connect(ctx context.Context, s system.System) error {
-	field := newField()
+func (b *activeRun) connect(ctx context.Context, s system.System) error {
+	field := newLockRegistry()
 	for i := range b.Clients {
 		client, err := s.Client(ctx)
 		if err != nil {
 			return fmt.Errorf("client %d: %w", i, err)
 		}
-		b.workers = append(b.workers, &worker{meter: newMeter(&b.phase), client: client, system: s, number: i, field: field})
+		b.workers = append(b.workers, &worker{meter: newMeter(&b.phase), client: client, system: s, number: i, registry: field})
 	}
 	return nil
 }
 
-func (b *bout) close() error {
+func (b *activeRun) close() error {
 	var err error
 	for _, w := range b.workers {
 		err = errors.Join(err, w.client.Close())
@@ -86,10 +86,10 @@ func (b *bout) close() error {
 }
 
 // run has all of them work, and measures meanwhile.
-func (b *bout) run(ctx context.Context, r *result.Run) error {
-	jobs, err := b.begin(ctx)
+func (b *activeRun) run(ctx context.Context, r *result.Run) error {
+	jobs, err := b.setUp(ctx)
 	if err != nil {
-		b.abandon(jobs)
+		b.tearDown(jobs)
 		return err
 	}
 	all, ctx := errgroup.WithContext(ctx)
@@ -98,61 +98,61 @@ func (b *bout) run(ctx context.Context, r *result.Run) error {
 	}
 	var from, to measure.Mark
 	all.Go(func() error {
-		defer b.phase.Store(over)
+		defer b.phase.Store(finished)
 		var err error
-		from, to, err = b.watch(ctx)
+		from, to, err = b.measure(ctx)
 		return err
 	})
 	if err := all.Wait(); err != nil {
-		b.abandon(jobs)
+		b.tearDown(jobs)
 		return err
 	}
 	b.sum(r, from, to)
 	return nil
 }
 
-// begin has them all do what comes before the first turn.
-func (b *bout) begin(ctx context.Context) ([]job, error) {
+// setUp has them all do what comes before the first turn.
+func (b *activeRun) setUp(ctx context.Context) ([]job, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	jobs := make([]job, len(b.workers))
 	for i, w := range b.workers {
 		jobs[i] = b.job(w)
-		if jobs[i].begin != nil {
-			all.Go(func() error { return jobs[i].begin(ctx) })
+		if jobs[i].setUp != nil {
+			all.Go(func() error { return jobs[i].setUp(ctx) })
 		}
 	}
 	return jobs, all.Wait()
 }
 
 // work does the turns of one client until the run is over.
-func (b *bout) work(ctx context.Context, j job) error {
-	for b.phase.Load() != over {
-		if err := j.turn(ctx); err != nil {
+func (b *activeRun) work(ctx context.Context, j job) error {
+	for b.phase.Load() != finished {
+		if err := j.step(ctx); err != nil {
 			return err
 		}
 	}
-	if j.end == nil {
+	if j.tearDown == nil {
 		return nil
 	}
-	return j.end(ctx)
+	return j.tearDown(ctx)
 }
 
-// abandon gives back what can be, after a run that failed, so that the next finds nothing held.
-func (b *bout) abandon(jobs []job) {
+// tearDown gives back what can be, after a run that failed, so that the next finds nothing held.
+func (b *activeRun) tearDown(jobs []job) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var all errgroup.Group
 	for _, j := range jobs {
-		if j.end != nil {
-			all.Go(func() error { return j.end(ctx) })
+		if j.tearDown != nil {
+			all.Go(func() error { return j.tearDown(ctx) })
 		}
 	}
 	_ = all.Wait() // that it failed is known
 }
 
-// watch lets the warm-up pass, and returns what had been used up before and after what is
+// measure lets the warm-up pass, and returns what had been used up before and after what is
 // measured.
-func (b *bout) watch(ctx context.Context) (from, to measure.Mark, err error) {
+func (b *activeRun) measure(ctx context.Context) (from, to measure.Mark, err error) {
 	if err := pause(ctx, b.Warm); err != nil {
 		return from, to, err
 	}
@@ -160,26 +160,26 @@ func (b *bout) watch(ctx context.Context) (from, to measure.Mark, err error) {
 		return from, to, err
 	}
 	b.phase.Store(measuring)
-	if err := b.follow(ctx); err != nil {
+	if err := b.waitMeasured(ctx); err != nil {
 		return from, to, err
 	}
-	b.phase.Store(over)
+	b.phase.Store(finished)
 	to, err = b.probe.Mark(ctx)
 	return from, to, err
 }
 
-// look is how often what PostgreSQL tells of its fsyncs is read.
-const look = 100 * time.Millisecond
+// fsyncInterval is how often what PostgreSQL tells of its fsyncs is read.
+const fsyncInterval = 100 * time.Millisecond
 
-// longest is how long to wait for the first operation, at the most.
-const longest = 20 * time.Second
+// maxFirstOperation is how long to wait for the first operation, at the most.
+const maxFirstOperation = 20 * time.Second
 
-// follow lets pass what is measured: the time that it is to take, or more until something was
+// waitMeasured lets pass what is measured: the time that it is to take, or more until something was
 // done.
-func (b *bout) follow(ctx context.Context) error {
+func (b *activeRun) waitMeasured(ctx context.Context) error {
 	began := time.Now()
-	for time.Since(began) < b.Measured || b.done() == 0 && time.Since(began) < longest {
-		if err := pause(ctx, max(time.Millisecond, min(look, b.Measured-time.Since(began)))); err != nil {
+	for time.Since(began) < b.Measured || b.done() == 0 && time.Since(began) < maxFirstOperation {
+		if err := pause(ctx, max(time.Millisecond, min(fsyncInterval, b.Measured-time.Since(began)))); err != nil {
 			return err
 		}
 		n, ok, err := b.probe.Fsyncs(ctx)
@@ -194,7 +194,7 @@ func (b *bout) follow(ctx context.Context) error {
 }
 
 // done is how many operations there have been.
-func (b *bout) done() (sum int64) {
+func (b *activeRun) done() (sum int64) {
 	for _, w := range b.workers {
 		sum += w.operations.Load()
 	}

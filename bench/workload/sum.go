@@ -8,13 +8,13 @@ import (
 )
 
 // sum adds up what they all did between two marks.
-func (b *bout) sum(r *result.Run, from, to measure.Mark) {
+func (b *activeRun) sum(r *result.Run, from, to measure.Mark) {
 	samples := map[string][]time.Duration{}
 	var served []int
 	for _, w := range b.workers {
 		n := int(w.operations.Load())
 		r.Operations += n
-		r.Inversions += w.shrunk
+		r.Inversions += w.inversions
 		served = append(served, n)
 		for what, took := range w.samples {
 			samples[what] = append(samples[what], took...)

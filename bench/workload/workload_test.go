@@ -24,7 +24,7 @@ func run(t *testing.T, w workload.Workload, s system.System) result.Run {
 	return w.Run(t.Context(), s, workload.Options{Warm: time.Second, Measured: 2 * time.Second})
 }
 
-func TestEveryWorkloadCountsWhatItDoes(t *testing.T) {
+func TestEveryWorkloadCountsItsOperations(t *testing.T) {
 	t.Parallel()
 	for _, w := range all() {
 		t.Run(w.Name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestADistinctPairTakesTwoCalls(t *testing.T) {
 	})
 }
 
-func TestLeasesAreRenewedAtTheirPace(t *testing.T) {
+func TestLeasesAreRenewedAtTheGivenPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, workload.Renewals(300, 3), &fake{})
@@ -76,17 +76,17 @@ func TestLeasesAreRenewedAtTheirPace(t *testing.T) {
 	})
 }
 
-func TestLeasesThatAreKeptAreNotRenewedOnceMore(t *testing.T) {
+func TestSelfRenewedLeasesAreNotRenewedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, workload.Renewals(300, 3), &fake{keeps: true, forgets: true})
+		r := run(t, workload.Renewals(300, 3), &fake{selfRenewing: true, refusesRenew: true})
 		if r.Operations < 57 || r.Operations > 63 || r.Latency["renew"].P50 != 1000 {
 			t.Errorf("three clients told of %d renewals in two seconds, %+v", r.Operations, r.Latency)
 		}
 	})
 }
 
-func TestAHandOffIsCountedFromTheReleaseToTheNextHolder(t *testing.T) {
+func TestAHandOffIsMeasuredFromReleaseToNextGrant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, workload.Contended(8), &fake{})
@@ -99,20 +99,20 @@ func TestAHandOffIsCountedFromTheReleaseToTheNextHolder(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongIsSeen(t *testing.T) {
+func TestFaultsAreDetected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		workload workload.Workload
 		system   *fake
 		want     string
 	}{
-		"a lock that two have":       {workload.Contended(3), &fake{generous: true}, "exclusion is broken"},
-		"and in queues":              {workload.Queues(3, 1), &fake{generous: true}, "exclusion is broken"},
+		"a lock that two have":       {workload.Contended(3), &fake{grantsHeld: true}, "exclusion is broken"},
+		"and in queues":              {workload.Queues(3, 1), &fake{grantsHeld: true}, "exclusion is broken"},
 		"a token that does not grow": {workload.Contended(3), &fake{stale: true}, "tokens do not grow"},
 		"on names of one's own":      {workload.Distinct(1), &fake{stale: true}, "tokens do not grow"},
 		"in a batch":                 {workload.Batches(1, 10), &fake{stale: true}, "tokens do not grow"},
 		"in a mix":                   {workload.Mix(1), &fake{stale: true}, "tokens do not grow"},
-		"nothing that is done":       {workload.Distinct(1), &fake{deaf: true}, "deadline"},
+		"nothing that is done":       {workload.Distinct(1), &fake{neverAnswers: true}, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +129,7 @@ func TestWhatIsWrongIsSeen(t *testing.T) {
 	}
 }
 
-func TestTokensThatNeedNotGrowAreCounted(t *testing.T) {
+func TestUnorderedTokensAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if r := run(t, workload.Contended(3), unordered{&fake{stale: true}}); r.Error != "" || r.Inversions < r.Operations {
@@ -138,14 +138,14 @@ func TestTokensThatNeedNotGrowAreCounted(t *testing.T) {
 	})
 }
 
-func TestWhatASystemDoesNotHaveIsNoFault(t *testing.T) {
+func TestUnsupportedFeaturesAreNotFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		workload workload.Workload
 		system   *fake
 	}{
-		"no renewal": {workload.Renew(2), &fake{forgets: true}},
-		"no batches": {workload.Batches(2, 10), &fake{plain: true}},
+		"no renewal": {workload.Renew(2), &fake{refusesRenew: true}},
+		"no batches": {workload.Batches(2, 10), &fake{noBatches: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

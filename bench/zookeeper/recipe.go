@@ -29,14 +29,14 @@ func (c client) Close() error {
 // Acquire implements system.Client.
 func (c client) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
 	parent := root + "/" + name
-	own, err := c.queue(parent)
+	own, err := c.createNode(parent)
 	if err != nil {
 		return nil, err
 	}
 	mine, err := number(own)
 	for err == nil {
 		var before string
-		before, err = c.before(parent, mine)
+		before, err = c.predecessor(parent, mine)
 		if err == nil && before == "" {
 			return node{c.conn, own, mine}, nil
 		}
@@ -44,14 +44,14 @@ func (c client) Acquire(ctx context.Context, name string, wait bool) (system.Lea
 			err = system.ErrHeld
 		}
 		if err == nil {
-			err = c.gone(ctx, before)
+			err = c.waitGone(ctx, before)
 		}
 	}
 	return nil, errors.Join(err, c.conn.Delete(own, -1))
 }
 
-// queue makes our node, and the lock's if there is none yet.
-func (c client) queue(parent string) (string, error) {
+// createNode makes our node, and the lock's if there is none yet.
+func (c client) createNode(parent string) (string, error) {
 	own, err := c.conn.CreateProtectedEphemeralSequential(parent+"/lock-", nil, zk.WorldACL(zk.PermAll))
 	if !errors.Is(err, zk.ErrNoNode) {
 		return own, err
@@ -64,8 +64,8 @@ func (c client) queue(parent string) (string, error) {
 	return c.conn.CreateProtectedEphemeralSequential(parent+"/lock-", nil, zk.WorldACL(zk.PermAll))
 }
 
-// before returns the path of the node next before ours, empty if ours is the lowest.
-func (c client) before(parent string, mine int64) (string, error) {
+// predecessor returns the path of the node next predecessor ours, empty if ours is the lowest.
+func (c client) predecessor(parent string, mine int64) (string, error) {
 	children, _, err := c.conn.Children(parent)
 	if err != nil {
 		return "", err
@@ -84,8 +84,8 @@ func (c client) before(parent string, mine int64) (string, error) {
 	return next, nil
 }
 
-// gone waits until something happens to a node, which is that it goes.
-func (c client) gone(ctx context.Context, path string) error {
+// waitGone waits until something happens to a node, which is that it goes.
+func (c client) waitGone(ctx context.Context, path string) error {
 	_, _, events, err := c.conn.GetW(path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

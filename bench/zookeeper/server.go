@@ -75,15 +75,15 @@ func (r *Recipe) Start(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	return serving(ctx, r.addr)
+	return waitUntilServing(ctx, r.addr)
 }
 
-// serving waits until the server serves. It listens before, and forgets who connects then.
-func serving(ctx context.Context, addr string) error {
+// waitUntilServing waits until the server serves. It listens before, and forgets who connects then.
+func waitUntilServing(ctx context.Context, addr string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if strings.Contains(state(addr), "Mode:") {
+		if strings.Contains(serverStatus(addr), "Mode:") {
 			return nil
 		}
 		select {
@@ -131,9 +131,9 @@ func (r *Recipe) Client(ctx context.Context) (system.Client, error) {
 	return client{conn}, nil
 }
 
-// state is what the server says of itself, empty if nothing. go-zookeeper's own function does
+// serverStatus is what the server says of itself, empty if nothing. go-zookeeper's own function does
 // not understand the version of Debian's.
-func state(addr string) string {
+func serverStatus(addr string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return ""
@@ -147,14 +147,14 @@ func state(addr string) string {
 	return string(said)
 }
 
-// silence is a log for a client whose calls tell all that matters.
-type silence struct{}
+// discardLogger is a log for a client whose calls tell all that matters.
+type discardLogger struct{}
 
-func (silence) Printf(string, ...any) {}
+func (discardLogger) Printf(string, ...any) {}
 
 // connect returns when the session is there.
 func connect(ctx context.Context, addr string) (*zk.Conn, error) {
-	conn, events, err := zk.Connect([]string{addr}, lease.TTL, zk.WithLogger(silence{}))
+	conn, events, err := zk.Connect([]string{addr}, lease.TTL, zk.WithLogger(discardLogger{}))
 	if err != nil {
 		return nil, err
 	}

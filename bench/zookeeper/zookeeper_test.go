@@ -9,5 +9,5 @@ import (
 
 func TestRecipe(t *testing.T) {
 	t.Parallel()
-	systemtest.Run(t, new(zookeeper.Recipe), systemtest.Wants{NoRenewal: true})
+	systemtest.Run(t, new(zookeeper.Recipe), systemtest.Traits{NoRenewal: true})
 }

@@ -18,22 +18,22 @@ const (
 
 const usage = `usage: bench COMMAND [FLAGS]
 
-  run     measure some systems under some workloads
-  all     measure what docs/benchmarks.md tells of: ten minutes or so
-  smoke   have every system do every workload for a moment, to see that all is well
-  soak    have Paddock work for an hour, to see whether anything grows
-  report  write the figures and the plots of docs/benchmarks.md anew, from results
+  run     measure selected systems under selected workloads
+  all     measure everything in docs/benchmarks.md; takes about ten minutes
+  smoke   run every workload on every system briefly, to check that they work
+  soak    run Paddock for an hour, to check that nothing grows
+  report  regenerate the figures and plots of docs/benchmarks.md from results
 
-bench COMMAND -h tells the flags.
+bench COMMAND -h lists the flags.
 `
 
-// errUsage says that the command line is wrong, and that it was told so.
+// errUsage means that the command line is wrong and that this was reported already.
 var errUsage = errors.New("wrong usage")
 
-// A streams is where a command writes: what was asked for, and what happens meanwhile.
+// streams are the writers of a command: out for its result, log for its progress.
 type streams struct{ out, log io.Writer }
 
-// run does what the arguments say and returns the exit code.
+// run runs the command in the arguments and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s := streams{stdout, stderr}
 	commands := map[string]func(context.Context, []string, streams) error{
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// noopCommand is what the bench calls itself with.
+// noopCommand serves package noop; the bench starts itself with it.
 func noopCommand(ctx context.Context, args []string, _ streams) error {
 	if len(args) != 1 {
 		return errUsage

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBeMeasuredIsSaidAtOnce(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
@@ -17,24 +17,24 @@ func TestWhatCannotBeMeasuredIsSaidAtOnce(t *testing.T) {
 		"no such flag":     {[]string{"run", "-fast"}, exitUsage, "-fast"},
 		"a stray argument": {[]string{"smoke", "paddock"}, exitUsage, ""},
 		"help":             {[]string{"run", "-h"}, 0, "-workload"},
-		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; there are all, peers, paddock,"},
-		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; there are batch, beside, contended,"},
-		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is no number of clients"},
+		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; use all, peers, or some of paddock,"},
+		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; use some of batch, beside, contended,"},
+		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is not a number of clients"},
 		"no results":       {[]string{"report", "-results", "nowhere.json"}, exitFailed, "nowhere.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var out, said strings.Builder
-			if code := run(t.Context(), c.args, &out, &said); code != c.code || !strings.Contains(said.String(), c.says) {
-				t.Errorf("code %d, want %d; it says %q", code, c.code, said.String())
+			var out, log strings.Builder
+			if code := run(t.Context(), c.args, &out, &log); code != c.code || !strings.Contains(log.String(), c.says) {
+				t.Errorf("exit code %d, want %d; stderr: %q", code, c.code, log.String())
 			}
 		})
 	}
 }
 
-func TestEveryPartOfThePlansCanBeMeasured(t *testing.T) {
+func TestEveryPartOfThePlansIsValid(t *testing.T) {
 	t.Parallel()
-	for _, p := range []plan{everything(3, true), aMoment()} {
+	for _, p := range []plan{fullPlan(3, true), smokePlan()} {
 		for _, part := range p.parts {
 			systems, workloads, err := new(settings).choose(part, p.kinds)
 			if err != nil || len(systems) == 0 || len(workloads) == 0 || part.seconds <= 0 || part.rounds <= 0 {
@@ -44,27 +44,27 @@ func TestEveryPartOfThePlansCanBeMeasured(t *testing.T) {
 	}
 }
 
-func TestAMomentHasEveryWorkload(t *testing.T) {
+func TestTheSmokePlanHasEveryWorkload(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, part := range aMoment().parts {
+	for _, part := range smokePlan().parts {
 		for _, name := range list(part.workloads) {
 			seen[name] = true
 		}
 	}
-	for name := range kinds(nil) {
+	for name := range fullWorkloads(nil) {
 		if !seen[name] {
-			t.Errorf("%s is not there", name)
+			t.Errorf("the smoke plan has no workload %s", name)
 		}
 	}
 }
 
-func TestSystemsHaveNamesOfTheirOwn(t *testing.T) {
+func TestSystemNamesAndTitlesAreUnique(t *testing.T) {
 	t.Parallel()
 	names, titles := map[string]bool{}, map[string]bool{}
-	for _, s := range (&settings{events: 1}).everySystem() {
+	for _, s := range (&settings{events: 1}).allSystems() {
 		if names[s.Name()] || titles[s.Title()] || strings.ContainsAny(s.Name(), " /,") {
-			t.Errorf("%s, %s: there is another, or it is no name", s.Name(), s.Title())
+			t.Errorf("%s, %s: not unique, or not a valid name", s.Name(), s.Title())
 		}
 		names[s.Name()], titles[s.Title()] = true, true
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/paddock"
 )
 
-// The settings are flags of whatever measures.
+// settings are the flags of all commands that measure.
 type settings struct {
 	paddock      string
 	paddockFlags string
@@ -21,22 +21,22 @@ type settings struct {
 	dir          string
 	keep         bool
 	results      string
-	tiny         bool // no past is long
+	tiny         bool // prefill few locks and events
 }
 
 func (s *settings) register(set *flag.FlagSet) {
-	set.StringVar(&s.paddock, "paddock", "", "the binary of paddock to measure (default: one that is built)")
-	set.StringVar(&s.paddockFlags, "paddock-flags", "", "flags for paddock serve, with spaces between")
-	set.IntVar(&s.events, "events", 1_000_000, "how many events paddock-events has to prune")
-	set.BoolVar(&s.raw, "raw", false, "do not analyse the tables that were filled for growth")
-	set.StringVar(&s.dir, "dir", "", "folder for what the servers keep: on a real disk (default: a temporary one)")
-	set.BoolVar(&s.keep, "keep", false, "keep that folder")
-	set.StringVar(&s.results, "results", "", "the file that gets the results (default: none)")
+	set.StringVar(&s.paddock, "paddock", "", "paddock binary to measure (default: build it)")
+	set.StringVar(&s.paddockFlags, "paddock-flags", "", "flags for paddock serve, separated by spaces")
+	set.IntVar(&s.events, "events", 1_000_000, "number of events that paddock-events has to prune")
+	set.BoolVar(&s.raw, "raw", false, "do not analyze the prefilled tables")
+	set.StringVar(&s.dir, "dir", "", "directory for the servers' data, on a real disk (default: a temporary directory)")
+	set.BoolVar(&s.keep, "keep", false, "keep the servers' data")
+	set.StringVar(&s.results, "results", "", "file to write the results to (default: none)")
 }
 
-// begin makes the folder for the servers, which PostgreSQL's user must be able to enter, and
-// builds what is to be measured.
-func (s *settings) begin(ctx context.Context) error {
+// prepare creates the directory for the servers, which PostgreSQL's user must be able to enter, and
+// builds paddock if no binary is given.
+func (s *settings) prepare(ctx context.Context) error {
 	var err error
 	if s.dir, err = os.MkdirTemp(s.dir, "paddock-bench-*"); err != nil {
 		return err
@@ -52,16 +52,16 @@ func (s *settings) begin(ctx context.Context) error {
 	return err
 }
 
-// end removes the folder.
-func (s *settings) end(out streams) error {
+// cleanUp removes the directory.
+func (s *settings) cleanUp(out streams) error {
 	if s.keep {
-		fmt.Fprintln(out.log, "what the servers kept is in", s.dir)
+		fmt.Fprintln(out.log, "the servers' data is in", s.dir)
 		return nil
 	}
 	return os.RemoveAll(s.dir)
 }
 
-// list splits at commas and spaces.
+// list splits text at commas and spaces.
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -20,7 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// code is the exit code of a process that is a part of a system.
+// code returns the exit code of a process that was started as part of a system.
 func code(err error) int {
 	if err == nil {
 		return 0

@@ -4,27 +4,27 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A plan is what to measure, in parts whose systems run at the same time.
+// A plan says what to measure, in parts. The systems of a part run at the same time.
 type plan struct {
 	parts []part
-	kinds kindsOf
+	kinds workloadsFor
 }
 
-// A part is some systems under some workloads.
+// A part measures some systems under some workloads.
 type part struct {
 	title              string
-	systems, workloads string // with commas between
+	systems, workloads string // separated by commas
 	clients            []int
-	seconds, warm      float64
+	seconds, warmup    float64
 	rounds             int
 }
 
-// kindsOf are workloads by what to call them, of those that take any number of clients one for
-// each.
-type kindsOf func(clients []int) map[string][]workload.Workload
+// A workloadsFor function returns the workloads by name. A name that supports any number of clients
+// stands for one workload for each number given.
+type workloadsFor func(clients []int) map[string][]workload.Workload
 
-// kinds are the workloads as the page tells of them.
-func kinds(clients []int) map[string][]workload.Workload {
+// fullWorkloads returns the workloads in docs/benchmarks.md.
+func fullWorkloads(clients []int) map[string][]workload.Workload {
 	return map[string][]workload.Workload{
 		"distinct":  each(clients, workload.Distinct),
 		"contended": {workload.Contended(32)},
@@ -38,8 +38,8 @@ func kinds(clients []int) map[string][]workload.Workload {
 	}
 }
 
-// smallKinds are the same with few clients.
-func smallKinds(clients []int) map[string][]workload.Workload {
+// smallWorkloads returns the same workloads with few clients.
+func smallWorkloads(clients []int) map[string][]workload.Workload {
 	return map[string][]workload.Workload{
 		"distinct":  each(clients, workload.Distinct),
 		"contended": {workload.Contended(4)},
@@ -61,30 +61,30 @@ func each(clients []int, make func(int) workload.Workload) []workload.Workload {
 	return all
 }
 
-// everything is what the page tells of.
-func everything(rounds int, most bool) plan {
+// fullPlan returns the plan for docs/benchmarks.md.
+func fullPlan(rounds int, most bool) plan {
 	grown := "paddock-1k,paddock-100k,paddock-1m"
 	if most {
 		grown += ",paddock-10m"
 	}
-	return plan{kinds: kinds, parts: []part{
-		{title: "Side by side", systems: "peers", workloads: "distinct,contended", clients: []int{1, 16, 64, 256}, seconds: 1.5, warm: 0.5, rounds: rounds},
-		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warm: 1, rounds: rounds},
-		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,mix,batch,queue", seconds: 2, warm: 1, rounds: rounds},
-		{title: "Ten thousand leases", systems: "paddock,paddock-sdk,paddock-guards,noop", workloads: "renew", seconds: 10, warm: 1, rounds: 1},
-		{title: "Renewals beside joins", systems: "paddock", workloads: "beside", seconds: 10, warm: 2, rounds: 1},
-		{title: "Growth", systems: grown, workloads: "growth", seconds: 3, warm: 1, rounds: rounds},
-		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warm: 1, rounds: 2},
+	return plan{kinds: fullWorkloads, parts: []part{
+		{title: "Side by side", systems: "peers", workloads: "distinct,contended", clients: []int{1, 16, 64, 256}, seconds: 1.5, warmup: 0.5, rounds: rounds},
+		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warmup: 1, rounds: rounds},
+		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,mix,batch,queue", seconds: 2, warmup: 1, rounds: rounds},
+		{title: "Ten thousand leases", systems: "paddock,paddock-sdk,paddock-guards,noop", workloads: "renew", seconds: 10, warmup: 1, rounds: 1},
+		{title: "Renewals beside joins", systems: "paddock", workloads: "beside", seconds: 10, warmup: 2, rounds: 1},
+		{title: "Growth", systems: grown, workloads: "growth", seconds: 3, warmup: 1, rounds: rounds},
+		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warmup: 1, rounds: 2},
 	}}
 }
 
-// aMoment is every system and every workload.
-func aMoment() plan {
+// smokePlan returns a short plan with every system and every workload.
+func smokePlan() plan {
 	const short, shorter = 0.1, 0.02
-	return plan{kinds: smallKinds, parts: []part{
-		{systems: "peers", workloads: "distinct,contended,queue,renew,renew-max,mix,batch", clients: []int{8}, seconds: short, warm: shorter, rounds: 1},
-		{systems: "paddock-2", workloads: "distinct,contended", clients: []int{8}, seconds: short, warm: shorter, rounds: 1},
-		{systems: "paddock", workloads: "beside", seconds: short, warm: shorter, rounds: 1},
-		{systems: "paddock-1k,paddock-events", workloads: "growth", seconds: short, warm: shorter, rounds: 1},
+	return plan{kinds: smallWorkloads, parts: []part{
+		{systems: "peers", workloads: "distinct,contended,queue,renew,renew-max,mix,batch", clients: []int{8}, seconds: short, warmup: shorter, rounds: 1},
+		{systems: "paddock-2", workloads: "distinct,contended", clients: []int{8}, seconds: short, warmup: shorter, rounds: 1},
+		{systems: "paddock", workloads: "beside", seconds: short, warmup: shorter, rounds: 1},
+		{systems: "paddock-1k,paddock-events", workloads: "growth", seconds: short, warmup: shorter, rounds: 1},
 	}}
 }

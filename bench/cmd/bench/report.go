@@ -11,12 +11,12 @@ import (
 	"github.com/paddock-lock/paddock/bench/soak"
 )
 
-// reportCommand writes a page anew.
+// reportCommand regenerates the figures of a page.
 func reportCommand(_ context.Context, args []string, out streams) error {
 	set := flag.NewFlagSet("bench report", flag.ContinueOnError)
-	page := set.String("page", "../docs/benchmarks.md", "the page")
-	results := set.String("results", "../docs/benchmarks/results.json", "the results")
-	soaked := set.String("soak", "../docs/benchmarks/soak.json", "the results of a soak, if there are any")
+	page := set.String("page", "../docs/benchmarks.md", "page to update")
+	results := set.String("results", "../docs/benchmarks/results.json", "results file")
+	soaked := set.String("soak", "../docs/benchmarks/soak.json", "results file of a soak; may be missing")
 	if err := parse(set, args, out); err != nil {
 		return err
 	}

@@ -14,33 +14,32 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// soakCommand has Paddock work for long, with events that are pruned so that there may be as
-// many in the end as in the middle.
+// soakCommand runs Paddock for a long time. Events are pruned, so that their number can be stable.
 func soakCommand(ctx context.Context, args []string, out streams) (err error) {
 	s := settings{}
 	set := flag.NewFlagSet("bench soak", flag.ContinueOnError)
 	s.register(set)
-	long := set.Duration("for", time.Hour, "how long it is to take")
-	every := set.Duration("every", time.Minute, "how long a stretch is")
-	clients := set.Int("clients", 64, "how many clients")
-	keep := set.Duration("keep-events", 2*time.Minute, "for how long events are kept")
+	long := set.Duration("for", time.Hour, "duration of the soak")
+	every := set.Duration("every", time.Minute, "length of an interval")
+	clients := set.Int("clients", 64, "number of clients")
+	keep := set.Duration("keep-events", 2*time.Minute, "how long events are kept")
 	if err := parse(set, args, out); err != nil {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end(out)) }()
+	defer func() { err = errors.Join(err, s.cleanUp(out)) }()
 	s.paddockFlags += fmt.Sprint(" --event-retention=", *keep)
-	system := &paddock.HTTP{Deployment: s.deployment(1), Called: "paddock", Titled: "Paddock, HTTP"}
+	system := &paddock.HTTP{Deployment: s.deployment(1), SystemName: "paddock", SystemTitle: "Paddock, HTTP"}
 	defer func() { err = errors.Join(err, system.Stop()) }()
 	if err := system.Start(ctx, s.dir); err != nil {
 		return err
 	}
 	f := soak.File{Machine: result.ThisMachine(ctx)}
-	f.Stretches, err = soak.Run(ctx, system, soak.Options{
+	f.Intervals, err = soak.Run(ctx, system, soak.Options{
 		Workload: workload.Distinct(*clients), For: *long, Every: *every,
-		Done: func(s soak.Stretch) { fmt.Fprintf(out.log, "%.1f min  %v\n", s.Minutes, s.Run) },
+		Done: func(s soak.Interval) { fmt.Fprintf(out.log, "%.1f min  %v\n", s.Minutes, s.Run) },
 	})
 	if s.results != "" {
 		err = errors.Join(err, f.Write(s.results))

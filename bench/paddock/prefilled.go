@@ -8,28 +8,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Grown is Paddock, over HTTP, on a database with a past of its own: locks that are free, and
-// events so old that they are pruned as it goes.
-type Grown struct {
+// Prefilled is Paddock over HTTP on a prefilled database: free locks, and old events that are pruned
+// during the run.
+type Prefilled struct {
 	HTTP
 	Locks  int
 	Events int
-	Raw    bool // whether PostgreSQL has not been told to analyse the tables
+	Raw    bool // do not analyze the tables after filling them
 }
 
-// FilledName is the name of one of the locks that a Grown has, from 1 on.
+// FilledName returns the name of the i-th prefilled lock, starting at 1.
 func FilledName(i int) string { return fmt.Sprintf("filled:%09d", i) }
 
-// Filled is how many locks there are.
-func (s *Grown) Filled() int { return s.Locks }
+// Filled returns the number of prefilled locks.
+func (s *Prefilled) Filled() int { return s.Locks }
 
-// Start fills the tables before the replicas see them.
-func (s *Grown) Start(ctx context.Context, dir string) error {
-	s.Deployment.fill = s.fill
+// Start implements system.System.
+func (s *Prefilled) Start(ctx context.Context, dir string) error {
+	s.Deployment.prefill = s.fill
 	return s.start(ctx, dir)
 }
 
-// The locks were granted and released once, the events are of a month ago.
+// Each lock was granted and released once. The events are 30 days old.
 const (
 	fillLocks = `insert into paddock.locks (name, revision, last_token, last_end)
 	select 'filled:' || lpad(i::text, 9, '0'), 2, i, 2 from generate_series(1, $1::bigint) i`
@@ -40,7 +40,7 @@ const (
 	moveEvents = `select setval('paddock.event_ids', greatest($1::bigint, 1))`
 )
 
-func (s *Grown) fill(ctx context.Context, conn *pgx.Conn) error {
+func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
 	var errs []error
 	do := func(sql string, args ...any) {
 		_, err := conn.Exec(ctx, sql, args...)

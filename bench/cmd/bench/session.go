@@ -14,21 +14,21 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// A measuring is what has been measured so far.
-type measuring struct {
+// A session collects the results of several parts.
+type session struct {
 	*settings
 	streams
 	file result.File
 }
 
-func newMeasuring(ctx context.Context, s *settings, out streams) *measuring {
-	return &measuring{settings: s, streams: out, file: result.File{Machine: result.ThisMachine(ctx)}}
+func newSession(ctx context.Context, s *settings, out streams) *session {
+	return &session{settings: s, streams: out, file: result.File{Machine: result.ThisMachine(ctx)}}
 }
 
-// do measures a part, and prints what came of it.
-func (m *measuring) do(ctx context.Context, number int, p part, kinds kindsOf) error {
+// measurePart measures a part and prints its results.
+func (m *session) measurePart(ctx context.Context, number int, p part, kinds workloadsFor) error {
 	c := campaign.Campaign{
-		Part: p.title, Rounds: p.rounds, Options: workload.Options{Warm: seconds(p.warm), Measured: seconds(p.seconds)},
+		Part: p.title, Rounds: p.rounds, Options: workload.Options{Warm: seconds(p.warmup), Measured: seconds(p.seconds)},
 		Dir: filepath.Join(m.dir, fmt.Sprint("part-", number+1)), Done: m.done, Missing: m.missing,
 	}
 	var err error
@@ -47,19 +47,19 @@ func (m *measuring) do(ctx context.Context, number int, p part, kinds kindsOf) e
 	return err
 }
 
-func (m *measuring) done(r result.Run) {
+func (m *session) done(r result.Run) {
 	m.file.Runs = append(m.file.Runs, r)
 	if !r.Unsupported {
 		fmt.Fprintln(m.log, r)
 	}
 }
 
-func (m *measuring) missing(s system.System, err error) {
-	fmt.Fprintf(m.log, "%s is left out: %v\n", s.Title(), err)
+func (m *session) missing(s system.System, err error) {
+	fmt.Fprintf(m.log, "%s is skipped: %v\n", s.Title(), err)
 }
 
-// save keeps the results, if they are to be kept.
-func (m *measuring) save() error {
+// save writes the results file, if one was requested.
+func (m *session) save() error {
 	if m.results == "" {
 		return nil
 	}

@@ -15,25 +15,25 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// everySystem is those that can be measured, in the order in which they are. Those of Paddock
-// that differ by their clients share a deployment.
-func (s *settings) everySystem() []system.System {
+// allSystems returns all systems in the order in which they are measured. Variants of Paddock that
+// differ only in their clients share a deployment.
+func (s *settings) allSystems() []system.System {
 	one, two := s.deployment(1), s.deployment(2)
 	paddocks := []system.System{
-		&paddock.HTTP{Deployment: one, Called: "paddock", Titled: "Paddock, HTTP"},
-		&paddock.SDK{Deployment: one, Called: "paddock-sdk", Titled: "Paddock, Go SDK"},
-		paddock.Guards{SDK: &paddock.SDK{Deployment: one, Called: "paddock-guards", Titled: "Paddock, Go SDK, guards"}},
-		&paddock.HTTP{Deployment: two, Called: "paddock-2", Titled: "Paddock, HTTP, two replicas"},
-		s.grown("paddock-1k", 1000, 0),
-		s.grown("paddock-100k", 100_000, 0),
-		s.grown("paddock-1m", 1_000_000, 0),
-		s.grown("paddock-10m", 10_000_000, 0),
-		s.grown("paddock-events", 100_000, s.events),
+		&paddock.HTTP{Deployment: one, SystemName: "paddock", SystemTitle: "Paddock, HTTP"},
+		&paddock.SDK{Deployment: one, SystemName: "paddock-sdk", SystemTitle: "Paddock, Go SDK"},
+		paddock.Guards{SDK: &paddock.SDK{Deployment: one, SystemName: "paddock-guards", SystemTitle: "Paddock, Go SDK, guards"}},
+		&paddock.HTTP{Deployment: two, SystemName: "paddock-2", SystemTitle: "Paddock, HTTP, two replicas"},
+		s.prefilled("paddock-1k", 1000, 0),
+		s.prefilled("paddock-100k", 100_000, 0),
+		s.prefilled("paddock-1m", 1_000_000, 0),
+		s.prefilled("paddock-10m", 10_000_000, 0),
+		s.prefilled("paddock-events", 100_000, s.events),
 	}
 	return append(paddocks, peers()...)
 }
 
-// peers are the systems that are not Paddock.
+// peers returns the systems other than Paddock.
 func peers() []system.System {
 	return append([]system.System{&noop.System{}, &pgbench.System{}}, rivals.Systems()...)
 }
@@ -42,22 +42,22 @@ func (s *settings) deployment(replicas int) *paddock.Deployment {
 	return &paddock.Deployment{Binary: s.paddock, Flags: strings.Fields(s.paddockFlags), Replicas: replicas, Keep: s.keep}
 }
 
-// grown is Paddock with so many locks and events from before.
-func (s *settings) grown(name string, locks, events int) *paddock.Grown {
+// prefilled returns Paddock with that many old locks and events.
+func (s *settings) prefilled(name string, locks, events int) *paddock.Prefilled {
 	if s.tiny {
 		locks, events = locks/100+100, events/1000
 	}
-	g := &paddock.Grown{Locks: locks, Events: events, Raw: s.raw}
-	g.Deployment, g.Called = s.deployment(1), name
-	g.Titled = fmt.Sprintf("Paddock, HTTP, %s locks", result.Grouped(locks))
+	g := &paddock.Prefilled{Locks: locks, Events: events, Raw: s.raw}
+	g.Deployment, g.SystemName = s.deployment(1), name
+	g.SystemTitle = fmt.Sprintf("Paddock, HTTP, %s locks", result.Grouped(locks))
 	if events > 0 {
-		g.Titled += fmt.Sprintf(", %s events to prune", result.Grouped(events))
+		g.SystemTitle += fmt.Sprintf(", %s events to prune", result.Grouped(events))
 	}
 	return g
 }
 
-// choose makes the systems of a part, and its workloads.
-func (s *settings) choose(p part, kinds kindsOf) ([]system.System, []workload.Workload, error) {
+// choose returns the systems and the workloads of a part.
+func (s *settings) choose(p part, kinds workloadsFor) ([]system.System, []workload.Workload, error) {
 	systems, err := s.chooseSystems(p.systems)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func (s *settings) choose(p part, kinds kindsOf) ([]system.System, []workload.Wo
 }
 
 func (s *settings) chooseSystems(names string) ([]system.System, error) {
-	every := s.everySystem()
+	every := s.allSystems()
 	var chosen []system.System
 	for _, name := range list(names) {
 		switch i := slices.IndexFunc(every, func(s system.System) bool { return s.Name() == name }); {
@@ -78,13 +78,13 @@ func (s *settings) chooseSystems(names string) ([]system.System, error) {
 		case name == "peers": // and Paddock itself
 			chosen = append(append(chosen, every[:2]...), peers()...)
 		default:
-			return nil, fmt.Errorf("there is no system %s; there are all, peers, %s", name, called(every))
+			return nil, fmt.Errorf("there is no system %s; use all, peers, or some of %s", name, systemNames(every))
 		}
 	}
 	return chosen, nil
 }
 
-func called(systems []system.System) string {
+func systemNames(systems []system.System) string {
 	var names []string
 	for _, s := range systems {
 		names = append(names, s.Name())
@@ -92,13 +92,13 @@ func called(systems []system.System) string {
 	return strings.Join(names, ", ")
 }
 
-func chooseWorkloads(p part, kinds kindsOf) ([]workload.Workload, error) {
+func chooseWorkloads(p part, kinds workloadsFor) ([]workload.Workload, error) {
 	every := kinds(p.clients)
 	var chosen []workload.Workload
 	for _, name := range list(p.workloads) {
 		some, ok := every[name]
 		if !ok {
-			return nil, fmt.Errorf("there is no workload %s; there are %s", name, strings.Join(slices.Sorted(maps.Keys(every)), ", "))
+			return nil, fmt.Errorf("there is no workload %s; use some of %s", name, strings.Join(slices.Sorted(maps.Keys(every)), ", "))
 		}
 		chosen = append(chosen, some...)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// loaded has a system make its own load, which only one workload is like: that in which no
+// runLoader has a system make its own load, which only one workload is like: that in which no
 // client is in another's way. The whole of it is measured, its start included.
-func (w Workload) loaded(ctx context.Context, s system.Loader, o Options, probe *measure.Probe, r *result.Run) error {
-	if !w.ownLoad {
+func (w Workload) runLoader(ctx context.Context, s system.Loader, o Options, probe *measure.Probe, r *result.Run) error {
+	if !w.matchesLoader {
 		return system.ErrUnsupported
 	}
 	from, errFrom := probe.Mark(ctx)

@@ -9,23 +9,23 @@ import (
 	"strconv"
 )
 
-// most is the longest body that is read, in bytes.
-const most = 16 << 20
+// maxBody is the maximum size of a body, in bytes.
+const maxBody = 16 << 20
 
-var errMalformed = errors.New("this is no HTTP/1.1")
+var errMalformed = errors.New("malformed HTTP/1.1 response")
 
-// An answer is what the head of one says.
-type answer struct {
+// A response is the parsed head of an HTTP response.
+type response struct {
 	status  int
-	length  int64 // -1 when not told
+	length  int64 // -1 if unknown
 	chunked bool
-	last    bool // the connection is good for no other
+	closes  bool // the connection cannot be used again
 }
 
-// read reads an answer, whose body goes to c.body.
-func (c *Conn) read() (answer, error) {
+// read reads a response, with its body into c.body.
+func (c *Conn) read() (response, error) {
 	a, err := c.head()
-	for err == nil && a.status < 200 { // "wait, there is more to come"
+	for err == nil && a.status < 200 { // informational, the final response follows
 		a, err = c.head()
 	}
 	if err == nil {
@@ -37,53 +37,53 @@ func (c *Conn) read() (answer, error) {
 	return a, err
 }
 
-func (c *Conn) head() (answer, error) {
+func (c *Conn) head() (response, error) {
 	line, err := c.line()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if len(line) < len("HTTP/1.1 200") || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return answer{}, errMalformed
+		return response{}, errMalformed
 	}
-	a := answer{length: -1}
+	a := response{length: -1}
 	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return answer{}, errMalformed
+		return response{}, errMalformed
 	}
 	for {
 		line, err := c.line()
 		if err != nil || len(line) == 0 {
 			return a, err
 		}
-		if err := a.note(line); err != nil {
+		if err := a.parseHeader(line); err != nil {
 			return a, err
 		}
 	}
 }
 
-// line reads one without its end.
+// line reads a line and strips its line break.
 func (c *Conn) line() ([]byte, error) {
 	line, err := c.in.ReadSlice('\n')
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// note takes from a line of the head what there is to know about the body.
-func (a *answer) note(line []byte) error {
+// parseHeader evaluates a header line, if it concerns the body or the connection.
+func (a *response) parseHeader(line []byte) error {
 	name, value, found := bytes.Cut(line, []byte(":"))
 	if !found {
 		return errMalformed
 	}
 	value = bytes.TrimSpace(value)
-	switch { // most lines are none of these, and told by their lengths
+	switch { // most lines differ in length from all of these
 	case is(name, "Content-Length"):
 		length, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || length < 0 || length > most {
+		if err != nil || length < 0 || length > maxBody {
 			return errMalformed
 		}
 		a.length = length
 	case is(name, "Transfer-Encoding"):
 		a.chunked = is(value, "chunked")
 	case is(name, "Connection"):
-		a.last = is(value, "close")
+		a.closes = is(value, "close")
 	}
 	return nil
 }
@@ -92,15 +92,15 @@ func is(got []byte, want string) bool {
 	return len(got) == len(want) && bytes.EqualFold(got, []byte(want))
 }
 
-func (c *Conn) readBody(a *answer) (err error) {
+func (c *Conn) readBody(a *response) (err error) {
 	c.body = c.body[:0]
 	switch {
 	case a.status == 204 || a.status == 304:
 		return nil
 	case a.chunked:
 		return c.chunks()
-	case a.length < 0: // then it ends with the connection
-		a.last = true
+	case a.length < 0: // the body ends with the connection
+		a.closes = true
 		c.body, err = readAll(c.body, c.in)
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *Conn) readBody(a *answer) (err error) {
 	return err
 }
 
-// chunks reads a body in chunks, and what may follow it, to the empty line.
+// chunks reads a chunked body and its trailer.
 func (c *Conn) chunks() (err error) {
 	if c.body, err = readAll(c.body, httputil.NewChunkedReader(c.in)); err != nil {
 		return err
@@ -122,11 +122,11 @@ func (c *Conn) chunks() (err error) {
 	}
 }
 
-// readAll appends all that r has to b.
+// readAll appends everything from r to b.
 func readAll(b []byte, r io.Reader) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
-	n, err := buf.ReadFrom(io.LimitReader(r, most+1))
-	if err == nil && n > most {
+	n, err := buf.ReadFrom(io.LimitReader(r, maxBody+1))
+	if err == nil && n > maxBody {
 		err = errMalformed
 	}
 	return buf.Bytes(), err

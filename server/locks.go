@@ -88,17 +88,3 @@ func (a *api) WriteFenced(w http.ResponseWriter, r *http.Request, key wire.Key) 
 		return ok(wire.FencedValueOf(value)), err
 	})
 }
-
-// decode returns the command in the request's body, for the lock of that name.
-func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
-	from func(*wire.Decoder, string, []byte) (Command, error),
-) (Command, error) {
-	decoders := requestOf(r).decoders
-	d := decoders.Get().(*wire.Decoder)
-	defer decoders.Put(d)
-	body, err := readBody(&d.Body, w, r, MaxBodySize)
-	if err != nil {
-		return *new(Command), err
-	}
-	return from(d, name, body)
-}

@@ -34,15 +34,6 @@ func grantStatus(g lock.Grant) int {
 	return http.StatusCreated
 }
 
-// reply returns the reply with the lock, without it if the client has that version.
-func (s ifNoneMatch) reply(l lock.Lock) reply {
-	r := reply{status: http.StatusNotModified, tag: etagOf(l)}
-	if !s.has(l.Version()) {
-		r.status, r.body = http.StatusOK, wire.LockOf(l)
-	}
-	return r
-}
-
 // withNext returns r with a link to the next page, unless there is no cursor.
 func (r reply) withNext(cursor string) reply {
 	r.next = cursor

@@ -18,7 +18,7 @@ func (s *Server) routes(ui http.Handler) *chi.Mux {
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
 		r.Use(s.withParameterCheck, s.rejectEncoded)
-		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.unbound})
+		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.rejectParameter})
 	})
 	home := "/docs/"
 	if ui != nil {

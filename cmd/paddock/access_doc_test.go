@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestCommandsInTheAccessPageWork runs the blocks of docs/access.md in the order in which they
-// stand there, in one folder, by a shell: those that serve until the next such one begins.
+// TestCommandsInTheAccessPageWork runs the shell blocks of docs/access.md in their order, in one folder. A block that
+// starts a service runs until the next one that does.
 func TestCommandsInTheAccessPageWork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/access.md")
@@ -45,15 +45,16 @@ func TestCommandsInTheAccessPageWork(t *testing.T) {
 	}
 }
 
-// shell returns a process, not started yet, that runs the script in the folder.
+// shell returns a process that runs the script in the folder. It is not started yet.
 func shell(t *testing.T, dir string, env []string, script string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command("bash", "-ec", script), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command("bash", "-ec", script), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.stdout, p.stderr
 	return p
 }
 
-// binary returns a folder in which paddock is this test's binary.
+// binary returns a folder in which paddock is this test binary.
 func binary(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

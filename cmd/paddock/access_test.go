@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A keyedReplica is a replica, a process, that answers to those alone who show a key.
+// A keyedReplica is a replica in its own process that requires API keys.
 type keyedReplica struct {
 	*testing.T
 	process *process
@@ -24,7 +24,7 @@ type keyedReplica struct {
 	http    *http.Client
 }
 
-// newKeyedReplica starts a replica whose auth file has no key yet.
+// newKeyedReplica starts a replica whose key file is still empty.
 func newKeyedReplica(t *testing.T, args ...string) *keyedReplica {
 	t.Helper()
 	h := &keyedReplica{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: patience}}
@@ -39,7 +39,7 @@ type issuedKey struct {
 	secret string
 }
 
-// newKey makes a key. The replica need not have read it yet.
+// newKey creates a key. The replica may not have read it yet.
 func (h *keyedReplica) newKey(role access.Role, prefixes ...string) issuedKey {
 	h.Helper()
 	args := []string{"key", "new", "--auth-file", h.keys, "--role", role.String()}
@@ -55,7 +55,7 @@ func (h *keyedReplica) newKey(role access.Role, prefixes ...string) issuedKey {
 	return issuedKey{access.Key{ID: id, Role: role, Prefixes: prefixes}, secret}
 }
 
-// newLoadedKey makes a key and returns when the replica has read it.
+// newLoadedKey creates a key and waits until the replica has read it.
 func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issuedKey {
 	h.Helper()
 	k := h.newKey(role, prefixes...)
@@ -65,13 +65,13 @@ func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issued
 
 func (h *keyedReplica) revoke(id string) {
 	h.Helper()
-	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK || !strings.Contains(stdout, id) {
+	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK ||
+		!strings.Contains(stdout, id) {
 		h.Fatalf("key revoke: exit code %d:\n%s%s", code, stdout, stderr)
 	}
 }
 
-// request sends a request with the key, empty for none, and returns the status and what the
-// problem says, if it is one.
+// request sends a request with the key, empty for none, and returns the status and the problem, if the answer is one.
 func (h *keyedReplica) request(method, path, body, secret string) (int, lock.Error) {
 	h.Helper()
 	request, err := http.NewRequestWithContext(h.Context(), method, h.base+path, strings.NewReader(body))
@@ -95,13 +95,13 @@ func (h *keyedReplica) request(method, path, body, secret string) (int, lock.Err
 	var said lock.Error
 	if response.StatusCode >= http.StatusBadRequest {
 		if err := json.Unmarshal(text, &said); err != nil {
-			h.Fatalf("%s %s: %d is no problem document: %s", method, path, response.StatusCode, text)
+			h.Fatalf("%s %s: %d is not a problem document: %s", method, path, response.StatusCode, text)
 		}
 	}
 	return response.StatusCode, said
 }
 
-// expectProblem checks that a request is refused so, in words of which some are these.
+// expectProblem checks the status, the code and a part of the detail of a refused request.
 func (h *keyedReplica) expectProblem(status int, code lock.Code, words, method, path, body, secret string) {
 	h.Helper()
 	got, said := h.request(method, path, body, secret)
@@ -110,7 +110,7 @@ func (h *keyedReplica) expectProblem(status int, code lock.Code, words, method, 
 	}
 }
 
-// expectStatus checks that a request has that status.
+// expectStatus checks the status of a request.
 func (h *keyedReplica) expectStatus(status int, method, path, body, secret string) {
 	h.Helper()
 	if got, said := h.request(method, path, body, secret); got != status {
@@ -143,21 +143,27 @@ func TestRequestsWithoutAValidKeyAreRefused(t *testing.T) {
 func TestKeyIsLimitedToItsRoleAndPrefixes(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
-	reads, locks, admin := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock, "billing"), h.newLoadedKey(access.Admin)
+	reads, locks, admin := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock,
+		"billing"), h.newLoadedKey(access.Admin)
 	h.expectStatus(http.StatusOK, "GET", theLock, "", reads.secret)
-	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease, reads.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease,
+		reads.secret)
 	h.expectStatus(http.StatusCreated, "POST", theLock+"/acquire", aLease, locks.secret)
-	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role admin", "POST", theLock+"/revoke", aRevoke, locks.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role admin", "POST", theLock+"/revoke", aRevoke,
+		locks.secret)
 	for _, k := range []issuedKey{reads, locks} {
-		for _, path := range []string{theOthers, theOthers + "/queue", "/v1/locks", "/v1/locks?holder=me", "/v1/locks?prefix=billing", "/v1/events", "/v1/events/stream"} {
+		for _, path := range []string{theOthers, theOthers + "/queue", "/v1/locks", "/v1/locks?holder=me",
+			"/v1/locks?prefix=billing", "/v1/events", "/v1/events/stream"} {
 			h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "names under billing", "GET", path, "", k.secret)
 		}
 		h.expectStatus(http.StatusOK, "GET", "/v1/locks?prefix=billing:", "", k.secret)
 		h.expectStatus(http.StatusOK, "GET", "/v1/events?lock=billing", "", k.secret)
 	}
-	h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "the lock other", "POST", theOthers+"/acquire", aLease, locks.secret)
+	h.expectProblem(http.StatusForbidden, lock.ErrNameNotAllowed, "the lock other", "POST", theOthers+"/acquire", aLease,
+		locks.secret)
 	h.expectStatus(http.StatusOK, "GET", "/v1/locks", "", admin.secret)
-	h.expectProblem(http.StatusConflict, lock.ErrTokenMismatch, "", "POST", theLock+"/revoke", `{"fencing_token":9007199254740991,"reason":"because"}`, admin.secret)
+	h.expectProblem(http.StatusConflict, lock.ErrTokenMismatch, "", "POST", theLock+"/revoke",
+		`{"fencing_token":9007199254740991,"reason":"because"}`, admin.secret)
 }
 
 func TestKeysAreReloadedWhileTheServiceRuns(t *testing.T) {
@@ -197,7 +203,7 @@ func TestKeysAreReloadedWhileTheServiceRuns(t *testing.T) {
 
 	h.revoke(first.ID)
 	if err := <-waits; !errors.Is(err, lock.ErrKeyInvalid) {
-		t.Errorf("who waits is told %v", err)
+		t.Errorf("the waiting call ended with %v", err)
 	}
 	text, err := io.ReadAll(followed.Body)
 	if err = errors.Join(err, followed.Body.Close()); err != nil || !strings.Contains(string(text), "key_invalid") {
@@ -220,7 +226,7 @@ func TestExpiredKeyIsRefused(t *testing.T) {
 	})
 }
 
-// eventually asks every 100 ms, for as long as the patience lasts.
+// eventually polls every 100 ms, for at most patience.
 func (h *keyedReplica) eventually(so func() bool) {
 	h.Helper()
 	again, enough := time.NewTicker(100*time.Millisecond), time.After(patience)
@@ -229,14 +235,15 @@ func (h *keyedReplica) eventually(so func() bool) {
 		select {
 		case <-again.C:
 		case <-enough:
-			h.Fatal("waited in vain")
+			h.Fatal("timed out")
 		}
 	}
 }
 
 func TestKeyCannotExceedItsLimits(t *testing.T) {
 	t.Parallel()
-	h := newKeyedReplica(t, "--rate-per-key=0.001", "--burst-per-key=3", "--waiters-per-key=1", "--streams-per-key=1", "--max-streams=1")
+	h := newKeyedReplica(t, "--rate-per-key=0.001", "--burst-per-key=3", "--waiters-per-key=1", "--streams-per-key=1",
+		"--max-streams=1")
 	k, other := h.newLoadedKey(access.Lock), h.newLoadedKey(access.Lock)
 	for range 3 {
 		h.expectStatus(http.StatusOK, "GET", theLock, "", k.secret)
@@ -252,6 +259,7 @@ func TestKeyCannotExceedItsLimits(t *testing.T) {
 	if err != nil || stream.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %+v", err, stream)
 	}
-	h.expectProblem(http.StatusTooManyRequests, lock.ErrTooManyWaiters, "streams", "GET", "/v1/events/stream", "", other.secret)
+	h.expectProblem(http.StatusTooManyRequests, lock.ErrTooManyWaiters, "streams", "GET", "/v1/events/stream", "",
+		other.secret)
 	mustClose(t, stream.Body)
 }

@@ -19,7 +19,6 @@ type acquireCommand struct {
 	LeaseID leaseID `name:"lease-id" placeholder:"UUID" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it. Random by default."`
 }
 
-// Help shows how to use it.
 func (acquireCommand) Help() string {
 	return `Acquires a lock and prints the lease. The lease ends after its TTL unless it is renewed with the printed
 lease_id. To run a command while the lease is renewed for you, use paddock run.
@@ -37,7 +36,8 @@ In a script, where renew and release find the lease_id in the environment:
 Exit code 75 means that another holder has the lock.`
 }
 
-// Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is lost.
+// Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is
+// lost.
 func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	o, err := c.options(c.Name)
 	if err == nil {
@@ -53,7 +53,8 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.logRetries()
 	grant, err := guard.AcquireUnmanaged(ctx, locks, c.Name, o)
 	if err != nil && ctx.Err() != nil {
-		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w", c.Name, context.Cause(ctx), err)}
+		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w",
+			c.Name, context.Cause(ctx), err)}
 	}
 	if err != nil {
 		return findEnclosingLease(p.env, c.URL).explain(c.Name, err)

@@ -55,7 +55,8 @@ func TestAcquirePrintsTheLease(t *testing.T) {
 		t.Run("as "+form, func(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
-			d.expectOutput(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`, "-o", form)
+			d.expectOutput(want, "acquire", "jobs:nightly", "--max-hold=1h", "--grace=1s", `--metadata={"why": "it's night"}`,
+				"-o", form)
 			d.expectFailure(exitNotAcquired, []string{"me holds the lock", "--wait"}, "acquire", "jobs:nightly", "-o", form)
 		})
 	}
@@ -69,7 +70,8 @@ func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 	}
 	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "reports")
 	for _, slot := range []string{"1", "2"} {
-		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout, "\nexport PADDOCK_SLOT="+slot+"\n") {
+		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout,
+			"\nexport PADDOCK_SLOT="+slot+"\n") {
 			t.Errorf("slot %s is not in\n%s", slot, stdout)
 		}
 	}
@@ -107,7 +109,8 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 	}
 	stdout := p.stdout.String()
 	var lease wire.Lease
-	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= int64(before.Token) || lease.ExpiresInMs > lease.TTLMs {
+	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= int64(before.Token) ||
+		lease.ExpiresInMs > lease.TTLMs {
 		t.Errorf("%v: %s", err, stdout)
 	}
 }
@@ -120,7 +123,7 @@ func TestAcquireStopsWaitingAfterItsWait(t *testing.T) {
 	d.awaitEvent("jobs:nightly", lock.Dequeued, "me")
 }
 
-// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a real process.
+// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process.
 func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -132,18 +135,19 @@ func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 			t.Errorf("%s: exit code %d", holder, code)
 		}
 		if said := p.stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.stdout.String() != "" {
-			t.Errorf("%s: it says %q and prints %q", holder, said, p.stdout)
+			t.Errorf("%s: stderr %q, stdout %q", holder, said, p.stdout)
 		}
 		d.awaitEvent("jobs:nightly", lock.Dequeued, holder)
 	}
 }
 
-// TestLeaseThatCannotBePrintedIsReleased has nowhere to print to.
+// TestLeaseThatCannotBePrintedIsReleased prints to an output that fails.
 func TestLeaseThatCannotBePrintedIsReleased(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	var said strings.Builder
-	if code := run(t.Context(), []string{"acquire", "jobs:nightly", "--holder=me"}, variablesOf(d.env), fullDisk{}, &said); code != exitFailed {
+	if code := run(t.Context(), []string{"acquire", "jobs:nightly", "--holder=me"}, variablesOf(d.env), fullDisk{},
+		&said); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, said.String())
 	}
 	d.awaitEvent("jobs:nightly", lock.Released, "me")
@@ -153,7 +157,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestScriptAcquiresRenewsAndReleases runs what the help shows, in a real shell.
+// TestScriptAcquiresRenewsAndReleases runs the example of the help in a shell.
 func TestScriptAcquiresRenewsAndReleases(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

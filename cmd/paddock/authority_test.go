@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// An authority issues certificates, of which it keeps files.
+// An authority issues certificates and writes them to files.
 type authority struct {
 	*testing.T
 	dir  string
@@ -30,7 +30,8 @@ func newAuthority(t *testing.T) *authority {
 	a := &authority{T: t, dir: t.TempDir()}
 	a.key = a.newKey()
 	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of " + t.Name()}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of " +
+			"" + t.Name()}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.last = 1
@@ -48,7 +49,7 @@ func (a *authority) newKey() *ecdsa.PrivateKey {
 	return key
 }
 
-// write signs the certificate, writes it, and returns it as it is then.
+// write signs the certificate, writes it to the file and returns it.
 func (a *authority) write(path string, c, parent *x509.Certificate, subject *ecdsa.PrivateKey) *x509.Certificate {
 	a.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &subject.PublicKey, a.key)
@@ -76,12 +77,12 @@ type pair struct {
 	serial    string
 }
 
-// issue writes a certificate for this machine and its key, over those of that name if
-// there are any.
+// issue writes a certificate for this machine and its key, and replaces those of the same name.
 func (a *authority) issue(name string, use x509.ExtKeyUsage) pair {
 	a.Helper()
 	a.last++
-	p := pair{cert: filepath.Join(a.dir, name+".pem"), key: filepath.Join(a.dir, name+".key"), serial: big.NewInt(a.last).String()}
+	p := pair{cert: filepath.Join(a.dir, name+".pem"), key: filepath.Join(a.dir, name+".key"),
+		serial: big.NewInt(a.last).String()}
 	key := a.newKey()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -143,8 +143,8 @@ func renamedFlag(parseError string) string {
 func checkVariables(flags []*kong.Flag, env lookup) error {
 	for _, old := range oldNames {
 		name, _, _ := strings.Cut(old.newVariable, "=")
-		value, _ := env(old.variable)
-		if value != "" && slices.ContainsFunc(flags, func(f *kong.Flag) bool { return slices.Contains(variables(f.Tag), name) }) {
+		concerned := func(f *kong.Flag) bool { return slices.Contains(variables(f.Tag), name) }
+		if value, _ := env(old.variable); value != "" && slices.ContainsFunc(flags, concerned) {
 			return usagef("unknown environment variable %s; it is now %s", old.variable, old.newVariable)
 		}
 	}

@@ -22,19 +22,20 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"an unknown level":                    {[]string{"--log-level=loud", "version"}, "--log-level"},
 		"serve without a database":            {[]string{"serve"}, "PADDOCK_DATABASE_URL"},
 		"serve with a malformed database URL": {[]string{"serve", "--database-url=postgres://a b:x@y:z"}, "malformed"},
-		"serve with an unknown sslmode":       {[]string{"serve", "--database-url=postgres://a@b/c?sslmode=maybe"}, "sslmode"},
-		"serve with bounds that contradict":   {[]string{"serve", url, "--min-ttl=10s", "--max-ttl=1s"}, "the default TTL"},
-		"serve without a port":                {[]string{"serve", url, "--listen=127.0.0.1"}, "HOST:PORT"},
-		"dev beyond loopback":                 {[]string{"dev", "--ephemeral", "--listen=0.0.0.0:0"}, "loopback"},
-		"dev with data kept and not":          {[]string{"dev", "--ephemeral", "--dir=/tmp/x"}, "can't be used together"},
-		"migrate down without steps":          {[]string{"migrate", "down", url}, "--steps"},
-		"migrate down by none":                {[]string{"migrate", "down", url, "--yes", "--steps=0"}, "1 or more"},
-		"migrate down without a yes":          {[]string{"migrate", "down", url, "--steps=1"}, "--yes"},
-		"demo of what is no URL":              {[]string{"demo", "--url=here"}, "--url: "},
-		"demo with a TTL that is none":        {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
-		"serve with no time for requests":     {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
-		"serve with too many groups":          {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
-		"serve that keeps no events":          {[]string{"serve", url, "--event-retention=1s"}, "events are kept"},
+		"serve with an unknown sslmode": {[]string{"serve", "--database-url=postgres://a@b/c?sslmode=maybe"},
+			"sslmode"},
+		"serve with bounds that contradict":  {[]string{"serve", url, "--min-ttl=10s", "--max-ttl=1s"}, "the default TTL"},
+		"serve without a port":               {[]string{"serve", url, "--listen=127.0.0.1"}, "HOST:PORT"},
+		"dev beyond loopback":                {[]string{"dev", "--ephemeral", "--listen=0.0.0.0:0"}, "loopback"},
+		"dev with --ephemeral and --dir":     {[]string{"dev", "--ephemeral", "--dir=/tmp/x"}, "can't be used together"},
+		"migrate down without steps":         {[]string{"migrate", "down", url}, "--steps"},
+		"migrate down by zero":               {[]string{"migrate", "down", url, "--yes", "--steps=0"}, "1 or more"},
+		"migrate down without --yes":         {[]string{"migrate", "down", url, "--steps=1"}, "--yes"},
+		"demo with an invalid URL":           {[]string{"demo", "--url=here"}, "--url: "},
+		"demo with a zero TTL":               {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
+		"serve with a negative timeout":      {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
+		"serve with too many batch workers":  {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
+		"serve with a short event retention": {[]string{"serve", url, "--event-retention=1s"}, "events are kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,6 +44,39 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q in:\n%s%s", code, exitUsage, c.want, stdout, stderr)
 			}
 		})
+	}
+}
+
+func TestOldNamesAreRefusedWithTheNewOnes(t *testing.T) {
+	t.Parallel()
+	for _, old := range oldNames {
+		command := []string{"serve"}
+		if old.variable == "" {
+			command = []string{"revoke", "x", "--token=1", "--reason=y"}
+		}
+		for _, arg := range []string{old.flag, old.flag + "=1"} {
+			code, stdout, stderr := call(t, nil, append(command, arg)...)
+			if want := "unknown flag " + old.flag + "; it is now " + old.newFlag + " "; code != exitUsage ||
+				!strings.Contains(stderr, want) || stdout != "" {
+				t.Errorf("%s: exit code %d, want %d and %q in:\n%s%s", arg, code, exitUsage, want, stdout, stderr)
+			}
+		}
+		if old.variable == "" {
+			continue
+		}
+		for _, command := range []string{"serve", "dev"} {
+			code, stdout, stderr := call(t, map[string]string{old.variable: "1"}, command)
+			if want := old.variable + "; it is now " + old.newVariable; code != exitUsage || !strings.Contains(stderr, want) ||
+				stdout != "" {
+				t.Errorf("%s: exit code %d, want %d and %q in:\n%s%s", old.variable, code, exitUsage, want, stdout, stderr)
+			}
+		}
+		if code, _, stderr := call(t, map[string]string{old.variable: "1"}, "version"); code != exitOK {
+			t.Errorf("%s concerns version: exit code %d:\n%s", old.variable, code, stderr)
+		}
+		if code, _, stderr := call(t, map[string]string{old.variable: ""}, "serve"); strings.Contains(stderr, old.variable) {
+			t.Errorf("an empty %s is refused: exit code %d:\n%s", old.variable, code, stderr)
+		}
 	}
 }
 
@@ -77,20 +111,21 @@ func TestEnvironmentVariablesSetFlags(t *testing.T) {
 		}
 		return line.Serve
 	}
-	env := map[string]string{"DATABASE_URL": "usual", "PADDOCK_LISTEN": "127.0.0.1:1", "PADDOCK_MIN_TTL": "", "PADDOCK_NO_AUTH": "true"}
+	env := map[string]string{"DATABASE_URL": "usual", "PADDOCK_LISTEN": "127.0.0.1:1", "PADDOCK_MIN_TTL": "",
+		"PADDOCK_NO_AUTH": "true"}
 	got := parsed(env, "--listen=127.0.0.1:2")
 	if got.URL != "usual" || got.Listen != "127.0.0.1:2" {
 		t.Errorf("URL %q, listen %q: want the variable and the flag", got.URL, got.Listen)
 	}
 	if got.MinTTL != lock.MinTTL {
-		t.Errorf("least TTL %v: an empty variable is to count as none", got.MinTTL)
+		t.Errorf("least TTL %v: an empty variable must count as unset", got.MinTTL)
 	}
 	if got.NoAuth {
-		t.Error("a variable has opened the service")
+		t.Error("a variable has disabled authentication")
 	}
 	env["PADDOCK_DATABASE_URL"] = "ours"
 	if got := parsed(env); got.URL != "ours" || got.Listen != "127.0.0.1:1" {
-		t.Errorf("URL %q, listen %q: want those of our variables", got.URL, got.Listen)
+		t.Errorf("URL %q, listen %q: want the PADDOCK_ variables", got.URL, got.Listen)
 	}
 }
 

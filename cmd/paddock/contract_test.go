@@ -15,8 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestJSONOutputEqualsTheServiceAnswer compares what is printed with what the service answers
-// to the same question.
+// TestJSONOutputEqualsTheServiceAnswer compares -o json with the answer of the service to the same request.
 func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -26,15 +25,16 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, args := range map[string][]string{
-		"/v1/locks/jobs:nightly":                         {"get", "jobs:nightly"},
-		"/v1/locks/uploads":                              {"get", "uploads"},
-		"/v1/locks/never":                                {"get", "never"},
-		"/v1/locks/jobs:nightly/queue":                   {"queue", "jobs:nightly"},
-		"/v1/locks/uploads/queue":                        {"queue", "uploads"},
-		"/v1/locks?state=held":                           {"list", "--state=held"},
-		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest", fmt.Sprintf("--count=%d", len(page.Items))},
+		"/v1/locks/jobs:nightly":       {"get", "jobs:nightly"},
+		"/v1/locks/uploads":            {"get", "uploads"},
+		"/v1/locks/never":              {"get", "never"},
+		"/v1/locks/jobs:nightly/queue": {"queue", "jobs:nightly"},
+		"/v1/locks/uploads/queue":      {"queue", "uploads"},
+		"/v1/locks?state=held":         {"list", "--state=held"},
+		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest",
+			fmt.Sprintf("--count=%d", len(page.Items))},
 	} {
-		t.Run(strings.Join(args, " "), func(t *testing.T) { // not in parallel: those who wait do so for a while only
+		t.Run(strings.Join(args, " "), func(t *testing.T) { // not in parallel: the waiters wait for a limited time
 			answer := decodeJSON(t, get(t, d.base+path))
 			if page, ok := answer.(map[string]any); ok && strings.HasPrefix(path, "/v1/locks?") {
 				answer = page["locks"]
@@ -46,13 +46,13 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 				printed = "[" + strings.ReplaceAll(strings.TrimSpace(printed), "\n", ",") + "]"
 			}
 			if diff := cmp.Diff(answer, decodeJSON(t, printed)); diff != "" {
-				t.Errorf("the service answers (-) what is not printed (+):\n%s", diff)
+				t.Errorf("the service's answer (-) and the output (+) differ:\n%s", diff)
 			}
 		})
 	}
 }
 
-// useLocks has there be something of every sort to look at.
+// useLocks creates locks in every state.
 func (d *harness) useLocks() {
 	d.Helper()
 	metadata := json.RawMessage(`{"why":"<it's> & é","at":[1,2]}`)
@@ -60,7 +60,8 @@ func (d *harness) useLocks() {
 	first := d.hold(lock.Acquire{Name: "uploads", Holder: "one", Mode: lock.Permit, Capacity: 2})
 	d.hold(lock.Acquire{Name: "uploads", Holder: "two", Mode: lock.Permit, Capacity: 2})
 	revoked := d.hold(lock.Acquire{Name: "revoked", Holder: "me"})
-	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token, Reason: "a reason"}); err != nil {
+	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token,
+		Reason: "a reason"}); err != nil {
 		d.Fatal(err)
 	}
 	renewal := lock.Renew{Name: "uploads", LeaseID: first.ID, Metadata: metadata}
@@ -83,7 +84,8 @@ func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	id := uuid.NewString()
-	printed, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", "--lease-id="+id, "-o", "json", "--max-hold=2h", `--metadata={"a":"<&>"}`)
+	printed, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", "--lease-id="+id, "-o", "json", "--max-hold=2h",
+		`--metadata={"a":"<&>"}`)
 	body := strings.NewReader(fmt.Sprintf(`{"lease_id":%q,"holder":"me"}`, id))
 	res, err := http.Post(d.base+"/v1/locks/jobs:nightly/acquire", "application/json", body)
 	if err != nil {
@@ -95,11 +97,11 @@ func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {
 		t.Fatalf("%s, %v: %s", res.Status, err, answer)
 	}
 	if diff := cmp.Diff(decodeJSON(t, string(answer)), decodeJSON(t, printed)); diff != "" {
-		t.Errorf("the service answers (-) what is not printed (+):\n%s", diff)
+		t.Errorf("the service's answer (-) and the output (+) differ:\n%s", diff)
 	}
 }
 
-// decodeJSON returns what JSON says, but for what depends on when it was asked.
+// decodeJSON returns the value without what depends on the time of the request.
 func decodeJSON(t *testing.T, text string) any {
 	t.Helper()
 	var value any

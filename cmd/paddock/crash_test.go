@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestTwoReplicasConform sends each call of the conformance suite to one of two
-// processes on one database, as a balancer would.
+// TestTwoReplicasConform sends each call of the conformance suite to one of two processes on one database, as a load
+// balancer would.
 func TestTwoReplicasConform(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
@@ -29,8 +29,7 @@ func TestTwoReplicasConform(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
 
-// TestGrantSurvivesACrashOfEverything kills replica and database right after
-// a grant was answered.
+// TestGrantSurvivesACrashOfEverything kills replica and database right after a grant was answered.
 func TestGrantSurvivesACrashOfEverything(t *testing.T) {
 	t.Parallel()
 	db, databaseURL := pgtest.Server(t)
@@ -54,15 +53,17 @@ func TestGrantSurvivesACrashOfEverything(t *testing.T) {
 	}
 }
 
-// TestPageRevokesALease goes through the page's form to the store and back.
+// TestPageRevokesALease submits the form of the page and checks the store.
 func TestPageRevokesALease(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	grant := acquire(t, base, lock.Acquire{Name: "jobs:nightly", Holder: "worker <1>", TTL: time.Hour})
-	if page := get(t, base+"/ui/?prefix=jobs"); !strings.Contains(page, "jobs:nightly") || !strings.Contains(page, "worker &lt;1&gt;") {
+	if page := get(t, base+"/ui/?prefix=jobs"); !strings.Contains(page, "jobs:nightly") ||
+		!strings.Contains(page, "worker &lt;1&gt;") {
 		t.Errorf("the page does not show the lock:\n%s", page)
 	}
-	form := url.Values{"name": {grant.Name}, "token": {strconv.FormatInt(int64(grant.Token), 10)}, "reason": {"maintenance"}}
+	form := url.Values{"name": {grant.Name}, "token": {strconv.FormatInt(int64(grant.Token), 10)},
+		"reason": {"maintenance"}}
 	res, err := http.PostForm(base+"/ui/revoke", form)
 	if err != nil {
 		t.Fatal(err)
@@ -73,12 +74,11 @@ func TestPageRevokesALease(t *testing.T) {
 	}
 	_, err = connect(t, base).Renew(t.Context(), lock.Renew{Name: grant.Name, LeaseID: grant.ID})
 	if e := new(lock.Error); !errors.As(err, &e) || e.Ended != lock.Revoked || e.Reason != "maintenance" {
-		t.Errorf("the ousted holder is told %v", err)
+		t.Errorf("the former holder gets %v", err)
 	}
 }
 
-// TestRequestForAnotherHostNameIsRefused: without --no-auth a page elsewhere that has its
-// own name lead to this machine is refused.
+// TestRequestForAnotherHostNameIsRefused checks the protection against DNS rebinding, which --no-auth turns off.
 func TestRequestForAnotherHostNameIsRefused(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
@@ -97,7 +97,7 @@ func TestRequestForAnotherHostNameIsRefused(t *testing.T) {
 		}
 		mustClose(t, res.Body)
 		if res.StatusCode != want {
-			t.Errorf("%s under a foreign name: %s, want %d", base, res.Status, want)
+			t.Errorf("%s for another host name: %s, want %d", base, res.Status, want)
 		}
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A criticalSection is what a lock guards: it knows who is inside, and who has been.
+// A criticalSection is what a lock protects. It records which holders are inside.
 type criticalSection struct {
 	mu     sync.Mutex
 	inside map[string]lock.Mode
 	most   int      // that were inside at once
 	visits []string // in order
-	broken []string // who came in although others inside were in the way
+	broken []string // holders that entered although one inside excluded them
 }
 
 func newCriticalSection() *criticalSection { return &criticalSection{inside: map[string]lock.Mode{}} }
 
-// run has the holder be inside while it does something.
+// run calls do while the holder is inside.
 func (r *criticalSection) run(holder string, mode lock.Mode, do func()) {
 	r.enter(holder, mode)
 	defer r.leave(holder)
@@ -45,14 +45,14 @@ func (r *criticalSection) leave(holder string) {
 	delete(r.inside, holder)
 }
 
-// holders returns who has been inside, in order.
+// holders returns the holders that have been inside, in order.
 func (r *criticalSection) holders() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.visits)
 }
 
-// check ends the test if anybody met whom it must not, or too many were inside.
+// check fails the test if holders that exclude each other met, or too many were inside.
 func (r *criticalSection) check(s *fixture, most int) {
 	s.Helper()
 	r.mu.Lock()
@@ -62,11 +62,11 @@ func (r *criticalSection) check(s *fixture, most int) {
 	}
 }
 
-// checkOrder ends the test unless just these have been inside, in this order.
+// checkOrder fails the test unless exactly these holders have been inside, in this order.
 func (r *criticalSection) checkOrder(s *fixture, holders []string) {
 	s.Helper()
 	if visits := r.holders(); !slices.Equal(visits, holders) {
-		s.Fatalf("the order was\n%q, want\n%q", visits, holders)
+		s.Fatalf("the order is\n%q, want\n%q", visits, holders)
 	}
 }
 

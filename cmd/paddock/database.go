@@ -22,8 +22,8 @@ type database struct {
 	Wait time.Duration `name:"wait-database" default:"30s" variable:"PADDOCK_WAIT_DATABASE" help:"How long to wait at the start for a database that is not reachable yet."`
 }
 
-// await waits until the database answers. Permanent errors, such as a wrong password, fail at once. No error and no log
-// record contains the URL.
+// await waits until the database answers. Permanent errors, such as a wrong password, fail at once. No error and no
+// log record contains the URL.
 func (d database) await(ctx context.Context, log *slog.Logger) error {
 	config, err := d.config()
 	if err != nil {
@@ -113,7 +113,8 @@ func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
 	case dirty:
 		return &migrations.DirtyError{Version: version}
 	case version < latest:
-		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or start with --migrate", version, latest)
+		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or "+
+			"start with --migrate", version, latest)
 	case version > latest:
 		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)
 	}

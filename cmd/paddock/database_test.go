@@ -27,13 +27,14 @@ func TestDatabasePasswordIsNeverPrinted(t *testing.T) {
 		url  string
 		code int
 	}{
-		"a URL with a space":            {"postgres://me:" + password + "@a b/c", exitUsage},
-		"a port that is none":           {"postgres://me:" + password + "@host:port/c", exitUsage},
-		"a sslmode that is none":        {"postgres://me:" + password + "@host/c?sslmode=maybe", exitUsage},
-		"a sslmode beside the password": {"postgres://me@host/c?sslmode=maybe&password=" + password, exitUsage},
-		"words and values":              {"host=there port=x password=" + password, exitUsage},
-		"nobody there":                  {"postgres://me:" + password + "@127.0.0.1:1/c", exitUnreachable},
-		"an unknown role":               {elsewhere.String(), exitUnreachable},
+		"a URL with a space": {"postgres://me:" + password + "@a b/c", exitUsage},
+		"an invalid port":    {"postgres://me:" + password + "@host:port/c", exitUsage},
+		"an invalid sslmode": {"postgres://me:" + password + "@host/c?sslmode=maybe", exitUsage},
+		"an invalid sslmode and a password parameter": {"postgres://me@host/c?sslmode=maybe&password=" + password,
+			exitUsage},
+		"keywords and values":   {"host=there port=x password=" + password, exitUsage},
+		"an unreachable server": {"postgres://me:" + password + "@127.0.0.1:1/c", exitUnreachable},
+		"an unknown role":       {elsewhere.String(), exitUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +75,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	p.stderr.await(t, `"msg":"(listening)"`)
 }
 
-// forward has the database answer at a socket as well.
+// forward makes the database reachable through a socket.
 func forward(t *testing.T, socket, databaseURL string) {
 	t.Helper()
 	config, err := pgx.ParseConfig(databaseURL)

@@ -26,7 +26,6 @@ type demoCommand struct {
 	TTL time.Duration `name:"ttl" default:"1s" help:"TTL of the lease that ends while its holder is paused."`
 }
 
-// Help shows how to use it.
 func (demoCommand) Help() string {
 	return `A worker is paused for longer than its lease lasts, another worker takes over, and the first one resumes and
 writes: its write is refused because of its fencing token. It needs a service, such as paddock dev.
@@ -111,7 +110,8 @@ func (d *demo) pauseUntilLeaseEnds(ctx context.Context, a *worker) error {
 	if err := a.pause(); err != nil {
 		return err
 	}
-	d.printf("A  is paused in the middle of its work (SIGSTOP to process %d), as by a long garbage collection", a.cmd.Process.Pid)
+	d.printf("A  is paused in the middle of its work (SIGSTOP to process %d), as by a long garbage collection",
+		a.cmd.Process.Pid)
 	if err := d.awaitFree(ctx); err != nil {
 		return err
 	}
@@ -211,11 +211,11 @@ func (d *demo) conclude(ctx context.Context, b successor) error {
 		return err
 	}
 	d.printf("B  releases the lock\n")
-	d.printf("No lock can stop a process that does not know that it was paused. The fencing token did, where the write landed.")
+	d.printf("No lock can stop a process that does not know that it was paused. The fencing token did, " +
+		"where the write landed.")
 	return nil
 }
 
-// print prints a step of A.
 func (d *demo) print(s step) {
 	switch {
 	case s.Refused != "":
@@ -248,8 +248,8 @@ type step struct {
 	Newest  lock.Token `json:"newest,omitempty"` // if refused: the newest token of the lock
 }
 
-// startWorker starts A in its own process group, so that Ctrl-C reaches only this process. If this process dies while A
-// is paused, the kernel sends SIGHUP to A.
+// startWorker starts A in its own process group, so that Ctrl-C reaches only this process. If this process dies while
+// A is paused, the kernel sends SIGHUP to A.
 func (d *demo) startWorker(ctx context.Context) (*worker, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -257,7 +257,8 @@ func (d *demo) startWorker(ctx context.Context) (*worker, error) {
 	}
 	w := &worker{}
 	ctx, w.cancel = context.WithCancel(ctx)
-	w.cmd = exec.CommandContext(ctx, self, append([]string{"demo-worker", "--name", d.name, "--ttl", d.ttl.String()}, d.service.arguments()...)...)
+	w.cmd = exec.CommandContext(ctx, self, append([]string{"demo-worker", "--name", d.name, "--ttl", d.ttl.String()},
+		d.service.arguments()...)...)
 	w.cmd.Env = append(os.Environ(), d.service.environment()...)
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w.cmd.Stderr = &w.stderr
@@ -273,7 +274,6 @@ func (d *demo) startWorker(ctx context.Context) (*worker, error) {
 	return w, nil
 }
 
-// next waits for the next step.
 func (w *worker) next(ctx context.Context) (step, error) {
 	var s step
 	err := w.steps.Decode(&s)
@@ -309,7 +309,6 @@ func (w *worker) pause() error {
 	}
 }
 
-// resume continues the process.
 func (w *worker) resume() error { return w.cmd.Process.Signal(syscall.SIGCONT) }
 
 // close ends the process. Its exit status does not matter.
@@ -326,14 +325,16 @@ type demoWorkerCommand struct {
 	TTL  time.Duration `name:"ttl" required:""`
 }
 
-// Run acquires the lock and writes until a write is refused. Like a careless worker, it never checks that it still holds
-// the lock. It prints its steps.
+// Run acquires the lock and writes until a write is refused. Like a careless worker, it never checks that it still
+// holds the lock. It prints its steps.
 func (c *demoWorkerCommand) Run(ctx context.Context, p *program) error {
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
 		return err
 	}
-	grant, err := locks.Acquire(ctx, lock.Acquire{Name: c.Name, LeaseID: lock.LeaseID(uuid.New()), Holder: "A", TTL: c.TTL})
+	grant, err := locks.Acquire(ctx, lock.Acquire{
+		Name: c.Name, LeaseID: lock.LeaseID(uuid.New()), Holder: "A", TTL: c.TTL,
+	})
 	if err != nil {
 		return err
 	}

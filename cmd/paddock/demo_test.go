@@ -19,20 +19,21 @@ func TestDemoShowsARefusedStaleWrite(t *testing.T) {
 	if code := p.exit(t); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
-	told := p.stdout.String()
+	rest := p.stdout.String()
 	for _, step := range []string{
 		"A  acquires the lock", "A  writes with token 1: accepted", "A  is paused", "B  acquires the lock: token 2",
-		"B  writes with token 2: accepted", "A  wakes up", "A  writes with token 1: refused, 412 stale_token", "as B left it", "No lock can",
+		"B  writes with token 2: accepted", "A  resumes", "A  writes with token 1: refused, 412 stale_token", "as B " +
+			"left it", "No lock can",
 	} {
-		_, after, found := strings.Cut(told, step)
+		_, after, found := strings.Cut(rest, step)
 		if !found {
-			t.Fatalf("%q is missing, or not in its place, in:\n%s", step, p.stdout)
+			t.Fatalf("%q is missing or out of order in:\n%s", step, p.stdout)
 		}
-		told = after
+		rest = after
 	}
 }
 
-// unfencedService is a service whose resource believes every token.
+// An unfencedService accepts every token in fenced writes.
 type unfencedService struct{ lock.Service }
 
 func (c unfencedService) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
@@ -55,7 +56,8 @@ func TestDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
 	t.Cleanup(service.Close)
 
 	p := start(t, "demo", "--url", service.URL, "--ttl=300ms")
-	if code := p.exit(t); code != exitFailed || !strings.Contains(p.stderr.String(), "A wrote with token 1 after token 2") {
+	if code := p.exit(t); code != exitFailed ||
+		!strings.Contains(p.stderr.String(), "A wrote with token 1 after token 2") {
 		t.Errorf("exit code %d:\n%s%s", code, p.stdout, p.stderr)
 	}
 }

@@ -25,7 +25,6 @@ type devCommand struct {
 	Ephemeral bool   `xor:"data" help:"Use a temporary data directory, which is removed at the end."`
 }
 
-// Help shows how to use it.
 func (devCommand) Help() string {
 	return `It needs the PostgreSQL server programs to be installed, but no running server: it starts its own, and every
 client on this machine has full access.
@@ -58,7 +57,8 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 	address, err := checkAddress(ctx, c.Listen, false)
 	if errors.Is(err, errBeyondLoopback) {
-		return nil, usagef("refusing to listen on %s: %w, and paddock dev requires no API keys. Listen on loopback, such as %s, or use paddock serve",
+		return nil, usagef("refusing to listen on %s: %w, and paddock dev requires no API keys. Listen on loopback, "+
+			"such as %s, or use paddock serve",
 			c.Listen, err, defaultAddress)
 	}
 	if err != nil {

@@ -28,14 +28,15 @@ func TestCommandsThatDevPrintsWork(t *testing.T) {
 		t.Fatalf("%d lines for curl in:\n%s", len(lines), said)
 	}
 	for i, want := range []string{"201", "200", "204"} {
-		// What is appended only has curl print the status instead of the answer.
+		// The appended options make curl print the status instead of the answer.
 		shell := exec.CommandContext(t.Context(), "bash", "-c", lines[i]+` -s -o /dev/null -w '%{http_code}'`)
 		if got, err := shell.Output(); err != nil || string(got) != want {
 			t.Errorf("%s\n%s (%v), want %s", lines[i], got, err, want)
 		}
 	}
 	page := p.stdout.await(t, `page: (\S+)`)
-	if got, err := exec.CommandContext(t.Context(), "curl", "-sfL", page).Output(); err != nil || !strings.Contains(string(got), "<html") {
+	if got, err := exec.CommandContext(t.Context(), "curl", "-sfL", page).Output(); err != nil ||
+		!strings.Contains(string(got), "<html") {
 		t.Errorf("%s: %v\n%s", page, err, got)
 	}
 
@@ -43,7 +44,7 @@ func TestCommandsThatDevPrintsWork(t *testing.T) {
 
 	data := p.stdout.await(t, `Data: (\S+), removed at the end`)
 	if len(processesOf(t, data)) == 0 {
-		t.Errorf("no process names %s on its command line, so that none being left proves nothing", data)
+		t.Errorf("no process has %s on its command line, so this test cannot find remaining ones", data)
 	}
 	if code := p.signal(t, syscall.SIGTERM); code != exitOK {
 		t.Errorf("exit code %d", code)
@@ -70,7 +71,7 @@ func TestDevKeepsItsData(t *testing.T) {
 		}
 	}
 	if tokens[0] != tokens[1] {
-		t.Errorf("tokens %d: the lease is to be found again", tokens)
+		t.Errorf("tokens %d: want the same lease", tokens)
 	}
 	if left := processesOf(t, dir); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
@@ -84,28 +85,27 @@ func TestDevChoosesItsDataDirectory(t *testing.T) {
 			t.Errorf("%+v: %q, %v; want %q", c, got, err, want)
 		}
 	}
-	var usual devCommand
+	var command devCommand
 	if os.Geteuid() == 0 {
-		if got, err := usual.dir(variablesOf(nil)); err != nil || got != "/var/lib/paddock-dev" {
+		if got, err := command.dir(variablesOf(nil)); err != nil || got != "/var/lib/paddock-dev" {
 			t.Errorf("as root: %q, %v", got, err)
 		}
 		return
 	}
 	home := map[string]string{"HOME": "/home/me"}
-	if got, err := usual.dir(variablesOf(home)); err != nil || got != "/home/me/.local/share/paddock/dev" {
+	if got, err := command.dir(variablesOf(home)); err != nil || got != "/home/me/.local/share/paddock/dev" {
 		t.Errorf("at home: %q, %v", got, err)
 	}
 	home["XDG_DATA_HOME"] = "/data"
-	if got, err := usual.dir(variablesOf(home)); err != nil || got != "/data/paddock/dev" {
+	if got, err := command.dir(variablesOf(home)); err != nil || got != "/data/paddock/dev" {
 		t.Errorf("with XDG_DATA_HOME: %q, %v", got, err)
 	}
-	if _, err := usual.dir(variablesOf(nil)); exitCode(err) != exitUsage {
+	if _, err := command.dir(variablesOf(nil)); exitCode(err) != exitUsage {
 		t.Errorf("without a home: %v", err)
 	}
 }
 
-// sharedTempDir is a directory that the account of PostgreSQL can get to, unlike
-// t.TempDir.
+// sharedTempDir returns a directory that the account of PostgreSQL can enter, unlike t.TempDir.
 func sharedTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "paddock-dev-test-")
@@ -123,7 +123,7 @@ func sharedTempDir(t *testing.T) string {
 	return filepath.Join(dir, "data")
 }
 
-// processesOf returns the command lines that name what, but for our own.
+// processesOf returns the command lines that contain what, except our own.
 func processesOf(t *testing.T, what string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ps", "-axww", "-o", "args=").Output()
@@ -139,7 +139,7 @@ func processesOf(t *testing.T, what string) []string {
 	return found
 }
 
-// checkWrite makes a table of one's own in the database, and checkWrite it.
+// checkWrite creates a table in the database and writes to it.
 func checkWrite(t *testing.T, databaseURL string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)

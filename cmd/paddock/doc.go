@@ -1,43 +1,42 @@
-// Command paddock is the lock service and what one needs around it.
+// Command paddock is the lock service and its command line.
 //
 //	run          run a command while it holds a lock
-//	acquire      take a lock and print the lease; renew and release go with it
-//	get          show a lock; list shows many, queue who waits, watch what happens
+//	acquire      acquire a lock and print the lease; renew and release go with it
+//	get          show a lock; list shows many, queue the waiters, watch the events
 //	revoke       take a lease away from its holder
-//	fence        put fencing into a database of one's own
 //	serve        run a replica of the service
-//	dev          the service with a PostgreSQL of its own, for trying things out
-//	demo         show on a running service what a fencing token is for
-//	migrate      bring the database's schema up, down, or tell its version
-//	healthcheck  ask a replica whether it is ready
-//	key          make, list and revoke the API keys of a service
-//	version      what this binary is
+//	dev          run the service with its own PostgreSQL, to try it out
+//	migrate      migrate the database schema
+//	epoch        inspect or start a database epoch
+//	healthcheck  check that a replica is ready
+//	key          manage API keys
+//	verify       put load on a running service and check its answers
+//	demo         demonstrate fencing tokens on a running service
+//	fence        install fencing into your own database
+//	version      print the version
 //
-// Every flag of serve but --no-auth and --plain-http can be given in the environment as well;
-// the flag wins, and an empty variable counts as none. API keys are never arguments: they are
-// in PADDOCK_KEY, or in a file. Data goes to standard output,
-// words, the log and the reasons of failures to standard error.
+// Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments:
+// they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard error.
 //
 // # Exit codes
 //
-//	0    done, or stopped by SIGINT or SIGTERM in good order
+//	0    success, or a service that was stopped by SIGINT or SIGTERM
 //	1    failed; standard error says why
-//	64   the command line is wrong, or asks for what is not allowed
+//	64   wrong command line, or a request that the service refuses as invalid
 //	69   the database or the service cannot be reached
-//	70   a fault of the service
-//	75   not acquired: somebody else has the lock
+//	70   internal error of the service
+//	75   not acquired: another holder has the lock
 //	76   the lease was lost
-//	77   the service does not allow it: no API key, a bad one, or one that is not good for this
+//	77   not allowed: the API key is missing, invalid, or lacks the right
 //	126  run: the command cannot be executed
-//	127  run: there is no such command
+//	127  run: the command was not found
 //
-// Of run the code is otherwise that of the command, or 128 and the number of the
-// signal that ended it. A second SIGINT or SIGTERM kills at once, except that run
-// passes it on.
+// Otherwise run exits with the code of the command, or with 128+n if signal n ended it. A second SIGINT or SIGTERM
+// kills paddock, except that run passes it on.
 //
-// # Putting it together
+// # Layout
 //
-// Only this package knows both the store and the server. What a command does it
-// does through run, which takes its arguments, environment and outputs as
-// parameters, so that tests call it like anything else.
+// There is a file for each subcommand. errors.go maps errors to texts and exit codes, output.go prints, service.go
+// connects to a service, and database.go to a database. Only this package knows both the store and the server. Every
+// command is executed by run, which takes arguments, environment and outputs as parameters, so that tests can call it.
 package main

@@ -18,7 +18,6 @@ type epochCommand struct {
 	Quorum epochQuorumCommand `cmd:"" help:"Require synchronous standbys for every decision, or stop to require them."`
 }
 
-// Help says what an epoch is.
 func (epochCommand) Help() string {
 	return `An epoch is a part of the history of the locks, on one database server. When the service finds that the
 database was failed over or restored from a backup, it starts a new epoch: tokens continue far above all that were
@@ -31,7 +30,6 @@ type epochListCommand struct {
 	outputFlags
 }
 
-// Help shows how to use it.
 func (epochListCommand) Help() string {
 	return `Prints the epochs, oldest first. The last one is current; GRANTS PAUSED FOR is how much longer no lock is
 granted in it.
@@ -40,7 +38,6 @@ granted in it.
     paddock epoch list -o json | jq '.[-1].grants_paused'`
 }
 
-// Run prints the epochs.
 func (c *epochListCommand) Run(ctx context.Context, p *program) error {
 	if err := c.ready(ctx, p); err != nil {
 		return err
@@ -87,8 +84,8 @@ func showEpochs(all []store.Epoch, now time.Time) output {
 
 func newEpochJSON(e store.Epoch, now time.Time) epochJSON {
 	out := epochJSON{
-		Epoch: e.Number, BeganAt: e.BeganAt.UTC(), System: strconv.FormatInt(e.System, 10), Timeline: e.Timeline, Reason: e.Reason,
-		Paused: now.Before(e.GrantsPausedUntil), Quorum: e.Quorum, MaxLeaseMS: e.MaxLease.Milliseconds(),
+		Epoch: e.Number, BeganAt: e.BeganAt.UTC(), System: strconv.FormatInt(e.System, 10), Timeline: e.Timeline,
+		Reason: e.Reason, Paused: now.Before(e.GrantsPausedUntil), Quorum: e.Quorum, MaxLeaseMS: e.MaxLease.Milliseconds(),
 	}
 	if !e.GrantsPausedUntil.IsZero() {
 		at := e.GrantsPausedUntil.UTC()
@@ -104,7 +101,6 @@ type epochNewCommand struct {
 	Above  int64  `placeholder:"TOKEN" help:"The greatest fencing token that any client has seen, if the database may have lost it."`
 }
 
-// Help says when it is needed.
 func (epochNewCommand) Help() string {
 	return `Paddock detects a fail-over, a restore by recovery and a dump that was loaded into another database by
 itself, and everything that happens while a replica runs. It cannot detect that the files of a server were replaced
@@ -114,7 +110,6 @@ before the first replica.
     paddock epoch new --reason "volume restored from the snapshot of 3 May"`
 }
 
-// Run starts an epoch and prints for how long grants are paused.
 func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 	if c.Above < 0 || c.Above > store.MaxAbove {
 		return usagef("--above is %d; give a fencing token, 1 to %d", c.Above, store.MaxAbove)
@@ -130,7 +125,8 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	newest := all[len(all)-1]
-	_, err = fmt.Fprintf(p.stdout, "Epoch %d has started. Grants are paused for %s; existing leases have their full TTL.\n",
+	_, err = fmt.Fprintf(p.stdout, "Epoch %d has started. Grants are paused for %s; existing leases have "+
+		"their full TTL.\n",
 		newest.Number, short(max(newest.GrantsPausedUntil.Sub(now), 0)))
 	return err
 }
@@ -141,7 +137,6 @@ type epochOpenCommand struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why no lease can be unknown; stored with the epoch."`
 }
 
-// Help says when to use it.
 func (epochOpenCommand) Help() string {
 	return `Use it if nothing was lost (in a planned switch-over the standby had all data), or if every client that held
 a lease is known to be stopped. Otherwise two clients may hold the same lock, and only the fencing token stops the
@@ -150,7 +145,6 @@ older one.
     paddock epoch open --reason "switch-over; the standby had all data"`
 }
 
-// Run ends the pause of grants.
 func (c *epochOpenCommand) Run(ctx context.Context, p *program) error {
 	if err := c.ready(ctx, p); err != nil {
 		return err
@@ -173,7 +167,6 @@ type epochQuorumCommand struct {
 	Required string `arg:"" enum:"on,off" help:"on or off."`
 }
 
-// Help says what it does.
 func (epochQuorumCommand) Help() string {
 	return `With a quorum every decision is on a standby before it is answered, so a fail-over to that standby loses
 nothing and does not pause grants. It needs synchronous_standby_names, such as 'ANY 1 (s1, s2)'. While that is empty,
@@ -182,7 +175,6 @@ every replica answers 503 and is not ready.
     paddock epoch quorum on`
 }
 
-// Run stores whether a quorum is required, for all replicas.
 func (c *epochQuorumCommand) Run(ctx context.Context, p *program) error {
 	if err := c.ready(ctx, p); err != nil {
 		return err

@@ -21,7 +21,8 @@ func TestEpochCommandsListAndStartEpochs(t *testing.T) {
 		{[]string{"epoch", "open", "--reason=nothing was lost"}, exitOK, "not paused; nothing was changed"},
 		{[]string{"epoch", "new"}, exitUsage, "--reason"},
 		{[]string{"epoch", "new", "--reason=x", "--above=-1"}, exitUsage, "--above is -1"},
-		{[]string{"epoch", "new", "--reason=x", fmt.Sprintf("--above=%d", store.MaxAbove+1)}, exitUsage, "give a fencing token"},
+		{[]string{"epoch", "new", "--reason=x", fmt.Sprintf("--above=%d", store.MaxAbove+1)}, exitUsage,
+			"give a fencing token"},
 		{[]string{"epoch", "new", "--reason=a snapshot\nof May", "--above=99"}, exitOK, "Epoch 2 has started"},
 		{[]string{"epoch", "list"}, exitOK, "a snapshot of May"},
 		{[]string{"epoch", "list", "-o", "json"}, exitOK, `"epoch": 2`},
@@ -39,7 +40,8 @@ func TestEpochCommandsListAndStartEpochs(t *testing.T) {
 func TestEpochCommandsNeedTheSchema(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": pgtest.EmptyURL(t)}
-	for _, args := range [][]string{{"epoch", "list"}, {"epoch", "new", "--reason=x"}, {"epoch", "open", "--reason=x"}, {"epoch", "quorum", "on"}} {
+	for _, args := range [][]string{{"epoch", "list"}, {"epoch", "new", "--reason=x"}, {"epoch", "open", "--reason=x"},
+		{"epoch", "quorum", "on"}} {
 		code, _, stderr := call(t, env, args...)
 		if code != exitFailed || !strings.Contains(stderr, "run paddock migrate up") {
 			t.Errorf("%v: exit code %d, want %d and what to do in:\n%s", args, code, exitFailed, stderr)

@@ -87,9 +87,10 @@ func exitCode(err error) int {
 func flagOf(field string) string {
 	return map[string]string{
 		"name": "NAME", "lock": "NAME", "lease_id": "--lease-id", "holder": "--holder", "mode": "--shared, --permits",
-		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold", "metadata": "--metadata",
-		"wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot", "acquired_at": "--acquired-at", "reason": "--reason",
-		"prefix": "--prefix", "state": "--state", "limit": "--limit", "cursor": "--from",
+		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
+		"metadata": "--metadata", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
+		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",
+		"limit": "--limit", "cursor": "--from",
 	}[field]
 }
 
@@ -106,7 +107,8 @@ func explain(err error) error {
 	case e.Code == lock.ErrHeld && e.Holder != "":
 		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}
 	case e.Code == lock.ErrKeyMissing:
-		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key into a file and give --key-file")}
+		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key " +
+			"into a file and give --key-file")}
 	case e.Reason != "":
 		return &failure{exitCode(err), fmt.Errorf("%w The reason given: %s", err, printable.Text(e.Reason))}
 	}
@@ -123,7 +125,8 @@ func explainUnlessStopped(ctx context.Context, err error) error {
 
 // heldBy returns a sentence that names the holder of the lock.
 func heldBy(e *lock.Error) string {
-	text := fmt.Sprintf("not acquired: %s holds the lock for another %s, unless it renews", printable.Text(e.Holder), short(e.RetryAfter))
+	text := fmt.Sprintf("not acquired: %s holds the lock for another %s, unless it renews",
+		printable.Text(e.Holder), short(e.RetryAfter))
 	if e.Ahead > 0 {
 		text += fmt.Sprintf("; %d waiting", e.Ahead)
 	}
@@ -161,8 +164,8 @@ func (l enclosingLease) explain(name string, err error) error {
 	if l.token != "" {
 		source = "token " + l.token + ", " + source
 	}
-	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are not re-entrant. "+
-		"Leave out the inner paddock, or use another lock", heldBy(held), name, source)}
+	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are "+
+		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), name, source)}
 }
 
 // checkNotNegative returns a usage error if a duration is negative.

@@ -25,11 +25,11 @@ func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
 	d.awaitEvent(nightly, lock.Released, holder)
 }
 
-// TestDefaultHolderOfAcquireNamesNoProcess makes sure that another process may send the same
-// acquire again.
+// TestDefaultHolderOfAcquireNamesNoProcess ensures that another process can repeat the acquire.
 func TestDefaultHolderOfAcquireNamesNoProcess(t *testing.T) {
 	t.Parallel()
-	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) || processHolder() != got+end {
+	if got, end := defaultHolder(), fmt.Sprintf(":%d", os.Getpid()); strings.HasSuffix(got, end) ||
+		processHolder() != got+end {
 		t.Errorf("the holders are %q and %q", got, processHolder())
 	}
 }
@@ -46,7 +46,8 @@ func TestEveryServiceAcceptsTheDefaultHolder(t *testing.T) {
 		if got != want || utf8.RuneCountInString(got) > lock.MaxHolderLength {
 			t.Errorf("the holder for %q is %q, want %q", text, got, want)
 		}
-		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive, TTL: time.Minute}); err != nil {
+		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive,
+			TTL: time.Minute}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -61,13 +62,13 @@ func TestNestedRunOfTheSameLockIsExplained(t *testing.T) {
 		token := strings.TrimPrefix(strings.TrimSpace(p.stdout.String()), "token ")
 		want := "This process already runs under a lease of " + nightly + " (token " + token + ", from PADDOCK_LOCK)"
 		if said := p.stderr.String(); !strings.Contains(said, want) || strings.Contains(said, "--wait") {
-			t.Errorf("%s: it says %q, want %q", inner, said, want)
+			t.Errorf("%s: %q, want %q", inner, said, want)
 		}
 	}
 }
 
-// TestOtherRefusalsDoNotMentionNesting has variables of another lock, of another service, and of
-// a lease that is not the reason for the refusal.
+// TestOtherRefusalsDoNotMentionNesting sets the variables of another lock, of another service, and of a lease that
+// does not cause the refusal.
 func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
 	t.Parallel()
 	held := &lock.Error{Code: lock.ErrHeld, Holder: "another"}
@@ -77,17 +78,18 @@ func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
 		err    error
 		nested bool
 	}{
-		"nothing set":        {nil, held, false},
-		"another lock":       {map[string]string{"PADDOCK_LOCK": "other", "PADDOCK_FENCING_TOKEN": "3"}, held, false},
-		"another service":    {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": there}, held, false},
-		"another refusal":    {map[string]string{"PADDOCK_LOCK": nightly}, &lock.Error{Code: lock.ErrUnavailable}, false},
-		"no token":           {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
-		"the same":           {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"}, held, true},
-		"a token of no kind": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
+		"nothing set":     {nil, held, false},
+		"another lock":    {map[string]string{"PADDOCK_LOCK": "other", "PADDOCK_FENCING_TOKEN": "3"}, held, false},
+		"another service": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": there}, held, false},
+		"another refusal": {map[string]string{"PADDOCK_LOCK": nightly}, &lock.Error{Code: lock.ErrUnavailable}, false},
+		"no token":        {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
+		"the same": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"},
+			held, true},
+		"an invalid token": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
 	} {
 		err := findEnclosingLease(variablesOf(c.env), here).explain(nightly, c.err)
 		if strings.Contains(err.Error(), "re-entrant") != c.nested || strings.Contains(err.Error(), "\x1b") {
-			t.Errorf("%s: it says %v", what, err)
+			t.Errorf("%s: %v", what, err)
 		}
 		if got, want := exitCode(err), exitCode(explain(c.err)); got != want {
 			t.Errorf("%s: exit code %d, want %d", what, got, want)

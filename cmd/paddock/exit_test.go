@@ -26,7 +26,7 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
 		}
 		if got := exitCode(explain(err)); got != want {
-			t.Errorf("%s in our words: exit code %d, want %d", code, got, want)
+			t.Errorf("%s, explained: exit code %d, want %d", code, got, want)
 		}
 	}
 	for _, code := range lock.Codes() {
@@ -34,7 +34,8 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 			t.Errorf("%s is not in the table of this test", code)
 		}
 	}
-	if all := []int{exitNotAcquired, exitLeaseLost, exitNotAllowed, exitNotExecutable, exitNotFound}; !slices.Equal(all, []int{75, 76, 77, 126, 127}) {
+	if all := []int{exitNotAcquired, exitLeaseLost, exitNotAllowed, exitNotExecutable, exitNotFound}; !slices.Equal(all,
+		[]int{75, 76, 77, 126, 127}) {
 		t.Errorf("the exit codes are %v", all)
 	}
 }

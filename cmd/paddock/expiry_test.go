@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A leaseBody is what an acquire over HTTP is answered.
+// A leaseBody is the answer to an acquire over HTTP.
 type leaseBody struct {
 	FencingToken lock.Token `json:"fencing_token"`
 	TTL          int64      `json:"ttl_ms"`
@@ -21,8 +21,8 @@ type leaseBody struct {
 	ExpiresAt    time.Time  `json:"expires_at"`
 }
 
-// TestWaiterIsGrantedTheLockWhenTheLeaseOfAKilledHolderEnds makes no call while
-// the waiter waits, which is at another replica than the holder was.
+// TestWaiterIsGrantedTheLockWhenTheLeaseOfAKilledHolderEnds makes no call while the waiter waits, at another replica
+// than the holder's.
 func TestWaiterIsGrantedTheLockWhenTheLeaseOfAKilledHolderEnds(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
@@ -47,8 +47,7 @@ func TestWaiterIsGrantedTheLockWhenTheLeaseOfAKilledHolderEnds(t *testing.T) {
 	s.checkEvents(verify.Rules{})
 }
 
-// TestQueueAdvancesWhenUnrenewedLeasesEnd has each of a queue be silent once
-// it has the lock.
+// TestQueueAdvancesWhenUnrenewedLeasesEnd lets every waiter of a queue stop calling once it has the lock.
 func TestQueueAdvancesWhenUnrenewedLeasesEnd(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
@@ -68,13 +67,13 @@ func TestQueueAdvancesWhenUnrenewedLeasesEnd(t *testing.T) {
 	slices.Sort(late)
 	t.Logf("after the end of a lease, the next began: %v", late)
 	if late[0] < 0 || late[len(late)/2] > time.Second {
-		t.Errorf("after the end of a lease the next is to begin soon, and not before: %v", late)
+		t.Errorf("the next lease must begin soon after the end of the one before: %v", late)
 	}
 	s.listener.kind(lock.Expired, line[len(line)-1].Holder)
 	s.checkEvents(verify.Rules{})
 }
 
-// startCurl has a process of its own wait for the lock and go on to something else.
+// startCurl starts a curl process that waits for the lock and then ends.
 func (s *fixture) startCurl(via replica, holder string, ttl time.Duration) *process {
 	s.Helper()
 	p := &process{stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}

@@ -19,7 +19,6 @@ type fenceCommand struct {
 	SQL       fenceSQLCommand       `cmd:"" name:"sql" help:"Print the SQL of install or uninstall, for review or for psql."`
 }
 
-// Help says what paddock_fence does.
 func (fenceCommand) Help() string {
 	return `A lock alone does not stop a paused process from writing. paddock_fence(resource, token), called first in a
 transaction, does: it refuses a token lower than one that it has seen, with SQLSTATE PF001. Install it into the
@@ -35,7 +34,6 @@ type fenceInstallCommand struct {
 	fencedDatabase
 }
 
-// Help shows how to use it.
 func (fenceInstallCommand) Help() string {
 	return `Installing it again keeps the stored tokens. Other roles that write need select, insert and update on the
 table paddock_fences.
@@ -44,7 +42,6 @@ table paddock_fences.
     paddock fence install --database-url postgres://owner@db.example/bank --schema app`
 }
 
-// Run installs paddock_fence and prints where.
 func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
 	return c.within(ctx, func(s *fenceSchema) error {
 		if err := s.run(ctx, paddock.InstallFence); err != nil {
@@ -65,7 +62,6 @@ type fenceUninstallCommand struct {
 	Yes bool `help:"Confirm that the stored tokens are dropped and no table is protected any more."`
 }
 
-// Help says what it does.
 func (fenceUninstallCommand) Help() string {
 	return `Drops the table paddock_fences, the functions, and the triggers of paddock_fence_guard, and nothing else.
 Stale writes are no longer refused.
@@ -73,7 +69,6 @@ Stale writes are no longer refused.
     paddock fence uninstall --database-url postgres://owner@db.example/bank --yes`
 }
 
-// Run uninstalls paddock_fence and prints what was dropped.
 func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 	if !c.Yes {
 		return usagef("this drops the table of tokens, the functions, and the triggers that protect tables, so " +
@@ -85,7 +80,8 @@ func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 		}
 		done := fmt.Sprintf("paddock_fence is not installed in %s; nothing was dropped.", s)
 		if s.Installed {
-			done = fmt.Sprintf("Dropped paddock_fence from %s. It protected %s and stored the tokens of %d resources.", s, s.guardedTables(), s.Resources)
+			done = fmt.Sprintf("Dropped paddock_fence from %s. It protected %s and stored the tokens of %d resources.",
+				s, s.guardedTables(), s.Resources)
 		}
 		_, err := fmt.Fprintln(p.stdout, done)
 		return err
@@ -104,14 +100,12 @@ type fenceSQLCommand struct {
 	Uninstall bool `help:"Print the SQL of uninstall instead of install."`
 }
 
-// Help shows how to use it.
 func (fenceSQLCommand) Help() string {
 	return `Install and uninstall run exactly this SQL. It is one transaction, in the first schema of the search_path.
 
     paddock fence sql | psql -v ON_ERROR_STOP=1 postgres://owner@db.example/bank`
 }
 
-// Run prints the SQL.
 func (c *fenceSQLCommand) Run(p *program) error {
 	sql := paddock.InstallFence
 	if c.Uninstall {
@@ -167,7 +161,8 @@ func (d fencedDatabase) within(ctx context.Context, f func(*fenceSchema) error) 
 
 // findSchema returns an empty name if the schema does not exist.
 const findSchema = `
-select current_database(), coalesce(case when $1 = '' then current_schema() else (select nspname from pg_namespace where nspname = $1) end, '')`
+select current_database(), coalesce(case when $1 = '' then current_schema()
+	else (select nspname from pg_namespace where nspname = $1) end, '')`
 
 const findFence = `
 select to_regclass(quote_ident($1) || '.paddock_fences') is not null,
@@ -188,13 +183,15 @@ func (s *fenceSchema) find(ctx context.Context, schema string) error {
 	if err := s.conn.QueryRow(ctx, findFence, s.Schema).Scan(&s.Installed, &s.Guarded); err != nil || !s.Installed {
 		return err
 	}
-	return s.conn.QueryRow(ctx, "select count(*) from "+pgx.Identifier{s.Schema, "paddock_fences"}.Sanitize()).Scan(&s.Resources)
+	count := "select count(*) from " + pgx.Identifier{s.Schema, "paddock_fences"}.Sanitize()
+	return s.conn.QueryRow(ctx, count).Scan(&s.Resources)
 }
 
-// run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection and
-// the search_path applies to this transaction only.
+// run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection
+// and the search_path applies to this transaction only.
 func (s *fenceSchema) run(ctx context.Context, sql string) error {
-	_, err := s.conn.PgConn().Exec(ctx, "set local search_path = "+pgx.Identifier{s.Schema}.Sanitize()+";\n"+sql).ReadAll()
+	setPath := "set local search_path = " + pgx.Identifier{s.Schema}.Sanitize() + ";\n"
+	_, err := s.conn.PgConn().Exec(ctx, setPath+sql).ReadAll()
 	return err
 }
 
@@ -210,7 +207,8 @@ func (s *fenceSchema) explain(err error) error {
 	}
 	switch answer.Code {
 	case "42501": // insufficient_privilege
-		return &failure{exitNotAllowed, fmt.Errorf("%s: run this as a role that may create objects in %s and that owns the protected tables", answer.Message, s)}
+		return &failure{exitNotAllowed, fmt.Errorf("%s: run this as a role that may create objects in %s and that owns "+
+			"the protected tables", answer.Message, s)}
 	case "2BP01": // dependent_objects_still_exist
 		return fmt.Errorf("%s (%s): an object of yours depends on it; drop that first", answer.Message, answer.Detail)
 	}

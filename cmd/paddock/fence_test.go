@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// execSQL runs SQL on a connection of its own.
+// execSQL runs SQL on its own connection.
 func execSQL(t *testing.T, databaseURL, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
@@ -44,11 +44,15 @@ func TestFenceInstallAndUninstall(t *testing.T) {
 	}{
 		{"", []string{"uninstall", "--yes"}, "paddock_fence is not installed in schema public"},
 		{"", []string{"install"}, "Installed paddock_fence in schema public"},
-		{"select paddock_fence('a', 8), paddock_fence('b', 9), paddock_fence_guard('accounts')", []string{"install"}, "Updated paddock_fence to this release in schema public"},
+		{"select paddock_fence('a', 8), paddock_fence('b', 9), paddock_fence_guard('accounts')", []string{"install"},
+			"Updated paddock_fence to this release in schema public"},
 		{"", []string{"uninstall", "--yes"}, "It protected accounts and stored the tokens of 2 resources."},
-		{"insert into accounts values (1)", []string{"install", "--schema=My Bank"}, "Installed paddock_fence in schema My Bank"},
-		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes"}, "paddock_fence is not installed in schema public"},
-		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--schema=My Bank"}, "It protected no table and stored the tokens of 1 resources."},
+		{"insert into accounts values (1)", []string{"install", "--schema=My Bank"},
+			"Installed paddock_fence in schema My Bank"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes"},
+			"paddock_fence is not installed in schema public"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--schema=My Bank"},
+			"It protected no table and stored the tokens of 1 resources."},
 	} {
 		execSQL(t, databaseURL, step.sql)
 		code, stdout, stderr := call(t, env, append([]string{"fence"}, step.args...)...)
@@ -85,15 +89,22 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		code int
 		want string
 	}{
-		"only the database of the locks":  {none, []string{"install"}, exitUsage, "PADDOCK_FENCE_DATABASE_URL"},
-		"a URL that is none":              {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage, "malformed"},
-		"no server":                       {nil, []string{"install", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"}, exitUnreachable, "refused"},
-		"no such schema":                  {nil, []string{"install", "--schema=none", "--database-url", databaseURL}, exitFailed, "has no schema none; create it"},
-		"no schema at all":                {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "search_path", "none")}, exitFailed, "give --schema"},
-		"no right to create":              {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "role", stranger)}, exitNotAllowed, "a role that may create objects in schema public"},
-		"no yes":                          {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
-		"something that rests on it":      {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed, "view mine depends on"},
-		"a password where no URL belongs": {nil, []string{"install", "postgres://a:s3cret@b/c"}, exitUsage, "not repeated here"},
+		"only the database of the locks": {none, []string{"install"}, exitUsage, "PADDOCK_FENCE_DATABASE_URL"},
+		"an invalid URL": {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage,
+			"malformed"},
+		"no server": {nil, []string{"install", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"},
+			exitUnreachable, "refused"},
+		"no such schema": {nil, []string{"install", "--schema=none", "--database-url", databaseURL},
+			exitFailed, "has no schema none; create it"},
+		"no schema at all": {nil, []string{"install", "--database-url",
+			withParameter(t, databaseURL, "search_path", "none")}, exitFailed, "give --schema"},
+		"a role without rights": {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "role",
+			stranger)}, exitNotAllowed, "a role that may create objects in schema public"},
+		"without --yes": {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
+		"a dependent object": {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed,
+			"view mine depends on"},
+		"a password where no URL belongs": {nil, []string{"install", "postgres://a:s3cret@b/c"}, exitUsage,
+			"not repeated here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +129,7 @@ func withParameter(t *testing.T, databaseURL, parameter, value string) string {
 	return u.String()
 }
 
-// TestPsqlRunsThePrintedSQL, twice.
+// TestPsqlRunsThePrintedSQL runs it twice.
 func TestPsqlRunsThePrintedSQL(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
@@ -135,7 +146,7 @@ func TestPsqlRunsThePrintedSQL(t *testing.T) {
 	}
 }
 
-// psql has psql run the SQL, as from a file, and returns what it has to say.
+// psql runs the SQL with psql, as from a file, and returns its output.
 func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
 	t.Helper()
 	program, err := exec.LookPath("psql")

@@ -22,20 +22,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The variables that make the test of this file one of its workers, and tell it
-// where the service and the user's database are.
+// Variables that make the test of this file a worker, with the service and the user's database.
 const (
 	fencedHolder  = "PADDOCK_TEST_FENCED_WORKER"
 	fencedService = "PADDOCK_TEST_FENCED_SERVICE"
 	fencedBank    = "PADDOCK_TEST_FENCED_DATABASE"
 )
 
-// fencedTTL is the TTL of the lease that worker A sleeps through.
+// fencedTTL is the TTL of the lease that ends while worker A is stopped.
 const fencedTTL = 500 * time.Millisecond
 
-// TestPausedWorkerCannotWriteToAFencedTable plays the story of the fencing token
-// with processes and a table of the user's. Worker A is stopped for longer than its
-// lease lasts, B is granted the lock and writes, A goes on and writes.
+// TestPausedWorkerCannotWriteToAFencedTable uses processes and a table of the user. Worker A is stopped for longer
+// than its lease lasts, B is granted the lock and writes, A continues and writes.
 func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 	if os.Getenv(fencedHolder) != "" {
 		runFencedWorker(t)
@@ -61,11 +59,13 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 
 	a.write("30")
 	a.signal(syscall.SIGCONT)
-	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA, tokenB); got != want {
+	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA,
+		tokenB); got != want {
 		t.Errorf("A was refused with %s, want %s", got, want)
 	}
 
-	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where id = 42; commit;"
+	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where " +
+		"id = 42; commit;"
 	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenA)); err == nil || !strings.Contains(said, "PF001") {
 		t.Errorf("psql under A's token: %v: %s", err, said)
 	}
@@ -80,7 +80,7 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 	}
 }
 
-// A fencedWorker is a worker. It withdraws what is written to its input.
+// A fencedWorker is a process that withdraws the amounts written to its input.
 type fencedWorker struct {
 	*process
 	t     *testing.T
@@ -112,7 +112,7 @@ func (p *fencedWorker) signal(s syscall.Signal) {
 	}
 }
 
-// close has the worker end.
+// close ends the worker.
 func (p *fencedWorker) close() {
 	p.t.Helper()
 	if err := p.input.Close(); err != nil {
@@ -123,8 +123,7 @@ func (p *fencedWorker) close() {
 	}
 }
 
-// runFencedWorker acquires the lock, waiting for it, and never asks again whether it
-// still has it.
+// runFencedWorker waits for the lock, and never checks whether it still holds it.
 func runFencedWorker(t *testing.T) {
 	locks, pool := fencedWorkerTargets(t)
 	defer pool.Close()
@@ -144,7 +143,7 @@ func runFencedWorker(t *testing.T) {
 	}
 }
 
-// fencedWorkerTargets returns the service and the user's database that a worker was told.
+// fencedWorkerTargets returns the service and the user's database of a worker.
 func fencedWorkerTargets(t *testing.T) (lock.Service, *pgxpool.Pool) {
 	pool, err := pgxpool.New(t.Context(), os.Getenv(fencedBank))
 	if err != nil {
@@ -153,7 +152,7 @@ func fencedWorkerTargets(t *testing.T) (lock.Service, *pgxpool.Pool) {
 	return connect(t, os.Getenv(fencedService)), pool
 }
 
-// withdraw says what came of it.
+// withdraw returns the outcome as text.
 func withdraw(t *testing.T, pool *pgxpool.Pool, token lock.Token, amount int) string {
 	var balance int
 	err := pgfence.Tx(t.Context(), pool, "accounts", token, func(tx pgx.Tx) error {

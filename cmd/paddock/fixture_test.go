@@ -15,16 +15,15 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A fixture is a lock that many want from the replicas of one service, each of them
-// a process.
+// A fixture is a lock that many clients use through the replicas of one service, each its own process.
 type fixture struct {
 	*testing.T
 	replicas []replica
 	name     string
 
-	listener   *listener      // hears the events of the lock from the last replica
-	workers   sync.WaitGroup // of those who use the lock, or will
-	retries atomic.Int64   // of the insistent
+	listener *listener      // hears the events of the lock from the last replica
+	workers  sync.WaitGroup // goroutines that use the lock
+	retries  atomic.Int64   // of the insistent
 }
 
 // A replica is one process of the service.
@@ -34,8 +33,7 @@ type replica struct {
 	base    string
 }
 
-// newFixture starts two replicas. The last of them must live until the test ends, and
-// be there to be asked.
+// newFixture starts two replicas. The last one must live until the test ends: it is used for checks.
 func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 	t.Helper()
 	s := &fixture{T: t, name: "jobs:nightly"}
@@ -46,12 +44,12 @@ func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 	s.listener = &listener{fixture: s, locks: s.replicas[1]}
 	t.Cleanup(func() {
 		s.workers.Wait()
-		t.Logf("%d calls were sent again", s.retries.Load())
+		t.Logf("%d calls were retried", s.retries.Load())
 	})
 	return s
 }
 
-// complete fills in what a leaves out: a lease_id, and a TTL that no test lives to see.
+// complete sets the name, a lease_id, and a TTL that does not end during the test, unless a has them.
 func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	a.Name = s.name
 	if a.LeaseID == (lock.LeaseID{}) {
@@ -63,7 +61,7 @@ func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	return a
 }
 
-// mustAcquire has the replica grant the lock at once.
+// mustAcquire acquires the lock at the replica without waiting.
 func (s *fixture) mustAcquire(via lock.Service, a lock.Acquire) lock.Grant {
 	s.Helper()
 	g, err := via.Acquire(s.Context(), s.complete(a))
@@ -76,7 +74,7 @@ func (s *fixture) release(via lock.Service, id lock.LeaseID) {
 	s.must(via.Release(s.Context(), lock.Release{Name: s.name, LeaseID: id}))
 }
 
-// A caller is somebody who wants the lock, and what became of that.
+// A caller is a pending acquire and its result.
 type caller struct {
 	*fixture
 	lock.Acquire
@@ -85,7 +83,7 @@ type caller struct {
 	err   error
 }
 
-// startAcquire has somebody ask the replica, and wait for as long as a call can.
+// startAcquire starts an acquire at the replica that waits for as long as a call can.
 func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
 	a = s.complete(a)
 	a.Wait = lock.MaxWait
@@ -98,7 +96,7 @@ func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
 	return c
 }
 
-// enqueue has somebody ask the replica, and returns once it is in the queue.
+// enqueue does what startAcquire does, and returns when the caller is in the queue.
 func (s *fixture) enqueue(via lock.Service, holder string) *caller {
 	s.Helper()
 	c := s.startAcquire(via, lock.Acquire{Holder: holder})
@@ -106,13 +104,13 @@ func (s *fixture) enqueue(via lock.Service, holder string) *caller {
 	return c
 }
 
-// awaitAnswer waits until the caller is.
+// awaitAnswer waits until the call is answered.
 func (c *caller) awaitAnswer() {
 	c.Helper()
 	select {
 	case <-c.done:
 	case <-time.After(patience):
-		c.Fatalf("%s was never answered", c.Holder)
+		c.Fatalf("the call of %s was not answered", c.Holder)
 	}
 }
 
@@ -120,12 +118,12 @@ func (c *caller) awaitAnswer() {
 func (c *caller) expectGrant() lock.Grant {
 	c.Helper()
 	if c.awaitAnswer(); c.err != nil {
-		c.Fatalf("%s was to have the lock: %v", c.Holder, c.err)
+		c.Fatalf("%s was not granted the lock: %v", c.Holder, c.err)
 	}
 	return c.grant
 }
 
-// awaitAttached waits until calls wait at just these places, in this order.
+// awaitAttached waits until exactly these holders have waiting calls, in this order.
 func (s *fixture) awaitAttached(via lock.Service, holders []string) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("calls wait at the places of %q", holders), func() bool {
@@ -141,7 +139,7 @@ func (s *fixture) awaitAttached(via lock.Service, holders []string) {
 	})
 }
 
-// eventually asks every 10 ms, for as long as the patience lasts.
+// eventually polls every 10 ms, for at most patience.
 func (s *fixture) eventually(what string, so func() bool) {
 	s.Helper()
 	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
@@ -150,13 +148,13 @@ func (s *fixture) eventually(what string, so func() bool) {
 		select {
 		case <-again.C:
 		case <-enough:
-			s.Fatalf("waited in vain until %s", what)
+			s.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// checkEvents ends the test unless the events of the lock, to which nothing happens any
-// more, prove that its rules were kept. It returns them.
+// checkEvents fails the test unless the events of the lock, which no client uses any more, prove that its rules were
+// kept. It returns the events.
 func (s *fixture) checkEvents(rules verify.Rules) []lock.Event {
 	s.Helper()
 	via := s.replicas[len(s.replicas)-1]

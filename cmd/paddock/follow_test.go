@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// startWatch has paddock watch in this process until the test ends, or until stop is
-// called, which returns the exit code.
+// startWatch runs paddock watch in this process until the test ends, or until stop is called, which returns the exit
+// code.
 func (d *harness) startWatch(args ...string) (stdout, stderr *transcript, stop func() int) {
 	ctx, cancel := context.WithCancel(d.Context())
 	stdout, stderr = newTranscript(), newTranscript()
@@ -42,7 +42,8 @@ func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	d.hold(lock.Acquire{Name: "another", Holder: "me"})
 	grant := d.hold(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
 	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
-	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token, Reason: "for a reason"}); err != nil {
+	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token,
+		Reason: "for a reason"}); err != nil {
 		t.Fatal(err)
 	}
 	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +(for a reason)$`, grant.Token))
@@ -79,7 +80,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 			lines = nil
 		}
 		if len(lines) != c.n || stderr != "" {
-			t.Errorf("%v: it printed\n%s%s", c.args, stdout, stderr)
+			t.Errorf("%v: output\n%s%s", c.args, stdout, stderr)
 			continue
 		}
 		for i, line := range lines {
@@ -91,8 +92,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 	}
 }
 
-// TestWatchContinuesAfterAnOutage has things happen while the connection is
-// down.
+// TestWatchContinuesAfterAnOutage uses the lock while the connection is down.
 func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -108,7 +108,7 @@ func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	}
 	stdout.await(t, `"lock":"(jobs:3)"`)
 	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 4 {
-		t.Errorf("exit code %d, each is to come once:\n%s%s", code, stdout, stderr)
+		t.Errorf("exit code %d, want each event once:\n%s%s", code, stdout, stderr)
 	}
 	stderr.await(t, `"(service answers again; continuing)"`)
 }
@@ -117,10 +117,11 @@ func TestWatchFailsIfTheOutageDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	g := newGate(t, d.base, gateClosed)
-	d.expectFailure(exitUnreachable, []string{"retrying", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms", "--retry=1h")
+	d.expectFailure(exitUnreachable, []string{"retrying", "unavailable"}, "watch", "--url="+g.url(), "--for=500ms",
+		"--retry=1h")
 }
 
-// An eventPages is a lock.Service that has only events, in pages.
+// An eventPages is a lock.Service that only returns events, in pages.
 type eventPages struct {
 	lock.Service
 	pages []lock.Page[lock.Event]
@@ -135,22 +136,24 @@ func (h *eventPages) Events(_ context.Context, q lock.EventQuery) (lock.Page[loc
 func TestWatchReportsMissingEvents(t *testing.T) {
 	t.Parallel()
 	past := &eventPages{pages: []lock.Page[lock.Event]{
-		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41", Gap: true},
+		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41",
+			Gap: true},
 	}}
 	var printed, said bytes.Buffer
-	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON, remain: 1}
+	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON,
+		remain: 1}
 	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, noLimit); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), `"msg":"events missing: no longer retained","after":"7"`) {
-		t.Errorf("it said %s", said.String())
+		t.Errorf("stderr %s", said.String())
 	}
 	if !strings.Contains(printed.String(), `"id":41`) || strings.Contains(printed.String(), "fencing_token") {
-		t.Errorf("it printed %s", printed.String())
+		t.Errorf("stdout %s", printed.String())
 	}
 }
 
-// TestWatchEndsOnASignal sends a real signal to a real process.
+// TestWatchEndsOnASignal sends a real signal to a process.
 func TestWatchEndsOnASignal(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

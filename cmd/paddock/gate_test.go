@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// A gateMode is what becomes of the connections through a gate.
+// A gateMode is what a gate does with connections.
 type gateMode int
 
 const (
 	gateOpen   gateMode = iota // all goes through
-	gateClosed                  // they are closed at once
-	gateSilent                  // they are taken, and nothing is ever said
-	oneWay                // what is asked goes through; instead of answering it they are closed
+	gateClosed                 // they are closed at once
+	gateSilent                 // they are taken, and nothing is ever said
+	oneWay                     // what is asked goes through; instead of answering it they are closed
 )
 
-// A gate stands between paddock and a service.
+// A gate is a proxy in front of a service.
 type gate struct {
 	*testing.T
 	listener net.Listener
@@ -37,7 +37,8 @@ func newGate(t *testing.T, base string, how gateMode) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{T: t, listener: listener, to: strings.TrimPrefix(base, "http://"), arrived: make(chan struct{}, 100), how: how}
+	g := &gate{T: t, listener: listener, to: strings.TrimPrefix(base, "http://"), arrived: make(chan struct{}, 100),
+		how: how}
 	var stood sync.WaitGroup
 	stood.Go(g.serve)
 	t.Cleanup(func() {
@@ -50,7 +51,7 @@ func newGate(t *testing.T, base string, how gateMode) *gate {
 
 func (g *gate) url() string { return "http://" + g.listener.Addr().String() }
 
-// setMode has later connections pass so, and cuts those that there are.
+// setMode sets the mode of later connections, and closes the current ones.
 func (g *gate) setMode(how gateMode) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,14 +62,14 @@ func (g *gate) setMode(how gateMode) {
 	g.conns = nil
 }
 
-// setModeForNew has connections after those that there are pass so.
+// setModeForNew sets the mode of later connections.
 func (g *gate) setModeForNew(how gateMode) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.how = how
 }
 
-// serve lets connections pass until the gate is closed.
+// serve accepts connections until the gate is closed.
 func (g *gate) serve() {
 	var passing sync.WaitGroup
 	defer passing.Wait()

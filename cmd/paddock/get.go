@@ -8,7 +8,6 @@ type getCommand struct {
 	envOutputFlags
 }
 
-// Help shows how to use it.
 func (getCommand) Help() string {
 	return `Prints the state of a lock and its holders. A lock that was never used is free.
 
@@ -19,7 +18,6 @@ With -o env the variables are PADDOCK_STATE, PADDOCK_NEWEST_TOKEN, PADDOCK_HELD_
 that of the lock's newest lease, which need not be yours.`
 }
 
-// Run prints the lock.
 func (c *getCommand) Run(ctx context.Context, p *program) error {
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {

@@ -18,12 +18,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// guardedWorker makes the test of this file one of its workers: it has the lock's name.
+// guardedWorker is the variable that makes the test of this file a worker. Its value is the lock's name.
 const guardedWorker = "PADDOCK_TEST_GUARDED_WORKER"
 
-// TestPausedGuardedWorkerWritesNothingMore stops processes that write without a
-// pause for longer than their leases last. Nobody else takes their locks, so the
-// fence would let them through: only their contexts stop them.
+// TestPausedGuardedWorkerWritesNothingMore stops processes that write continuously for longer than their leases last.
+// No other client acquires their locks, so the fence would accept their writes: only their contexts stop them.
 func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 	if name := os.Getenv(guardedWorker); name != "" {
 		runGuardedWorker(t, name)
@@ -54,15 +53,16 @@ func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 				t.Errorf("exit code %d:\n%s", code, p.stdout)
 			}
 			p.stdout.await(t, `(stopped: lease_lost)`)
-			late, err := psql(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name, woken.Format(time.RFC3339Nano)))
+			late, err := psql(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name,
+				woken.Format(time.RFC3339Nano)))
 			if err != nil || late != "0\n" {
-				t.Errorf("%s writes under token %s after it woke up: %v", late, token, err)
+				t.Errorf("%s writes with token %s after it continued: %v", late, token, err)
 			}
 		})
 	}
 }
 
-// awaitFree returns the database's instant at which the lock was seen to be free.
+// awaitFree returns the instant of the database at which the lock was found free.
 func awaitFree(t *testing.T, locks lock.Service, name string) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -79,21 +79,22 @@ func awaitFree(t *testing.T, locks lock.Service, name string) time.Time {
 	}
 }
 
-// runGuardedWorker writes for as long as it is let.
+// runGuardedWorker writes until its context ends.
 func runGuardedWorker(t *testing.T, name string) {
 	locks, pool := fencedWorkerTargets(t)
 	defer pool.Close()
-	err := guard.Do(t.Context(), locks, name, guard.Options{TTL: 2 * time.Second}, func(ctx context.Context, l *guard.Lease) error {
-		fmt.Println("token " + strconv.FormatInt(int64(l.Token()), 10))
-		for n := 0; ; n++ {
-			if n == 3 {
-				fmt.Println("writes")
+	err := guard.Do(t.Context(), locks, name, guard.Options{TTL: 2 * time.Second},
+		func(ctx context.Context, l *guard.Lease) error {
+			fmt.Println("token " + strconv.FormatInt(int64(l.Token()), 10))
+			for n := 0; ; n++ {
+				if n == 3 {
+					fmt.Println("writes")
+				}
+				if err := insertToken(ctx, pool, name, l.Token()); err != nil {
+					return context.Cause(ctx)
+				}
 			}
-			if err := insertToken(ctx, pool, name, l.Token()); err != nil {
-				return context.Cause(ctx)
-			}
-		}
-	})
+		})
 	fmt.Println("stopped:", err)
 }
 

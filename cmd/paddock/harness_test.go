@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A harness is where somebody has paddock at hand, and a service that it finds.
+// A harness is a service and an environment in which paddock finds it.
 type harness struct {
 	*testing.T
 	base  string
@@ -18,14 +18,15 @@ type harness struct {
 	env   map[string]string
 }
 
-// newHarness starts a service of its own for the test.
+// newHarness starts a service for the test.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	base := serveHere(t, pgtest.URL(t))
-	return &harness{T: t, base: base, locks: connect(t, base), env: map[string]string{"PADDOCK_URL": base, "PADDOCK_HOLDER": "me"}}
+	return &harness{T: t, base: base, locks: connect(t, base),
+		env: map[string]string{"PADDOCK_URL": base, "PADDOCK_HOLDER": "me"}}
 }
 
-// expectExit has paddock end with that code and returns what it printed.
+// expectExit runs paddock, checks its exit code and returns its output.
 func (d *harness) expectExit(code int, args ...string) (stdout, stderr string) {
 	d.Helper()
 	got, stdout, stderr := call(d.T, d.env, args...)
@@ -35,8 +36,8 @@ func (d *harness) expectExit(code int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// expectOutput has paddock print that and say nothing, but for what is never the same
-// and the widths of columns.
+// expectOutput runs paddock and checks what it prints, except values that vary and the widths of columns. It must
+// write nothing to standard error.
 func (d *harness) expectOutput(want string, args ...string) {
 	d.Helper()
 	stdout, stderr := d.expectExit(exitOK, args...)
@@ -45,18 +46,19 @@ func (d *harness) expectOutput(want string, args ...string) {
 	}
 }
 
-// expectFailure has paddock end with that code, print nothing, and say all of those words.
+// expectFailure runs paddock and checks its exit code, that it prints nothing, and that its error contains all of
+// words.
 func (d *harness) expectFailure(code int, words []string, args ...string) {
 	d.Helper()
 	stdout, stderr := d.expectExit(code, args...)
 	for _, w := range words {
 		if !strings.Contains(stderr, w) || stdout != "" {
-			d.Errorf("paddock %q is to say %q:\n%s%s", args, w, stdout, stderr)
+			d.Errorf("paddock %q does not contain %q:\n%s%s", args, w, stdout, stderr)
 		}
 	}
 }
 
-// hold has somebody hold the lock, for an hour unless a says otherwise.
+// hold acquires the lock, for an hour unless a has a TTL.
 func (d *harness) hold(a lock.Acquire) lock.Grant {
 	d.Helper()
 	if a.TTL == 0 {
@@ -65,7 +67,7 @@ func (d *harness) hold(a lock.Acquire) lock.Grant {
 	return acquire(d.T, d.base, a)
 }
 
-// awaitEvent waits for the next event of that kind of the lock.
+// awaitEvent waits for the next event of that kind and holder.
 func (d *harness) awaitEvent(name string, kind lock.Kind, holder string) lock.Event {
 	d.Helper()
 	l := &listener{fixture: &fixture{T: d.T, name: name}, locks: d.locks}
@@ -73,13 +75,13 @@ func (d *harness) awaitEvent(name string, kind lock.Kind, holder string) lock.Ev
 }
 
 var (
-	instantPattern  = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
-	durationPattern = regexp.MustCompile(`\b(\d+h(\d+m)?(\d+s)?|\d+m(\d+s)?|[\d.]+m?s)\b`)
-	remainingPattern   = regexp.MustCompile(`"(expires_in_ms|waited_ms)": \d+`)
-	spacesPattern      = regexp.MustCompile(`  +`)
+	instantPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
+	durationPattern  = regexp.MustCompile(`\b(\d+h(\d+m)?(\d+s)?|\d+m(\d+s)?|[\d.]+m?s)\b`)
+	remainingPattern = regexp.MustCompile(`"(expires_in_ms|waited_ms)": \d+`)
+	spacesPattern    = regexp.MustCompile(`  +`)
 )
 
-// normalized returns text without what is another each time.
+// normalized returns text with placeholders for values that vary.
 func normalized(text string) string {
 	text = uuids.ReplaceAllString(instantPattern.ReplaceAllString(text, "INSTANT"), "UUID")
 	return remainingPattern.ReplaceAllString(durationPattern.ReplaceAllString(text, "DURATION"), `"$1": N`)

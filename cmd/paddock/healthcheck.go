@@ -17,7 +17,6 @@ type healthcheckCommand struct {
 	trustFlags
 }
 
-// Help shows how to use it.
 func (healthcheckCommand) Help() string {
 	return `Exit code 0 means that the replica is ready to serve requests, 1 that it is not.
 

@@ -26,7 +26,7 @@ func TestEveryRequestFieldIsExplainedByItsFlag(t *testing.T) {
 	} {
 		for flag := range strings.SplitSeq(flagOf(field), ", ") {
 			if !flags[flag] {
-				t.Errorf("%s is given by %q, which is none of %v", field, flag, slices.Sorted(maps.Keys(flags)))
+				t.Errorf("%s is given by %q, which is not in %v", field, flag, slices.Sorted(maps.Keys(flags)))
 			}
 		}
 	}
@@ -41,14 +41,16 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	}
 	for _, command := range parser.Model.Leaves(true) {
 		if command.ClosestGroup() == nil || !strings.HasSuffix(command.Help, ".") {
-			t.Errorf("%s has no group, or no line that says what it does", command.FullPath())
+			t.Errorf("%s has no group, or no description", command.FullPath())
 		}
-		if help := command.Detail + command.Parent.Detail; command.Name != "version" && !strings.Contains(help, command.FullPath()) {
+		if help := command.Detail + command.Parent.Detail; command.Name != "version" &&
+			!strings.Contains(help, command.FullPath()) {
 			t.Errorf("the help of %s has no example", command.FullPath())
 		}
 	}
 	_, stdout, _ := call(t, nil, "--help")
-	locks, service, more := strings.Index(stdout, "\nLocks:"), strings.Index(stdout, "\nRunning a service:"), strings.Index(stdout, "\nMore:")
+	locks, service, more := strings.Index(stdout, "\nLocks:"), strings.Index(stdout,
+		"\nRunning a service:"), strings.Index(stdout, "\nMore:")
 	if locks < 0 || service < locks || more < service {
 		t.Errorf("the commands are not in their groups:\n%s", stdout)
 	}

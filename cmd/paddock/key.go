@@ -18,7 +18,6 @@ type keyCommand struct {
 	Revoke keyRevokeCommand `cmd:"" help:"Revoke an API key."`
 }
 
-// Help explains API keys.
 func (keyCommand) Help() string {
 	return `API keys control access to a service that runs with --auth-file. The file contains hashes only and may be
 edited by hand; paddock serve reads it again within about two seconds after a change. Every replica needs the same
@@ -39,7 +38,8 @@ type authFile struct {
 
 func (f authFile) check() error {
 	if f.AuthFile == "" {
-		return usagef("the file of keys is missing; give --auth-file, or set PADDOCK_AUTH_FILE, to the file that paddock serve uses")
+		return usagef("the file of keys is missing; give --auth-file, or set PADDOCK_AUTH_FILE, to the file that " +
+			"paddock serve uses")
 	}
 	return checkFileName("--auth-file", f.AuthFile)
 }
@@ -53,7 +53,6 @@ type keyNewCommand struct {
 	Expires time.Duration `placeholder:"DURATION" help:"How long the key is valid, such as 720h (no limit)."`
 }
 
-// Help shows how to use it.
 func (keyNewCommand) Help() string {
 	return `Prints the key, and nothing else, to standard output. It is stored nowhere: if you lose it, create another
 one. The file is created if it does not exist. To replace a key, create another of the same name, distribute it, and
@@ -86,8 +85,10 @@ func (c *keyNewCommand) Run(_ context.Context, p *program) error {
 		_, undone := access.Revoke(c.AuthFile, key.ID)
 		return errors.Join(err, undone)
 	}
-	fmt.Fprintf(p.stderr, "Created the key %s: role %s, %s, %s.\n", printable.Text(key.String()), key.Role, validNames(key), validUntil(key))
-	fmt.Fprintf(p.stderr, "It is not shown again; %s contains only its hash. To revoke it: paddock key revoke --auth-file %s %s\n", c.AuthFile, printable.ShellWord(c.AuthFile), key.ID)
+	fmt.Fprintf(p.stderr, "Created the key %s: role %s, %s, %s.\n", printable.Text(key.String()), key.Role,
+		validNames(key), validUntil(key))
+	fmt.Fprintf(p.stderr, "It is not shown again; %s contains only its hash. To revoke it: paddock key revoke "+
+		"--auth-file %s %s\n", c.AuthFile, printable.ShellWord(c.AuthFile), key.ID)
 	return nil
 }
 
@@ -112,7 +113,6 @@ type keyRevokeCommand struct {
 	authFile
 }
 
-// Help shows how to use it.
 func (keyRevokeCommand) Help() string {
 	return `Replicas that use the file refuse the key within about two seconds, and end its waiting calls and streams.
 An unknown id is an error, so that a typing mistake does not leave a key in use.
@@ -121,23 +121,25 @@ An unknown id is an error, so that a typing mistake does not leave a key in use.
     paddock key revoke --auth-file keys.json k3f9a2xyqw`
 }
 
-// Run revokes the key.
 func (c *keyRevokeCommand) Run(_ context.Context, p *program) error {
 	if err := c.check(); err != nil {
 		return err
 	}
 	if likeAPIKey.MatchString(c.ID) {
 		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(c.ID), "pk_"), "_")
-		return usagef("that is the key itself, which other users of the machine could see just now; give only its id, %s", id)
+		return usagef("that is the key itself, which other users of the machine could see just now; give only its id, %s",
+			id)
 	}
 	key, err := access.Revoke(c.AuthFile, c.ID)
 	if errors.Is(err, access.ErrKeyNotFound) {
-		return fmt.Errorf("no key with the id %s is in %s; list the keys with paddock key list", printable.Text(c.ID), c.AuthFile)
+		return fmt.Errorf("no key with the id %s is in %s; list the keys with paddock key list", printable.Text(c.ID),
+			c.AuthFile)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Revoked the key %s. Replicas that use this file refuse it within about two seconds.\n", printable.Text(key.String()))
+	_, err = fmt.Fprintf(p.stdout, "Revoked the key %s. Replicas that use this file refuse it within about two "+
+		"seconds.\n", printable.Text(key.String()))
 	return err
 }
 
@@ -146,7 +148,6 @@ type keyListCommand struct {
 	outputFlags
 }
 
-// Help shows how to use it.
 func (keyListCommand) Help() string {
 	return `Prints neither keys nor hashes.
 
@@ -154,7 +155,6 @@ func (keyListCommand) Help() string {
     paddock key list --auth-file keys.json -o json | jq -r '.[] | select(.role == "admin") | .name'`
 }
 
-// Run prints the keys, in the order of the file.
 func (c *keyListCommand) Run(_ context.Context, p *program) error {
 	if err := c.check(); err != nil {
 		return err

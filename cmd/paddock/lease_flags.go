@@ -30,12 +30,12 @@ type leaseFlags struct {
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }
 
-// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no service
-// would grant.
+// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no
+// service would grant.
 func (f leaseFlags) request(name string) (lock.Acquire, error) {
 	a := lock.Acquire{
-		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
-		Metadata: rawJSON(f.Metadata),
+		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace,
+		MaxHold: f.MaxHold, Metadata: rawJSON(f.Metadata),
 	}
 	switch {
 	case f.TTL <= 0:
@@ -54,8 +54,8 @@ func (f leaseFlags) request(name string) (lock.Acquire, error) {
 func (f leaseFlags) options(name string) (guard.Options, error) {
 	a, err := f.request(name)
 	return guard.Options{
-		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold, Metadata: a.Metadata,
-		Wait: time.Duration(f.Wait),
+		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
+		Metadata: a.Metadata, Wait: time.Duration(f.Wait),
 	}, err
 }
 
@@ -91,8 +91,8 @@ func defaultHolder() string {
 	return holderText(text+"@"+host, "")
 }
 
-// processHolder returns USER@HOST:PID, the default holder of paddock run. The process id distinguishes several runs of one
-// user on one machine.
+// processHolder returns USER@HOST:PID, the default holder of paddock run. The process id distinguishes several runs
+// of one user on one machine.
 func processHolder() string { return holderText(defaultHolder(), fmt.Sprintf(":%d", os.Getpid())) }
 
 // holderText returns text and suffix as a holder that every service accepts: "?" replaces characters that cannot be
@@ -149,7 +149,8 @@ type heldFlags struct {
 // id returns the lease_id, or a usage error that says how to give it.
 func (f heldFlags) id() (lock.LeaseID, error) {
 	if f.LeaseID == (leaseID{}) {
-		return lock.LeaseID{}, usagef("the lease_id is missing; set PADDOCK_LEASE_ID to the lease_id that acquire printed, or give --lease-id")
+		return lock.LeaseID{}, usagef("the lease_id is missing; set PADDOCK_LEASE_ID to the lease_id that acquire " +
+			"printed, or give --lease-id")
 	}
 	return lock.LeaseID(f.LeaseID), nil
 }

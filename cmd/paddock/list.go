@@ -16,7 +16,6 @@ type listCommand struct {
 	Limit  int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 
-// Help shows how to use it.
 func (listCommand) Help() string {
 	return `Prints the known locks, ordered by name. A free lock that is idle for long is forgotten.
 
@@ -24,7 +23,6 @@ func (listCommand) Help() string {
     paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
 }
 
-// Run prints the locks.
 func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 0 {
 		return usagef("--limit is %d; give a maximum number of locks, or 0 for all", c.Limit)

@@ -23,8 +23,8 @@ const defaultAddress = "127.0.0.1:8080"
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
 // checkAddress resolves address, HOST:PORT, so that the address that is bound is the one that was checked. Unless
-// beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified address,
-// and a name with an address that is not loopback.
+// beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified
+// address, and a name with an address that is not loopback.
 func checkAddress(ctx context.Context, address string, beyondLoopback bool) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -48,12 +48,14 @@ func bind(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen HOST:PORT (port 0 is any free port)", address)
+		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen HOST:PORT (port 0 "+
+			"is any free port)", address)
 	}
 	return listener, err
 }
 
-// resolve returns the addresses of host, IPv4 first; none for the empty host, which means all addresses of this machine.
+// resolve returns the addresses of host, IPv4 first; none for the empty host, which means all addresses of this
+// machine.
 func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if host == "" {
 		return nil, nil
@@ -135,7 +137,6 @@ type countedConn struct {
 	done func()
 }
 
-// Close closes the connection.
 func (c *countedConn) Close() error {
 	defer c.done()
 	return c.Conn.Close()
@@ -174,8 +175,8 @@ func (f tlsFlags) loadCertificates(log *slog.Logger) (*certificates, error) {
 // reloadEvery is how often, at most, the files of certificates are read.
 const reloadEvery = time.Second
 
-// certificates are those of the flags. The files are read again at the first connection of each second, and used if they
-// have changed. An error is logged and changes nothing.
+// certificates are those of the flags. The files are read again at the first connection of each second, and used if
+// they have changed. An error is logged and changes nothing.
 type certificates struct {
 	tlsFlags
 	log *slog.Logger
@@ -240,7 +241,8 @@ func (c *certificates) reload() error {
 	}
 	c.text, c.config = text, config
 	leaf := config.Certificates[0].Leaf
-	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls", c.TLSClientCA != "")
+	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls",
+		c.TLSClientCA != "")
 	return nil
 }
 
@@ -249,7 +251,8 @@ func (c *certificates) build(cert, key, authorities []byte) (*tls.Config, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", c.TLSCert, c.TLSKey, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		NextProtos: []string{"h2", "http/1.1"}}
 	if c.TLSClientCA == "" {
 		return config, nil
 	}

@@ -35,19 +35,25 @@ func TestServeBeyondLoopbackNeedsKeysAndTLSOrAFlag(t *testing.T) {
 	t.Parallel()
 	const nothing = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
 	for name, c := range map[string]struct{ args, want []string }{
-		"open": {nil, []string{
-			"refusing to listen on 0.0.0.0:0", "without API keys", "paddock key new", "--auth-file", "--listen 127.0.0.1:8080", "--no-auth"}},
-		"open, over TLS":        {[]string{"--tls-cert=c.pem", "--tls-key=k.pem"}, []string{"refusing", "without API keys"}},
-		"open, behind a proxy":  {[]string{"--plain-http"}, []string{"refusing", "without API keys"}},
-		"keys without TLS":      {[]string{"--auth-file=keys.json"}, []string{"refusing", "without TLS", "--tls-cert", "--plain-http"}},
-		"keys, and none":        {[]string{"--auth-file=keys.json", "--no-auth"}, []string{"give one of them"}},
-		"half a certificate":    {[]string{"--auth-file=keys.json", "--tls-cert=c.pem"}, []string{"--tls-key"}},
-		"a CA alone":            {[]string{"--no-auth", "--tls-client-ca=ca.pem"}, []string{"needs --tls-cert"}},
-		"TLS and a proxy":       {[]string{"--auth-file=keys.json", "--tls-cert=c.pem", "--tls-key=k.pem", "--plain-http"}, []string{"give one of them"}},
-		"no such keys":          {[]string{"--auth-file=/nowhere/keys.json", "--plain-http"}, []string{"/nowhere/keys.json", "paddock key new"}},
-		"no such certificate":   {[]string{"--no-auth", "--tls-cert=/nowhere/c.pem", "--tls-key=/nowhere/k.pem"}, []string{"/nowhere/c.pem"}},
-		"a rate below zero":     {[]string{"--no-auth", "--rate-per-key=-1"}, []string{"--rate-per-key"}},
-		"no connections at all": {[]string{"--no-auth", "--max-connections=0"}, []string{"--max-connections is 0"}},
+		"no keys": {nil, []string{
+			"refusing to listen on 0.0.0.0:0", "Without API keys", "paddock key new", "--auth-file", "--listen " +
+				"127.0.0.1:8080", "--no-auth"}},
+		"no keys, with TLS": {[]string{"--tls-cert=c.pem", "--tls-key=k.pem"},
+			[]string{"refusing", "Without API keys"}},
+		"no keys, behind a proxy": {[]string{"--plain-http"}, []string{"refusing", "Without API keys"}},
+		"keys without TLS": {[]string{"--auth-file=keys.json"},
+			[]string{"refusing", "Without TLS", "--tls-cert", "--plain-http"}},
+		"keys and --no-auth":            {[]string{"--auth-file=keys.json", "--no-auth"}, []string{"give one of them"}},
+		"a certificate without its key": {[]string{"--auth-file=keys.json", "--tls-cert=c.pem"}, []string{"--tls-key"}},
+		"only a client CA":              {[]string{"--no-auth", "--tls-client-ca=ca.pem"}, []string{"needs --tls-cert"}},
+		"TLS and a proxy": {[]string{"--auth-file=keys.json", "--tls-cert=c.pem", "--tls-key=k.pem",
+			"--plain-http"}, []string{"give one of them"}},
+		"no such keys": {[]string{"--auth-file=/nowhere/keys.json", "--plain-http"},
+			[]string{"/nowhere/keys.json", "paddock key new"}},
+		"no such certificate": {[]string{"--no-auth", "--tls-cert=/nowhere/c.pem", "--tls-key=/nowhere/k.pem"},
+			[]string{"/nowhere/c.pem"}},
+		"a negative rate": {[]string{"--no-auth", "--rate-per-key=-1"}, []string{"--rate-per-key"}},
+		"no connections":  {[]string{"--no-auth", "--max-connections=0"}, []string{"--max-connections is 0"}},
 	} {
 		code, _, stderr := call(t, nil, append([]string{"serve", "--listen=0.0.0.0:0", nothing}, c.args...)...)
 		if code != exitUsage {
@@ -60,9 +66,9 @@ func TestServeBeyondLoopbackNeedsKeysAndTLSOrAFlag(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]accessFlags{
-		"without keys, in words": {NoAuth: true},
-		"behind a proxy":         {AuthFile: "keys.json", PlainHTTP: true},
-		"over TLS":               {AuthFile: "keys.json", tlsFlags: tlsFlags{TLSCert: "c.pem", TLSKey: "k.pem"}},
+		"without keys, with --no-auth": {NoAuth: true},
+		"behind a proxy":               {AuthFile: "keys.json", PlainHTTP: true},
+		"over TLS":                     {AuthFile: "keys.json", tlsFlags: tlsFlags{TLSCert: "c.pem", TLSKey: "k.pem"}},
 	} {
 		if !f.mayListenBeyondLoopback() {
 			t.Errorf("%s: may not listen beyond loopback", name)

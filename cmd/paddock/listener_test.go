@@ -6,8 +6,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A listener hears the events of a scene's lock, each once. It is for one
-// goroutine.
+// A listener reads the events of the lock of a fixture, each once. It is for one goroutine.
 type listener struct {
 	*fixture
 	locks  lock.Service

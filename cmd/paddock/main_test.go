@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// patience is how long a test waits for what takes milliseconds.
+// patience is how long a test waits for what normally takes milliseconds.
 const patience = time.Minute
 
-// actAsPaddock, set in the environment, has the test binary be paddock.
+// actAsPaddock, set in the environment, makes the test binary run main.
 const actAsPaddock = "PADDOCK_TEST_ACT_AS_PADDOCK"
 
 func TestMain(m *testing.M) {
@@ -42,8 +42,8 @@ func variablesOf(env map[string]string) lookup {
 	}
 }
 
-// serveHere runs paddock serve in this process until the test ends, and returns
-// its base URL. It checks that the end is a good one.
+// serveHere runs paddock serve in this process until the test ends, and returns its base URL. It checks that serve
+// exits with zero.
 func serveHere(t *testing.T, databaseURL string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func serveHere(t *testing.T, databaseURL string, args ...string) string {
 	return "http://" + log.await(t, `"msg":"listening","address":"([^"]+)"`)
 }
 
-// A transcript is what somebody has written so far. It can be awaited.
+// A transcript collects output. A test can wait for a part of it.
 type transcript struct {
 	mu    sync.Mutex
 	text  []byte
@@ -92,7 +92,7 @@ func (t *transcript) now() (string, <-chan struct{}) {
 	return string(t.text), t.grown
 }
 
-// await returns what the pattern's first group matches, once it does.
+// await waits until the pattern matches, and returns its first group.
 func (t *transcript) await(tb testing.TB, pattern string) string {
 	tb.Helper()
 	enough := time.After(patience)
@@ -104,7 +104,7 @@ func (t *transcript) await(tb testing.TB, pattern string) string {
 		select {
 		case <-grown:
 		case <-enough:
-			tb.Fatalf("waited in vain for %s in:\n%s", pattern, text)
+			tb.Fatalf("timed out waiting for %s in:\n%s", pattern, text)
 		}
 	}
 }

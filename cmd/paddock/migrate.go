@@ -14,7 +14,6 @@ type migrateCommand struct {
 	Version migrateVersionCommand `cmd:"" help:"Print the schema's version."`
 }
 
-// Help shows how to use it.
 func (migrateCommand) Help() string {
 	return `The previous release still works on a migrated schema, so migrate first and upgrade the binaries then.
 
@@ -27,7 +26,6 @@ type migrateUpCommand struct {
 	database
 }
 
-// Run migrates up and prints the versions before and after.
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
 	return p.migrate(ctx, c.database, func() error { return migrations.Up(ctx, c.URL) })
 }
@@ -87,6 +85,7 @@ func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "The schema is at version %d; this binary is for version %d.\n", version, migrations.Latest())
+	_, err = fmt.Fprintf(p.stdout, "The schema is at version %d; this binary is for version %d.\n", version,
+		migrations.Latest())
 	return errors.Join(err, checkSchema(ctx, c.URL, p.log))
 }

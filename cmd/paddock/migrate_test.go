@@ -28,7 +28,8 @@ func TestMigrateUpAndDown(t *testing.T) {
 		{[]string{"migrate", "version"}, exitOK, fmt.Sprintf("at version %d; this binary is for version %[1]d", latest)},
 		{[]string{"migrate", "down", "--yes", tooMany}, exitFailed, "cannot go down"},
 		{[]string{"migrate", "down", all}, exitUsage, "--yes"},
-		{[]string{"migrate", "down", "--yes", all}, exitOK, fmt.Sprintf("was at version %d and is now at version 0", latest)},
+		{[]string{"migrate", "down", "--yes", all}, exitOK,
+			fmt.Sprintf("was at version %d and is now at version 0", latest)},
 	} {
 		code, stdout, stderr := call(t, env, step.args...)
 		if code != step.code || !strings.Contains(stdout+stderr, step.want) {
@@ -42,7 +43,7 @@ func TestServeMigratesWithTheFlag(t *testing.T) {
 	expectReady(t, serveHere(t, pgtest.EmptyURL(t), "--migrate"))
 }
 
-// A replica of the release before may be restarted after the schema has moved on.
+// TestServeRunsOnANewerSchema stands for a replica of the previous release that restarts after a migration.
 func TestServeRunsOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)

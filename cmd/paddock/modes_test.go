@@ -41,8 +41,9 @@ func TestSemaphoreNeverExceedsItsCapacityAndNoWaiterStarves(t *testing.T) {
 	s.checkFairness(s.checkEvents(verify.Rules{Capacity: 3}), len(clients))
 }
 
-// startWorkers has each of the holders visit the room many times, all at once.
-func (s *fixture) startWorkers(holders []string, times int, r *criticalSection, wants func(holder string) lock.Acquire) {
+// startWorkers starts a worker for each holder, which enters the critical section many times.
+func (s *fixture) startWorkers(holders []string, times int, r *criticalSection,
+	wants func(holder string) lock.Acquire) {
 	s.Helper()
 	for i, h := range holders {
 		via := s.replicas[i%len(s.replicas)]
@@ -58,11 +59,11 @@ func (s *fixture) startWorkers(holders []string, times int, r *criticalSection, 
 	}
 }
 
-// checkFairness ends the test if more grants came between somebody's queueing and its
-// grant than there are others: then somebody was served twice meanwhile.
+// checkFairness fails the test if there were more grants between the queueing of a waiter and its own grant than
+// there are other contenders: then one of them was served twice meanwhile.
 func (s *fixture) checkFairness(events []lock.Event, contenders int) {
 	s.Helper()
-	since, most := map[int64]int{}, 0 // grants by the place of who waits
+	since, most := map[int64]int{}, 0 // grants by the place of each waiter
 	for _, e := range events {
 		switch e.Kind {
 		case lock.Queued:

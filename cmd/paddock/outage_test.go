@@ -9,18 +9,17 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestLostAnswerIsRetried cuts the connection when the service has done what
-// it was asked, and before it says so.
+// TestLostAnswerIsRetried closes the connection after the service has done the work and before it answers.
 func TestLostAnswerIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		held bool
 	}{
-		"of acquire":        {[]string{"acquire", "jobs:nightly"}, false},
-		"of one that waits": {[]string{"acquire", "jobs:nightly", "--wait=1h"}, false},
-		"of renew":          {[]string{"renew", "jobs:nightly"}, true},
-		"of release":        {[]string{"release", "jobs:nightly"}, true},
+		"of acquire":           {[]string{"acquire", "jobs:nightly"}, false},
+		"of a waiting acquire": {[]string{"acquire", "jobs:nightly", "--wait=1h"}, false},
+		"of renew":             {[]string{"renew", "jobs:nightly"}, true},
+		"of release":           {[]string{"release", "jobs:nightly"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,17 +34,17 @@ func TestLostAnswerIsRetried(t *testing.T) {
 			}()
 			_, said := d.expectExit(exitOK, append(c.args, "--retry=1m", "--url="+g.url())...)
 			if !strings.Contains(said, "call failed; retrying") {
-				t.Errorf("it said %q", said)
+				t.Errorf("output %q", said)
 			}
 			page, err := d.locks.Events(t.Context(), lock.EventQuery{})
 			if err != nil || len(page.Items) == 0 || len(page.Items) > 2 || page.Items[0].Kind != lock.Granted {
-				t.Errorf("it is to have happened once: %+v, %v", page.Items, err)
+				t.Errorf("want one event: %+v, %v", page.Items, err)
 			}
 		})
 	}
 }
 
-// TestHangingServiceIsRetried has the first connections lead nowhere.
+// TestHangingServiceIsRetried leaves the first connections unanswered.
 func TestHangingServiceIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]gateMode{"at first": gateSilent, "up": gateClosed} {
@@ -69,7 +68,8 @@ func TestLongOutageExitsAsUnreachable(t *testing.T) {
 	g := newGate(t, d.base, gateClosed)
 	d.env["PADDOCK_URL"] = g.url()
 	for _, args := range [][]string{
-		{"acquire", "another", "--retry=0s"}, {"acquire", "another", "--retry=300ms"}, {"renew", "jobs:nightly", "--retry=0s"},
+		{"acquire", "another", "--retry=0s"}, {"acquire", "another", "--retry=300ms"}, {"renew", "jobs:nightly",
+			"--retry=0s"},
 		{"release", "jobs:nightly", "--retry=0s"}, {"get", "jobs:nightly"}, {"list"}, {"queue", "jobs:nightly"},
 		{"watch", "--retry=0s"}, {"revoke", "jobs:nightly", "--token=1", "--reason=x"},
 	} {
@@ -80,7 +80,7 @@ func TestLongOutageExitsAsUnreachable(t *testing.T) {
 	}
 }
 
-// TestClientTimesOutItsCalls has one that would wait for ever.
+// TestClientTimesOutItsCalls makes a call that is never answered.
 func TestClientTimesOutItsCalls(t *testing.T) {
 	t.Parallel()
 	locks, err := serviceFlags{URL: newGate(t, "http://127.0.0.1:1", gateSilent).url()}.clientWithTimeout(time.Nanosecond)

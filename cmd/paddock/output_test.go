@@ -49,14 +49,15 @@ func TestJSONIsEscapedAndKeepsItsMeaning(t *testing.T) {
 	}
 }
 
-// TestShellReadsTheExportedVariables has a real one do so.
+// TestShellReadsTheExportedVariables uses a real shell.
 func TestShellReadsTheExportedVariables(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"plain", "jobs:nightly", "two words", "it's", `"$(touch /tmp/never)"`, "`id`", `back\slash`, "a\nb", "~", "*", "'", "''", "a=b;c", "é", "#", "-n",
 	} {
 		line := exports([]variable{{"WORD", text}, {"GONE", ""}})
-		shell := exec.CommandContext(t.Context(), "sh", "-c", `eval "$1"; [ -z "${GONE+set}" ] && exec printenv WORD`, "sh", line)
+		shell := exec.CommandContext(t.Context(), "sh", "-c", `eval "$1"; [ -z "${GONE+set}" ] && exec printenv WORD`, "sh",
+			line)
 		shell.Env = []string{"GONE=before", "PATH=/usr/bin:/bin"}
 		if got, err := shell.Output(); err != nil || string(got) != text+"\n" {
 			t.Errorf("%q was read as %q, %v: %s", text, got, err, line)

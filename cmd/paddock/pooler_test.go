@@ -10,13 +10,13 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// expectPoolerRefusal checks that serve has ended, and has said which flag is missing.
+// expectPoolerRefusal checks that serve has ended, and names the missing flag.
 func expectPoolerRefusal(t *testing.T, p *process) {
 	t.Helper()
 	p.expectExit(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
 		"Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly.")
 	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
@@ -36,13 +36,15 @@ func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
 func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	t.Parallel()
 	through := pgbouncer.Start(t, pgtest.EmptyURL(t), "transaction", 20)
-	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"}, {"migrate", "up"}} {
+	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"},
+		{"migrate", "up"}} {
 		p := start(t, append(args, "--database-url", through)...)
-		p.expectExit(t, exitUsage, "connection pooler in transaction mode", "Migrate with a URL that leads to PostgreSQL directly.")
+		p.expectExit(t, exitUsage, "connection pooler in transaction mode",
+			"Migrate with a URL that leads to PostgreSQL directly.")
 	}
 }
 
-// TestServeStartsWithASupportedPooler has a replica for each way to the database that is sound.
+// TestServeStartsWithASupportedPooler starts a replica on each supported way to the database.
 func TestServeStartsWithASupportedPooler(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.URL(t)
@@ -64,8 +66,7 @@ func TestServeStartsWithASupportedPooler(t *testing.T) {
 	}
 }
 
-// TestReplicasThatStartTogetherDetectThePooler has several at the same moment, behind a
-// pooler and not.
+// TestReplicasThatStartTogetherDetectThePooler starts several replicas at once, with and without a pooler.
 func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
 	t.Parallel()
 	const replicas = 4

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A postRequest is an acquire that waits, sent as any HTTP client would, and its answer.
+// A postRequest is an acquire that waits, sent by a plain HTTP client, and its answer.
 type postRequest struct {
 	*fixture
 	lock.Acquire
@@ -24,7 +24,7 @@ type postRequest struct {
 	err    error
 }
 
-// startPost has somebody ask the replica, and wait for as long as a call can.
+// startPost sends an acquire to the replica that waits for as long as a call can.
 func (s *fixture) startPost(via replica, holder string) *postRequest {
 	p := &postRequest{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), done: make(chan struct{})}
 	go func() {
@@ -49,7 +49,7 @@ func (p *postRequest) send(via replica) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// request returns the acquire as HTTP has it.
+// request returns the acquire as an HTTP request.
 func (p *postRequest) request(via replica) (*http.Request, error) {
 	body := bytes.NewReader(acquireBody(p.Acquire))
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, via.base+"/v1/locks/"+p.Name+"/acquire", body)
@@ -71,13 +71,13 @@ func acquireBody(a lock.Acquire) []byte {
 	return body
 }
 
-// expectAnswer waits until there is an answer with that status, and reads its body.
+// expectAnswer waits for the answer, checks its status and decodes its body.
 func (p *postRequest) expectAnswer(status int, body any) {
 	p.Helper()
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		p.Fatalf("%s was never answered", p.Holder)
+		p.Fatalf("the call of %s was not answered", p.Holder)
 	}
 	if p.err != nil || p.status != status {
 		p.Fatalf("%s was answered %d, %v, want %d:\n%s", p.Holder, p.status, p.err, status, p.body)
@@ -85,7 +85,7 @@ func (p *postRequest) expectAnswer(status int, body any) {
 	p.must(json.Unmarshal(p.body, body))
 }
 
-// expectRefusal waits until there is an answer, which must be a problem of that code.
+// expectRefusal waits for the answer, which must be a problem with that code.
 func (p *postRequest) expectRefusal(code lock.Code, status int) {
 	p.Helper()
 	var problem struct{ Code lock.Code }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A process is paddock in a process of its own, to be killed and signalled. It
-// is this test's binary, so that the race detector watches it too.
+// A process is paddock in its own process, to be killed and signalled. It is this test binary, so that the race
+// detector covers it.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *transcript
@@ -23,15 +23,15 @@ func start(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(self, args...), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(self, args...), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.run(t)
 	return p
 }
 
-// newProcess returns a process that runs this test, or the one that it is a subtest
-// of, with variables by which that knows what to be. It is not started yet.
+// newProcess returns a process that runs the current test, with variables that select its role. It is not started yet.
 func newProcess(t *testing.T, env ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -39,13 +39,14 @@ func newProcess(t *testing.T, env ...string) *process {
 		t.Fatal(err)
 	}
 	test, _, _ := strings.Cut(t.Name(), "/")
-	p := &process{cmd: exec.Command(self, "-test.run=^"+test+"$"), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(self, "-test.run=^"+test+"$"), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	return p
 }
 
-// run starts the command. It is gone when the test is over.
+// run starts the command, which is killed when the test ends.
 func (p *process) run(t *testing.T) {
 	t.Helper()
 	p.cmd.WaitDelay = 10 * time.Second
@@ -66,14 +67,14 @@ func (p *process) run(t *testing.T) {
 	})
 }
 
-// startServe starts paddock serve and returns its base URL too.
+// startServe starts paddock serve, and returns its base URL, too.
 func startServe(t *testing.T, databaseURL string, args ...string) (*process, string) {
 	t.Helper()
 	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL}, args...)...)
 	return p, "http://" + p.stderr.await(t, `"msg":"listening","address":"([^"]+)"`)
 }
 
-// signal sends s and returns the exit code that it led to, -1 for none.
+// signal sends s and returns the exit code, -1 if a signal ended the process.
 func (p *process) signal(t *testing.T, s syscall.Signal) int {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -94,7 +95,7 @@ func (p *process) exit(t *testing.T) int {
 	}
 }
 
-// kill makes sure that the process is gone.
+// kill ends the process.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	select {

@@ -18,15 +18,14 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// TestConnectionCutDuringPromotionDoesNotBlockTheQueue releases the lock and
-// cuts its only waiter's connection at about the same time. Either the replica has
-// told the waiter that it has the lock, or the lock is free at once: never is it held
-// by somebody who knows nothing of it, for the hour of the TTL.
+// TestConnectionCutDuringPromotionDoesNotBlockTheQueue releases the lock and cuts the connection of its only waiter
+// at about the same time. Either the waiter has received the grant, or the lock is free at once: it is never held,
+// for its TTL of an hour, by a client that does not know.
 func TestConnectionCutDuringPromotionDoesNotBlockTheQueue(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
 	holder := s.mustAcquire(s.replicas[0], lock.Acquire{Holder: "holder"})
-	took, most, told := time.Duration(0), 0, 0
+	took, most, received := time.Duration(0), 0, 0
 	for i := range 100 {
 		w := s.dial(s.replicas[i%2], fmt.Sprintf("waiter %d", i+1))
 		s.listener.kind(lock.Queued, w.Holder)
@@ -35,7 +34,7 @@ func TestConnectionCutDuringPromotionDoesNotBlockTheQueue(t *testing.T) {
 		s.release(s.replicas[i/2%2], holder.ID)
 		took = (3*took + time.Since(start)) / 4
 		if w.hasGrant() {
-			told++
+			received++
 			s.release(s.replicas[i%2], w.LeaseID)
 		}
 		cut.Stop()
@@ -44,17 +43,17 @@ func TestConnectionCutDuringPromotionDoesNotBlockTheQueue(t *testing.T) {
 		most = max(most, tries)
 	}
 	s.release(s.replicas[0], holder.ID)
-	s.checkPromotions(s.checkEvents(verify.Rules{}), told, most)
+	s.checkPromotions(s.checkEvents(verify.Rules{}), received, most)
 }
 
-// checkPromotions logs how often who came first.
-func (s *fixture) checkPromotions(events []lock.Event, told, most int) {
+// checkPromotions logs how often each side won the race.
+func (s *fixture) checkPromotions(events []lock.Event, received, most int) {
 	n := map[lock.Kind]int{}
 	for _, e := range events {
 		n[e.Kind]++
 	}
-	s.Logf("%d were told that they have it, %d left, %d grants were withdrawn; the lock was free at the latest at try %d",
-		told, n[lock.Dequeued], n[lock.Withdrawn], most)
+	s.Logf("%d grants received, %d waiters dequeued, %d grants withdrawn; the lock was free after at most %d tries",
+		received, n[lock.Dequeued], n[lock.Withdrawn], most)
 }
 
 // triesUntilGranted tries every 10 ms, a bounded number of times.
@@ -74,29 +73,30 @@ func (s *fixture) triesUntilGranted(via lock.Service) (lock.Grant, int) {
 	}
 }
 
-// A waitingConn is the connection of somebody who waits.
+// A waitingConn is the connection of a waiting acquire.
 type waitingConn struct {
 	*fixture
 	lock.Acquire
-	conn *net.TCPConn
-	done chan struct{} // closed when nothing more comes
-	told bool          // whether the lock's grant did
-	err  error
+	conn    *net.TCPConn
+	done    chan struct{} // closed when nothing more comes
+	granted bool          // a grant was received
+	err     error
 }
 
-// dial has somebody ask the replica on a connection of its own.
+// dial sends a waiting acquire to the replica on its own connection.
 func (s *fixture) dial(via replica, holder string) *waitingConn {
 	s.Helper()
 	address := strings.TrimPrefix(via.base, "http://")
 	conn, err := net.Dial("tcp", address)
 	s.must(err)
-	w := &waitingConn{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn), done: make(chan struct{})}
+	w := &waitingConn{fixture: s, Acquire: s.complete(lock.Acquire{Holder: holder}), conn: conn.(*net.TCPConn),
+		done: make(chan struct{})}
 	r, err := (&postRequest{fixture: s, Acquire: w.Acquire}).request(via)
 	s.must(err)
 	s.must(r.Write(conn))
 	go func() {
 		defer close(w.done)
-		w.told, w.err = readGrant(conn, r)
+		w.granted, w.err = readGrant(conn, r)
 	}()
 	s.Cleanup(func() {
 		mustClose(s.T, conn)
@@ -105,7 +105,7 @@ func (s *fixture) dial(via replica, holder string) *waitingConn {
 	return w
 }
 
-// readGrant reads the answer, and returns whether it came and was a grant.
+// readGrant reads the answer, and reports whether it arrived and was a grant.
 func readGrant(conn net.Conn, r *http.Request) (bool, error) {
 	res, err := http.ReadResponse(bufio.NewReader(conn), r)
 	if err != nil {
@@ -118,24 +118,22 @@ func readGrant(conn net.Conn, r *http.Request) (bool, error) {
 	return err == nil && res.StatusCode == http.StatusCreated, errors.Join(err, res.Body.Close())
 }
 
-// cut ends what the caller has to say, and with it the connection, as the replica
-// hears of it. What the replica had sent before can still be read, unlike after a
-// cut in the middle: so the caller knows what it was told.
+// cut closes the sending half of the connection, which the replica notices. What the replica has already sent can
+// still be read, so the test knows what the client received.
 func (w *waitingConn) cut() {
 	if err := w.conn.CloseWrite(); err != nil {
 		w.Errorf("cutting a connection: %v", err)
 	}
 }
 
-// hasGrant waits until nothing more comes, and returns whether the caller was told
-// that it has the lock.
+// hasGrant waits until the replica closes the connection, and reports whether a grant was received.
 func (w *waitingConn) hasGrant() bool {
 	w.Helper()
 	select {
 	case <-w.done:
 	case <-time.After(patience):
-		w.Fatalf("%s was never answered", w.Holder)
+		w.Fatalf("the call of %s was not answered", w.Holder)
 	}
 	w.must(w.err)
-	return w.told
+	return w.granted
 }

@@ -8,14 +8,12 @@ type queueCommand struct {
 	outputFlags
 }
 
-// Help shows how to use it.
 func (queueCommand) Help() string {
 	return `Prints the waiters of a lock in the order in which they are served, and what blocks each of them.
 
     paddock queue jobs:nightly`
 }
 
-// Run prints the queue.
 func (c *queueCommand) Run(ctx context.Context, p *program) error {
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {

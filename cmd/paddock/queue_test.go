@@ -44,8 +44,8 @@ func TestPollingReplicasServeInOrder(t *testing.T) {
 	s.checkEvents(verify.Rules{})
 }
 
-// enqueueAll has the holders join the queue one after another, each with a replica at
-// random, and use the lock when they have it. It returns once all have joined.
+// enqueueAll lets the holders join the queue one after another, each at a random replica, and use the lock when they
+// have it. It returns when all have joined.
 func (s *fixture) enqueueAll(holders []string, r *criticalSection) {
 	s.Helper()
 	for _, h := range holders {
@@ -55,25 +55,24 @@ func (s *fixture) enqueueAll(holders []string, r *criticalSection) {
 	}
 }
 
-// useLock uses the lock for a moment once the caller has it, and releases it.
+// useLock waits for the lock, uses it for a moment and releases it.
 func (c *caller) useLock(via lock.Service, r *criticalSection) {
 	<-c.done
 	if c.err != nil {
-		c.Errorf("%s was to have the lock: %v", c.Holder, c.err)
+		c.Errorf("%s was not granted the lock: %v", c.Holder, c.err)
 		return
 	}
 	r.run(c.Holder, cmp.Or(c.Mode, lock.Exclusive), func() {
 		if _, err := via.Renew(c.Context(), lock.Renew{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
-			c.Errorf("%s was to renew: %v", c.Holder, err)
+			c.Errorf("%s could not renew: %v", c.Holder, err)
 		}
 	})
 	if err := via.Release(c.Context(), lock.Release{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
-		c.Errorf("%s was to release: %v", c.Holder, err)
+		c.Errorf("%s could not release: %v", c.Holder, err)
 	}
 }
 
-// checkWakeups ends the test unless the replicas have logged exactly the promotions
-// that the events tell of, each once.
+// checkWakeups fails the test unless the replicas have logged exactly the promotions of the events, each once.
 func (s *fixture) checkWakeups(events []lock.Event) {
 	s.Helper()
 	var want, got []int64
@@ -87,11 +86,11 @@ func (s *fixture) checkWakeups(events []lock.Event) {
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) || len(want) == 0 {
-		s.Fatalf("the logs tell of these promotions:\n%v\nthe events of these:\n%v", got, want)
+		s.Fatalf("promotions in the logs:\n%v\nin the events:\n%v", got, want)
 	}
 }
 
-// promoted returns the places to which a log says that the lock was granted.
+// promoted returns the places in the log records about promotions.
 func promoted(s *fixture, log string) []int64 {
 	s.Helper()
 	var places []int64

@@ -13,7 +13,6 @@ type releaseCommand struct {
 	retryFlags
 }
 
-// Help shows how to use it.
 func (releaseCommand) Help() string {
 	return `Releases a lease, or gives up a place in the queue. It prints nothing, also if the lease was released
 before.
@@ -23,7 +22,6 @@ before.
 Exit code 76 means that the lease had ended otherwise: work under it may have overlapped with that of another holder.`
 }
 
-// Run releases the lease.
 func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	id, err := c.id()
 	if err == nil {
@@ -40,6 +38,8 @@ func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	_, err = retry(ctx, p.log, c.limit(), func(ctx context.Context) (struct{}, error) { return struct{}{}, locks.Release(ctx, r) })
+	_, err = retry(ctx, p.log, c.limit(), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, locks.Release(ctx, r)
+	})
 	return explainUnlessStopped(ctx, err)
 }

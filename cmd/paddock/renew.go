@@ -18,7 +18,6 @@ type renewCommand struct {
 	Metadata string        `placeholder:"JSON" help:"New metadata of the lease, a JSON object. Unchanged by default."`
 }
 
-// Help shows how to use it.
 func (renewCommand) Help() string {
 	return `Sets the end of a lease to one TTL from now, and prints the lease. An ended lease cannot be renewed.
 
@@ -28,7 +27,6 @@ Exit code 76 means that the lease is lost: stop the work. After any other failur
 until its end, and retry.`
 }
 
-// Run renews the lease and prints it.
 func (c *renewCommand) Run(ctx context.Context, p *program) error {
 	r, err := c.request()
 	if err != nil {
@@ -38,7 +36,9 @@ func (c *renewCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	grant, err := retry(ctx, p.log, c.limit(), func(ctx context.Context) (lock.Grant, error) { return locks.Renew(ctx, r) })
+	grant, err := retry(ctx, p.log, c.limit(), func(ctx context.Context) (lock.Grant, error) {
+		return locks.Renew(ctx, r)
+	})
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}

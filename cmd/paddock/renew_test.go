@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// useLease has the environment name the lease.
+// useLease sets the lease_id in the environment.
 func (d *harness) useLease(g lock.Grant) { d.env["PADDOCK_LEASE_ID"] = uuid.UUID(g.ID).String() }
 
 func TestRenewExtendsAndPrintsTheLease(t *testing.T) {
@@ -28,7 +28,8 @@ func TestRenewExtendsAndPrintsTheLease(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil {
 		t.Fatal(err)
 	}
-	if lease.TTLMs != time.Hour.Milliseconds() || !lease.ExpiresAt.After(before.ExpiresAt) || !strings.Contains(string(lease.Metadata), "page 7") {
+	if lease.TTLMs != time.Hour.Milliseconds() || !lease.ExpiresAt.After(before.ExpiresAt) ||
+		!strings.Contains(string(lease.Metadata), "page 7") {
 		t.Errorf("the lease is\n%s", stdout)
 	}
 }
@@ -46,8 +47,9 @@ func TestHolderLearnsHowItsLeaseWasLost(t *testing.T) {
 				d.Fatal(err)
 			}
 		}, []string{"lease_lost", "revoked by an operator", `The reason given: db-3 is \u200breplaced`}},
-		"by time": {200 * time.Millisecond, func(d *harness, g lock.Grant) { d.awaitEvent(g.Name, lock.Expired, g.Holder) }, []string{"lease_lost", "expired"}},
-		"by a lease_id that is none": {time.Hour, func(d *harness, _ lock.Grant) {
+		"by time": {200 * time.Millisecond, func(d *harness, g lock.Grant) { d.awaitEvent(g.Name, lock.Expired, g.Holder) },
+			[]string{"lease_lost", "expired"}},
+		"by an unknown lease_id": {time.Hour, func(d *harness, _ lock.Grant) {
 			d.useLease(lock.Grant{Lease: lock.Lease{ID: lock.LeaseID(uuid.New())}})
 		}, []string{"lease_lost", "check name and lease_id"}},
 	} {

@@ -49,8 +49,7 @@ func TestWaitersOfAKilledReplicaKeepTheirPlaces(t *testing.T) {
 	s.checkEvents(verify.Rules{Passed: true})
 }
 
-// reconnect has the callers, who were not granted the lock, ask again in any order,
-// and use it when they have it.
+// reconnect lets callers without a grant repeat their calls in random order, and use the lock when they have it.
 func (s *fixture) reconnect(via lock.Service, callers []*caller, r *criticalSection) {
 	for _, i := range rand.Perm(len(callers)) {
 		c := s.startAcquire(via, lock.Acquire{Holder: callers[i].Holder, LeaseID: callers[i].LeaseID})
@@ -69,9 +68,9 @@ func TestStoppingReplicaSendsItsWaitersToAnother(t *testing.T) {
 		posts = append(posts, s.startPost(stopping, h))
 		s.listener.kind(lock.Queued, h)
 	}
-	told := time.Now()
-	if code := stopping.process.signal(t, syscall.SIGTERM); code != exitOK || time.Since(told) > lock.MaxWait/5 {
-		t.Errorf("exit code %d after %v", code, time.Since(told))
+	stopped := time.Now()
+	if code := stopping.process.signal(t, syscall.SIGTERM); code != exitOK || time.Since(stopped) > lock.MaxWait/5 {
+		t.Errorf("exit code %d after %v", code, time.Since(stopped))
 	}
 	var callers []*caller
 	for _, p := range posts {
@@ -115,13 +114,12 @@ func TestWaitersSurviveADatabaseCrash(t *testing.T) {
 	s.checkEvents(verify.Rules{})
 }
 
-// An retryingService service is for callers who ask again, of another replica each time,
-// until there is an answer that means something: what they do that are told 503,
-// or nothing at all.
+// A retryingService retries each call at another replica until the answer is definite, as clients do after a 503 or a
+// lost connection.
 type retryingService struct {
 	lock.Service
-	scene *fixture
-	first int // replica
+	fixture *fixture
+	first   int // replica
 }
 
 func (i retryingService) Acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
@@ -148,11 +146,11 @@ func (i retryingService) retry(ctx context.Context, ask func(lock.Service) error
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for n := i.first; ; n++ {
-		err := ask(i.scene.replicas[n%len(i.scene.replicas)])
+		err := ask(i.fixture.replicas[n%len(i.fixture.replicas)])
 		if !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) {
 			return err
 		}
-		i.scene.retries.Add(1)
+		i.fixture.retries.Add(1)
 		select {
 		case <-again.C:
 		case <-ctx.Done():

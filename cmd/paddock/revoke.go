@@ -19,7 +19,6 @@ type revokeCommand struct {
 	SkipGrace  bool      `help:"Skip the grace of the lease, also of one that was revoked before: the lock is free at once."`
 }
 
-// Help shows how to use it.
 func (revokeCommand) Help() string {
 	return `Takes a lease away from its holder, and prints the lock as it is then. The holder's next renewal is refused;
 the next grant has a greater token. The grace of the lease, counted from now, passes before another holder is granted
@@ -33,7 +32,8 @@ the lock, unless you give --skip-grace.
 // and an operator has to look at it first.
 func (c *revokeCommand) Run(ctx context.Context, p *program) error {
 	r, err := lock.Revoke{
-		Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason, SkipGrace: c.SkipGrace,
+		Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason,
+		SkipGrace: c.SkipGrace,
 	}.Resolve()
 	if err != nil {
 		return explain(err)

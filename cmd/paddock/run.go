@@ -21,8 +21,8 @@ import (
 const (
 	// defaultKillAfter is how long a command may take to end by default.
 	defaultKillAfter = 5 * time.Second
-	// maxSlack bounds the time that is reserved to notice a loss, and for killed processes to be gone. It is a tenth of
-	// the TTL if that is less.
+	// maxSlack bounds the time that is reserved to notice a loss, and for killed processes to be gone. It is a tenth
+	// of the TTL if that is less.
 	maxSlack = time.Second
 )
 
@@ -36,7 +36,6 @@ type runCommand struct {
 	KillAfter *time.Duration `placeholder:"DURATION" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once (5s, or as much as the TTL allows)."`
 }
 
-// Help shows how to use it, and what can be relied on.
 func (runCommand) Help() string {
 	return `paddock run [flags] NAME -- CMD ARGS…
 
@@ -140,15 +139,16 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, erro
 		killAfter = *c.KillAfter
 	}
 	if killAfter < 0 || killAfter > longest {
-		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be gone before "+
-			"the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, c.TTL, longest)
+		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be "+
+			"gone before the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, c.TTL, longest)
 	}
 	o.Holder = cmp.Or(c.Holder, processHolder())
 	o.Retry, o.Margin = c.forGuard(), killAfter+slack(c.TTL)
 	o.OnState = func(s guard.State, err error) {
 		switch s {
 		case guard.AtRisk:
-			stderr.Printf("the lease of %s is at risk; the command is stopped unless a renewal succeeds in time: %v", c.Name, err)
+			stderr.Printf("the lease of %s is at risk; the command is stopped unless a renewal succeeds in time: %v",
+				c.Name, err)
 		case guard.Held:
 			stderr.Printf("the lease of %s is held again", c.Name)
 		}
@@ -161,7 +161,8 @@ func slack(ttl time.Duration) time.Duration { return min(ttl/10, maxSlack) }
 
 // acquire acquires the lock, unless a signal comes first. Then it gives up its place in the queue, or the lease, and
 // restores the default actions of signals, so that a second signal kills.
-func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, signals *supervise.Signals, enclosing enclosingLease) (*guard.Lease, error) {
+func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, signals *supervise.Signals,
+	enclosing enclosingLease) (*guard.Lease, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx ends on some of the same signals
 	defer cancel()
 	var lease *guard.Lease
@@ -213,9 +214,10 @@ func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 	return env
 }
 
-// finish releases the lease and returns the failure of the run, nil if the command ended with exit code 0 and the lease
-// was held all the time. notStarted is why the command was not started, nil if it was.
-func finish(ctx context.Context, lease *guard.Lease, stderr *supervise.AsyncStderr, result supervise.Result, notStarted error) error {
+// finish releases the lease and returns the failure of the run, nil if the command ended with exit code 0 and the
+// lease was held all the time. notStarted is why the command was not started, nil if it was.
+func finish(ctx context.Context, lease *guard.Lease, stderr *supervise.AsyncStderr, result supervise.Result,
+	notStarted error) error {
 	ended := lease.Err()
 	err := lease.Release(ctx)
 	switch {
@@ -230,9 +232,11 @@ func finish(ctx context.Context, lease *guard.Lease, stderr *supervise.AsyncStde
 	case notStarted != nil:
 		return explain(notStarted)
 	case result.Lost != nil:
-		return &failure{exitLeaseLost, fmt.Errorf("the lease was lost, so the command was stopped (%s): %w", result, explain(result.Lost))}
+		return &failure{exitLeaseLost, fmt.Errorf("the lease was lost, so the command was stopped (%s): %w",
+			result, explain(result.Lost))}
 	case ended != nil:
-		return &failure{exitLeaseLost, fmt.Errorf("the command has ended (%s), but the lease ended first: the work may have overlapped with that of another holder: %w",
+		return &failure{exitLeaseLost, fmt.Errorf("the command has ended (%s), but the lease ended first: the work may "+
+			"have overlapped with that of another holder: %w",
 			result, explain(ended))}
 	case result.ExitCode() != exitOK:
 		return &failure{result.ExitCode(), errAlreadyReported}

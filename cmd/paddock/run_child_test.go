@@ -16,11 +16,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// paddockVariables returns what an environment that was printed says in the variables of paddock.
+// paddockVariables returns the PADDOCK_ variables of a printed environment.
 func paddockVariables(printed string) map[string]string {
 	vars := map[string]string{}
 	for line := range strings.Lines(printed) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "PADDOCK_") && name != actAsPaddock {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "PADDOCK_") &&
+			name != actAsPaddock {
 			vars[name] = value
 		}
 	}
@@ -44,10 +45,10 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 		p.expectExit(t, exitOK)
 		want["PADDOCK_FENCING_TOKEN"] = fmt.Sprint(d.expectFree().Token)
 		if got := paddockVariables(p.stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: the command is told %v, want %v", flags, got, want)
+			t.Errorf("%s: the command has %v, want %v", flags, got, want)
 		}
 		if !strings.Contains(p.stdout.String(), "\nOF_NO_CONCERN=x=y\n") {
-			t.Errorf("the rest of the environment is not what it was:\n%s", p.stdout)
+			t.Errorf("the rest of the environment has changed:\n%s", p.stdout)
 		}
 	}
 }
@@ -74,8 +75,9 @@ func TestInnerRunReplacesTheVariablesOfTheOuter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["PADDOCK_LOCK"] != "inner" || got["PADDOCK_FENCING_TOKEN"] != fmt.Sprint(inner.Token) || outer == got["PADDOCK_FENCING_TOKEN"] {
-		t.Errorf("the outer has token %s, the inner %d, and is told %v", outer, inner.Token, got)
+	if got["PADDOCK_LOCK"] != "inner" || got["PADDOCK_FENCING_TOKEN"] != fmt.Sprint(inner.Token) ||
+		outer == got["PADDOCK_FENCING_TOKEN"] {
+		t.Errorf("the outer has token %s, the inner %d, and has %v", outer, inner.Token, got)
 	}
 }
 
@@ -89,11 +91,11 @@ func TestInputIsPassedThrough(t *testing.T) {
 	p.run(t)
 	p.expectExit(t, exitOK)
 	if got, _, _ := strings.Cut(p.stdout.String(), " "); got != hex.EncodeToString(sum[:]) {
-		t.Errorf("of %d bytes, others arrived", len(input))
+		t.Errorf("%d bytes arrived changed", len(input))
 	}
 }
 
-// TestCommandInheritsStandardInputItself has it leave in a file what it does not read.
+// TestCommandInheritsStandardInputItself checks that the command leaves unread input in the file.
 func TestCommandInheritsStandardInputItself(t *testing.T) {
 	t.Parallel()
 	d, path := newHarness(t), filepath.Join(t.TempDir(), "input")
@@ -115,8 +117,8 @@ func TestCommandInheritsStandardInputItself(t *testing.T) {
 	}
 }
 
-// A family of two says which signals it gets. The younger is in the foreground of the
-// elder's shell: to what is in its background a shell has some signals ignored.
+// parentAndChildScript prints the signals that parent and child get. The child is in the foreground of the parent's
+// shell: for background commands a shell ignores some signals.
 const parentAndChildScript = `trap 'echo the elder' %[1]s
 sh -c 'trap "echo the younger; exit" %[1]s; echo ready; while :; do sleep 0.02; done'
 exit 5`
@@ -138,7 +140,7 @@ func TestSignalsArePassedOnToTheProcessGroup(t *testing.T) {
 			p.expectExit(t, 5)
 			p.expectNoMessages(t)
 			if got := p.stdout.String(); got != "ready\nthe younger\nthe elder\n" {
-				t.Errorf("it was said:\n%s", got)
+				t.Errorf("output:\n%s", got)
 			}
 		})
 	}
@@ -147,7 +149,8 @@ func TestSignalsArePassedOnToTheProcessGroup(t *testing.T) {
 func TestSecondSignalIsPassedOnToo(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun(nightly, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
+	p := d.startRun(nightly, "--", "sh", "-c",
+		`n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
 	for _, heard := range []string{"0", "1", "2"} {
 		p.stdout.await(t, `(got `+heard+`)`)
 		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -170,7 +173,7 @@ func TestExitCodeOfACommandThatASignalKilled(t *testing.T) {
 	p.expectNoMessages(t)
 }
 
-// TestIgnoredSignalsStayIgnored has a shell do as nohup does.
+// TestIgnoredSignalsStayIgnored ignores a signal as nohup does.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds is about a connection that is
-// dropped, not refused.
+// TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds drops packets instead of refusing connections.
 func TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
@@ -24,9 +23,9 @@ func TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds(t *testing.T) {
 			g := d.acquireNext()
 			for _, pid := range pids {
 				if at := <-gone; !at.Before(g.AcquiredAt) {
-					t.Errorf("one of %d was there at %v, and the lock somebody else's since %v", pid, at, g.AcquiredAt)
+					t.Errorf("a process of %d was alive at %v, and another client has had the lock since %v", pid, at, g.AcquiredAt)
 				} else {
-					t.Logf("gone %v before the lock was somebody else's", g.AcquiredAt.Sub(at))
+					t.Logf("gone %v before another client had the lock", g.AcquiredAt.Sub(at))
 				}
 			}
 			p.expectExit(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "its renewals failed")

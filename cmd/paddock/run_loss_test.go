@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// useProxy has what is run at the desk find the service by a line that can be broken.
+// useProxy lets paddock reach the service through a proxy that can be broken.
 func (d *harness) useProxy() *tcpproxy.Line {
 	d.Helper()
 	line := tcpproxy.New(d.T, strings.TrimPrefix(d.base, "http://"))
@@ -21,8 +21,7 @@ func (d *harness) useProxy() *tcpproxy.Line {
 	return line
 }
 
-// acquireNext has somebody wait for the lock who has no trouble to reach the service, and
-// returns the grant.
+// acquireNext waits for the lock over a connection of its own, and returns the grant.
 func (d *harness) acquireNext() lock.Grant {
 	d.Helper()
 	g, err := d.locks.Acquire(d.Context(), lock.Acquire{
@@ -34,7 +33,7 @@ func (d *harness) acquireNext() lock.Grant {
 	return g
 }
 
-// revoke has an operator take the lock away.
+// revoke revokes the lease.
 func (d *harness) revoke(reason string) {
 	d.Helper()
 	l, err := d.locks.Lock(d.Context(), nightly)
@@ -46,7 +45,7 @@ func (d *harness) revoke(reason string) {
 	}
 }
 
-// ignoresSIGTERM says when it is there, and when it is told to end, and does not.
+// ignoresSIGTERM prints when it starts and when it gets SIGTERM, and does not end.
 const ignoresSIGTERM = `trap 'echo told' TERM; echo ready; while :; do sleep 0.02; done`
 
 func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
@@ -57,7 +56,7 @@ func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 	d.revoke("the disk is full")
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost", "the disk is full")
 	if strings.Contains(p.stdout.String(), "told") {
-		t.Error("it was told to end, and given time for that, while somebody else might have the lock")
+		t.Error("the command got SIGTERM and time to end, while another holder might have the lock")
 	}
 	d.expectFree()
 }
@@ -65,10 +64,11 @@ func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
+	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c",
+		`trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
 	p.expectExit(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
 	if p.stdout.String() != "told\n" {
-		t.Errorf("it was not told to end: %q", p.stdout)
+		t.Errorf("the command did not get SIGTERM: %q", p.stdout)
 	}
 	d.awaitEvent(nightly, lock.Released, "me")
 }
@@ -109,8 +109,7 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	p.expectExit(t, 4, nightly+" was not released", "free when the lease ends")
 }
 
-// TestPossiblyOverlappingWorkIsAFailure has the lease be revoked when the command
-// has ended, or is about to, and before anybody has noticed.
+// TestPossiblyOverlappingWorkIsAFailure revokes the lease at about the time the command ends, before paddock notices.
 func TestPossiblyOverlappingWorkIsAFailure(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -126,8 +125,8 @@ func TestPossiblyOverlappingWorkIsAFailure(t *testing.T) {
 	p.expectExit(t, exitLeaseLost, "has ended (exit code 0)", "may have overlapped", "no reason")
 }
 
-// TestRunThatWasSuspendedTooLongKillsAtOnce has paddock run be stopped, not its command,
-// which nobody can know of: meanwhile only the token guards.
+// TestRunThatWasSuspendedTooLongKillsAtOnce suspends paddock but not its command; meanwhile only the token protects
+// the data.
 func TestRunThatWasSuspendedTooLongKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -143,12 +142,11 @@ func TestRunThatWasSuspendedTooLongKillsAtOnce(t *testing.T) {
 	send(syscall.SIGCONT)
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost")
 	if strings.Contains(p.stdout.String(), "told") {
-		t.Error("it was given time while somebody else has the lock")
+		t.Error("the command got time to end while another holder has the lock")
 	}
 }
 
-// TestRunSurvivesAClosedStandardError has it speak to a pipe that nobody reads
-// any more, of which others die.
+// TestRunSurvivesAClosedStandardError writes to a pipe whose reader has gone, which kills other processes.
 func TestRunSurvivesAClosedStandardError(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

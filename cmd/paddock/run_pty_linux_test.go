@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminalSession is a terminal as its user has it: what is typed goes in, and what is shown
-// comes out. A process whose terminal it is leads a session of its own there.
+// A terminalSession is a pseudo-terminal with a process that leads a session there.
 type terminalSession struct {
 	*process
 	t     *testing.T
@@ -19,14 +18,14 @@ type terminalSession struct {
 	back  *os.File // what is a terminal to processes; ours keeps it from being hung up
 }
 
-// The keys that a terminal acts upon.
+// Keys that a terminal acts on.
 const (
 	ctrlC = "\x03"
 	ctrlD = "\x04"
 	ctrlZ = "\x1a"
 )
 
-// startOnTerminal starts a process at a terminal.
+// startOnTerminal starts a process on a terminal.
 func (d *harness) startOnTerminal(p *process) *terminalSession {
 	d.Helper()
 	k := &terminalSession{process: p, t: d.T}
@@ -53,7 +52,7 @@ func (d *harness) startOnTerminal(p *process) *terminalSession {
 	return k
 }
 
-// openPTY returns the two ends of a new terminal.
+// openPTY returns the two ends of a new pseudo-terminal.
 func openPTY(t *testing.T) (front, back *os.File) {
 	t.Helper()
 	front, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -74,7 +73,7 @@ func openPTY(t *testing.T) (front, back *os.File) {
 	return front, back
 }
 
-// typeAndAwait typeAndAwait what is then seen to lead to the pattern.
+// typeAndAwait types text and waits until the terminal shows the pattern.
 func (k *terminalSession) typeAndAwait(text, pattern string) {
 	k.t.Helper()
 	k.stdout.clear()
@@ -91,7 +90,7 @@ func (t *transcript) clear() {
 	t.text = nil
 }
 
-// startShell starts an interactive shell at a terminal, whose prompt is "? ".
+// startShell starts an interactive shell on a terminal, whose prompt is "? ".
 func (d *harness) startShell() *terminalSession {
 	d.Helper()
 	self, err := os.Executable()
@@ -105,7 +104,7 @@ func (d *harness) startShell() *terminalSession {
 	return k
 }
 
-// exitShell has the shell end.
+// exitShell ends the shell.
 func (k *terminalSession) exitShell() {
 	k.t.Helper()
 	if _, err := k.front.WriteString("exit 0\n"); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A breakableProxy passes requests on to a service until it is broken. After that it closes each
-// connection without an answer. It notes when requests arrived.
+// A breakableProxy forwards requests to a service until it is broken. Then it closes each connection without an
+// answer. It records when requests arrived.
 type breakableProxy struct {
 	server *httptest.Server
 
@@ -61,8 +61,8 @@ func (p *breakableProxy) breaks() {
 	p.broken = true
 }
 
-// lateReleases returns how many releases arrived when a lease of that TTL was over. The client
-// counts from when it sent the request, which is earlier than its arrival.
+// lateReleases returns how many releases arrived after the end of a lease with that TTL. The client counts from when
+// it sent the request, which is earlier than its arrival.
 func (p *breakableProxy) lateReleases(ttl time.Duration) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func TestReleaseOfAnEndedLeaseIsNotRetried(t *testing.T) {
 	proxy.breaks()
 	p.expectExit(t, exitLeaseLost, "was stopped", "lease_lost")
 	if n := proxy.lateReleases(ttl); n > 1 {
-		t.Errorf("%d releases were sent when the lease was over, want 1 at most", n)
+		t.Errorf("%d releases were sent after the end of the lease, want at most 1", n)
 	}
 	d.awaitEvent(nightly, lock.Expired, "me")
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The commands print what is not a part of the command line, which a terminal shows too.
-// The one that waits has no children, since a shell that is about to have one cannot be
-// stopped, and does not sleep, since it looks for signals just before that.
+// The scripts print text that is not a part of the command line, which the terminal shows, too. waitScript has no
+// children, since a shell that is about to fork cannot be stopped, and does not sleep, since a shell checks for
+// signals just before that.
 const (
 	waitScript = `"$PADDOCK" run --ttl 2s jobs:nightly -- sh -c 'trap "echo caught: \$((6*7)); exit 9" INT; trap "echo goes on: \$((6*7))" CONT; ` +
 		`echo ready: $((6*7)); while :; do :; done'`
@@ -46,8 +46,8 @@ func TestStoppedCommandContinues(t *testing.T) {
 	k.exitShell()
 }
 
-// TestStoppedCommandThatLosesItsLeaseIsNotContinued has nobody renew the
-// lease: paddock is stopped together with its command.
+// TestStoppedCommandThatLosesItsLeaseIsNotContinued stops paddock together with its command, so the lease is not
+// renewed.
 func TestStoppedCommandThatLosesItsLeaseIsNotContinued(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -63,8 +63,7 @@ func TestStoppedCommandThatLosesItsLeaseIsNotContinued(t *testing.T) {
 	k.exitShell()
 }
 
-// TestJobControlInAPipeline has somebody else read what the command prints, who
-// may need the terminal more.
+// TestJobControlInAPipeline lets another process read the command's output, which may need the terminal.
 func TestJobControlInAPipeline(t *testing.T) {
 	t.Parallel()
 	k := newHarness(t).startShell()
@@ -80,15 +79,15 @@ func TestJobControlInAPipeline(t *testing.T) {
 func TestBackgroundCommandWaitsForTheTerminal(t *testing.T) {
 	t.Parallel()
 	k := newHarness(t).startShell()
-	k.typeAndAwait(`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line; echo "< $line"' &`+"\n", "ready: 42")
+	k.typeAndAwait(`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line; echo "< $line"' &`+"\n",
+		"ready: 42")
 	k.typeAndAwait("wait %1; echo stopped: $((6*7))\n", "stopped: 42")
 	k.typeAndAwait("fg\n", "PADDOCK")
 	k.typeAndAwait("hello\n", "< hello")
 	k.exitShell()
 }
 
-// TestCommandWithoutAShellIsNotStopped has paddock lead the session: there is nobody who could
-// have it go on if it stopped.
+// TestCommandWithoutAShellIsNotStopped makes paddock the session leader: no shell could continue it.
 func TestCommandWithoutAShellIsNotStopped(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

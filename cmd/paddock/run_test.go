@@ -12,11 +12,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// nightly is the lock that the tests of paddock run use.
+// nightly is the lock of the tests of paddock run.
 const nightly = "jobs:nightly"
 
-// prepareRun returns paddock run for a process of its own, which is not started yet. Its
-// command finds the way to another paddock in $PADDOCK.
+// prepareRun returns a process of paddock run, not started yet. Its command finds this binary in $PADDOCK.
 func (d *harness) prepareRun(args ...string) *process {
 	d.Helper()
 	self, err := os.Executable()
@@ -26,7 +25,7 @@ func (d *harness) prepareRun(args ...string) *process {
 	return d.prepare(exec.Command(self, append([]string{"run"}, args...)...), self)
 }
 
-// prepare returns a process that has what paddock run needs.
+// prepare sets the environment and outputs of a process.
 func (d *harness) prepare(cmd *exec.Cmd, self string) *process {
 	p := &process{cmd: cmd, stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1", "PADDOCK="+self)
@@ -37,7 +36,7 @@ func (d *harness) prepare(cmd *exec.Cmd, self string) *process {
 	return p
 }
 
-// startRun has paddock run something.
+// startRun starts paddock run.
 func (d *harness) startRun(args ...string) *process {
 	d.Helper()
 	p := d.prepareRun(args...)
@@ -45,7 +44,7 @@ func (d *harness) startRun(args ...string) *process {
 	return p
 }
 
-// expectExit has the process end with that exit code, and checks what it has said.
+// expectExit waits for the exit code and checks it and the messages.
 func (p *process) expectExit(t *testing.T, code int, words ...string) {
 	t.Helper()
 	if got := p.exit(t); got != code {
@@ -53,20 +52,20 @@ func (p *process) expectExit(t *testing.T, code int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(p.stderr.String(), w) {
-			t.Errorf("%q is to say %q:\n%s", p.cmd.Args[1:], w, p.stderr)
+			t.Errorf("%q does not contain %q:\n%s", p.cmd.Args[1:], w, p.stderr)
 		}
 	}
 }
 
-// expectNoMessages checks that paddock has said nothing; its command may have.
+// expectNoMessages checks that paddock itself has written no message.
 func (p *process) expectNoMessages(t *testing.T) {
 	t.Helper()
 	if said := p.stderr.String(); strings.Contains(said, "paddock: ") {
-		t.Errorf("%q has said:\n%s", p.cmd.Args[1:], said)
+		t.Errorf("%q wrote:\n%s", p.cmd.Args[1:], said)
 	}
 }
 
-// expectFree checks that nobody has the lock, or waits for it, and returns it.
+// expectFree checks that the lock is free and has no waiters, and returns it.
 func (d *harness) expectFree() lock.Lock {
 	d.Helper()
 	l, err := d.locks.Lock(d.Context(), nightly)
@@ -122,18 +121,19 @@ func TestNoLockIsAcquiredForWhatCannotBeExecuted(t *testing.T) {
 		}
 	}
 	d.startRun(nightly, "--", write("no-interpreter", "echo hello\n", 0o700)).expectExit(t, exitNotExecutable, "#!")
-	d.startRun(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).expectExit(t, exitNotFound, "interpreter")
+	d.startRun(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).expectExit(t, exitNotFound,
+		"interpreter")
 	d.expectFree()
 }
 
-// TestRunUsageErrorsAreExplained has the service refuse the last of them.
+// TestRunUsageErrorsAreExplained includes errors that the service returns.
 func TestRunUsageErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.hold(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
 	for says, args := range map[string][]string{
 		`expected "<command> ..."`:     {nightly},
-		"the command is missing":                    {nightly, "--"},
+		"the command is missing":       {nightly, "--"},
 		"give 0s to 9s":                {"--kill-after=10s", nightly, "--", "/bin/sh"},
 		"give 0s to 233":               {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},
 		"--kill-after is -1s":          {"--kill-after=-1s", nightly, "--", "/bin/sh"},
@@ -157,7 +157,8 @@ func TestRunNamesTheHolder(t *testing.T) {
 	d := newHarness(t)
 	d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
 	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", nightly, "--", "/bin/sh")
-	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", "--wait=100ms", nightly, "--", "/bin/sh")
+	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", "--wait=100ms", nightly, "--",
+		"/bin/sh")
 }
 
 func TestUnreachableServiceIsRetriedForTheGivenTime(t *testing.T) {
@@ -168,6 +169,6 @@ func TestUnreachableServiceIsRetriedForTheGivenTime(t *testing.T) {
 	begun := time.Now()
 	d.expectFailure(exitUnreachable, []string{"connection refused"}, "run", "--retry=300ms", nightly, "--", "/bin/sh")
 	if took := time.Since(begun); took < 300*time.Millisecond {
-		t.Errorf("it has given up after %v", took)
+		t.Errorf("it gave up after %v", took)
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// processTreeScript are a command, a child in its process group and one in a session of its
-// own, that do not end when they are told to. Each says its process id.
+// processTreeScript starts a child in the process group and one in a session of its own. All three print their
+// process ids and ignore SIGTERM.
 const processTreeScript = `trap '' TERM
 sh -c 'echo pid $$; while :; do sleep 0.05; done' &
 setsid sh -c 'echo pid $$; while :; do sleep 0.05; done' &
 echo pid $$
 while :; do sleep 0.05; done`
 
-// pids returns the process ids of the generations.
+// pids returns the process ids that processTreeScript prints.
 func (p *process) pids(t *testing.T) []int {
 	t.Helper()
 	var pids []int
@@ -39,13 +39,13 @@ func pidIn(t *testing.T, line string) int {
 	return pid
 }
 
-// alive is whether there is a process of that id that has not ended.
+// alive reports whether the process exists and has not ended.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z"))
 }
 
-// whenGone tells of each process when it was found to be gone.
+// whenGone sends for each process the time at which it was found gone.
 func whenGone(t *testing.T, pids []int) <-chan time.Time {
 	gone := make(chan time.Time, len(pids))
 	for _, pid := range pids {
@@ -61,7 +61,7 @@ func whenGone(t *testing.T, pids []int) <-chan time.Time {
 	return gone
 }
 
-// areGone waits until none of the processes is left.
+// areGone waits until all processes have ended.
 func areGone(t *testing.T, pids ...int) {
 	t.Helper()
 	gone, enough := whenGone(t, pids), time.After(patience)
@@ -91,7 +91,8 @@ func TestNoDescendantOutlivesALostLease(t *testing.T) {
 func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c", strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
+	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c",
+		strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
 	pids := p.pids(t)
 	p.expectExit(t, 3, "left running is stopped")
 	for _, pid := range pids {
@@ -109,7 +110,7 @@ func TestDescendantMayEndSoonAfterTheCommand(t *testing.T) {
 	p.expectExit(t, 3)
 	p.expectNoMessages(t)
 	if p.stdout.String() != "the end\n" {
-		t.Errorf("it was cut off: %q", p.stdout)
+		t.Errorf("the output was cut off: %q", p.stdout)
 	}
 }
 
@@ -124,8 +125,8 @@ func TestCommandDiesWithPaddock(t *testing.T) {
 	areGone(t, pid)
 }
 
-// TestEarlierChildrenAreNotStopped has a shell become paddock by exec. What that
-// shell has in its background is paddock's child then.
+// TestEarlierChildrenAreNotStopped starts paddock by exec from a shell, whose background processes become paddock's
+// children.
 func TestEarlierChildrenAreNotStopped(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -139,7 +140,7 @@ func TestEarlierChildrenAreNotStopped(t *testing.T) {
 	before, after, _ := strings.Cut(strings.TrimSpace(p.stdout.String()), "\n")
 	others, ours := pidIn(t, before), pidIn(t, after)
 	if !alive(others) || alive(ours) {
-		t.Errorf("of somebody else's child and ours these are left: %t, %t", alive(others), alive(ours))
+		t.Errorf("alive: the earlier child %t, the command's %t", alive(others), alive(ours))
 	}
 	if err := syscall.Kill(others, syscall.SIGKILL); err != nil {
 		t.Error(err)

@@ -30,8 +30,7 @@ func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 	}
 }
 
-// TestSecondSignalKillsAWaitingRun has the service take what it is sent and never say a word, so
-// that the place cannot be given up.
+// TestSecondSignalKillsAWaitingRun uses a service that never answers, so that the place cannot be given up.
 func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

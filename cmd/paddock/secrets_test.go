@@ -22,12 +22,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The secrets are all those that a run has used, and what was written in it.
+// secrets are all secrets that a run has used, and all that was written in it.
 type secrets struct {
 	*keyedReplica
 	mu    sync.Mutex
 	known map[string]string // and what each is
-	said  map[string]string // and by whom
+	said  map[string]string // by its writer
 }
 
 func (s *secrets) add(what, text string) {
@@ -43,14 +43,13 @@ func (s *secrets) leaseID() lock.LeaseID {
 	return lock.LeaseID(id)
 }
 
-func (s *secrets) addOutput(who, text string) {
+func (s *secrets) addOutput(writer, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said[who] += text
+	s.said[writer] += text
 }
 
-// run runs a command at the level debug, with the key, and keeps what it writes, without
-// what it is to print.
+// run runs a command at debug level with the key, and keeps its output, except the secret that it is meant to print.
 func (s *secrets) run(key string, printsSecret bool, env map[string]string, args ...string) {
 	s.Helper()
 	vars := map[string]string{"PADDOCK_URL": s.base, "PADDOCK_KEY": key, "PADDOCK_LOG_LEVEL": "debug"}
@@ -64,8 +63,8 @@ func (s *secrets) run(key string, printsSecret bool, env map[string]string, args
 	s.addOutput("stderr of "+args[0], stderr)
 }
 
-// TestNoSecretIsWrittenToOutputOrDatabase has a busy service at the level debug, and greps what it and the commands
-// have written for every secret that was used.
+// TestNoSecretIsWrittenToOutputOrDatabase uses a service at debug level, and searches its output and that of the
+// commands for every secret.
 func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	t.Parallel()
 	s := &secrets{known: map[string]string{}, said: map[string]string{}}
@@ -89,7 +88,8 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	}
 	wg.Wait()
 	s.acquireAndLose(locks.secret)
-	bad := start(t, "serve", "--log-level=debug", "--wait-database=1s", "--database-url=postgres://me:"+password+"@127.0.0.1:1/c?password="+password)
+	bad := start(t, "serve", "--log-level=debug", "--wait-database=1s",
+		"--database-url=postgres://me:"+password+"@127.0.0.1:1/c?password="+password)
 	bad.exit(t)
 	s.addOutput("a service without a database", bad.stdout.String()+bad.stderr.String())
 	s.process.kill(t)
@@ -97,7 +97,7 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	s.check()
 }
 
-// newKeyedReplicaOn is lockUp on that database.
+// newKeyedReplicaOn is newKeyedReplica for a given database.
 func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedReplica {
 	t.Helper()
 	h := &keyedReplica{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: patience,
@@ -107,7 +107,7 @@ func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedR
 	return h
 }
 
-// newKey is known, and notes the secret.
+// newKey creates a key, waits until the replica has read it, and records the secret.
 func (s *secrets) newKey(role access.Role, prefixes ...string) issuedKey {
 	k := s.keyedReplica.newLoadedKey(role, prefixes...)
 	s.add("a key", k.secret)
@@ -123,8 +123,8 @@ func (s *secrets) client(secret string) *client.Client {
 	return locks
 }
 
-// acquireAndLose goes through grants, conflicts, waits and losses. What comes of them is
-// looked at elsewhere; errors are kept for what they say.
+// acquireAndLose causes grants, conflicts, waits and losses. Other tests check the results; here only the texts of
+// the errors matter.
 func (s *secrets) acquireAndLose(secret string) {
 	locks := s.client(secret)
 	keep := func(err error) {
@@ -136,7 +136,8 @@ func (s *secrets) acquireAndLose(secret string) {
 		id, other := s.leaseID(), s.leaseID()
 		_, err := locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "me", LeaseID: id, TTL: time.Second})
 		keep(err)
-		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other, Wait: 20 * time.Millisecond, KeepPlace: true})
+		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other,
+			Wait: 20 * time.Millisecond, KeepPlace: true})
 		keep(err)
 		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "another", LeaseID: id})
 		keep(err)
@@ -147,29 +148,33 @@ func (s *secrets) acquireAndLose(secret string) {
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
 	defer cancel()
-	keep(guard.Do(ctx, locks, "guarded", guard.Options{LeaseID: s.leaseID()}, func(context.Context, *guard.Lease) error { return nil }))
+	keep(guard.Do(ctx, locks, "guarded", guard.Options{LeaseID: s.leaseID()},
+		func(context.Context, *guard.Lease) error { return nil }))
 }
 
-// runCommands runs runCommands that work, and runCommands that fail.
+// runCommands runs commands that succeed and commands that fail.
 func (s *secrets) runCommands(locks, reads string) {
 	for _, key := range []string{locks, reads, locks[:len(locks)-3] + "xyz", locks[:20]} {
 		id := uuid.UUID(s.leaseID()).String()
 		s.run(key, true, nil, "acquire", "commanded", "--retry=0s", "--lease-id", id)
 		s.run(key, true, map[string]string{"PADDOCK_LEASE_ID": id}, "renew", "commanded", "--retry=0s")
 		for _, args := range [][]string{
-			{"get", "commanded"}, {"list"}, {"queue", "commanded"}, {"release", "commanded", "--retry=0s"}, {"release", "commanded", "--retry=0s", "--url=http://127.0.0.1:1"},
-			{"revoke", "commanded", "--token=1", "--reason=because"}, {"acquire", "commanded", "--lease-id=" + id + "0"}, {"list", key}, {"key", "revoke", "--auth-file", s.keys, key},
+			{"get", "commanded"}, {"list"}, {"queue", "commanded"}, {"release", "commanded", "--retry=0s"}, {"release",
+				"commanded", "--retry=0s", "--url=http://127.0.0.1:1"},
+			{"revoke", "commanded", "--token=1", "--reason=because"}, {"acquire", "commanded",
+				"--lease-id=" + id + "0"}, {"list", key}, {"key", "revoke", "--auth-file", s.keys, key},
 		} {
 			s.run(key, false, map[string]string{"PADDOCK_LEASE_ID": id}, args...)
 		}
 	}
 }
 
-// signIn goes to the page with a cookie.
+// signIn uses the page with a cookie.
 func (s *secrets) signIn(secret string) {
 	for _, key := range []string{secret, secret[:len(secret)-3] + "xyz"} {
 		form := url.Values{"key": {key}, "back": {"/ui/"}}
-		request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/ui/login", strings.NewReader(form.Encode()))
+		request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/ui/login",
+			strings.NewReader(form.Encode()))
 		if err != nil {
 			s.Error(err)
 			return
@@ -187,12 +192,12 @@ func (s *secrets) signIn(secret string) {
 			s.send(request)
 		}
 		if (len(cookies) > 0) != (key == secret) {
-			s.Errorf("%d cookies came of a sign-in", len(cookies))
+			s.Errorf("sign-in set %d cookies", len(cookies))
 		}
 	}
 }
 
-// send send the request, keeps what is answered with an error, and returns the cookies.
+// send sends the request, keeps the body of an error, and returns the cookies.
 func (s *secrets) send(request *http.Request) []*http.Cookie {
 	response, err := s.http.Do(request)
 	if err != nil {
@@ -209,7 +214,7 @@ func (s *secrets) send(request *http.Request) []*http.Cookie {
 	return response.Cookies()
 }
 
-// sendBadRequests sends secrets where none belong, but in bodies and headers.
+// sendBadRequests sends secrets in places other than bodies and headers.
 func (s *secrets) sendBadRequests(keys ...string) {
 	for _, key := range keys {
 		id := uuid.UUID(s.leaseID()).String()
@@ -218,7 +223,8 @@ func (s *secrets) sendBadRequests(keys ...string) {
 			`{"holder":"me","ttl_ms":"` + id + `"}`, `["` + key + `"]`, `{"lease_id":"` + id + `0"}`, id, `{"holder":"me","lease_id":"` + id + `","ttl_ms":-1}`,
 		} {
 			for _, call := range []string{"acquire", "renew", "release"} {
-				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/v1/locks/bad/"+call, strings.NewReader(body))
+				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/v1/locks/bad/"+call,
+					strings.NewReader(body))
 				if err != nil {
 					s.Error(err)
 					return
@@ -235,13 +241,15 @@ func (s *secrets) sendBadRequests(keys ...string) {
 	}
 }
 
-// waitUntilRevoked has a call wait under a key until that is revoked.
+// waitUntilRevoked lets a call wait with a key until the key is revoked.
 func (s *secrets) waitUntilRevoked(k issuedKey) {
 	locks := s.client(k.secret)
-	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(), TTL: time.Hour})
+	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(),
+		TTL: time.Hour})
 	s.addOutput("an answer", held.Holder)
 	time.AfterFunc(100*time.Millisecond, func() { s.revoke(k.ID) })
-	_, waited := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "waiter", LeaseID: s.leaseID(), Wait: 10 * time.Second})
+	_, waited := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "waiter", LeaseID: s.leaseID(),
+		Wait: 10 * time.Second})
 	if err := errors.Join(err, waited); err != nil {
 		s.addOutput("an error", err.Error())
 	}
@@ -255,7 +263,8 @@ func (s *secrets) breakDatabase(databaseURL string) {
 		return
 	}
 	for range 5 {
-		if _, err := conn.Exec(s.Context(), "select pg_terminate_backend(pid), pg_sleep(0.1) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
+		if _, err := conn.Exec(s.Context(), "select pg_terminate_backend(pid), pg_sleep(0.1) from pg_stat_activity "+
+			"where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
 			s.Error(err)
 		}
 	}
@@ -268,18 +277,19 @@ func (s *secrets) breakDatabase(databaseURL string) {
 func (s *secrets) check() {
 	s.Helper()
 	bytes := 0
-	for who, text := range s.said {
+	for writer, text := range s.said {
 		bytes += len(text)
 		for secret, what := range s.known {
 			if i := strings.Index(strings.ToLower(text), strings.ToLower(secret)); i >= 0 {
 				line := text[strings.LastIndex(text[:i], "\n")+1:]
 				line, _, _ = strings.Cut(line, "\n")
-				s.Errorf("%s shows %s:\n%s", who, what, line)
+				s.Errorf("%s contains %s:\n%s", writer, what, line)
 			}
 		}
 	}
 	s.Logf("%d bytes of %d writers were searched for %d secrets", bytes, len(s.said), len(s.known))
-	if log := s.said["the service"]; len(s.known) < 100 || !strings.Contains(log, `"msg":"request"`) || !strings.Contains(log, `"level":"DEBUG"`) {
+	if log := s.said["the service"]; len(s.known) < 100 || !strings.Contains(log, `"msg":"request"`) ||
+		!strings.Contains(log, `"level":"DEBUG"`) {
 		s.Errorf("the run was not busy: %d secrets, a log of %d bytes", len(s.known), len(log))
 	}
 }

@@ -30,7 +30,6 @@ type serveCommand struct {
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
 }
 
-// Help shows how to use it.
 func (serveCommand) Help() string {
 	return `Run as many replicas as you like on one database. SIGTERM ends a replica gracefully: clients that wait at it
 keep their places and continue at another.
@@ -96,7 +95,8 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 
 // serve runs the service on listener until ctx ends. Then it accepts no more requests, finishes the current ones, and
 // disconnects from the database. It closes listener.
-func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener, auth authConfig) error {
+func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener,
+	auth authConfig) error {
 	defer tuneGC(p.env)()
 	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
@@ -130,13 +130,13 @@ func (p *program) unlessStopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// ballastSize is the size of an allocation that makes garbage collections rarer, in bytes. Since Go collects when the heap
-// has doubled, the heap may grow by twice as much before the next one.
+// ballastSize is the size of an allocation that makes garbage collections rarer, in bytes. Since Go collects when the
+// heap has doubled, the heap may grow by twice as much before the next one.
 const ballastSize = 64 << 20
 
-// tuneGC makes garbage collections rarer until the returned function is called. A service has a small heap and makes much
-// garbage; by default a seventh of its time would go into collections. The allocation is never touched, so it needs no
-// physical memory. GOGC and GOMEMLIMIT in the environment take precedence.
+// tuneGC makes garbage collections rarer until the returned function is called. A service has a small heap and makes
+// much garbage; by default a seventh of its time would go into collections. The allocation is never touched, so it
+// needs no physical memory. GOGC and GOMEMLIMIT in the environment take precedence.
 func tuneGC(env lookup) (done func()) {
 	ballast := make([]byte, ballastFor(env))
 	return func() { runtime.KeepAlive(ballast) }
@@ -151,22 +151,23 @@ func ballastFor(env lookup) int {
 	return ballastSize
 }
 
-// reservedFiles is how many open files a service needs beside the connections of its clients: those to the database (20
-// unless its URL says otherwise), listeners, logs, and the files of keys and certificates while they are read.
+// reservedFiles is how many open files a service needs beside the connections of its clients: those to the database
+// (20 unless its URL says otherwise), listeners, logs, and the files of keys and certificates while they are read.
 const reservedFiles = 64
 
-// warnOfFileLimit logs a warning if the open-file limit does not allow that many connections. The service starts all the
-// same: the limit matters only when that many clients connect.
+// warnOfFileLimit logs a warning if the open-file limit does not allow that many connections. The service starts all
+// the same: the limit matters only when that many clients connect.
 func warnOfFileLimit(log *slog.Logger, limit uint64, connections int) {
 	if limit >= uint64(connections)+reservedFiles {
 		return
 	}
-	log.Warn("open-file limit is below --max-connections and the reserve; raise the limit (ulimit -n, LimitNOFILE=) or lower the flag",
+	log.Warn("open-file limit is below --max-connections and the reserve; raise the limit (ulimit -n, LimitNOFILE=) "+
+		"or lower the flag",
 		"open_files", limit, "max_connections", connections, "reserve", reservedFiles)
 }
 
-// openFileLimit returns how many files this process may have open. The Go runtime has raised the soft limit to the hard
-// one before main. It returns the greatest number if the limit is unknown.
+// openFileLimit returns how many files this process may have open. The Go runtime has raised the soft limit to the
+// hard one before main. It returns the greatest number if the limit is unknown.
 func openFileLimit() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -208,7 +209,8 @@ func (s settings) check() error {
 // bounds returns what clients may request. A zero flag of the maximum grace means zero; in Bounds it would be the
 // default.
 func (s settings) bounds() lock.Bounds {
-	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace, MaxWaiters: s.MaxWaitersPerLock}
+	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace,
+		MaxWaiters: s.MaxWaitersPerLock}
 	if b.MaxGrace == 0 {
 		b.MaxGrace = -1
 	}
@@ -217,8 +219,8 @@ func (s settings) bounds() lock.Bounds {
 
 func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
-		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters, TransactionPooling: s.PoolerMode == "transaction",
-		EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
+		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters,
+		TransactionPooling: s.PoolerMode == "transaction", EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
 	}
 }
 
@@ -244,10 +246,12 @@ func (f accessFlags) check() error {
 		return usagef("--auth-file (or PADDOCK_AUTH_FILE) requires API keys and --no-auth requires none; give one of them")
 	}
 	if f.PlainHTTP && f.TLSCert != "" {
-		return usagef("--plain-http means that a proxy terminates TLS and --tls-cert that this service does; give one of them")
+		return usagef("--plain-http means that a proxy terminates TLS and --tls-cert that this service does; give one " +
+			"of them")
 	}
 	if f.RatePerKey < 0 || f.BurstPerKey < 0 || f.WaitersPerKey < 0 || f.StreamsPerKey < 0 || f.MaxStreams < 0 {
-		return usagef("--rate-per-key, --burst-per-key, --waiters-per-key, --streams-per-key and --max-streams must not be negative")
+		return usagef("--rate-per-key, --burst-per-key, --waiters-per-key, --streams-per-key and --max-streams must not " +
+			"be negative")
 	}
 	if f.MaxConnections < 1 {
 		return usagef("--max-connections is %d; give 1 or more", f.MaxConnections)
@@ -255,8 +259,8 @@ func (f accessFlags) check() error {
 	return cmp.Or(checkFileName("--auth-file", f.AuthFile), f.tlsFlags.check())
 }
 
-// mayListenBeyondLoopback reports whether other machines may reach the service: keys are required and sent over TLS, or
-// the operator has declared that this is not needed.
+// mayListenBeyondLoopback reports whether other machines may reach the service: keys are required and sent over TLS,
+// or the operator has declared that this is not needed.
 func (f accessFlags) mayListenBeyondLoopback() bool {
 	return f.NoAuth || f.AuthFile != "" && (f.TLSCert != "" || f.PlainHTTP)
 }
@@ -264,12 +268,12 @@ func (f accessFlags) mayListenBeyondLoopback() bool {
 // howToListenBeyondLoopback returns what is missing to listen beyond loopback.
 func (f accessFlags) howToListenBeyondLoopback() string {
 	if f.AuthFile == "" {
-		return "Without API keys every client could acquire, release and revoke every lock. Listen on loopback (--listen " + defaultAddress +
-			"); or make API keys (paddock key new) and give --auth-file, --tls-cert and --tls-key; or, if only trusted clients can reach the " +
-			"address, give --no-auth"
+		return "Without API keys every client could acquire, release and revoke every lock. Listen on loopback " +
+			"(--listen " + defaultAddress + "); or make API keys (paddock key new) and give --auth-file, --tls-cert and " +
+			"--tls-key; or, if only trusted clients can reach the address, give --no-auth"
 	}
-	return "Without TLS the API keys could be read on the network. Give --tls-cert and --tls-key; or listen on loopback (--listen " +
-		defaultAddress + "); or, if a proxy terminates TLS, give --plain-http"
+	return "Without TLS the API keys could be read on the network. Give --tls-cert and --tls-key; or listen on " +
+		"loopback (--listen " + defaultAddress + "); or, if a proxy terminates TLS, give --plain-http"
 }
 
 // An authConfig is what the accessFlags refer to. The zero value answers every client.

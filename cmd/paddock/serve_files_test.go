@@ -12,13 +12,14 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestServeWarnsOfALowOpenFileLimit runs the service under a lower limit of open files than the usual one.
+// TestServeWarnsOfALowOpenFileLimit runs the service with a low limit.
 func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 512
 	databaseURL := pgtest.URL(t)
 	for connections, warnings := range map[int]int{limit - reservedFiles: 0, limit - reservedFiles + 1: 1, 20_000: 1} {
-		p := startWithFileLimit(t, limit, "serve", "--listen=127.0.0.1:0", "--database-url="+databaseURL, fmt.Sprint("--max-connections=", connections))
+		p := startWithFileLimit(t, limit, "serve", "--listen=127.0.0.1:0", "--database-url="+databaseURL,
+			fmt.Sprint("--max-connections=", connections))
 		expectReady(t, "http://"+p.stderr.await(t, `"msg":"listening","address":"([^"]+)"`))
 		said := p.stderr.String()
 		if got := strings.Count(said, "open-file limit is below --max-connections"); got != warnings {
@@ -31,7 +32,7 @@ func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 	}
 }
 
-// startWithFileLimit starts paddock in a process that may have so many files open.
+// startWithFileLimit starts paddock with that limit of open files.
 func startWithFileLimit(t *testing.T, limit int, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -39,7 +40,8 @@ func startWithFileLimit(t *testing.T, limit int, args ...string) *process {
 		t.Fatal(err)
 	}
 	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, limit), "sh", self}
-	p := &process{cmd: exec.Command("sh", append(limited, args...)...), stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command("sh", append(limited, args...)...), stdout: newTranscript(), stderr: newTranscript(),
+		ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.run(t)

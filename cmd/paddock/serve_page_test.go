@@ -15,13 +15,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A browser is at the page of a house with a browser, signed in.
+// A browser is a session at the page of a replica.
 type browser struct {
 	*keyedReplica
 	browser *http.Client
 }
 
-// signIn gives a browser the key.
+// signIn returns a browser that is signed in with the key.
 func (h *keyedReplica) signIn(k issuedKey) browser {
 	h.Helper()
 	jar, err := cookiejar.New(nil)
@@ -30,13 +30,14 @@ func (h *keyedReplica) signIn(k issuedKey) browser {
 	}
 	r := browser{h, &http.Client{Jar: jar, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	if status, page := r.request(http.MethodPost, "/ui/login", url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
+	if status, page := r.request(http.MethodPost, "/ui/login",
+		url.Values{"key": {k.secret}}); status != http.StatusSeeOther {
 		h.Fatalf("signing in: %d\n%s", status, page)
 	}
 	return r
 }
 
-// request asks for a page, or posts a form to one.
+// request requests a page, or posts a form.
 func (r browser) request(method, path string, form url.Values) (int, string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), method, r.base+path, strings.NewReader(form.Encode()))
@@ -55,8 +56,7 @@ func (r browser) request(method, path string, form url.Values) (int, string) {
 	return response.StatusCode, string(page)
 }
 
-// TestPageAndAPIRequireTheSameRights asks a replica as it is started, by both of the
-// ways to its locks, with a key that may only look at some of them.
+// TestPageAndAPIRequireTheSameRights uses the page and the API with a key that may only read some locks.
 func TestPageAndAPIRequireTheSameRights(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
@@ -83,7 +83,7 @@ func TestPageAndAPIRequireTheSameRights(t *testing.T) {
 	} {
 		status, page := reads.request(http.MethodGet, path, nil)
 		if status != want || strings.Contains(page, "who has strangers:x") {
-			t.Errorf("GET %s: %d, want %d and nothing of what the key does not cover:\n%s", path, status, want, page)
+			t.Errorf("GET %s: %d, want %d and nothing that the key does not cover:\n%s", path, status, want, page)
 		}
 	}
 	for name, token := range tokens {

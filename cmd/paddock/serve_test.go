@@ -24,7 +24,7 @@ func connect(t *testing.T, base string) lock.Service {
 	return locks
 }
 
-// expectReady checks what paddock healthcheck says of the service.
+// expectReady checks that paddock healthcheck succeeds.
 func expectReady(t *testing.T, base string) {
 	t.Helper()
 	if code, stdout, stderr := call(t, nil, "healthcheck", "--url", base); code != exitOK || stdout != "ready\n" {
@@ -107,7 +107,7 @@ func TestFailedHealthcheckExitsWithOne(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := call(t, map[string]string{"PADDOCK_LISTEN": ":1"}, "healthcheck")
 	if code != exitFailed || !strings.Contains(stderr, "not ready") || !strings.Contains(stderr, "127.0.0.1:1") {
-		t.Errorf("nobody there: exit code %d:\n%s", code, stderr)
+		t.Errorf("unreachable: exit code %d:\n%s", code, stderr)
 	}
 	silent := silentServer(t)
 	code, _, stderr = call(t, nil, "healthcheck", "--url", silent, "--timeout=10ms")
@@ -116,7 +116,7 @@ func TestFailedHealthcheckExitsWithOne(t *testing.T) {
 	}
 }
 
-// silentServer is the base URL of somebody who never answers.
+// silentServer returns the base URL of a server that never answers.
 func silentServer(t *testing.T) string {
 	t.Helper()
 	var config net.ListenConfig

@@ -37,7 +37,8 @@ type serviceFlags struct {
 // same access.
 func (f serviceFlags) arguments() []string {
 	args := []string{"--url", f.URL}
-	for flag, value := range map[string]string{"--key-file": f.KeyFile, "--ca": f.CA, "--cert": f.Cert, "--cert-key": f.CertKey} {
+	for flag, value := range map[string]string{"--key-file": f.KeyFile, "--ca": f.CA, "--cert": f.Cert,
+		"--cert-key": f.CertKey} {
 		if value != "" {
 			args = append(args, flag, value)
 		}
@@ -51,8 +52,8 @@ func (f serviceFlags) client() (*client.Client, error) {
 	return f.clientWithTimeout(lock.MaxWait + callTimeout)
 }
 
-// clientWithTimeout returns a client whose calls are abandoned after that time. An abandoned call may still take effect;
-// unlike the end of its context it does not give up a place in a queue.
+// clientWithTimeout returns a client whose calls are abandoned after that time. An abandoned call may still take
+// effect; unlike the end of its context it does not give up a place in a queue.
 func (f serviceFlags) clientWithTimeout(timeout time.Duration) (*client.Client, error) {
 	key, err := f.key()
 	if err != nil {
@@ -62,7 +63,8 @@ func (f serviceFlags) clientWithTimeout(timeout time.Duration) (*client.Client, 
 	if err != nil {
 		return nil, err
 	}
-	locks, err := client.New(client.Options{BaseURL: f.URL, Key: key, TLS: tlsConfig, HTTP: &http.Client{Timeout: timeout}})
+	locks, err := client.New(client.Options{BaseURL: f.URL, Key: key, TLS: tlsConfig,
+		HTTP: &http.Client{Timeout: timeout}})
 	if err != nil {
 		return nil, usagef("--url: %w", err)
 	}
@@ -121,7 +123,8 @@ func (f callerFlags) key() (string, error) {
 // checkAPIKey returns the key, or a usage error, which does not repeat it.
 func checkAPIKey(source, key string) (string, error) {
 	if _, ok := access.KeyID(key); key != "" && !ok {
-		return "", usagef("%s does not contain an API key: a key begins with pk_, as paddock key new printed it, and nothing may be beside it", source)
+		return "", usagef("%s does not contain an API key: a key begins with pk_, as paddock key new printed it, and "+
+			"nothing may be beside it", source)
 	}
 	return key, nil
 }
@@ -208,7 +211,6 @@ type retryFlags struct {
 	Retry time.Duration `default:"10s" help:"How long to retry a call while the service is unreachable or overloaded, or the outcome is unknown; 0s to send it once."`
 }
 
-// check returns a usage error for a negative duration.
 func (f retryFlags) check() error { return checkNotNegative("--retry", f.Retry) }
 
 // limit returns the time limit for retry.
@@ -227,7 +229,8 @@ const noLimit time.Duration = 0
 
 // retry makes the call, and repeats it for as long as the limit allows while it fails with an error that may pass. It
 // returns the last answer, also when ctx has ended.
-func retry[T any](ctx context.Context, log *slog.Logger, limit time.Duration, call func(context.Context) (T, error)) (T, error) {
+func retry[T any](ctx context.Context, log *slog.Logger, limit time.Duration,
+	call func(context.Context) (T, error)) (T, error) {
 	var answer T
 	var last error
 	steps, level := newRetryBackOff(), slog.LevelWarn
@@ -239,10 +242,11 @@ func retry[T any](ctx context.Context, log *slog.Logger, limit time.Duration, ca
 			return struct{}{}, last
 		}
 		return struct{}{}, backoff.Permanent(last)
-	}, backoff.WithBackOff(steps), backoff.WithMaxElapsedTime(limit), backoff.WithNotify(func(err error, next time.Duration) {
-		log.Log(ctx, level, callFailed, "error", err, "retry_in", next)
-		level = slog.LevelDebug
-	}))
+	}, backoff.WithBackOff(steps), backoff.WithMaxElapsedTime(limit),
+		backoff.WithNotify(func(err error, next time.Duration) {
+			log.Log(ctx, level, callFailed, "error", err, "retry_in", next)
+			level = slog.LevelDebug
+		}))
 	if err != nil {
 		return answer, last
 	}

@@ -63,11 +63,14 @@ func TestGetPrintsALock(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.expectOutput(freeTable, "get", "jobs:nightly")
-	d.expectOutput("export PADDOCK_STATE=free\nexport PADDOCK_NEWEST_TOKEN=0\nunset PADDOCK_HELD_BY\nexport PADDOCK_WAITERS=0\n", "get", "jobs:nightly", "-o", "env")
-	d.hold(lock.Acquire{Name: "uploads", Holder: "it's me", Mode: lock.Permit, Capacity: 3, Metadata: json.RawMessage(`{"pid":7}`)})
+	d.expectOutput("export PADDOCK_STATE=free\nexport PADDOCK_NEWEST_TOKEN=0\nunset PADDOCK_HELD_BY\nexport "+
+		"PADDOCK_WAITERS=0\n", "get", "jobs:nightly", "-o", "env")
+	d.hold(lock.Acquire{Name: "uploads", Holder: "it's me", Mode: lock.Permit, Capacity: 3,
+		Metadata: json.RawMessage(`{"pid":7}`)})
 	d.expectOutput(permitsTable, "get", "uploads")
 	d.expectOutput(permitsJSON, "get", "uploads", "-o", "json")
-	d.expectOutput("export PADDOCK_STATE=held\nexport PADDOCK_NEWEST_TOKEN=1\nexport PADDOCK_HELD_BY='it'\\''s me'\nexport PADDOCK_WAITERS=0\n", "get", "uploads", "-o", "env")
+	d.expectOutput("export PADDOCK_STATE=held\nexport PADDOCK_NEWEST_TOKEN=1\nexport PADDOCK_HELD_BY='it'\\''s "+
+		"me'\nexport PADDOCK_WAITERS=0\n", "get", "uploads", "-o", "env")
 }
 
 func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
@@ -91,7 +94,8 @@ func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
 	d.expectOutput(header, "list", "--state=grace")
 	stdout, _ := d.expectExit(exitOK, "list", "-o", "json", "--state=free")
 	var locks []wire.Lock
-	if err := json.Unmarshal([]byte(stdout), &locks); err != nil || len(locks) != 1 || locks[0].Name != "other" || locks[0].State != wire.Free {
+	if err := json.Unmarshal([]byte(stdout), &locks); err != nil || len(locks) != 1 || locks[0].Name != "other" ||
+		locks[0].State != wire.Free {
 		t.Errorf("%v:\n%s", err, stdout)
 	}
 }
@@ -130,7 +134,8 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 		"2  second  exclusive  INSTANT  DURATION  its turn, 1 before\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")
 	var queue wire.Queue
-	if err := json.Unmarshal([]byte(stdout), &queue); err != nil || len(queue.Waiters) != 2 || queue.Waiters[0].Leases[0].Holder != "before" {
+	if err := json.Unmarshal([]byte(stdout), &queue); err != nil || len(queue.Waiters) != 2 ||
+		queue.Waiters[0].Leases[0].Holder != "before" {
 		t.Errorf("%v:\n%s", err, stdout)
 	}
 }
@@ -143,7 +148,8 @@ func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 		"reader (token 7)":            {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader}},
 		"reader (token 7) and 1 more": {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader, reader}},
 		"the lock":                    {BlockedBy: lock.BlockedByHolders},
-		"nothing: no call waits here now, and the place is kept for 8s": {BlockedBy: lock.BlockedByDisconnect, KeptFor: 8 * time.Second},
+		"nothing: no call waits here now, and the place is kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
+			KeptFor: 8 * time.Second},
 	} {
 		if got := waitsFor(w); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -156,10 +162,13 @@ func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 	d := newHarness(t)
 	grant := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"})
 	token := fmt.Sprintf("--token=%d", grant.Token)
-	d.expectFailure(exitFailed, []string{"token_mismatch", "Look at the lock again"}, "revoke", "jobs:nightly", "--token=999", "--reason=x")
-	d.expectFailure(exitFailed, []string{"token_mismatch"}, "revoke", "jobs:nightly", token, "--reason=x", "--acquired-at=2001-01-01T00:00:00Z")
+	d.expectFailure(exitFailed, []string{"token_mismatch", "Look at the lock again"}, "revoke", "jobs:nightly",
+		"--token=999", "--reason=x")
+	d.expectFailure(exitFailed, []string{"token_mismatch"}, "revoke", "jobs:nightly", token, "--reason=x",
+		"--acquired-at=2001-01-01T00:00:00Z")
 	stdout, _ := d.expectExit(exitOK, "revoke", "jobs:nightly", token, "--reason=db-3 is being replaced", "--slot=0")
-	if got := collapseSpaces(stdout); !strings.Contains(got, "STATE  free\n") || !strings.Contains(got, "NEWEST TOKEN  1\n") {
+	if got := collapseSpaces(stdout); !strings.Contains(got, "STATE  free\n") ||
+		!strings.Contains(got, "NEWEST TOKEN  1\n") {
 		t.Errorf("it printed\n%s", stdout)
 	}
 	if e := d.awaitEvent("jobs:nightly", lock.Revoked, "me"); e.Reason != "db-3 is being replaced" {
@@ -177,7 +186,8 @@ func TestRevokeKeepsTheGraceByDefault(t *testing.T) {
 	grant := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me", Grace: lock.MaxGrace})
 	revoke := []string{"revoke", "jobs:nightly", fmt.Sprintf("--token=%d", grant.Token), "--reason=x"}
 	stdout, _ := d.expectExit(exitOK, revoke...)
-	if got := collapseSpaces(stdout); !strings.Contains(got, "STATE  grace\n") || !strings.Contains(got, "revoked, grace") {
+	if got := collapseSpaces(stdout); !strings.Contains(got, "STATE  grace\n") ||
+		!strings.Contains(got, "revoked, grace") {
 		t.Errorf("it printed\n%s", stdout)
 	}
 	stdout, _ = d.expectExit(exitOK, "get", "jobs:nightly", "-o", "json")
@@ -190,16 +200,19 @@ func TestRevokeKeepsTheGraceByDefault(t *testing.T) {
 	}
 }
 
-// TestHostileHolderIsPrintedAsText has somebody write to whoever looks.
+// TestHostileHolderIsPrintedAsText uses a holder with terminal escapes.
 func TestHostileHolderIsPrintedAsText(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "a\u00adb\u200b", Metadata: json.RawMessage("{\"x\":\"\u009b31m\"}")})
+	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "a\u00adb\u200b",
+		Metadata: json.RawMessage("{\"x\":\"\u009b31m\"}")})
 	for _, args := range [][]string{
-		{"get", "jobs:nightly"}, {"get", "jobs:nightly", "-o", "json"}, {"list"}, {"watch", "--from=oldest", "--count=1"}, {"watch", "-o", "json", "--from=oldest", "--count=1"},
+		{"get", "jobs:nightly"}, {"get", "jobs:nightly", "-o", "json"}, {"list"}, {"watch", "--from=oldest",
+			"--count=1"}, {"watch", "-o", "json", "--from=oldest", "--count=1"},
 	} {
 		stdout, _ := d.expectExit(exitOK, args...)
-		if printable.Text(strings.ReplaceAll(stdout, "\n", "")) != strings.ReplaceAll(stdout, "\n", "") || !strings.Contains(stdout, `a\u00adb\u200b`) {
+		if printable.Text(strings.ReplaceAll(stdout, "\n", "")) != strings.ReplaceAll(stdout, "\n", "") ||
+			!strings.Contains(stdout, `a\u00adb\u200b`) {
 			t.Errorf("paddock %q printed\n%q", args, stdout)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A eventFollower is what a client hears of a scene's lock through streams. It
-// disconnects after each hundredth event, and goes on with another replica.
+// An eventFollower reads the events of the lock of a fixture from streams. It disconnects after each hundredth event
+// and continues at another replica.
 type eventFollower struct {
 	done  chan struct{} // closed when it has heard all it wanted
 	data  []string      // of each event
@@ -23,7 +23,7 @@ type eventFollower struct {
 	err   error
 }
 
-// startFollowing begins a following of n events, from the first.
+// startFollowing reads n events, from the first.
 func (s *fixture) startFollowing(n int) *eventFollower {
 	f := &eventFollower{done: make(chan struct{})}
 	go func() {
@@ -63,19 +63,18 @@ func (f *eventFollower) connect(s *fixture, base, last string, n int) (_ string,
 	return last, nil
 }
 
-// check ends the test unless the streams have told just what the list of events
-// does, and nothing more.
+// check fails the test unless the streams contained exactly the events of the list.
 func (f *eventFollower) check(s *fixture) {
 	s.Helper()
 	select {
 	case <-f.done:
 	case <-time.After(patience):
-		s.Fatal("the streams were never done")
+		s.Fatal("the streams did not end")
 	}
 	s.must(f.err)
 	want, last := s.listEvents()
 	if !slices.Equal(f.data, want) {
-		s.Fatalf("the streams told\n%s\nwant\n%s", strings.Join(f.data, "\n"), strings.Join(want, "\n"))
+		s.Fatalf("the streams sent\n%s\nwant\n%s", strings.Join(f.data, "\n"), strings.Join(want, "\n"))
 	}
 	for i, name := range f.names {
 		var e struct{ Kind string }
@@ -95,8 +94,7 @@ func (f *eventFollower) check(s *fixture) {
 	}
 }
 
-// listEvents returns the events of the lock as the list has them, in pages, and the
-// last cursor.
+// listEvents returns the events of the lock from the pages of the list, and the last cursor.
 func (s *fixture) listEvents() (events []string, cursor string) {
 	s.Helper()
 	for {
@@ -118,14 +116,14 @@ func (s *fixture) listEvents() (events []string, cursor string) {
 	}
 }
 
-// A stream is an answer of server-sent events, read as EventSource would.
+// A stream is an answer of server-sent events.
 type stream struct {
 	body  io.Closer
 	lines *bufio.Scanner
 	id    string
 }
 
-// A streamEvent is one of them.
+// A streamEvent is an event of a stream.
 type streamEvent struct{ id, name, data string }
 
 func openStream(ctx context.Context, base string, query url.Values, lastID string) (*stream, error) {
@@ -144,7 +142,7 @@ func openStream(ctx context.Context, base string, query url.Values, lastID strin
 	return &stream{body: res.Body, lines: bufio.NewScanner(res.Body)}, nil
 }
 
-// next returns the next event. Comments, and an id without data, are none.
+// next returns the next event. It skips comments, and an id without data.
 func (st *stream) next() (streamEvent, error) {
 	e := streamEvent{}
 	for st.lines.Scan() {

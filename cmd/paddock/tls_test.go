@@ -14,23 +14,24 @@ import (
 	"github.com/paddock-lock/paddock/access"
 )
 
-// newTLSReplica starts a replica over TLS, whose certificate that is.
+// newTLSReplica starts a replica that serves TLS with that certificate.
 func newTLSReplica(t *testing.T, a *authority, server pair, args ...string) *keyedReplica {
 	t.Helper()
 	h := newKeyedReplica(t, append([]string{"--tls-cert", server.cert, "--tls-key", server.key}, args...)...)
 	h.base = "https" + strings.TrimPrefix(h.base, "http")
-	h.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: a.trusted(), ForceAttemptHTTP2: true}}
+	h.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: a.trusted(),
+		ForceAttemptHTTP2: true}}
 	return h
 }
 
-// trusted returns what trusts the authority alone.
+// trusted returns a configuration that trusts only this authority.
 func (a *authority) trusted() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10} //nolint:gosec // The server is to refuse it.
 }
 
-// serverSerial returns the serverSerial number of the certificate that the replica shows.
+// serverSerial returns the serial number of the replica's certificate.
 func (h *keyedReplica) serverSerial(config *tls.Config) string {
 	h.Helper()
 	dialer := tls.Dialer{Config: config}
@@ -62,7 +63,8 @@ func TestKeysWorkOverTLS(t *testing.T) {
 		t.Errorf("demo: exit code %d:\n%s", code, demo.stderr)
 	}
 	for version, want := range map[string]string{"--http2": "2 200", "--http1.1": "1.1 200"} {
-		out, err := exec.CommandContext(t.Context(), "curl", "-sS", version, "--cacert", a.file, "-H", "Authorization: Bearer "+k.secret,
+		out, err := exec.CommandContext(t.Context(), "curl", "-sS", version, "--cacert", a.file, "-H",
+			"Authorization: Bearer "+k.secret,
 			"-o", os.DevNull, "-w", "%{http_version} %{http_code}", h.base+"/v1/locks/x").CombinedOutput()
 		if err != nil || string(out) != want {
 			t.Errorf("curl %s: %s (%v), want %s", version, out, err, want)
@@ -70,13 +72,14 @@ func TestKeysWorkOverTLS(t *testing.T) {
 	}
 	old := a.trusted()
 	old.MaxVersion = tls.VersionTLS11
-	if _, err := (&tls.Dialer{Config: old}).DialContext(t.Context(), "tcp", strings.TrimPrefix(h.base, "https://")); err == nil {
-		t.Error("TLS 1.1 is spoken")
+	if _, err := (&tls.Dialer{Config: old}).DialContext(t.Context(), "tcp",
+		strings.TrimPrefix(h.base, "https://")); err == nil {
+		t.Error("TLS 1.1 is accepted")
 	}
 	delete(env, "PADDOCK_CA")
 	for _, command := range []string{"list", "healthcheck"} {
 		if code, _, stderr := call(t, env, command); code == exitOK || !strings.Contains(stderr, "certificate") {
-			t.Errorf("%s of whom nobody vouches for: exit code %d:\n%s", command, code, stderr)
+			t.Errorf("%s with an untrusted certificate: exit code %d:\n%s", command, code, stderr)
 		}
 	}
 }
@@ -107,11 +110,13 @@ func TestCertificatesAreReloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.eventually(func() bool {
-		return h.serverSerial(a.trusted()) == next.serial && strings.Contains(h.process.stderr.String(), "cannot load certificates; keeping the previous ones")
+		return h.serverSerial(a.trusted()) == next.serial &&
+			strings.Contains(h.process.stderr.String(), "cannot load certificates; keeping the previous ones")
 	})
 	third := a.issue("server", x509.ExtKeyUsageServerAuth)
 	h.eventually(func() bool { return h.serverSerial(a.trusted()) == third.serial })
-	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") || strings.Count(log, "cannot load certificates; keeping the previous ones") > 2 {
+	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") ||
+		strings.Count(log, "cannot load certificates; keeping the previous ones") > 2 {
 		t.Errorf("logged:\n%s", log)
 	}
 }
@@ -120,7 +125,8 @@ func TestMutualTLSRequiresAClientCertificate(t *testing.T) {
 	t.Parallel()
 	a, others := newAuthority(t), newAuthority(t)
 	h := newTLSReplica(t, a, a.issue("server", x509.ExtKeyUsageServerAuth), "--tls-client-ca", a.file)
-	good, stranger, server := a.issue("client", x509.ExtKeyUsageClientAuth), others.issue("client", x509.ExtKeyUsageClientAuth), a.issue("x", x509.ExtKeyUsageServerAuth)
+	good, stranger, server := a.issue("client", x509.ExtKeyUsageClientAuth), others.issue("client",
+		x509.ExtKeyUsageClientAuth), a.issue("x", x509.ExtKeyUsageServerAuth)
 	k := h.newLoadedKey(access.Read)
 	env := map[string]string{"PADDOCK_URL": h.base, "PADDOCK_CA": a.file, "PADDOCK_KEY": k.secret}
 	for name, c := range map[string]struct {
@@ -128,12 +134,15 @@ func TestMutualTLSRequiresAClientCertificate(t *testing.T) {
 		list int
 		ask  int // of healthcheck
 	}{
-		"with a certificate":            {[]string{"--cert", good.cert, "--cert-key", good.key}, exitOK, exitOK},
-		"without one":                   {nil, exitUnreachable, exitFailed},
-		"with that of a stranger":       {[]string{"--cert", stranger.cert, "--cert-key", stranger.key}, exitUnreachable, exitFailed},
-		"with one that is for servers":  {[]string{"--cert", server.cert, "--cert-key", server.key}, exitUnreachable, exitFailed},
-		"with one without its key":      {[]string{"--cert", good.cert}, exitUsage, exitUsage},
-		"with one and the key of other": {[]string{"--cert", good.cert, "--cert-key", server.key}, exitUsage, exitUsage},
+		"with a certificate":    {[]string{"--cert", good.cert, "--cert-key", good.key}, exitOK, exitOK},
+		"without a certificate": {nil, exitUnreachable, exitFailed},
+		"with a certificate of another authority": {[]string{"--cert", stranger.cert, "--cert-key", stranger.key},
+			exitUnreachable, exitFailed},
+		"with a server certificate": {[]string{"--cert", server.cert, "--cert-key", server.key},
+			exitUnreachable, exitFailed},
+		"with a certificate without its key": {[]string{"--cert", good.cert}, exitUsage, exitUsage},
+		"with the key of another certificate": {[]string{"--cert", good.cert, "--cert-key", server.key}, exitUsage,
+			exitUsage},
 	} {
 		if code, _, stderr := call(t, env, append([]string{"list"}, c.args...)...); code != c.list {
 			t.Errorf("list %s: exit code %d, want %d:\n%s", name, code, c.list, stderr)
@@ -157,10 +166,12 @@ func TestTLSFlagsAreChecked(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a CA that is none":        {[]string{"list", "--ca", server.key}, "holds no certificate"},
-		"a CA that is not there":   {[]string{"list", "--ca", a.file + "x"}, "--ca: "},
-		"a certificate that is no": {[]string{"serve", database, "--tls-cert", server.key, "--tls-key", server.key}, server.key},
-		"clients of no CA":         {[]string{"serve", database, "--tls-cert", server.cert, "--tls-key", server.key, "--tls-client-ca", server.key}, "holds no certificate"},
+		"an invalid CA": {[]string{"list", "--ca", server.key}, "contains no PEM certificate"},
+		"a missing CA":  {[]string{"list", "--ca", a.file + "x"}, "--ca: "},
+		"an invalid certificate": {[]string{"serve", database, "--tls-cert", server.key, "--tls-key", server.key},
+			server.key},
+		"an invalid client CA": {[]string{"serve", database, "--tls-cert", server.cert, "--tls-key", server.key,
+			"--tls-client-ca", server.key}, "contains no PEM certificate"},
 	} {
 		if code, _, stderr := call(t, nil, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit code %d, want %d and %q:\n%s", name, code, exitUsage, c.want, stderr)

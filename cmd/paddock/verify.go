@@ -34,7 +34,6 @@ type verifyCommand struct {
 	Report     string        `placeholder:"FILE" help:"File for an HTML page that shows a violation, if there is one."`
 }
 
-// Help shows how to use it.
 func (verifyCommand) Help() string {
 	return `Runs many clients, some of which misbehave, against a running service, and checks their answers against each
 other and against the events of the service: leases that exclude each other never overlap, tokens increase, waiters
@@ -50,7 +49,6 @@ PostgreSQL, unplug a cable. The verdict must stay the same. If you interrupt it,
 code 1 means that a promise was broken.`
 }
 
-// Run verifies the service and prints the verdict.
 func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if err := c.check(); err != nil {
 		return err
@@ -115,7 +113,8 @@ func (v *verification) checkAccess(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := r.Locks.Lock(ctx, v.name)
 		if err == nil {
-			_, err = r.Locks.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken, Reason: "paddock verify checks its role"})
+			_, err = r.Locks.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken,
+				Reason: "paddock verify checks its role"})
 		}
 		cancel()
 		if !errors.Is(err, lock.ErrTokenMismatch) {
@@ -204,7 +203,8 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
 		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
 	})
-	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(), short(stats.Took), stats.Rate(), stats.Again); err != nil {
+	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(),
+		short(stats.Took), stats.Rate(), stats.Again); err != nil {
 		return 0, err
 	}
 	if err := stats.WriteText(v.stdout); err != nil {
@@ -229,8 +229,8 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	return stats.Total(), errors.Join(explain(refused), notSettled)
 }
 
-// collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free it
-// returns the events with an error.
+// collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free
+// it returns the events with an error.
 func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
 	settled := v.withTimeout(ctx, lock.PlaceRetention+4*v.TTL+callTimeout, func(ctx context.Context) error {
 		return workload.Settle(ctx, v.replicas[0].Locks, prefix)

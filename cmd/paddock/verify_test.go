@@ -22,13 +22,15 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
 	code, stdout, stderr := call(t, nil, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
-		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(), "never"))
+		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(),
+			"never"))
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
-	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7", "All names begin with verify:", "calls in", "acquire", "OK: "} {
+	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7",
+		"All names begin with verify:", "calls in", "acquire", "OK: "} {
 		if !strings.Contains(stdout, want) {
-			t.Errorf("it is to say %q:\n%s", want, stdout)
+			t.Errorf("it does not contain %q:\n%s", want, stdout)
 		}
 	}
 	page, err := s.replicas[0].Locks(t.Context(), lock.LockQuery{Prefix: "verify:", Limit: lock.MaxLimit})
@@ -45,24 +47,26 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s", "--ttl=300ms")
+	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
+		"--ttl=300ms")
 	p.stdout.await(t, "(All names begin with)")
 	s.replicas[0].process.kill(t)
 	if code := p.exit(t); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
-// TestVerifySurvivesCrashesOfPostgreSQL kills PostgreSQL while verify runs: the last crash
-// comes in a lull of the load, when nothing is flushed.
+// TestVerifySurvivesCrashesOfPostgreSQL kills PostgreSQL while verify runs. The last crash comes in a pause of the
+// load, when nothing is flushed.
 func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
 	s := newFixture(t, url)
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s", "--ttl=500ms")
+	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s",
+		"--ttl=500ms")
 	p.stdout.await(t, "(All names begin with)")
 	for range 5 {
 		time.Sleep(pauseEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
@@ -89,11 +93,11 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
-// awaitEvent waits until something has happened to a lock under the prefix.
+// awaitEvent waits until there is an event of a lock under the prefix.
 func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -119,7 +123,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := out.String(); !strings.Contains(said, "nothing was verified") {
-		t.Errorf("it said %q", said)
+		t.Errorf("output %q", said)
 	}
 }
 
@@ -131,16 +135,17 @@ func TestLongVerificationHasRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1", perRound: 200}
+	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1",
+		perRound: 200}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if said := out.String(); strings.Count(said, "OK: ") < 2 || !strings.Contains(said, "rounds, no violation") {
-		t.Errorf("it said:\n%s", said)
+		t.Errorf("stdout:\n%s", said)
 	}
 }
 
-// brokenService says that it has released and has not.
+// A brokenService confirms releases without doing them.
 type brokenService struct{ lock.Service }
 
 func (brokenService) Release(context.Context, lock.Release) error { return nil }
@@ -151,7 +156,8 @@ func TestVerifyDetectsAViolation(t *testing.T) {
 	defer s.Close()
 	report := filepath.Join(t.TempDir(), "report.html")
 	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=300", "--ttl=200ms", "--report", report)
-	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) || !strings.Contains(stderr, "has broken a promise") {
+	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) ||
+		!strings.Contains(stderr, "has broken a promise") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 	page, err := os.ReadFile(report)
@@ -208,7 +214,7 @@ func TestVerifyUsageErrorsAreExplained(t *testing.T) {
 	} {
 		code, stdout, stderr := call(t, nil, append([]string{"verify"}, args...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
-			t.Errorf("%v: exit code %d, want it to say %q:\n%s%s", args, code, want, stdout, stderr)
+			t.Errorf("%v: exit code %d, want %q:\n%s%s", args, code, want, stdout, stderr)
 		}
 	}
 }
@@ -219,7 +225,8 @@ func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if v := line.Verify; v.Clients != workload.UsualClients || v.Locks != workload.UsualLocks || v.TTL != workload.UsualTTL {
+	if v := line.Verify; v.Clients != workload.UsualClients || v.Locks != workload.UsualLocks ||
+		v.TTL != workload.UsualTTL {
 		t.Errorf("parsed %+v", v)
 	}
 }

@@ -30,7 +30,6 @@ func version() server.Version {
 
 type versionCommand struct{}
 
-// Run prints the version.
 func (versionCommand) Run(p *program) error {
 	v := version()
 	_, err := fmt.Fprintf(p.stdout, "paddock %s (commit %s, %s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go)

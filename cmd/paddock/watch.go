@@ -29,7 +29,6 @@ type watchCommand struct {
 	Count  int           `placeholder:"N" help:"Stop after N events."`
 }
 
-// Help shows how to use it.
 func (watchCommand) Help() string {
 	return `Prints events as they happen, one a line, until it is interrupted. With -o json each line is a JSON object.
 After an outage it continues where it was, without gaps or duplicates.
@@ -134,12 +133,12 @@ func (w *watcher) page(ctx context.Context, q lock.EventQuery, limit time.Durati
 	return page, err
 }
 
-// printEvent prints an event.
 func (w *watcher) printEvent(e lock.Event) error {
 	if w.format == asJSON {
 		return writeJSON(w.stdout, wire.EventOf(e), "")
 	}
-	return w.printRow(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), printable.Text(e.Holder), printable.Text(e.Reason))
+	return w.printRow(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token),
+		printable.Text(e.Holder), printable.Text(e.Reason))
 }
 
 // printRow prints a row. The widths are fixed, since later rows are not known yet.

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A readResult is an answer to who looks at a lock.
+// A readResult is the answer to a read of a lock.
 type readResult struct {
 	status int
 	tag    string
@@ -24,8 +24,7 @@ type readResult struct {
 	err error
 }
 
-// startBlockingRead asks the replica for the lock as curl does: with a tag for when it is
-// another than that, and with a query.
+// startBlockingRead reads the lock from the replica with curl, with an ETag and a query.
 func (s *fixture) startBlockingRead(via replica, tag, query string) (l readResult) {
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, via.base+"/v1/locks/"+s.name+query, nil)
 	if err != nil {
@@ -47,8 +46,8 @@ func (s *fixture) startBlockingRead(via replica, tag, query string) (l readResul
 	return l
 }
 
-// TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock watches through
-// one replica what happens through the other.
+// TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock reads from one replica and changes the lock through the
+// other.
 func TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
@@ -72,13 +71,15 @@ func TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock(t *testing.T) {
 		go func() { answer <- s.startBlockingRead(watched, seen.tag, "?wait_ms=50000") }()
 		step.do()
 		now = s.awaitRead(step.what, answer)
-		if now.status != http.StatusOK || now.tag == "" || now.tag == seen.tag || now.body.State != step.phase || now.body.Waiters != step.waiters {
+		if now.status != http.StatusOK || now.tag == "" || now.tag == seen.tag || now.body.State != step.phase ||
+			now.body.Waiters != step.waiters {
 			t.Fatalf("after %s the answer is %+v, before it was %+v", step.what, now, seen)
 		}
 	}
 	for _, r := range s.replicas {
 		for _, query := range []string{"", "?wait_ms=20"} {
-			if l := s.startBlockingRead(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified || l.tag != now.tag {
+			if l := s.startBlockingRead(r, now.tag, query); l.err != nil || l.status != http.StatusNotModified ||
+				l.tag != now.tag {
 				t.Errorf("nothing has changed since %q, and the answer is %+v", now.tag, l)
 			}
 		}
@@ -88,7 +89,7 @@ func TestBlockingReadReturnsWhenAnotherReplicaChangesTheLock(t *testing.T) {
 	}
 }
 
-// awaitRead waits for the awaitRead to a blocking read.
+// awaitRead waits for the answer to a blocking read.
 func (s *fixture) awaitRead(what string, answer <-chan readResult) readResult {
 	s.Helper()
 	select {
@@ -96,7 +97,7 @@ func (s *fixture) awaitRead(what string, answer <-chan readResult) readResult {
 		s.must(l.err)
 		return l
 	case <-time.After(patience):
-		s.Fatalf("nobody was told of %s", what)
+		s.Fatalf("no answer after %s", what)
 		return readResult{}
 	}
 }

@@ -14,9 +14,9 @@
 //	terminating  all descendants were sent SIGTERM
 //	killing      all descendants are sent SIGKILL, until none is left
 //
-// If the lease is lost, running is followed by terminating, and by killing early enough that no descendant is left when
-// the lease ends. If the service reports that the lease has already ended, or if this process was suspended for so
-// long that it is about to end, killing follows at once.
+// If the lease is lost, running is followed by terminating, and by killing early enough that no descendant is left
+// when the lease ends. If the service reports that the lease has already ended, or if this process was suspended for
+// so long that it is about to end, killing follows at once.
 //
 // # Terminal
 //

@@ -21,7 +21,8 @@ const (
 const (
 	// checkEvery is how often a command that is ending is checked for processes that are left.
 	checkEvery = 10 * time.Millisecond
-	// lingerTime is how long descendants, such as a tee of the output, may outlive the command before they are stopped.
+	// lingerTime is how long descendants, such as a tee of the output, may outlive the command before they are
+	// stopped.
 	lingerTime = 500 * time.Millisecond
 )
 

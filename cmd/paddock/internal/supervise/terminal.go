@@ -28,7 +28,8 @@ func openTerminal(group int) *terminal {
 		return nil
 	}
 	signal.Ignore(syscall.SIGTTOU) // else a background process that changes the foreground group is stopped
-	return &terminal{fd: fd, own: unix.Getpgrp(), group: group, wants: isTerminal(syscall.Stdin) && isTerminal(syscall.Stdout)}
+	return &terminal{fd: fd, own: unix.Getpgrp(), group: group,
+		wants: isTerminal(syscall.Stdin) && isTerminal(syscall.Stdout)}
 }
 
 // isTerminal reports whether the file is our controlling terminal.

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md instead of comparing it")
+
+const configurationPage = "../../docs/configuration.md"
+
+const configurationIntro = `# Configuration
+
+Every flag of ` + "`paddock`" + `, with the environment variable that stands in for it, its type and its default. This page is
+generated from the flags: run ` + "`go test ./cmd/paddock -run TestConfigurationPage -update`" + ` after changing one.
+
+- A flag wins over its variable. If several variables are listed, the first that is set wins. An empty variable counts
+  as unset.
+- A duration is a number with a unit: ` + "`100ms`, `30s`, `5m`, `24h`" + `. There are no units beyond hours.
+- A switch takes no value as a flag. As a variable it is ` + "`true` or `false`" + `.
+- Former names are refused with an error that has the new name: ` + "%s" + `.
+
+Variables without a flag:
+
+- ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given. No flag takes a key, because
+  other users of the machine can see arguments.
+- ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `. If neither is set, the heap may grow by up to
+  128 MiB before a collection.
+- ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command.
+`
+
+// defaultInHelp matches a default at the end of a flag's help.
+var defaultInHelp = regexp.MustCompile(` \(([^()]+)\)\.$`)
+
+// renderConfiguration returns the page for the flags of a parser. Flags of the same commands are listed together.
+func renderConfiguration(model *kong.Application) string {
+	type section struct {
+		commands []string
+		flags    []*kong.Flag
+	}
+	users := map[string][]string{}
+	var order []*kong.Flag
+	for _, command := range model.Leaves(true) {
+		for _, f := range command.Flags {
+			id := f.Summary() + f.Help
+			if users[id] == nil {
+				order = append(order, f)
+			}
+			users[id] = append(users[id], strings.TrimPrefix(command.FullPath(), "paddock "))
+		}
+	}
+	var sections []*section
+	for _, f := range order {
+		commands := users[f.Summary()+f.Help]
+		i := slices.IndexFunc(sections, func(s *section) bool { return slices.Equal(s.commands, commands) })
+		if i < 0 {
+			i, sections = len(sections), append(sections, &section{commands: commands})
+		}
+		sections[i].flags = append(sections[i].flags, f)
+	}
+	var old []string
+	for _, o := range oldNames {
+		old = append(old, "`"+o.flag+"`")
+	}
+	var b strings.Builder
+	b.WriteString(wrapItem(fmt.Sprintf(configurationIntro, strings.Join(old, ", "))))
+	b.WriteString("\n## Every command\n\n")
+	for _, f := range model.Flags {
+		if f.Name != "help" {
+			b.WriteString(wrap("- "+describeFlag(f), "  ") + "\n")
+		}
+	}
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n", sectionTitle(s.commands, s.flags[0]))
+		if len(s.commands) > 2 {
+			b.WriteString(wrap("Of "+inWords(s.commands)+".", "") + "\n\n")
+		}
+		for _, f := range s.flags {
+			b.WriteString(wrap("- "+describeFlag(f), "  ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// wrapItem wraps the lines of a text that are too long, which are list items.
+func wrapItem(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if len(line) > 118 {
+			lines[i] = wrap(line, "  ")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sectionTitle returns a heading for flags of those commands.
+func sectionTitle(commands []string, first *kong.Flag) string {
+	if len(commands) <= 2 {
+		return "`" + strings.Join(commands, "` and `") + "`"
+	}
+	if strings.Contains(first.Enum, "env") {
+		return "Output format, with shell variables"
+	}
+	return map[string]string{
+		"database-url": "Database", "url": "Clients: service", "key-file": "Clients: API key", "ca": "Clients: TLS",
+		"retry": "Clients: retries", "output": "Output format", "auth-file": "File of API keys",
+	}[first.Name]
+}
+
+func inWords(commands []string) string {
+	var quoted []string
+	for _, c := range commands {
+		quoted = append(quoted, "`"+c+"`")
+	}
+	last := len(quoted) - 1
+	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
+}
+
+// describeFlag returns a flag, its variables, type, default and help.
+func describeFlag(f *kong.Flag) string {
+	names := "`--" + f.Name + "`"
+	if f.Short != 0 {
+		names += ", `-" + string(f.Short) + "`"
+	}
+	for _, v := range variables(f.Tag) {
+		names += ", `" + v + "`"
+	}
+	help, value := strings.ReplaceAll(f.Help, "$$", "$"), f.Default
+	if m := defaultInHelp.FindStringSubmatch(help); m != nil && value == "" {
+		help, value = strings.TrimSuffix(help, m[0])+".", m[1]
+	}
+	details := []string{flagType(f)}
+	if f.Required {
+		details = append(details, "required")
+	}
+	switch {
+	case f.IsBool() || value == "":
+	case strings.Contains(value, " "):
+		details = append(details, "default: "+value)
+	default:
+		details = append(details, "default `"+value+"`")
+	}
+	return names + " (" + strings.Join(details, ", ") + "): " + help
+}
+
+func flagType(f *kong.Flag) string {
+	t := f.Target.Type()
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	repeated := ""
+	if f.IsSlice() {
+		repeated = ", repeatable"
+	}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "duration" + repeated
+	case f.IsBool():
+		return "switch"
+	case f.Enum != "":
+		return "`" + strings.ReplaceAll(f.Enum, ",", "`/`") + "`"
+	case strings.Contains("int int64 uint64 float64", t.Kind().String()) && t.PkgPath() == "":
+		return "number" + repeated
+	}
+	return "text" + repeated
+}
+
+// wrap breaks text into lines of at most 118 columns. All but the first begin with indent.
+func wrap(text, indent string) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case column+1+len(word) > 118:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
+}
+
+func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
+	var line commandLine
+	parser, err := newParser(&line, variablesOf(nil), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := renderConfiguration(parser.Model)
+	if *update {
+		if err := os.WriteFile(configurationPage, []byte(want), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(configurationPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/configuration.md does not describe the flags; run go test ./cmd/paddock -run " +
+			"TestConfigurationPage -update")
+	}
+}

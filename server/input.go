@@ -124,9 +124,6 @@ func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
 	return from(d, name, body)
 }
 
-// jsonType is the media type of bodies.
-const jsonType = "application/json"
-
 // readBody reads the request's body, which must be JSON by its Content-Type and have at most limit bytes, into the
 // buffer. The result is valid until the buffer is used again.
 func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {

@@ -138,7 +138,7 @@ func encode(body any) (io.Reader, error) {
 	case lock.Command:
 		return bytes.NewReader(wire.AppendRequest(make([]byte, 0, 256), body)), nil
 	}
-	text, err := wire.EncodeRequest(body)
+	text, err := wire.Encode(body)
 	if err != nil {
 		return nil, &lock.Error{Code: lock.ErrInvalid, Detail: "The request cannot be written as JSON.", Cause: err}
 	}

@@ -75,13 +75,13 @@ func TestItemIsAnsweredLikeItsCall(t *testing.T) {
 	check := func(path, item, body string) {
 		t.Helper()
 		alone, result := s.post(path, body), s.batch(item)[0]
-		told := result.Lease
+		got := result.Lease
 		if result.Problem != nil {
-			told = result.Problem
-			delete(told, "request_id")
+			got = result.Problem
+			delete(got, "request_id")
 			delete(alone.body, "request_id")
 		}
-		if diff := cmp.Diff(alone.body, told); result.Status != alone.StatusCode || diff != "" {
+		if diff := cmp.Diff(alone.body, got); result.Status != alone.StatusCode || diff != "" {
 			t.Errorf("%s: %d alone, %d in a batch: %s", item, alone.StatusCode, result.Status, diff)
 		}
 	}

@@ -18,8 +18,8 @@
 //	rejectEncoded          rejects bodies with a Content-Encoding
 //
 // A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. Handlers name
-// no status: reply.go knows what a success looks like, and problem.go is the only place where a lock.Code meets a
-// status.
+// no status except that of success: answer.go writes replies and problems, and is the only place that maps a lock.Code
+// to a status. Package wire decodes and encodes the JSON.
 //
 // The context of a request holds everything known about it: the id, the routing state and the key. Buffers for bodies
 // are pooled.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,9 +14,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5emb"
-	"sigs.k8s.io/yaml"
 
-	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -90,17 +87,6 @@ func (a *api) Version(w http.ResponseWriter, r *http.Request) {
 		v := a.version
 		return ok(wire.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
 	})
-}
-
-// A document is openapi.yaml in both of its forms.
-type document struct{ yaml, json []byte }
-
-func newAPI(s *Server) *api {
-	json, err := yaml.YAMLToJSON(paddock.OpenAPI)
-	if err != nil {
-		panic(fmt.Sprintf("the embedded openapi.yaml is not YAML: %v", err))
-	}
-	return &api{Server: s, document: document{yaml: paddock.OpenAPI, json: json}}
 }
 
 // OpenapiYAML returns openapi.yaml unchanged.

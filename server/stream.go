@@ -1,11 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -210,15 +209,7 @@ func eventID(e lock.Event) string { return strconv.FormatInt(e.ID, 10) }
 func sseEvent(e lock.Event) []byte { return encodeSSE(eventID(e), e.Kind.String(), wire.EventOf(e)) }
 
 func encodeSSE(id, name string, data any) []byte {
-	var text bytes.Buffer
-	text.WriteString("id: " + id + "\nevent: " + name + "\ndata: ")
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(data); err != nil {
-		panic(err) // every event can be encoded; withRecovery would cut the stream off
-	}
-	text.WriteString("\n")
-	return bytes.Clone(text.Bytes())
+	return slices.Concat([]byte("id: "+id+"\nevent: "+name+"\ndata: "), encoded(data), []byte("\n"))
 }
 
 // cachedEvents bounds an eventCache. The store's tail holds as many, so streams that are not far behind hit the cache.

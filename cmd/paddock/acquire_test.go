@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -107,8 +108,8 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, p.stderr)
 	}
 	stdout := p.stdout.String()
-	var lease wireLease
-	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= before.Token ||
+	var lease wire.Lease
+	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= int64(before.Token) ||
 		lease.ExpiresInMs > lease.TTLMs {
 		t.Errorf("%v: %s", err, stdout)
 	}

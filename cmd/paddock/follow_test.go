@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -83,7 +84,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 			continue
 		}
 		for i, line := range lines {
-			var e wireEvent
+			var e wire.Event
 			if err := json.Unmarshal([]byte(line), &e); err != nil || e.ID != page.Items[c.first+i].ID || e.Kind != "granted" {
 				t.Errorf("%v: line %d is %s, %v", c.args, i, line, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 // A lookup finds an environment variable, as os.LookupEnv does.
@@ -78,14 +79,18 @@ func (o output) write(w io.Writer, format string) error {
 
 // writeJSON writes v and a newline. Without an indent it is one line.
 func writeJSON(w io.Writer, v any, indent string) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil {
+	text, err := wire.Encode(v)
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(printable.JSON(b.Bytes()))
+	if indent != "" {
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", indent); err != nil {
+			return err
+		}
+		text = b.Bytes()
+	}
+	_, err = w.Write(printable.JSON(text))
 	return err
 }
 

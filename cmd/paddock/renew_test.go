@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -23,7 +24,7 @@ func TestRenewExtendsAndPrintsTheLease(t *testing.T) {
 	d.expectOutput(leaseEnv, "renew", "jobs:nightly", "-o", "env")
 
 	stdout, _ := d.expectExit(exitOK, "renew", "jobs:nightly", "--ttl=1h", `--metadata={"at":"page 7"}`, "-o", "json")
-	var lease wireLease
+	var lease wire.Lease
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -32,29 +33,29 @@ it's me  permit, slot 1  1  INSTANT  INSTANT  DURATION  {"pid":7}
 `
 
 const permitsJSON = `{
-  "name": "uploads",
-  "state": "held",
-  "revision": 1,
-  "fencing_token": 1,
   "as_of": "INSTANT",
-  "changed_at": "INSTANT",
   "capacity": 3,
-  "waiters": 0,
+  "changed_at": "INSTANT",
+  "fencing_token": 1,
   "leases": [
     {
-      "slot": 1,
-      "mode": "permit",
-      "holder": "it's me",
-      "fencing_token": 1,
       "acquired_at": "INSTANT",
       "expires_at": "INSTANT",
       "expires_in_ms": N,
+      "fencing_token": 1,
       "grace_ms": 0,
+      "holder": "it's me",
       "metadata": {
         "pid": 7
-      }
+      },
+      "mode": "permit",
+      "slot": 1
     }
-  ]
+  ],
+  "name": "uploads",
+  "revision": 1,
+  "state": "held",
+  "waiters": 0
 }
 `
 
@@ -92,9 +93,9 @@ func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
 	d.expectOutput(header+b, "list", "--holder=reader 2", "--state=held")
 	d.expectOutput(header, "list", "--state=grace")
 	stdout, _ := d.expectExit(exitOK, "list", "-o", "json", "--state=free")
-	var locks []wireLock
+	var locks []wire.Lock
 	if err := json.Unmarshal([]byte(stdout), &locks); err != nil || len(locks) != 1 || locks[0].Name != "other" ||
-		locks[0].State != lock.Free {
+		locks[0].State != wire.Free {
 		t.Errorf("%v:\n%s", err, stdout)
 	}
 }
@@ -132,7 +133,7 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	d.expectOutput(header+fmt.Sprintf("1  first  exclusive  INSTANT  DURATION  before (token %d)\n", before.Token)+
 		"2  second  exclusive  INSTANT  DURATION  its turn, 1 before\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")
-	var queue wireQueue
+	var queue wire.Queue
 	if err := json.Unmarshal([]byte(stdout), &queue); err != nil || len(queue.Waiters) != 2 ||
 		queue.Waiters[0].Leases[0].Holder != "before" {
 		t.Errorf("%v:\n%s", err, stdout)

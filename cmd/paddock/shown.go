@@ -8,18 +8,19 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // showLease returns what to print of a lease to who has it.
 func showLease(g lock.Grant) output {
-	return output{wire: leaseTo(g), env: variablesFrom(g), table: func(s table) {
+	return output{wire: wire.LeaseOf(g), env: variablesFrom(g), table: func(s table) {
 		s.row("LOCK", g.Name)
 		s.row("LEASE ID", uuid.UUID(g.ID).String())
 		s.row("TOKEN", token(g.Token))
 		s.row("MODE", modeAndSlot(g.Mode, g.Slot))
 		s.row("HOLDER", g.Holder)
-		s.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(g.ExpiresAt), short(left(g))))
+		s.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(g.ExpiresAt), short(max(time.Until(g.Until), 0))))
 		if g.Metadata != nil {
 			s.row("METADATA", string(g.Metadata))
 		}
@@ -42,7 +43,7 @@ func variablesFrom(g lock.Grant) []variable {
 // showLock returns what to print of a lock to anybody. Its variables are other ones
 // than a lease's, so that nobody takes somebody else's token for their own.
 func showLock(l lock.Lock) output {
-	return output{wire: lockTo(l), env: []variable{
+	return output{wire: wire.LockOf(l), env: []variable{
 		{"PADDOCK_STATE", string(l.State)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
 		{"PADDOCK_HELD_BY", firstOf(l).Holder}, {"PADDOCK_WAITERS", strconv.Itoa(l.Waiters)},
 	}, table: func(s table) {
@@ -65,7 +66,7 @@ func showLock(l lock.Lock) output {
 
 // showLocks returns what to print of many locks, one a row.
 func showLocks(locks []lock.Lock) output {
-	return output{wire: each(locks, lockTo), table: func(s table) {
+	return output{wire: wire.Each(locks, wire.LockOf), table: func(s table) {
 		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
 		for _, l := range locks {
 			if len(l.Leases) == 0 {
@@ -84,7 +85,7 @@ func showLocks(locks []lock.Lock) output {
 
 // showQueue returns what to print of who waits.
 func showQueue(q lock.QueueInfo) output {
-	return output{wire: queueTo(q), table: func(s table) {
+	return output{wire: wire.QueueOf(q), table: func(s table) {
 		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "WAITS FOR")
 		for _, w := range q.Waiters {
 			s.row(strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited), waitsFor(w))

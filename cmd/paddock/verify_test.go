@@ -226,7 +226,7 @@ func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := line.Verify; v.Clients != workload.DefaultClients || v.Locks != workload.DefaultLocks ||
-		v.TTL != workload.UsualTTL {
+		v.TTL != workload.DefaultTTL {
 		t.Errorf("parsed %+v", v)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -134,7 +135,7 @@ func (w *watcher) page(ctx context.Context, q lock.EventQuery, limit time.Durati
 
 func (w *watcher) printEvent(e lock.Event) error {
 	if w.format == asJSON {
-		return writeJSON(w.stdout, eventTo(e), "")
+		return writeJSON(w.stdout, wire.EventOf(e), "")
 	}
 	return w.printRow(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token),
 		printable.Text(e.Holder), printable.Text(e.Reason))

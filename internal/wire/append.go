@@ -18,24 +18,12 @@ const (
 	resultSize = 320 // about the size of a result of a batch
 )
 
-// Encode returns a model as one line of JSON. Characters such as < are not escaped. It panics if v cannot be JSON,
-// which no model is.
-func Encode(v any) []byte {
-	switch v := v.(type) {
-	case Lease:
-		return append(AppendLease(make([]byte, 0, leaseSize+len(v.Metadata)), v), '\n')
-	case json.RawMessage:
-		return append(v, '\n')
+// Encode returns a model as one line of JSON. Characters such as < are not escaped. The only models that fail are those
+// with an instant after the year 9999.
+func Encode(v any) ([]byte, error) {
+	if l, is := v.(Lease); is {
+		return append(AppendLease(make([]byte, 0, leaseSize+len(l.Metadata)), l), '\n'), nil
 	}
-	text, err := EncodeRequest(v)
-	if err != nil {
-		panic(err)
-	}
-	return text
-}
-
-// EncodeRequest is Encode for values of a caller, such as an instant in the year 10000, which cannot be JSON.
-func EncodeRequest(v any) ([]byte, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -80,7 +68,11 @@ func appendResult(b []byte, r BatchResult) []byte {
 		b = AppendLease(append(b, `,"lease":`...), *r.Lease)
 	}
 	if r.Problem != nil {
-		b = append(append(b, `,"problem":`...), bytes.TrimSpace(Encode(*r.Problem))...)
+		problem, err := Encode(*r.Problem)
+		if err != nil {
+			panic(err) // the database has no instant after the year 9999
+		}
+		b = append(append(b, `,"problem":`...), bytes.TrimSpace(problem)...)
 	}
 	return append(b, '}')
 }

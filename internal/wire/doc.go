@@ -42,7 +42,7 @@
 //
 // # The domain
 //
-// LeaseOf, LockOf and the like turn values of package lock into models. The method Domain of a model does the
+// LeaseOf, LockOf and the other Of functions turn values of package lock into models. The method Domain of a model does the
 // reverse. On the wire an instant is in UTC, a duration is in whole milliseconds, and what is left of a lease is
 // rounded down.
 package wire

@@ -55,7 +55,7 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 	}
 }
 
-// Domain returns what anybody may know of a lease.
+// Domain returns the public part of a lease.
 func (l LeaseInfo) Domain() lock.LeaseInfo {
 	return lock.LeaseInfo{
 		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),

@@ -1,5 +1,5 @@
-// Package openapi is generated from openapi.yaml: the types of the wire and the
-// routes. Nobody edits it; change the document and run go generate.
+// Package openapi is generated from openapi.yaml: the routes of the API and how their parameters are read. The types are
+// those of package wire. Change the document and run go generate.
 package openapi
 
 //go:generate go tool oapi-codegen -config config.yaml ../../../openapi.yaml

@@ -1,0 +1,22 @@
+// Package openapi is a plain Go client of the API: the types of openapi.yaml, and a [Client] with one method for each
+// operation. All of it is generated. It sends a request and returns the answer; it does not renew leases, retry, or
+// stop work whose lease has ended. Most programs want package client, or its guards, which do.
+//
+//	c := &openapi.Client{BaseURL: "http://127.0.0.1:8080"}
+//	id := uuid.New()
+//	lease, res, err := c.AcquireLock(ctx, "jobs:nightly", openapi.AcquireRequest{Holder: "worker-1", LeaseID: &id})
+//
+// A method returns the decoded body, which is nil for a response without one, and the response, which has the status
+// and the header. The body of the response is closed, except where a method returns no value and says so.
+//
+// A response without success is an [*Error]. Its Problem tells by Code what happened, and by Detail what to do. Without
+// a Code, something other than Paddock answered. Any other error comes from net/http or encoding/json, and a change
+// may or may not have been made. Send it again with the same lease_id.
+//
+// Optional members are pointers; nil leaves them out. An item of a BatchRequest is a BatchAcquire, a BatchRenew or a
+// BatchRelease.
+//
+// The types may gain fields and the enumerations values, as the API does. Requests have no timeout but the context's.
+package openapi
+
+//go:generate go tool oapi-codegen -config config.yaml ../../openapi.yaml

@@ -1,0 +1,288 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// jsonType is the media type of bodies.
+const jsonType = "application/json"
+
+// A reply is the response to a call that succeeded. It is written as soon as it is made, so that what it says is left
+// of a lease holds.
+type reply struct {
+	status int
+	body   any    // a model or a batch; nil: none
+	next   string // the cursor of the next page; empty: there is none
+	tag    string // the ETag; empty: there is none
+}
+
+func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
+
+func noContent() reply { return reply{status: http.StatusNoContent} }
+
+// granted returns the reply to an acquire.
+func granted(g lock.Grant) reply { return reply{status: grantStatus(g), body: wire.LeaseOf(g)} }
+
+// grantStatus tells a new lease from one that an earlier call was granted.
+func grantStatus(g lock.Grant) int {
+	if g.Replayed {
+		return http.StatusOK
+	}
+	return http.StatusCreated
+}
+
+// withNext returns r with a link to the next page, unless there is no cursor.
+func (r reply) withNext(cursor string) reply {
+	r.next = cursor
+	return r
+}
+
+// autoLengthSize is the greatest size, in bytes, of bodies for which net/http sets Content-Length by itself. One header
+// less keeps the map small.
+const autoLengthSize = 1 << 10
+
+// redirectTo redirects a browser.
+func redirectTo(address string) http.HandlerFunc {
+	return http.RedirectHandler(address, http.StatusTemporaryRedirect).ServeHTTP
+}
+
+// answer writes the reply of do, or its error as a problem. The context of do has the request timeout.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func(context.Context) (reply, error)) {
+	s.answerLate(w, r, func() (reply, error) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+		defer cancel()
+		return do(ctx)
+	})
+}
+
+// answerLate is answer for a call that may wait and that sets its own timeout.
+func (s *Server) answerLate(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
+	out, err := do()
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	if out.next != "" {
+		w.Header().Set("Link", nextLink(r.URL, out.next))
+	}
+	if out.tag != "" {
+		w.Header().Set("ETag", out.tag)
+	}
+	if out.body == nil {
+		w.WriteHeader(out.status)
+		return
+	}
+	w.Header().Set("Content-Type", jsonType)
+	s.write(w, r, out.status, out.body)
+}
+
+// nextLink returns the Link header for the page at cursor, with the other parameters of u.
+func nextLink(u *url.URL, cursor string) string {
+	q := u.Query()
+	q.Set("cursor", cursor)
+	return "<" + u.Path + "?" + q.Encode() + `>; rel="next"`
+}
+
+// write sends body as JSON.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body any) {
+	s.send(w, r, status, encoded(body))
+}
+
+// encoded returns body as one line of JSON.
+func encoded(body any) []byte {
+	if b, is := body.(interface{ encode() []byte }); is {
+		return b.encode()
+	}
+	text, err := wire.Encode(body)
+	if err != nil {
+		panic(err) // no instant of the database fails; withRecovery turns this into a problem
+	}
+	return text
+}
+
+// writeText sends a text that only a new binary changes.
+func (s *Server) writeText(w http.ResponseWriter, r *http.Request, kind string, text []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "max-age=60")
+	s.send(w, r, http.StatusOK, text)
+}
+
+// send writes the response. A write error is logged at debug level only: the client is gone, and retries if it wants.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, text []byte) {
+	if len(text) > autoLengthSize {
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	}
+	w.WriteHeader(status)
+	if _, err := w.Write(text); err != nil {
+		s.log.DebugContext(r.Context(), "the answer was not written", "request_id", requestID(r), "error", err)
+	}
+}
+
+// The codes of HTTP itself, beside those of the domain.
+const (
+	// ErrNoRoute: there is nothing at this path.
+	ErrNoRoute lock.Code = "no_route"
+	// ErrMethodNotAllowed: the path has other methods, listed in Allow.
+	ErrMethodNotAllowed lock.Code = "method_not_allowed"
+	// ErrCrossOrigin: a browser sent a write from another site.
+	ErrCrossOrigin lock.Code = "cross_origin"
+	// ErrBodyTooLarge: the body has more than MaxBodySize bytes.
+	ErrBodyTooLarge lock.Code = "body_too_large"
+	// ErrHeaderTooLarge: the header has more bytes than allowed.
+	ErrHeaderTooLarge lock.Code = "header_too_large"
+	// ErrUnsupportedMediaType: the body is not application/json, or has a Content-Encoding.
+	ErrUnsupportedMediaType lock.Code = "unsupported_media_type"
+)
+
+// defaultRetryAfter is the Retry-After of a 503 or a 429 whose error has none.
+const defaultRetryAfter = time.Second
+
+// A refusal is the HTTP form of a Code. Its detail is for errors without one.
+type refusal struct {
+	status int
+	detail string
+}
+
+// refusals is the only place that maps a Code to a status.
+var refusals = map[lock.Code]refusal{
+	lock.ErrInvalid:          {http.StatusBadRequest, "The request does not match /openapi.yaml. Fix it before sending it again."},
+	lock.ErrHeld:             {http.StatusConflict, "The lock is held. Retry later."},
+	lock.ErrLeaseLost:        {http.StatusConflict, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
+	lock.ErrLeaseIDInUse:     {http.StatusConflict, "The lease_id belongs to another lease or place. Choose a new random UUID."},
+	lock.ErrCapacityMismatch: {http.StatusConflict, "Permits of another capacity are held or queued. Use that capacity, or wait until all are released."},
+	lock.ErrTooManyWaiters:   {http.StatusTooManyRequests, "The limit on waiting calls is reached. Retry later."},
+	lock.ErrTokenMismatch:    {http.StatusConflict, "That token does not hold the lock. Read the lock again."},
+	lock.ErrVersionMismatch:  {http.StatusConflict, "The resource has another version. Read it again before writing."},
+	lock.ErrStaleToken:       {http.StatusPreconditionFailed, "A greater token has been granted or seen. Stop the work."},
+	lock.ErrUnknownToken:     {http.StatusPreconditionFailed, "The token was never granted for this lock. Send the one that acquire returned."},
+	lock.ErrNotFound:         {http.StatusNotFound, "Nothing was written under this key."},
+	lock.ErrKeyMissing:       {http.StatusUnauthorized, "This service requires an API key. Send it as Authorization: Bearer KEY."},
+	lock.ErrKeyInvalid:       {http.StatusUnauthorized, "Unknown API key: mistyped or revoked. Ask your operator for a new one."},
+	lock.ErrKeyExpired:       {http.StatusUnauthorized, "The API key has expired. Ask your operator for a new one."},
+	lock.ErrRoleMissing:      {http.StatusForbidden, "The API key's role does not allow this. Use a key with a higher role."},
+	lock.ErrNameNotAllowed:   {http.StatusForbidden, "The API key does not cover this name. Use a key whose prefixes do."},
+	lock.ErrRateLimited:      {http.StatusTooManyRequests, "Rate limit of the API key exceeded. Retry after Retry-After."},
+	lock.ErrUnavailable:      {http.StatusServiceUnavailable, "The service is unavailable. Nothing was changed; retry."},
+	lock.ErrUnknownOutcome:   {http.StatusServiceUnavailable, "The outcome is unknown. Send the same call again to find out."},
+	lock.ErrInternal:         {http.StatusInternalServerError, "Internal error. The log of the service has the cause under this request_id."},
+	ErrNoRoute:               {http.StatusNotFound, "There is nothing at this path. /docs/ lists the paths."},
+	ErrMethodNotAllowed:      {http.StatusMethodNotAllowed, "This path does not have this method. Allow lists its methods."},
+	ErrCrossOrigin:           {http.StatusForbidden, "A browser sent this from another site. Send it from the service's own origin, or without a browser."},
+	ErrBodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
+	ErrHeaderTooLarge: {http.StatusRequestHeaderFieldsTooLarge,
+		"The header has more than " + strconv.Itoa(maxHeaderSize) + " bytes. Send a shorter query and fewer or shorter header fields."},
+	ErrUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
+}
+
+// refusalOf returns err as an error of the domain with a known Code, a detail, and a RetryAfter where the status needs
+// one.
+func refusalOf(err error) *lock.Error {
+	e := lock.Error{Code: lock.ErrInternal}
+	if found := (*lock.Error)(nil); errors.As(err, &found) {
+		e = *found
+	} else if code := lock.Code(""); errors.As(err, &code) {
+		e.Code = code
+	}
+	if _, known := refusals[e.Code]; !known {
+		e = lock.Error{Code: lock.ErrInternal, Cause: e.Cause}
+	}
+	known := refusals[e.Code]
+	if e.Detail == "" || e.Code == lock.ErrInternal {
+		e.Detail = known.detail
+	}
+	if (known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests) && e.RetryAfter <= 0 {
+		e.RetryAfter = defaultRetryAfter
+	}
+	return &e
+}
+
+// A parameterError is an error about a parameter of the path or the query.
+type parameterError struct{ error }
+
+func (e parameterError) Unwrap() error { return e.error }
+
+// pointerTo returns where the fault is: the name of a parameter, or the JSON Pointer to a member of the body, empty for
+// the whole body. It returns nil for an error that is not about the input.
+func pointerTo(e *lock.Error, r *http.Request, err error) *string {
+	inBody := r.Method == http.MethodPost || r.Method == http.MethodPut
+	if errors.As(err, new(parameterError)) {
+		inBody = false
+	}
+	switch {
+	case e.Code != lock.ErrInvalid, !inBody && e.Field == "":
+		return nil
+	case !inBody:
+		return &e.Field
+	case e.Field == "":
+		return new("")
+	}
+	return new(string(jsontext.Pointer("").AppendToken(e.Field)))
+}
+
+// refuse answers with the problem that err is. An error that is no *lock.Error is logged, and answered as internal
+// without its text.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e := refusalOf(err)
+	s.logRefusal(r, e, err)
+	p := problemTo(r, e, err)
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", challenge(e.Code))
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(wire.RoundUp(e.RetryAfter, time.Second), 10))
+	}
+	s.write(w, r, p.Status, p)
+}
+
+// challenge returns the WWW-Authenticate header for a 401 with this code.
+func challenge(code lock.Code) string {
+	if code == lock.ErrKeyMissing {
+		return `Bearer realm="paddock"`
+	}
+	return `Bearer realm="paddock", error="invalid_token"`
+}
+
+// problemTo returns the problem document for e, made of err, as an answer to r.
+func problemTo(r *http.Request, e *lock.Error, err error) wire.Problem {
+	p := wire.ProblemOf(e)
+	p.Status = refusals[e.Code].status
+	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
+	p.RequestID, p.Pointer = requestID(r), pointerTo(e, r, err)
+	return p
+}
+
+// logRefusal logs the service's faults at Error or Warn, and the callers' at Debug. The cause is for operators and
+// appears in the log only.
+func (s *Server) logRefusal(r *http.Request, e *lock.Error, err error) {
+	level := slog.LevelDebug
+	switch refusals[e.Code].status {
+	case http.StatusInternalServerError:
+		level = slog.LevelError
+	case http.StatusServiceUnavailable:
+		level = slog.LevelWarn
+	}
+	if clientContext(r).Err() != nil && level == slog.LevelWarn {
+		level = slog.LevelDebug // canceled because the client disconnected
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", requestID(r)), slog.String("code", string(e.Code)), slog.Any("error", err),
+	}
+	if e.Cause != nil {
+		attrs = append(attrs, slog.Any("cause", e.Cause))
+	}
+	s.log.LogAttrs(r.Context(), level, "request refused", attrs...)
+}

@@ -1,0 +1,182 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server/internal/openapi"
+)
+
+// parameters are the query parameters of each route. Other routes have none.
+var parameters = map[string][]string{
+	"/v1/locks":         {"cursor", "holder", "limit", "prefix", "state"},
+	"/v1/locks/{name}":  {"wait_ms"},
+	"/v1/events":        {"cursor", "limit", "lock", "prefix", "wait_ms"},
+	"/v1/events/stream": {"cursor", "lock", "prefix"},
+}
+
+// withDecodedPath makes a%3Ab the same name as a:b: chi routes on the decoded path. A path with an encoded slash stays
+// as it was sent, so that the slash does not split a name; the name check refuses it.
+func withDecodedPath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+			r.URL.RawPath = ""
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withParameterCheck refuses invalid names, before they are decoded a second time, and unknown parameters. It joins
+// several If-None-Match headers into one.
+func (s *Server) withParameterCheck(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
+			s.refuse(w, r, parameterError{err})
+			return
+		}
+		if tags := r.Header.Values("If-None-Match"); len(tags) > 1 {
+			r.Header.Set("If-None-Match", strings.Join(tags, ", "))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// checkParameters checks the path and, under /v1, the query. Probes of other paths may have any query.
+func checkParameters(route *chi.Context, query string) error {
+	for _, param := range route.URLParams.Keys {
+		if err := checkName(param, route.URLParam(param)); err != nil {
+			return err
+		}
+	}
+	if query == "" {
+		return nil
+	}
+	pattern := route.RoutePattern()
+	if !strings.HasPrefix(pattern, "/v1/") {
+		return nil
+	}
+	return checkQuery(query, parameters[pattern])
+}
+
+// checkName checks the name of a lock, or the key of a resource.
+func checkName(param, value string) error {
+	if param == "key" {
+		return lock.CheckKey(value)
+	}
+	return lock.CheckName(value)
+}
+
+func checkQuery(query string, allowed []string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return &lock.Error{Code: lock.ErrInvalid, Detail: "The query cannot be parsed. Percent-encode its values."}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case !slices.Contains(allowed, name) && len(allowed) == 0:
+			return lock.Invalid(name, "is a parameter of the query, and this call has none; leave it out")
+		case !slices.Contains(allowed, name):
+			return lock.Invalid(name, "is not a parameter of this call, which has %s", strings.Join(allowed, ", "))
+		case len(values[name]) > 1:
+			return lock.Invalid(name, "is there %d times; give it once", len(values[name]))
+		}
+	}
+	return nil
+}
+
+// rejectParameter refuses a parameter that the generated code could not read: a number, since all other parameters are
+// strings, or a repeated header.
+func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err error) {
+	var bad *openapi.InvalidParamFormatError
+	var many *openapi.TooManyValuesForParamError
+	switch {
+	case errors.As(err, &bad):
+		err = parameterError{lock.Invalid(bad.ParamName, "must be a whole number")}
+	case errors.As(err, &many):
+		err = parameterError{lock.Invalid(many.ParamName, "is there %d times; give it once", many.Count)}
+	}
+	s.refuse(w, r, err)
+}
+
+// decode returns the command in the request's body, for the lock of that name.
+func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
+	from func(*wire.Decoder, string, []byte) (Command, error),
+) (Command, error) {
+	decoders := requestOf(r).decoders
+	d := decoders.Get().(*wire.Decoder)
+	defer decoders.Put(d)
+	body, err := readBody(&d.Body, w, r, MaxBodySize)
+	if err != nil {
+		return *new(Command), err
+	}
+	return from(d, name, body)
+}
+
+// readBody reads the request's body, which must be JSON by its Content-Type and have at most limit bytes, into the
+// buffer. The result is valid until the buffer is used again.
+func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
+		return nil, err
+	}
+	into.Reset()
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	switch {
+	case err == nil:
+		return into.Bytes(), nil
+	case errors.As(err, new(*http.MaxBytesError)):
+		return nil, wire.TooLarge("body", limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, wire.InvalidBody("did not arrive within %v. Send it again", readTimeout)
+	}
+	return nil, wire.InvalidBody("broke off after %d bytes. Send it again", into.Len())
+}
+
+// rejectEncoded refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.
+func (s *Server) rejectEncoded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if encoded, ok := r.Header["Content-Encoding"]; ok && r.ContentLength != 0 && !isIdentity(encoded) {
+			s.refuse(w, r, &lock.Error{Code: ErrUnsupportedMediaType, Detail: fmt.Sprintf(
+				"The body has Content-Encoding %.40q, which is not supported. Send the body without Content-Encoding.", strings.Join(encoded, ", "))})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isIdentity reports whether the values of a Content-Encoding header name no encoding other than identity.
+func isIdentity(values []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+			return false
+		}
+	}
+	return true
+}
+
+// checkMediaType allows parameters, such as a charset: JSON is UTF-8 whatever they say.
+func checkMediaType(header string) error {
+	if header == jsonType {
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(header); err == nil && kind == jsonType {
+		return nil
+	}
+	says := "has no Content-Type"
+	if header != "" {
+		says = fmt.Sprintf("says that it is %q", header)
+	}
+	return &lock.Error{Code: ErrUnsupportedMediaType, Detail: "The body " + says +
+		". Send it as Content-Type: application/json; curl --json does."}
+}

@@ -91,17 +91,17 @@ func (e *securedReplica) logState(good *steadyClient, when string) resources {
 func (e *securedReplica) stopAndCheck() {
 	e.t.Helper()
 	e.must(e.process.stop(syscall.SIGQUIT))
-	said, dump, _ := bytes.Cut(e.process.output.bytes(), []byte("SIGQUIT: quit"))
+	output, dump, _ := bytes.Cut(e.process.output.bytes(), []byte("SIGQUIT: quit"))
 	n := bytes.Count(dump, []byte("\ngoroutine "))
 	e.t.Logf("%d goroutines remain", n)
 	if n == 0 || n > keptRoutines {
 		e.t.Errorf("%d goroutines remain, want at most %d:\n%s", n, keptRoutines, dump)
 	}
-	if bytes.Contains(said, []byte("panic")) {
-		e.t.Errorf("the replica logged\n%s", lastLines(said))
+	if bytes.Contains(output, []byte("panic")) {
+		e.t.Errorf("the replica logged\n%s", lastLines(output))
 	}
 	for name, secret := range e.secrets {
-		if bytes.Contains(said, []byte(secret)) {
+		if bytes.Contains(output, []byte(secret)) {
 			e.t.Errorf("the replica logged the key %q", name)
 		}
 	}

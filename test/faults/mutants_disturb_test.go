@@ -103,8 +103,8 @@ func (p *disturbance) restore(ctx context.Context) error {
 const (
 	// waiterLimit is the limit on waiters of a lock in a trial in which a replica dies.
 	waiterLimit = 2
-	// killAfter is when it dies, and bereftFor is how long clients go on: until places count
-	// dead replica no longer count, and a while longer.
+	// killAfter is when it dies, and runAfterKill is how long clients go on: until the places of the dead
+	// replica no longer count, and a while longer.
 	killAfter    = 2 * time.Second
 	runAfterKill = killAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
 )

@@ -72,7 +72,8 @@ func requireOpenFiles(t *testing.T, files uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < files {
-		t.Fatalf("a process may open %d files, %d are needed (%v): raise the hard limit with ulimit -Hn %d", limit.Cur, files, err, files)
+		t.Fatalf("a process may open %d files, %d are needed (%v): raise the hard limit with ulimit -Hn %d", limit.Cur,
+			files, err, files)
 	}
 }
 
@@ -130,7 +131,8 @@ func (f *flood) start() {
 	f.streams = &streamGroup{securedReplica: f.securedReplica, name: fmt.Sprint("news:", f.n)}
 	f.streams.openAll()
 	streaming := f.logState(f.steady, "with streams, too")
-	f.waiters = &waiterGroup{securedReplica: f.securedReplica, prefix: fmt.Sprint("flood:", f.n), direct: directWaiters}
+	f.waiters = &waiterGroup{securedReplica: f.securedReplica, prefix: fmt.Sprint("flood:", f.n),
+		direct: directWaiters}
 	f.waiters.hold()
 	f.waiters.fillLimits()
 	full := f.logState(f.steady, "with waiters, too")

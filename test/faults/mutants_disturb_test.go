@@ -221,7 +221,8 @@ func (c *crossing) via(replica int) lock.Service {
 func (c *crossing) acquire(name string) lock.Acquire {
 	id := uuid.New()
 	return lock.Acquire{
-		Name: c.prefix + ":" + name, LeaseID: lock.LeaseID(id), Holder: fmt.Sprint("crossing ", id.String()[:8]), TTL: 2 * time.Second,
+		Name: c.prefix + ":" + name, LeaseID: lock.LeaseID(id), Holder: fmt.Sprint("crossing ", id.String()[:8]),
+		TTL: 2 * time.Second,
 	}
 }
 
@@ -236,7 +237,8 @@ func (c *crossing) release(ctx context.Context, a lock.Acquire) {
 }
 
 func (c *crossing) revoke(ctx context.Context, token lock.Token) {
-	_, _ = c.via(0).Revoke(ctx, lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
+	_, _ = c.via(0).Revoke(ctx,
+		lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
 }
 
 // lockRow locks the row of a lock until the returned function is called.

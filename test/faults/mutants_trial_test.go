@@ -114,7 +114,8 @@ func (x *trial) start() {
 	locks, err := client.New(client.Options{BaseURL: "http://" + address})
 	x.must(err)
 	x.replicas = append(x.replicas, c)
-	x.services = append(x.services, workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+	x.services = append(x.services,
+		workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
 }
 
 func (x *trial) must(err error) {
@@ -195,7 +196,8 @@ func (x *trial) round(number int) verify.Report {
 // replica that is silent for a while may have its waiters skipped by another one.
 func (x *trial) options(prefix string, seed uint64) workload.Options {
 	o := workload.Options{
-		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: stepTimeout,
+		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial,
+		For: stepTimeout,
 		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
 	}
 	switch x.mode {

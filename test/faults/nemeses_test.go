@@ -106,9 +106,12 @@ func networkNemeses(f component) []nemesis {
 		{"connections are reset" + between, 1, f, 30, brief, onLine(resets)},
 		{"data is delayed" + between, 1, f, 30, aboutASecond, onLine(delays)},
 		{"data is slow and in small pieces" + between, 1, f, 30, aboutASecond, onLine(pieces)},
-		{"requests are dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(requests))},
-		{"answers are dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(answers))},
-		{"data is dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(requests, answers))},
+		{"requests are dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond},
+			onLine(drops(requests))},
+		{"answers are dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond},
+			onLine(drops(answers))},
+		{"data is dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond},
+			onLine(drops(requests, answers))},
 		{"requests are cut off" + between, 1, f, 30, brief, onLine(cutsOff(requests))},
 		{"answers are cut off" + between, 2, f, 40, brief, onLine(cutsOff(answers))},
 	}
@@ -151,8 +154,9 @@ func delays(r *rand.Rand) []toxic {
 }
 
 func pieces(r *rand.Rand) []toxic {
-	slices := map[string]int{"average_size": 16 + r.IntN(200), "size_variation": 8, "delay": r.IntN(300)} // delay in microseconds
-	narrow := map[string]int{"rate": 50 + r.IntN(150)}                                                    // in kilobytes a second
+	// The delay is in microseconds, the rate in kilobytes a second.
+	slices := map[string]int{"average_size": 16 + r.IntN(200), "size_variation": 8, "delay": r.IntN(300)}
+	narrow := map[string]int{"rate": 50 + r.IntN(150)}
 	return []toxic{{"slicer", requests, slices}, {"slicer", answers, slices}, {"bandwidth", answers, narrow}}
 }
 
@@ -179,10 +183,13 @@ const paddockBackends = " from pg_catalog.pg_stat_activity where application_nam
 
 func databaseNemeses() []nemesis {
 	return []nemesis{
-		{"all backends are terminated", 1, server, 100, durationRange{}, runStatement("select pg_terminate_backend(pid)" + paddockBackends)},
-		{"all statements are cancelled", 1, server, 100, durationRange{}, runStatement("select pg_cancel_backend(pid)" + paddockBackends)},
+		{"all backends are terminated", 1, server, 100, durationRange{},
+			runStatement("select pg_terminate_backend(pid)" + paddockBackends)},
+		{"all statements are cancelled", 1, server, 100, durationRange{},
+			runStatement("select pg_cancel_backend(pid)" + paddockBackends)},
 		{"an outsider locks a row", 2, server, 100, aboutASecond, lockRow},
-		{"an outsider idles in a transaction", 1, server, 100, durationRange{time.Second, 2500 * time.Millisecond}, idleInTransaction},
+		{"an outsider idles in a transaction", 1, server, 100, durationRange{time.Second, 2500 * time.Millisecond},
+			idleInTransaction},
 		{"an outsider locks a table", 1, server, 100, durationRange{200 * time.Millisecond, time.Second}, lockTable},
 		{"an outsider takes all connections", 1, server, 100, aboutASecond, exhaustConnections},
 		{"commits wait for a standby", 2, server, 100, aboutASecond, awaitStandby},
@@ -247,7 +254,8 @@ func expectedConflict(err error) bool {
 // is undone.
 func awaitStandby(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
 	set := func(ctx context.Context, statement string) error {
-		return errors.Join(d.database.once(ctx, "postgres", statement), d.database.once(ctx, "postgres", "select pg_reload_conf()"))
+		return errors.Join(d.database.once(ctx, "postgres", statement),
+			d.database.once(ctx, "postgres", "select pg_reload_conf()"))
 	}
 	reset := func(ctx context.Context) error { return set(ctx, "alter system reset synchronous_standby_names") }
 	return reset, set(ctx, "alter system set synchronous_standby_names = 'absent'")

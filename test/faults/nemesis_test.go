@@ -45,7 +45,8 @@ func noUndo(context.Context) error { return nil }
 // allNemeses returns every nemesis.
 func allNemeses() []nemesis {
 	var all []nemesis
-	for _, some := range [][]nemesis{replicaNemeses(), serverNemeses(), databaseNemeses(), networkNemeses(clientNetwork), networkNemeses(databaseNetwork)} {
+	for _, some := range [][]nemesis{replicaNemeses(), serverNemeses(), databaseNemeses(),
+		networkNemeses(clientNetwork), networkNemeses(databaseNetwork)} {
 		all = append(all, some...)
 	}
 	return all
@@ -150,7 +151,8 @@ func newFault(dice *rand.Rand, n nemesis) fault {
 	if victim := dice.IntN(len(replicaVariants)); dice.IntN(100) >= n.allPercent {
 		f.target = victim
 	}
-	f.duration = (n.duration.least + time.Duration(dice.Int64N(int64(n.duration.most-n.duration.least)+1))).Truncate(10 * time.Millisecond)
+	f.duration = (n.duration.least +
+		time.Duration(dice.Int64N(int64(n.duration.most-n.duration.least)+1))).Truncate(10 * time.Millisecond)
 	return f
 }
 

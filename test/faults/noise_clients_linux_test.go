@@ -45,7 +45,9 @@ func (n *noise) batches(ctx context.Context) error {
 		if leases == nil {
 			for i := range lock.MaxBatch {
 				leases = append(leases, uuid.New())
-				items = append(items, fmt.Sprintf(`{"op": "acquire", "name": "batch:%d", "lease_id": "%s", "holder": "batches"}`, i, leases[i]))
+				items = append(items,
+					fmt.Sprintf(`{"op": "acquire", "name": "batch:%d", "lease_id": "%s", "holder": "batches"}`, i,
+						leases[i]))
 			}
 		} else {
 			for i, id := range leases {
@@ -53,7 +55,8 @@ func (n *noise) batches(ctx context.Context) error {
 			}
 			leases = nil
 		}
-		return n.expectOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`), nil)
+		return n.expectOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`),
+			nil)
 	})
 	n.t.Logf("%d batches of %d were answered", calls, lock.MaxBatch)
 	return err

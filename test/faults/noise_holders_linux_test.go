@@ -184,7 +184,8 @@ func (h *holder) acquire(ctx context.Context) error {
 	defer cancel()
 	return retry(ctx, func() error {
 		sent := time.Now()
-		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`, h.lease, h.number, noiseTTL.Milliseconds()))
+		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`,
+			h.lease, h.number, noiseTTL.Milliseconds()))
 		if err == nil && got.status/100 != 2 {
 			err = fmt.Errorf("an acquire is answered %v", got)
 		}
@@ -205,7 +206,8 @@ func (h *holder) call(ctx context.Context, verb, body string) (answer, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = h.conn.SetDeadline(time.Unix(1, 0)) }) // it may be closed
 	defer stop()
-	got, err := h.conn.roundTrip(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "", body))
+	got, err := h.conn.roundTrip(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "",
+		body))
 	if err != nil {
 		err = errors.Join(err, h.conn.Close())
 		h.conn = nil

@@ -47,7 +47,8 @@ func newJoinBurst(replicas []*securedReplica, prefix string, locks, conns int, w
 	owner := e.client("")
 	for i := range locks {
 		j.locks = append(j.locks, fmt.Sprintf("%s:%02d", prefix, i))
-		_, err := owner.Acquire(e.t.Context(), lock.Acquire{Name: j.locks[i], LeaseID: lock.LeaseID(uuid.New()), Holder: "owner", TTL: time.Hour})
+		_, err := owner.Acquire(e.t.Context(),
+			lock.Acquire{Name: j.locks[i], LeaseID: lock.LeaseID(uuid.New()), Holder: "owner", TTL: time.Hour})
 		e.must(err)
 	}
 	for i := range conns {
@@ -85,7 +86,8 @@ func (j *joinBurst) send(w *http2Conn, first, n int) error {
 	w.mu.Unlock()
 	for i := range n {
 		name := j.locks[(first+i)%len(j.locks)]
-		body := fmt.Sprintf(`{"lease_id": "%s", "holder": "joins %d", "wait_ms": %d}`, uuid.New(), first+i, j.wait.Milliseconds())
+		body := fmt.Sprintf(`{"lease_id": "%s", "holder": "joins %d", "wait_ms": %d}`, uuid.New(), first+i,
+			j.wait.Milliseconds())
 		if _, err := w.open(http.MethodPost, "/v1/locks/"+name+"/acquire", "", body, true); err != nil {
 			return err
 		}
@@ -188,9 +190,11 @@ func TestJoinRateDoesNotDependOnQueueLength(t *testing.T) {
 		few = max(few, n.joinRate(fmt.Sprint("few:", round), fewWaiting))
 		many = max(many, n.joinRate(fmt.Sprint("many:", round), manyWaiting))
 	}
-	t.Logf("joins a second at one lock: %.0f with %d waiters, %.0f with %d: %.2f of the rate", few, fewWaiting, many, manyWaiting, many/few)
+	t.Logf("joins a second at one lock: %.0f with %d waiters, %.0f with %d: %.2f of the rate", few, fewWaiting, many,
+		manyWaiting, many/few)
 	if *flagNoise && many < minRateShare*few {
-		t.Errorf("with %d waiters the rate of joins is %.2f of that with %d, want at least %.2f", manyWaiting, many/few, fewWaiting, minRateShare)
+		t.Errorf("with %d waiters the rate of joins is %.2f of that with %d, want at least %.2f", manyWaiting,
+			many/few, fewWaiting, minRateShare)
 	}
 }
 

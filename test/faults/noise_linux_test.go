@@ -31,9 +31,11 @@ type noiseSize struct {
 
 func chooseNoiseSize() noiseSize {
 	if *flagNoise {
-		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000, streams: idleStreams, allNoises: true}
+		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000,
+			streams: idleStreams, allNoises: true}
 	}
-	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000, streams: idleStreams}
+	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000,
+		streams: idleStreams}
 }
 
 // TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time. No lease may
@@ -83,10 +85,11 @@ func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise
 }
 
 // joinsFirstMutant is Paddock with joins batched like all other calls.
-var joinsFirstMutant = mutant{name: "joins go among renewals", file: "store/dispatch.go", from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
+var joinsFirstMutant = mutant{name: "joins go among renewals", file: "store/dispatch.go",
+	from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
 
-// TestJoinsAheadOfRenewalsAreFound runs joins against a build that lets joins go ahead of renewals. Leases must be lost,
-// or renewals delayed by far more than the limit; on a fast machine, too, so idleFloor does not apply.
+// TestJoinsAheadOfRenewalsAreFound runs joins against a build that lets joins go ahead of renewals. Leases must
+// be lost, or renewals delayed by far more than the limit; on a fast machine, too, so idleFloor does not apply.
 func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	size := chooseNoiseSize()
@@ -142,7 +145,8 @@ func (n *noise) runJoins() (f, ends renewalStats) {
 	over := time.Now()
 	codes, err := j.result()
 	n.must(err)
-	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; all were answered within %v of the first end of a wait: %v; "+
+	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; "+
+		"all were answered within %v of the first end of a wait: %v; "+
 		"the test used %v of CPU time",
 		joinCalls, sent.Sub(began).Round(time.Millisecond), joined, full.Sub(began).Round(time.Millisecond),
 		over.Sub(leaving).Round(time.Millisecond), codes, (n.cpuTime() - before).Round(time.Millisecond))
@@ -155,7 +159,8 @@ func (n *noise) runJoins() (f, ends renewalStats) {
 		n.t.Errorf("only %d of %d calls were queued: %v", queued, joinCalls, codes)
 	}
 	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > maxNoiseFactor {
-		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, want at most %d times", worst, maxNoiseFactor)
+		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, want at most %d times", worst,
+			maxNoiseFactor)
 	}
 	return f, ends
 }

@@ -70,8 +70,10 @@ func (r *restorable) baseBackup(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(r.copyDir()), r.host.WriteFile("passwords", passwords)); err != nil {
 		return err
 	}
-	return r.host.Run(ctx, "pg_basebackup", "--pgdata="+r.copyDir(), "--wal-method=stream", "--checkpoint=fast", "--no-sync",
-		fmt.Sprintf("--dbname=host=%s port=5432 user=paddock passfile=%s", r.host.SocketDir(), r.host.Path("passwords")))
+	return r.host.Run(ctx, "pg_basebackup", "--pgdata="+r.copyDir(), "--wal-method=stream", "--checkpoint=fast",
+		"--no-sync",
+		fmt.Sprintf("--dbname=host=%s port=5432 user=paddock passfile=%s", r.host.SocketDir(),
+			r.host.Path("passwords")))
 }
 
 // copyDir is the path of the copy.

@@ -43,12 +43,15 @@ type restoreVariant struct {
 
 var restoreVariants = []restoreVariant{
 	{name: "a snapshot", copy: (*restorable).snapshot, how: restoreOptions{stop: (*restorable).crash}},
-	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot, how: restoreOptions{(*restorable).crash, true}},
+	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot,
+		how: restoreOptions{(*restorable).crash, true}},
 	{name: "a base backup", copy: (*restorable).baseBackup, how: restoreOptions{stop: (*restorable).shutDown}},
-	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup, how: restoreOptions{(*restorable).shutDown, true}},
+	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup,
+		how: restoreOptions{(*restorable).shutDown, true}},
 	{name: "a snapshot before few grants, and another application writes", copy: (*restorable).snapshot,
 		how: restoreOptions{(*restorable).crash, true}, grants: fewLostGrants},
-	{name: "a snapshot whose state one replica has not seen exceeded", copy: (*restorable).snapshot, how: restoreOptions{(*restorable).crash, true}, blind: true},
+	{name: "a snapshot whose state one replica has not seen exceeded", copy: (*restorable).snapshot,
+		how: restoreOptions{(*restorable).crash, true}, blind: true},
 }
 
 // TestRestoreBeginsAnEpoch restores an earlier state of the database while two replicas run, and clients request the
@@ -103,7 +106,8 @@ func (f *restoreTotals) add(o restoreTotals) {
 
 func (f restoreTotals) String() string {
 	return fmt.Sprintf("%d restores: %d epochs begun, %d double grants, %d stale tokens, %d grants before the epoch; "+
-		"%d grants were lost, %d of those leases were alive when the database answered again; first grant %v after the restore began",
+		"%d grants were lost, %d of those leases were alive when the database answered again; "+
+		"first grant %v after the restore began",
 		f.restores, f.epochs, f.double, f.stale, f.early, f.grants, f.alive, f.paused.Round(time.Millisecond))
 }
 
@@ -114,8 +118,9 @@ func (f restoreTotals) check() error {
 		err = fmt.Errorf("%d restores began %d epochs, want one each", f.restores, f.epochs)
 	}
 	if f.double+f.stale+f.early > 0 {
-		err = errors.Join(err, fmt.Errorf("%d locks were granted twice, %d tokens were not greater, %d grants came before the epoch",
-			f.double, f.stale, f.early))
+		err = errors.Join(err,
+			fmt.Errorf("%d locks were granted twice, %d tokens were not greater, %d grants came before the epoch",
+				f.double, f.stale, f.early))
 	}
 	return err
 }
@@ -156,7 +161,8 @@ func (s *clusterHarness) grantAtOnce(prefix string, n int, one bool) []heldLease
 	s.must(inParallel(n, func(i int) error {
 		b := &all[i]
 		b.name = fmt.Sprintf("%s:%02d", prefix, i)
-		a := lock.Acquire{Name: b.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder of a lost lease", TTL: restoreTTL}
+		a := lock.Acquire{Name: b.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder of a lost lease",
+			TTL: restoreTTL}
 		locks := s.replica(i)
 		if one {
 			locks = s.first()

@@ -87,7 +87,8 @@ func (p *round) saveReport(h verify.History, report verify.Report) (dir string, 
 func writeHistory(w io.Writer, h verify.History) error {
 	out := bufio.NewWriter(w)
 	for _, c := range h.Calls {
-		fmt.Fprintf(out, "%4.6f to %4.6f  client %d, %s: %s %+v\n\t%+v, %v\n", c.Sent.Seconds(), c.Answered.Seconds(), c.Client, c.Via, c.Verb, c.Request, c.Response, c.Err)
+		fmt.Fprintf(out, "%4.6f to %4.6f  client %d, %s: %s %+v\n\t%+v, %v\n", c.Sent.Seconds(), c.Answered.Seconds(),
+			c.Client, c.Via, c.Verb, c.Request, c.Response, c.Err)
 	}
 	for _, e := range h.Events {
 		fmt.Fprintf(out, "%+v\n", e)
@@ -124,7 +125,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 
 // leftovers are what must be gone from the database soon after the last client, with queries that count them.
 var leftovers = []struct{ what, count string }{
-	{"connections of Paddock in a transaction", "select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock' and state <> 'idle'"},
+	{"connections of Paddock in a transaction",
+		"select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock' and state <> 'idle'"},
 	{"advisory locks", "select count(*) from pg_catalog.pg_locks where locktype = 'advisory'"},
 	{"waiters", "select count(*) from paddock.waiters"},
 	{"leases", "select count(*) from paddock.locks where lease_id is not null"},
@@ -185,7 +187,8 @@ func (p *round) checkReplicasServe(ctx context.Context, prefix string) error {
 		name, id := fmt.Sprintf("%s:probe:%d", prefix, r.number), lock.LeaseID(uuid.New())
 		for _, call := range []func() error{
 			func() error {
-				_, err := locks.Acquire(ctx, lock.Acquire{Name: name, LeaseID: id, Holder: "the probe of " + r.String(), TTL: time.Minute})
+				_, err := locks.Acquire(ctx,
+					lock.Acquire{Name: name, LeaseID: id, Holder: "the probe of " + r.String(), TTL: time.Minute})
 				return err
 			},
 			func() error { _, err := locks.Renew(ctx, lock.Renew{Name: name, LeaseID: id}); return err },
@@ -233,7 +236,8 @@ func (d *deployment) forbiddenInLog(line []byte, secret map[lock.LeaseID]bool) s
 
 // notInUUID reports whether the rune cannot be part of a UUID.
 func notInUUID(letter rune) bool {
-	return letter != '-' && (letter < '0' || letter > '9') && (letter < 'a' || letter > 'f') && (letter < 'A' || letter > 'F')
+	return letter != '-' && (letter < '0' || letter > '9') && (letter < 'a' || letter > 'f') &&
+		(letter < 'A' || letter > 'F')
 }
 
 // lostCommits returns how many commits had no answer, according to the logs.
@@ -320,22 +324,26 @@ func (s summary) faults() int { return len(s.rates) }
 func (s summary) check() error {
 	var err error
 	if n := s.idleFaults(); 4*n > s.faults() {
-		err = fmt.Errorf("too little load: before %d of %d faults, fewer than %d calls were answered in a second", n, s.faults(), minRate)
+		err = fmt.Errorf("too little load: before %d of %d faults, fewer than %d calls were answered in a second", n,
+			s.faults(), minRate)
 	}
 	if s.faults() >= roundFaults && (s.operations < roundCalls || s.unknown == 0 || s.lost == 0) {
-		err = errors.Join(err, errors.New("the faults had too little effect: too few operations, unknown outcomes or lost commits"))
+		err = errors.Join(err,
+			errors.New("the faults had too little effect: too few operations, unknown outcomes or lost commits"))
 	}
 	return err
 }
 
 func (s summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %.0f s: %d operations checked, %d faults of %d kinds injected, %d unknown outcomes met, %d violations\n",
+	fmt.Fprintf(&b, "seed %d, %.0f s: %d operations checked, "+
+		"%d faults of %d kinds injected, %d unknown outcomes met, %d violations\n",
 		s.seed, s.took.Seconds(), s.operations, s.faults(), len(s.injected), s.unknown, s.violations)
 	fmt.Fprintf(&b, "%v\n", s.subscribers)
 	fmt.Fprintf(&b, "%d commits lost their answer from PostgreSQL\n", s.lost)
 	if n := s.faults(); n > 0 {
-		fmt.Fprintf(&b, "calls answered in the second before a fault: minimum %d, median %d; before %d of %d faults fewer than %d\n",
+		fmt.Fprintf(&b, "calls answered in the second before a fault: minimum %d, median %d; "+
+			"before %d of %d faults fewer than %d\n",
 			s.rates[0], s.rates[n/2], s.idleFaults(), n, minRate)
 	}
 	fmt.Fprintf(&b, "longest time until under load again: %.1f s, after %s\n", s.longest.Seconds(), s.after)

@@ -18,12 +18,14 @@ import (
 )
 
 var (
-	flagFor  = flag.Duration("faults.for", defaultLength(), "approximate length of TestNothingIsLostUnderFaults; or $PADDOCK_FAULTS_FOR")
+	flagFor = flag.Duration("faults.for", defaultLength(),
+		"approximate length of TestNothingIsLostUnderFaults; or $PADDOCK_FAULTS_FOR")
 	flagSeed = flag.Uint64("faults.seed", 0, "seed of the first round; 0: random")
 	flagRace = flag.Bool("faults.race", false, "build the replicas with the race detector")
 
 	flagRestores = flag.Int("faults.restores", 2, "number of restores in each variant of TestRestoreBeginsAnEpoch")
-	flagNoise    = flag.Bool("faults.noise", false, "full size of the noise in TestNoisyNeighbourCostsNoLease, with limits of the delays")
+	flagNoise    = flag.Bool("faults.noise", false,
+		"full size of the noise in TestNoisyNeighbourCostsNoLease, with limits of the delays")
 )
 
 // defaultLength is the default of -faults.for.
@@ -102,7 +104,8 @@ func (p *round) underLoad(ctx context.Context, faults int) error {
 		if err != nil {
 			return err
 		}
-		o.Services = append(o.Services, workload.Replica{Via: r.String(), Locks: meteredService{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
+		o.Services = append(o.Services,
+			workload.Replica{Via: r.String(), Locks: meteredService{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	loading, finish := context.WithCancel(ctx)

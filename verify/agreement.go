@@ -26,25 +26,31 @@ func (t *lockHistory) grantAgrees(l *lease, c *Check) {
 	c.Examined++
 	switch {
 	case l.granted == nil:
-		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d in slot %d, but there is no event of the grant: it was lost.",
+		c.violated(t, fmt.Sprintf(
+			"%q was granted the lock with token %d in slot %d, but there is no event of the grant: it was lost.",
 			l.holder, l.token, l.slot), []*Call{l.firstAnswer()})
 		return
 	case l.group == nil:
-		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, but no call requested it.", l.holder, l.token), nil, l.granted)
+		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, but no call requested it.", l.holder,
+			l.token), nil, l.granted)
 		return
 	}
 	if a, _ := l.group.acquire(); a.Mode != l.mode || a.Holder != l.holder {
-		c.violated(t, fmt.Sprintf("%q was granted the lock as %s, but the request was for %s by %q.", l.holder, l.mode, a.Mode, a.Holder), l.group.acquires, l.granted)
+		c.violated(t, fmt.Sprintf("%q was granted the lock as %s, but the request was for %s by %q.", l.holder, l.mode,
+			a.Mode, a.Holder), l.group.acquires, l.granted)
 	}
 	if l.ended != nil && l.ended.Kind == lock.Withdrawn {
 		if answer := l.firstAnswer(); answer != nil {
-			c.violated(t, fmt.Sprintf("The grant with token %d was withdrawn as unclaimed, but %q had been told of it.", l.token, l.holder),
+			c.violated(t,
+				fmt.Sprintf("The grant with token %d was withdrawn as unclaimed, but %q had been told of it.", l.token,
+					l.holder),
 				[]*Call{answer}, l.granted, l.ended)
 		}
 		return
 	}
 	if !slices.ContainsFunc(l.group.acquires, mayGrant) {
-		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, but every answer said that it was not.", l.holder, l.token), l.group.acquires, l.granted)
+		c.violated(t, fmt.Sprintf("%q was granted the lock with token %d, but every answer said that it was not.",
+			l.holder, l.token), l.group.acquires, l.granted)
 	}
 	for _, answer := range l.acquired {
 		t.instantAgrees(l, answer, c)
@@ -70,7 +76,8 @@ func (t *lockHistory) instantAgrees(l *lease, answer *Call, c *Check) {
 	at, event := grant(answer).AcquiredAt, l.granted.At
 	ok := at.Equal(event) || l.granted.Place != 0 && at.After(event) && !at.After(event.Add(lock.ClaimTimeout))
 	if !ok && !l.crossesEpoch(t) {
-		c.violated(t, fmt.Sprintf("%q was told that token %d was granted at %s, but the event says %s.", l.holder, l.token, clock(at), clock(event)),
+		c.violated(t, fmt.Sprintf("%q was told that token %d was granted at %s, but the event says %s.", l.holder,
+			l.token, clock(at), clock(event)),
 			[]*Call{answer}, l.granted)
 	}
 }
@@ -84,21 +91,25 @@ func (t *lockHistory) endAgrees(l *lease, c *Check) {
 	case lock.Released:
 		c.Examined++
 		if !slices.ContainsFunc(l.group.releases, mayEnd) {
-			c.violated(t, fmt.Sprintf("The lease of %q with token %d was released, but no call did that.", l.holder, l.token), l.group.releases, l.ended)
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was released, but no call did that.", l.holder,
+				l.token), l.group.releases, l.ended)
 		}
 	case lock.Revoked:
 		c.Examined++
 		if !slices.ContainsFunc(t.calls, func(call *Call) bool {
 			r, ok := call.Request.(lock.Revoke)
-			return ok && mayEnd(call) && r.Token == l.token && r.Reason == l.ended.Reason && (r.Slot == nil || *r.Slot == l.slot)
+			return ok && mayEnd(call) && r.Token == l.token && r.Reason == l.ended.Reason &&
+				(r.Slot == nil || *r.Slot == l.slot)
 		}) {
-			c.violated(t, fmt.Sprintf("The lease of %q with token %d was revoked, but no call did that.", l.holder, l.token), nil, l.ended)
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was revoked, but no call did that.", l.holder,
+				l.token), nil, l.ended)
 		}
 		if s := l.skipped; s != nil && !slices.ContainsFunc(t.calls, func(call *Call) bool {
 			r, ok := call.Request.(lock.Revoke)
 			return ok && mayEnd(call) && r.SkipGrace && r.Token == l.token && r.Reason == s.Reason
 		}) {
-			c.violated(t, fmt.Sprintf("The grace of %q with token %d was skipped, but no call did that.", l.holder, l.token), nil, l.ended, s)
+			c.violated(t, fmt.Sprintf("The grace of %q with token %d was skipped, but no call did that.", l.holder,
+				l.token), nil, l.ended, s)
 		}
 	}
 }
@@ -117,9 +128,11 @@ func (t *lockHistory) callAgrees(call *Call, c *Check) {
 		if call.Outcome() == Done {
 			c.Examined++
 			if !slices.ContainsFunc(t.leases, func(l *lease) bool {
-				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked && (a.Slot == nil || *a.Slot == l.slot)
+				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked &&
+					(a.Slot == nil || *a.Slot == l.slot)
 			}) {
-				c.violated(t, fmt.Sprintf("Token %d was revoked, but there is no event of it: it was lost.", a.Token), []*Call{call}, t.grantOf(a.Token))
+				c.violated(t, fmt.Sprintf("Token %d was revoked, but there is no event of it: it was lost.", a.Token),
+					[]*Call{call}, t.grantOf(a.Token))
 			}
 		}
 	case string, lock.Watch:
@@ -161,7 +174,8 @@ func (t *lockHistory) releaseAgrees(call *Call, a lock.Release, c *Check) {
 	if len(r.leases) > 0 {
 		granted = r.leases[len(r.leases)-1].granted
 	}
-	c.violated(t, fmt.Sprintf("The release by %q succeeded, but there is no event of it: it was lost.", r.holder()), []*Call{call}, granted)
+	c.violated(t, fmt.Sprintf("The release by %q succeeded, but there is no event of it: it was lost.", r.holder()),
+		[]*Call{call}, granted)
 }
 
 // readAgrees compares a read of the lock with the event of the revision that it shows.
@@ -169,13 +183,16 @@ func (t *lockHistory) readAgrees(call *Call, read lock.Lock, c *Check) {
 	if read.Revision == 0 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(t.events, read.Revision, func(e lock.Event, r int64) int { return int(e.Revision - r) })
+	i, found := slices.BinarySearchFunc(t.events, read.Revision,
+		func(e lock.Event, r int64) int { return int(e.Revision - r) })
 	if !found {
-		c.violated(t, fmt.Sprintf("A read showed the lock at revision %d, but there is no such event: it was lost.", read.Revision), []*Call{call})
+		c.violated(t, fmt.Sprintf("A read showed the lock at revision %d, but there is no such event: it was lost.",
+			read.Revision), []*Call{call})
 		return
 	}
 	if e := &t.events[i]; !e.At.Equal(read.ChangedAt) && !t.hasEpoch() {
-		c.violated(t, fmt.Sprintf("A read showed revision %d with the time %s, but its event says %s.", e.Revision, clock(read.ChangedAt), clock(e.At)),
+		c.violated(t, fmt.Sprintf("A read showed revision %d with the time %s, but its event says %s.", e.Revision,
+			clock(read.ChangedAt), clock(e.At)),
 			[]*Call{call}, e)
 	}
 }
@@ -196,7 +213,8 @@ func (t *lockHistory) lossAgrees(call *Call, e *lock.Error, c *Check) {
 		}
 	}
 	if known == nil {
-		c.violated(t, fmt.Sprintf("%q was told how its lease with token %d ended, but it never had such a lease.", r.holder(), e.Token), []*Call{call}, t.grantOf(e.Token))
+		c.violated(t, fmt.Sprintf("%q was told how its lease with token %d ended, but it never had such a lease.",
+			r.holder(), e.Token), []*Call{call}, t.grantOf(e.Token))
 		return
 	}
 	c.violated(t, fmt.Sprintf("%q was told that its lease with token %d was %s at %s, but the events disagree.",

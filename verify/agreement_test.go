@@ -11,28 +11,53 @@ import (
 
 func TestAnswersThatContradictEventsAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"a lost grant":                        {byAgreement, func(s editable) { s.removeEvents(of("dan")) }, "there is no event of the grant: it was lost"},
-		"a lost release":                      {byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
-		"a lost revocation":                   {byAgreement, func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) }, "Token 4 was revoked, but there is no event"},
-		"a read of a lost revision":           {byAgreement, func(s editable) { s.Events = s.Events[:1] }, "A read showed the lock at revision"},
-		"a grant without a request":           {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Holder = "unknown" }, "no call requested it"},
-		"a grant in another mode":             {byAgreement, func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "but the request was for exclusive"},
-		"a grant after a refusal":             {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) }, "every answer said that it was not"},
-		"a grant after an unavailable answer": {byAgreement, func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) }, "every answer said that it was not"},
-		"a grant with another time":           {byAgreement, func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "but the event says"},
-		"a withdrawn grant that was answered": {byAgreement, func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as unclaimed"},
-		"a release without a call":            {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released }, "was released, but no call did that"},
-		"a revocation without a call":         {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked }, "was revoked, but no call did that"},
-		"a release after a refusal":           {byAgreement, func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) }, "was released, but no call did that"},
-		"a waiter without a request":          {byAgreement, func(s editable) { s.event(lock.Queued, "fay").Holder = "unknown" }, "joined the queue, but no call asked"},
-		"an end with two kinds":               {byAgreement, func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "the events disagree"},
+		"a lost grant": {byAgreement, func(s editable) { s.removeEvents(of("dan")) },
+			"there is no event of the grant: it was lost"},
+		"a lost release": {byAgreement,
+			func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
+		"a lost revocation": {byAgreement,
+			func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) },
+			"Token 4 was revoked, but there is no event"},
+		"a read of a lost revision": {byAgreement, func(s editable) { s.Events = s.Events[:1] },
+			"A read showed the lock at revision"},
+		"a grant without a request": {byAgreement,
+			func(s editable) { s.event(lock.Granted, "dan").Holder = "unknown" }, "no call requested it"},
+		"a grant in another mode": {byAgreement,
+			func(s editable) { s.event(lock.Granted, "dan").Mode = lock.Shared }, "but the request was for exclusive"},
+		"a grant after a refusal": {byAgreement,
+			func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrHeld}) },
+			"every answer said that it was not"},
+		"a grant after an unavailable answer": {byAgreement,
+			func(s editable) { refuse(s.call(verify.Acquire, "dan", 0), lock.Error{Code: lock.ErrUnavailable}) },
+			"every answer said that it was not"},
+		"a grant with another time": {byAgreement,
+			func(s editable) { s.event(lock.Granted, "dan").At = time.Unix(0, 0) }, "but the event says"},
+		"a withdrawn grant that was answered": {byAgreement,
+			func(s editable) { s.event(lock.Released, "fay").Kind = lock.Withdrawn }, "withdrawn as unclaimed"},
+		"a release without a call": {byAgreement,
+			func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Released },
+			"was released, but no call did that"},
+		"a revocation without a call": {byAgreement,
+			func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Revoked },
+			"was revoked, but no call did that"},
+		"a release after a refusal": {byAgreement,
+			func(s editable) { refuse(s.call(verify.Release, "ann", 0), lock.Error{Code: lock.ErrLeaseLost}) },
+			"was released, but no call did that"},
+		"a waiter without a request": {byAgreement,
+			func(s editable) { s.event(lock.Queued, "fay").Holder = "unknown" },
+			"joined the queue, but no call asked"},
+		"an end with two kinds": {byAgreement,
+			func(s editable) { s.event(lock.Expired, "cleo").Kind = lock.Withdrawn }, "the events disagree"},
 		"an end of an unknown lease": {byAgreement, func(s editable) {
-			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
+			refuse(s.call(verify.Renew, "cleo", 0),
+				lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, Token: 77})
 		}, "but it never had such a lease"},
 		"a read with another time": {byAgreement, func(s editable) {
 			changeRead(s, verify.ReadLock, 0, func(l *lock.Lock) { l.ChangedAt = l.ChangedAt.Add(1) })
 		}, "but its event says"},
-		"a read of a future revision": {byAgreement, func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) }, "showed the lock at revision 99"},
+		"a read of a future revision": {byAgreement,
+			func(s editable) { changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.Revision = 99 }) },
+			"showed the lock at revision 99"},
 		"a claim after its timeout": {byAgreement, func(s editable) {
 			s.grant(verify.Acquire, "fay", 0, func(g *lock.Grant) { g.AcquiredAt = g.AcquiredAt.Add(3 * time.Second) })
 		}, "but the event says"},
@@ -56,7 +81,8 @@ func TestLeasesThatEndEarlyAreFound(t *testing.T) {
 			e.At = e.At.Add(-time.Second)
 		}, "but its holder was promised"},
 		"an early lease_lost with the end": {byEarlyEnd, func(s editable) {
-			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Granted, "cleo").At, Token: s.event(lock.Granted, "cleo").Token})
+			refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired,
+				EndedAt: s.event(lock.Granted, "cleo").At, Token: s.event(lock.Granted, "cleo").Token})
 		}, "was told that its lease with token 3 expired at"},
 		"an early lease_lost without the end": {byEarlyEnd, func(s editable) {
 			s.removeEvents(is(lock.Expired, "cleo"))
@@ -116,7 +142,8 @@ func TestPausedClientsAreNotChecked(t *testing.T) {
 	h := recordCorrect(t)
 	s := editable{t, &h}
 	s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Until = g.Until.Add(time.Hour) })
-	for _, c := range h.Check(verify.CheckOptions{PausedClients: []int{s.call(verify.Acquire, "cleo", 0).Client}}).Checks {
+	for _, c := range h.Check(verify.CheckOptions{PausedClients: []int{s.call(verify.Acquire, "cleo",
+		0).Client}}).Checks {
 		if c.Name == byClients && len(c.Violations) > 0 {
 			t.Errorf("found %+v", c.Violations)
 		}

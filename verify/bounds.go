@@ -178,7 +178,8 @@ func (w bounds) whileHeld(r *callGroup, c *Call) (first, last int) {
 	}
 	var e *lock.Error
 	refused := errors.As(c.Err, &e)
-	if answer := l.firstAnswer(); l.ended == nil || answer == nil || answer.Answered >= c.Sent || refused && (e.Code != lock.ErrLeaseLost || l.atMaxHold(e)) {
+	if answer := l.firstAnswer(); l.ended == nil || answer == nil || answer.Answered >= c.Sent ||
+		refused && (e.Code != lock.ErrLeaseLost || l.atMaxHold(e)) {
 		return first, last
 	}
 	return w.index(l.ended.Revision), last

@@ -16,7 +16,8 @@ func (t *lockHistory) callOperation(c *Call) *operation {
 	if step == nil {
 		return nil
 	}
-	o := &operation{text: c.requestText() + ": " + c.responseText(), call: c, from: c.Sent, to: c.Answered, before: -1, step: step}
+	o := &operation{text: c.requestText() + ": " + c.responseText(), call: c, from: c.Sent, to: c.Answered, before: -1,
+		step: step}
 	if c.Outcome() == Unknown {
 		o.to = t.last + 1
 	}
@@ -63,7 +64,8 @@ func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
 		}
 		l := s.Leases[i]
 		same := l.Token == g.Token && l.Slot == g.Slot && !l.Unclaimed()
-		return s, same && (shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
+		return s, same &&
+			(shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
 	}
 }
 
@@ -245,7 +247,8 @@ func (t *lockHistory) readStep(seen lock.Lock) step {
 			case !ok && endUnknown(l):
 			case !ok || h.Token != l.Token || h.Holder != l.Holder || h.Mode != l.Mode || h.Revoked != l.Revoked():
 				return s, false
-			case !endUnknown(l) && !h.AcquiredAt.Equal(l.AcquiredAt), !endUnknown(l) && !h.ExpiresAt.Equal(l.ExpiresAt) && !unclaimed(l, h):
+			case !endUnknown(l) && !h.AcquiredAt.Equal(l.AcquiredAt),
+				!endUnknown(l) && !h.ExpiresAt.Equal(l.ExpiresAt) && !unclaimed(l, h):
 				return s, false
 			default:
 				matched++
@@ -280,8 +283,9 @@ func verifyStep(v lock.Verify, got lock.Verification) step {
 				return s, is.Newest == got.Newest && (got.Status == lock.Current || over)
 			}
 		}
+		// A lease that is not claimed yet has ClaimTimeout left.
 		left := len(s.Leases) != 1 || near(is.Remaining, got.Remaining) ||
-			s.Leases[0].Place != 0 && near(lock.ClaimTimeout, got.Remaining) // not claimed yet, at the time of its grant
+			s.Leases[0].Place != 0 && near(lock.ClaimTimeout, got.Remaining)
 		return afterVerification(s, v, got), is.Status == got.Status && is.Newest == got.Newest && left
 	}
 }

@@ -57,7 +57,8 @@ func (h History) Check(o CheckOptions) Report {
 	}
 	x := &examination{History: h, options: o, locks: h.locks(), clock: h.clockBounds()}
 	x.index = x.newIndex()
-	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.locks), faults: h.Faults}
+	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.locks),
+		faults: h.Faults}
 	for _, c := range x.checks() {
 		check := Check{Name: c.name, Skipped: x.skipReason(c)}
 		if check.Skipped == "" {
@@ -147,7 +148,8 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 	if len(t.events) == 0 {
 		return
 	}
-	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking, AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch()}
+	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
+		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch()}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}

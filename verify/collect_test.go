@@ -122,13 +122,16 @@ func TestRecorderRecordsCallsAndFaults(t *testing.T) {
 	}
 	h := rec.History()
 	first, second := h.Calls[0], h.Calls[1]
-	if a := first.Request.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" || a.LeaseID == (lock.LeaseID{}) || first.Response.(lock.Grant).ID != a.LeaseID {
+	if a := first.Request.(lock.Acquire); first.Verb != verify.Acquire || first.Via != "here" || first.Name != "a" ||
+		a.LeaseID == (lock.LeaseID{}) || first.Response.(lock.Grant).ID != a.LeaseID {
 		t.Errorf("recorded %+v", first)
 	}
-	if second.ID != 1 || second.Outcome() != verify.Refused || second.Response != nil || !errors.Is(second.Err, lock.ErrNotFound) {
+	if second.ID != 1 || second.Outcome() != verify.Refused || second.Response != nil ||
+		!errors.Is(second.Err, lock.ErrNotFound) {
 		t.Errorf("recorded %+v", second)
 	}
-	if f := h.Faults; len(f) != 2 || f[0].Epoch || !f[1].Epoch || f[0].At <= first.Answered || f[0].At >= f[1].At || f[1].At >= second.Sent {
+	if f := h.Faults; len(f) != 2 || f[0].Epoch || !f[1].Epoch || f[0].At <= first.Answered || f[0].At >= f[1].At ||
+		f[1].At >= second.Sent {
 		t.Errorf("noted %+v", f)
 	}
 	if first.Sent >= first.Answered || first.Answered >= second.Sent || h.Start.IsZero() {

@@ -194,7 +194,8 @@ func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 		h.violated(e, fmt.Sprintf("received event %d after event %d: twice, or out of order", e.ID, h.last))
 	}
 	if !strings.HasPrefix(e.Name, h.subscription.Prefix) {
-		h.violated(e, fmt.Sprintf("received event %d of %s, but requested locks under %s", e.ID, e.Name, h.subscription.Prefix))
+		h.violated(e,
+			fmt.Sprintf("received event %d of %s, but requested locks under %s", e.ID, e.Name, h.subscription.Prefix))
 		return
 	}
 	i, found := h.index.find(e.ID)
@@ -204,9 +205,12 @@ func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 	case !found:
 		h.violated(e, fmt.Sprintf("received event %d (%s), which is not in the table", e.ID, e.Kind))
 	case !sameEvent(*h.index.table[i], *e):
-		h.violated(h.index.table[i], fmt.Sprintf("received event %d as %s, but in the table it is %s", e.ID, eventText(*e), eventText(*h.index.table[i])))
+		h.violated(h.index.table[i], fmt.Sprintf("received event %d as %s, but in the table it is %s", e.ID,
+			eventText(*e), eventText(*h.index.table[i])))
 	case h.lost != nil && h.newEpochBetween(h.lostAt, d.At):
-		h.violated(e, fmt.Sprintf("received event %d, which a new epoch has lost, and then event %d without a gap between them", h.lost.ID, e.ID))
+		h.violated(e,
+			fmt.Sprintf("received event %d, which a new epoch has lost, and then event %d without a gap between them",
+				h.lost.ID, e.ID))
 		h.lost = nil
 	}
 }
@@ -249,8 +253,9 @@ func (h *deliveryChecker) checkMissing(d Delivery) {
 		return
 	}
 	h.report.Missed += len(missing)
-	h.violated(missing[0], fmt.Sprintf("moved from cursor %d to %d at %s without event %d and %d more between them, and without a gap",
-		h.cursor, d.Next, sinceStart(d.At), missing[0].ID, len(missing)-1))
+	h.violated(missing[0],
+		fmt.Sprintf("moved from cursor %d to %d at %s without event %d and %d more between them, and without a gap",
+			h.cursor, d.Next, sinceStart(d.At), missing[0].ID, len(missing)-1))
 }
 
 // violated records a violation by the subscriber. The event, which may be nil, is shown among those

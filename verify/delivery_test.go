@@ -93,7 +93,8 @@ func TestMissingDeliveriesAreFound(t *testing.T) {
 			e.Name = "other:lock"
 			d.Events[0] = &e
 		}, "but requested locks under play:"},
-		"a cursor that goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 }, "received the earlier cursor"},
+		"a cursor that goes back": {byDeliveries, func(s editable) { s.delivery(lock.Released, "third").Next = 2 },
+			"received the earlier cursor"},
 	})
 }
 
@@ -104,7 +105,8 @@ func delayDelivery(s editable, readOn bool) {
 	late := *d
 	d.Events, d.Next = nil, s.event(lock.Released, "ann").ID-1
 	poller := &s.Subscriptions[0]
-	i := slices.IndexFunc(poller.Requests, func(r verify.EventRequest) bool { return len(r.Deliveries) > 0 && r.Deliveries[0].At > d.At })
+	i := slices.IndexFunc(poller.Requests,
+		func(r verify.EventRequest) bool { return len(r.Deliveries) > 0 && r.Deliveries[0].At > d.At })
 	next := &poller.Requests[i]
 	next.Cursor, next.Deliveries = d.Next, slices.Clone(next.Deliveries)
 	next.Deliveries[0].Events = append(slices.Clone(late.Events), next.Deliveries[0].Events...)
@@ -132,7 +134,8 @@ func failedCall(via string, at, takes time.Duration) verify.Call {
 
 func TestLateDeliveriesAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"an event ten seconds late": {byPromptness, func(s editable) { delayDelivery(s, true) }, "of undisturbed time late"},
+		"an event ten seconds late": {byPromptness, func(s editable) { delayDelivery(s, true) },
+			"of undisturbed time late"},
 		"an event that never comes while the poller reads": {byPromptness, func(s editable) {
 			all := &s.Subscriptions
 			*all = slices.Clone(*all)
@@ -231,13 +234,15 @@ func TestEventsLostByAnEpochNeedAGap(t *testing.T) {
 			t.Errorf("%+v", c.Violations)
 		}
 	}
-	expectFound(t, base, mutation{byDeliveries, func(s editable) { lose(s); s.Faults = nil }, "which is not in the table"})
+	expectFound(t, base,
+		mutation{byDeliveries, func(s editable) { lose(s); s.Faults = nil }, "which is not in the table"})
 }
 
 func TestLateBlockingReadsAreFound(t *testing.T) {
 	watch := func(s editable) *verify.Call { return s.call(verify.Watch, "", 0) }
 	expectAllFound(t, map[string]mutation{
-		"when the wait is over": {byBlocking, func(s editable) { watch(s).Answered += 7 * time.Second }, "of undisturbed time late"},
+		"when the wait is over": {byBlocking, func(s editable) { watch(s).Answered += 7 * time.Second },
+			"of undisturbed time late"},
 		"never": {byBlocking, func(s editable) {
 			c := watch(s)
 			c.Answered += 7 * time.Second

@@ -84,7 +84,8 @@ func TestLeasesMayEndEarlyAfterAFailOver(t *testing.T) {
 	s := editable{t, &h}
 	s.event(lock.Expired, "cleo").At = s.event(lock.Expired, "cleo").At.Add(-500 * time.Millisecond)
 	s.syncDeliveries()
-	refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired, EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
+	refuse(s.call(verify.Renew, "cleo", 0), lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Expired,
+		EndedAt: s.event(lock.Expired, "cleo").At, Token: s.event(lock.Expired, "cleo").Token})
 	changeRead(s, verify.ReadLock, 2, func(l *lock.Lock) { l.ChangedAt = s.event(lock.Expired, "cleo").At })
 	if r := h.Check(verify.CheckOptions{}); r.OK() {
 		t.Error("a lease that ended early was not found")
@@ -101,7 +102,8 @@ func TestLossesOfAFailOverAreFound(t *testing.T) {
 	s := editable{t, &h}
 	h.Faults = []verify.Fault{{Description: "fail-over", At: s.call(verify.Acquire, "eve", 0).Answered, Epoch: true}}
 	expectFound(t, h, mutation{byAgreement, func(s editable) { s.removeEvents(of("eve")) }, "it was lost"})
-	expectFound(t, h, mutation{byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "eve")) }, "it was lost"})
+	expectFound(t, h,
+		mutation{byAgreement, func(s editable) { s.removeEvents(is(lock.Released, "eve")) }, "it was lost"})
 	expectFound(t, h, mutation{byUniqueness, func(s editable) {
 		s.event(lock.Granted, "fay").Token = s.event(lock.Granted, "eve").Token
 	}, "was granted to"})

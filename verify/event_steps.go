@@ -38,7 +38,8 @@ func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 func (l *lease) command(t *lockHistory, g lock.Grant) lock.Acquire {
 	a, ok := l.group.acquire()
 	if !ok { // no acquire was recorded: make one up
-		a = lock.Acquire{Mode: l.mode, Holder: l.holder, LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}, Capacity: max(t.capacity, 0)}
+		a = lock.Acquire{Mode: l.mode, Holder: l.holder,
+			LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}, Capacity: max(t.capacity, 0)}
 	}
 	a.Name, a.Wait, a.KeepPlace = t.name, 0, false
 	a.TTL = cmp.Or(a.TTL, g.TTL, time.Hour)
@@ -107,9 +108,11 @@ const remoteCall lock.Attachment = 1
 func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock.Record, bool) {
 	s, later := v.Locks[0], v.Now.Add(time.Hour)
 	w := lock.Waiter{
-		Place: l.granted.Place, Capacity: a.Capacity, Attachment: remoteCall, Replica: otherReplica, Until: later, AliveUntil: later, KeptUntil: later,
+		Place: l.granted.Place, Capacity: a.Capacity, Attachment: remoteCall, Replica: otherReplica, Until: later,
+		AliveUntil: later, KeptUntil: later,
 		Lease: lock.Lease{
-			ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
+			ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
+			MaxHold: a.MaxHold,
 		},
 	}
 	s.Queue = []*lock.Waiter{&w}
@@ -197,7 +200,8 @@ func (t *lockHistory) endOperation(l *lease) *operation {
 			}
 			return next, ok
 		default:
-			c = lock.Leave{Name: t.name, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment, Disconnected: true}
+			c = lock.Leave{Name: t.name, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment,
+				Disconnected: true}
 		}
 		d := c.Apply(viewAt(s, e.At))
 		return d.Locks[0], l.isEndedBy(d)
@@ -221,12 +225,14 @@ func (l *lease) isEndedBy(d lock.Decision) bool {
 // revoked lease.
 func (t *lockHistory) skipGraceOperation(l *lease) *operation {
 	e := l.skipped
-	o := &operation{text: fmt.Sprintf("skip the grace of token %d of %q", l.token, l.holder), revision: e.Revision, endsGrace: l.matches}
+	o := &operation{text: fmt.Sprintf("skip the grace of token %d of %q", l.token, l.holder), revision: e.Revision,
+		endsGrace: l.matches}
 	o.step = func(s lock.Record) (lock.Record, bool) {
 		if s.ChangedAt = e.At; !slices.ContainsFunc(s.Leases, l.matches) {
 			return s, true // it is in state.graces
 		}
-		d := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason, SkipGrace: true}.Apply(viewAt(s, e.At))
+		d := lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: e.Reason,
+			SkipGrace: true}.Apply(viewAt(s, e.At))
 		return d.Locks[0], d.Err == nil && len(d.Events) == 1
 	}
 	return o

@@ -27,7 +27,8 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 			intervals = append(intervals, s)
 		}
 	}
-	slices.SortStableFunc(intervals, func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
+	slices.SortStableFunc(intervals,
+		func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
 	var current []leaseInterval
 	newest := map[lock.Mode]leaseInterval{}
 	slots := map[int]leaseInterval{}
@@ -41,7 +42,8 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 		}
 		current = append(current, s)
 		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(current) > permits {
-			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(current), clock(s.from), permits), proofs(current...), s.granted)
+			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(current), clock(s.from),
+				permits), proofs(current...), s.granted)
 		}
 		for mode, o := range newest {
 			if conflict(mode, s.mode) {
@@ -65,7 +67,8 @@ func (c *Check) reportOverlap(t *lockHistory, o, s leaseInterval) {
 
 func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
 	if s.token <= o.token && o.from.Before(s.from) {
-		c.violated(t, fmt.Sprintf("%q was granted the lock at %s with token %d, which is not greater than %d, granted to %q at %s.",
+		c.violated(t, fmt.Sprintf(
+			"%q was granted the lock at %s with token %d, which is not greater than %d, granted to %q at %s.",
 			s.holder, clock(s.from), s.token, o.token, o.holder, clock(o.from)), proofs(o, s), o.granted, s.granted)
 	}
 }
@@ -155,12 +158,15 @@ func (x *examination) clientsExclude(t *lockHistory, c *Check) {
 			}
 			others[o.lease] = true
 			if conflict(o.mode, b.mode) || o.slot == b.slot {
-				c.violated(t, fmt.Sprintf("%q counted on the lock with token %d from %s, while %q counted on it with token %d until %s.",
-					b.holder, b.token, sinceStart(b.from), o.holder, o.token, sinceStart(o.to)), []*Call{o.proof, b.proof}, o.granted, b.granted)
+				c.violated(t, fmt.Sprintf(
+					"%q counted on the lock with token %d from %s, while %q counted on it with token %d until %s.",
+					b.holder, b.token, sinceStart(b.from), o.holder, o.token, sinceStart(o.to)),
+					[]*Call{o.proof, b.proof}, o.granted, b.granted)
 			}
 		}
 		if b.mode == lock.Permit && t.capacity > 0 && len(others) > t.capacity {
-			c.violated(t, fmt.Sprintf("%d clients counted on a permit at %s; the capacity is %d.", len(others), sinceStart(b.from), t.capacity), proofCalls(now, b), b.granted)
+			c.violated(t, fmt.Sprintf("%d clients counted on a permit at %s; the capacity is %d.", len(others),
+				sinceStart(b.from), t.capacity), proofCalls(now, b), b.granted)
 		}
 		now = append(now, b)
 	}
@@ -238,7 +244,8 @@ func (x *examination) uniqueness(c *Check) {
 				continue
 			}
 			if o.t != t || o.mode != lock.Shared || l.mode != lock.Shared {
-				c.violated(t, fmt.Sprintf("Token %d was granted to %q, and to %q of %s.", l.token, l.holder, o.holder, o.t.name),
+				c.violated(t,
+					fmt.Sprintf("Token %d was granted to %q, and to %q of %s.", l.token, l.holder, o.holder, o.t.name),
 					[]*Call{o.firstAnswer(), l.firstAnswer()}, l.granted)
 			}
 		}
@@ -256,7 +263,9 @@ func (r *callGroup) grantedOnce(t *lockHistory, c *Check) {
 	}
 	if len(kept) > 1 {
 		a, b := kept[0], kept[1]
-		c.violated(t, fmt.Sprintf("One lease_id of %q was granted the lock twice: token %d in slot %d, and token %d in slot %d.",
-			r.holder(), a.token, a.slot, b.token, b.slot), append(r.acquires[:len(r.acquires):len(r.acquires)], a.firstAnswer(), b.firstAnswer()), a.granted, b.granted)
+		c.violated(t,
+			fmt.Sprintf("One lease_id of %q was granted the lock twice: token %d in slot %d, and token %d in slot %d.",
+				r.holder(), a.token, a.slot, b.token, b.slot), append(r.acquires[:len(r.acquires):len(r.acquires)],
+				a.firstAnswer(), b.firstAnswer()), a.granted, b.granted)
 	}
 }

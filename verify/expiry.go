@@ -21,8 +21,9 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 		if l.ended != nil && l.ended.Kind == lock.Expired {
 			c.Examined++
 			if l.ended.At.Before(end) {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but its holder was promised %s.",
-					l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{by}, l.granted, l.ended)
+				c.violated(t,
+					fmt.Sprintf("The lease of %q with token %d expired at %s, but its holder was promised %s.",
+						l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{by}, l.granted, l.ended)
 			}
 		}
 		if l.group == nil {
@@ -30,7 +31,8 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 		}
 		for _, call := range slices.Concat(l.group.acquires, l.group.renews, l.group.releases) {
 			var e *lock.Error
-			if errors.As(call.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || e.Token == 0) && call.Sent > by.Answered {
+			if errors.As(call.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || e.Token == 0) &&
+				call.Sent > by.Answered {
 				c.Examined++
 				t.refusedEarly(l, call, e, x.clock, c)
 			}
@@ -48,11 +50,13 @@ func (t *lockHistory) graceKept(l *lease, c *Check) {
 	c.Examined++
 	for _, next := range t.leases {
 		g := next.granted
-		if g == nil || g.Revision < l.ended.Revision || !g.At.Before(end) || l.skipped != nil && g.Revision > l.skipped.Revision {
+		if g == nil || g.Revision < l.ended.Revision || !g.At.Before(end) ||
+			l.skipped != nil && g.Revision > l.skipped.Revision {
 			continue
 		}
 		if conflict(next.mode, l.mode) || next.slot == l.slot {
-			c.violated(t, fmt.Sprintf("%q was granted the lock with token %d at %s, during the grace of %q, whose revoked token %d had grace until %s.",
+			c.violated(t, fmt.Sprintf("%q was granted the lock with token %d at %s, "+
+				"during the grace of %q, whose revoked token %d had grace until %s.",
 				next.holder, next.token, clock(g.At), l.holder, l.token, clock(end)), []*Call{by}, l.ended, g)
 			return
 		}
@@ -98,11 +102,14 @@ func (t *lockHistory) refusedEarly(l *lease, call *Call, e *lock.Error, dial clo
 	}
 	switch {
 	case e.Ended == lock.Expired && e.EndedAt.Before(end):
-		c.violated(t, fmt.Sprintf("%q was told that its lease with token %d expired at %s, but was promised %s.", l.holder, l.token, clock(e.EndedAt), clock(end)),
+		c.violated(t, fmt.Sprintf("%q was told that its lease with token %d expired at %s, but was promised %s.",
+			l.holder, l.token, clock(e.EndedAt), clock(end)),
 			[]*Call{by, call}, l.granted, l.ended)
 	case e.Ended == 0 && !t.mayHaveEnded(l):
 		if latest, known := dial.latest(call.Answered); known && latest.Before(end) {
-			c.violated(t, fmt.Sprintf("%q was told, at %s at the latest, that its lease with token %d is lost, but was promised %s.", l.holder, clock(latest), l.token, clock(end)),
+			c.violated(t, fmt.Sprintf(
+				"%q was told, at %s at the latest, that its lease with token %d is lost, but was promised %s.",
+				l.holder, clock(latest), l.token, clock(end)),
 				[]*Call{by, call}, l.granted, l.ended)
 		}
 	}

@@ -69,7 +69,8 @@ func fencedValue(c *Call) lock.FencedValue { f, _ := c.Response.(lock.FencedValu
 // missing, and that tokens do not decrease.
 func (r *resource) checkVersions(c *Check) {
 	writes := slices.Clone(r.writes)
-	slices.SortStableFunc(writes, func(a, b *Call) int { return cmp.Compare(fencedValue(a).Version, fencedValue(b).Version) })
+	slices.SortStableFunc(writes,
+		func(a, b *Call) int { return cmp.Compare(fencedValue(a).Version, fencedValue(b).Version) })
 	missing := int64(0)
 	for i := 1; i < len(writes); i++ {
 		a, b := fencedValue(writes[i-1]), fencedValue(writes[i])
@@ -77,12 +78,15 @@ func (r *resource) checkVersions(c *Check) {
 		case a.Version == b.Version && !repeats(writes[i-1], writes[i]):
 			c.violated(r.lock, fmt.Sprintf("Two writes have the same version %d.", a.Version), both)
 		case b.Token < a.Token:
-			c.violated(r.lock, fmt.Sprintf("Version %d was written under token %d, after version %d under token %d.", b.Version, b.Token, a.Version, a.Token), both)
+			c.violated(r.lock, fmt.Sprintf("Version %d was written under token %d, after version %d under token %d.",
+				b.Version, b.Token, a.Version, a.Token), both)
 		}
 		missing += max(b.Version-a.Version-1, 0)
 	}
 	if missing > int64(r.lost) {
-		c.violated(r.lock, fmt.Sprintf("%d versions belong to no known write, but only %d writes have an unknown outcome.", missing, r.lost), ends(writes))
+		c.violated(r.lock,
+			fmt.Sprintf("%d versions belong to no known write, but only %d writes have an unknown outcome.", missing,
+				r.lost), ends(writes))
 	}
 }
 
@@ -91,7 +95,8 @@ func ends(calls []*Call) []*Call { return []*Call{calls[0], calls[len(calls)-1]}
 // repeats reports whether the two calls are one write, sent twice.
 func repeats(a, b *Call) bool {
 	w, v := a.Request.(lock.FencedWrite), b.Request.(lock.FencedWrite)
-	return (w.IfVersion != nil || v.IfVersion != nil) && w.Lock == v.Lock && w.Token == v.Token && sameJSON(w.Value, v.Value)
+	return (w.IfVersion != nil || v.IfVersion != nil) && w.Lock == v.Lock && w.Token == v.Token &&
+		sameJSON(w.Value, v.Value)
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -128,12 +133,15 @@ func (r *resource) checkAfter(newest, call *Call, c *Check) {
 	before, now := fencedValue(newest), fencedValue(call)
 	switch {
 	case call.Verb == ReadFenced && errors.Is(call.Err, lock.ErrNotFound) && before.Version > 0:
-		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later read found nothing.", before.Version), []*Call{newest, call})
+		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later read found nothing.", before.Version),
+			[]*Call{newest, call})
 	case call.Outcome() != Done:
 	case now.Version < before.Version:
-		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later call was answered version %d.", before.Version, now.Version), []*Call{newest, call})
+		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later call was answered version %d.", before.Version,
+			now.Version), []*Call{newest, call})
 	case call.Verb == WriteFenced && now.Version == before.Version && !call.repeated():
-		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later write was answered the same version.", before.Version), []*Call{newest, call})
+		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later write was answered the same version.",
+			before.Version), []*Call{newest, call})
 	}
 }
 
@@ -163,9 +171,11 @@ func (r *resource) checkReads(c *Check) {
 			c.violated(r.lock, fmt.Sprintf("Version %d was read, but no call wrote it.", got.Version), []*Call{read})
 		case w == nil:
 		case fencedValue(w).Token != got.Token || !sameJSON(w.Request.(lock.FencedWrite).Value, got.Value):
-			c.violated(r.lock, fmt.Sprintf("Version %d was read with another value or token than it was written with.", got.Version), []*Call{w, read})
+			c.violated(r.lock, fmt.Sprintf("Version %d was read with another value or token than it was written with.",
+				got.Version), []*Call{w, read})
 		case w.Sent > read.Answered && r.lost == 0:
-			c.violated(r.lock, fmt.Sprintf("Version %d was read before it was written.", got.Version), []*Call{read, w})
+			c.violated(r.lock, fmt.Sprintf("Version %d was read before it was written.", got.Version),
+				[]*Call{read, w})
 		}
 	}
 }
@@ -206,7 +216,8 @@ func (t *lockHistory) checkStaleWrites(c *Check) {
 			greatest = inSlot[w.Slot]
 		}
 		if greatest != nil && greatest.token > w.Token {
-			c.violated(t, fmt.Sprintf("A write to %s succeeded under token %d after token %d was known to be granted.", w.Key, w.Token, greatest.token),
+			c.violated(t, fmt.Sprintf("A write to %s succeeded under token %d after token %d was known to be granted.",
+				w.Key, w.Token, greatest.token),
 				[]*Call{greatest.firstAnswer(), call}, greatest.granted)
 		}
 	}

@@ -30,7 +30,8 @@ func recordRevocations(t *testing.T) verify.History {
 func (c *harness) revokeLease(holder, reason string, skipGrace bool, slot *int) {
 	c.t.Helper()
 	g := c.grants[holder]
-	_, err := c.client("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: skipGrace})
+	_, err := c.client("the operator").Revoke(c.t.Context(),
+		lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: skipGrace})
 	c.want(nil, err)
 }
 
@@ -123,14 +124,19 @@ func TestRevocationsThatSkipTheGraceAreFound(t *testing.T) {
 	}
 	leave := func(r *lock.Revoke) { r.SkipGrace = false }
 	for name, c := range map[string]mutation{
-		"of a lease with waiters":   {byEarlyEnd, graceOf("left", 2100*time.Millisecond), "during the grace of \"left\""},
-		"without a request to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) }, "during the grace of \"skipped\""},
-		"of a lease in its grace":   {byEarlyEnd, graceOf("in its grace", 5*time.Second), "during the grace of \"in its grace\""},
-		"of a reader, for a writer": {byEarlyEnd, graceOf("reader 1", 5*time.Second), "during the grace of \"reader 1\""},
+		"of a lease with waiters": {byEarlyEnd, graceOf("left", 2100*time.Millisecond),
+			"during the grace of \"left\""},
+		"without a request to skip": {byEarlyEnd, func(s editable) { s.changeRevoke("no grace", leave) },
+			"during the grace of \"skipped\""},
+		"of a lease in its grace": {byEarlyEnd, graceOf("in its grace", 5*time.Second),
+			"during the grace of \"in its grace\""},
+		"of a reader, for a writer": {byEarlyEnd, graceOf("reader 1", 5*time.Second),
+			"during the grace of \"reader 1\""},
 		"of a permit, granting its slot": {byEarlyEnd, func(s editable) {
 			s.event(lock.Granted, "third").Slot = s.event(lock.Granted, "first").Slot
 		}, "during the grace of \"first\""},
-		"found by linearizability": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) }, "not linearizable"},
+		"found by linearizability": {byLinearizable, func(s editable) { s.changeRevoke("no grace", leave) },
+			"not linearizable"},
 		"a second time without a call": {byAgreement, func(s editable) { s.changeRevoke("enough of it", leave) },
 			"The grace of \"ended later\" with token"},
 	} {

@@ -116,7 +116,8 @@ func (c *harness) renew(holder string, code error) {
 
 func (c *harness) release(holder string) {
 	c.t.Helper()
-	c.want(nil, c.client(holder).Release(c.t.Context(), lock.Release{Name: c.grants[holder].Name, LeaseID: c.ids[holder]}))
+	c.want(nil, c.client(holder).Release(c.t.Context(),
+		lock.Release{Name: c.grants[holder].Name, LeaseID: c.ids[holder]}))
 }
 
 func (c *harness) read(name string) lock.Lock {
@@ -129,7 +130,8 @@ func (c *harness) read(name string) lock.Lock {
 func (c *harness) write(holder string, code error, version *int64) {
 	c.t.Helper()
 	_, err := c.client(holder).WriteFenced(c.t.Context(), lock.FencedWrite{
-		Key: fencedKey, Lock: exclusiveLock, Token: c.grants[holder].Token, Value: json.RawMessage(`{"by":"` + holder + `"}`), IfVersion: version,
+		Key: fencedKey, Lock: exclusiveLock, Token: c.grants[holder].Token,
+		Value: json.RawMessage(`{"by":"` + holder + `"}`), IfVersion: version,
 	})
 	c.want(code, err)
 }
@@ -150,7 +152,8 @@ func (c *harness) verify(holder string) {
 func (c *harness) revoke(holder string) {
 	c.t.Helper()
 	g := c.grants[holder]
-	_, err := c.client("the operator").Revoke(c.t.Context(), lock.Revoke{Name: g.Name, Token: g.Token, Reason: "no reason"})
+	_, err := c.client("the operator").Revoke(c.t.Context(),
+		lock.Revoke{Name: g.Name, Token: g.Token, Reason: "no reason"})
 	c.want(nil, err)
 }
 

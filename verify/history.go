@@ -61,7 +61,8 @@ func (c Call) Outcome() Outcome {
 		return Done
 	case errors.Is(c.Err, lock.ErrUnknownOutcome), errors.Is(c.Err, lock.ErrInternal):
 		return Unknown
-	case errors.Is(c.Err, lock.ErrUnavailable), errors.Is(c.Err, lock.ErrTooManyWaiters), errors.Is(c.Err, lock.ErrRateLimited):
+	case errors.Is(c.Err, lock.ErrUnavailable), errors.Is(c.Err, lock.ErrTooManyWaiters),
+		errors.Is(c.Err, lock.ErrRateLimited):
 		return NotDone
 	}
 	if errors.As(c.Err, new(*lock.Error)) {
@@ -112,7 +113,8 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 			return nil, fmt.Errorf("read events: %w", err)
 		}
 		if page.Gap {
-			return nil, fmt.Errorf("events after %s are already pruned; collect sooner, or raise --event-retention", q.Cursor)
+			return nil, fmt.Errorf("events after %s are already pruned; collect sooner, or raise --event-retention",
+				q.Cursor)
 		}
 		for _, e := range page.Items {
 			if e.Revision >= want[e.Name] {
@@ -125,7 +127,8 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 		case len(want) == 0:
 			return events, nil
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("the newest events of %d locks did not become visible; an open transaction may hide them: %w",
+			return nil, fmt.Errorf(
+				"the newest events of %d locks did not become visible; an open transaction may hide them: %w",
 				len(want), context.Cause(ctx))
 		default:
 			q.Wait = catchUp

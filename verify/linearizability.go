@@ -119,7 +119,8 @@ func (t *lockHistory) transitions() []*operation {
 		case l == nil:
 		case endedByTime(e):
 			together := []*lease{l}
-			for i+1 < len(t.events) && endedByTime(&t.events[i+1]) && t.events[i+1].At.Equal(e.At) && ended[&t.events[i+1]] != nil {
+			for i+1 < len(t.events) && endedByTime(&t.events[i+1]) && t.events[i+1].At.Equal(e.At) &&
+				ended[&t.events[i+1]] != nil {
 				i++
 				together = append(together, ended[&t.events[i]])
 			}

@@ -47,13 +47,15 @@ func TestReadsAndWritesThatAreNotLinearizableAreFound(t *testing.T) {
 			c.Sent, c.Answered = after+1000, after+2000
 		}, "read"},
 		"a read with a later end": {byLinearizable, func(s editable) {
-			changeRead(s, verify.ReadLock, 1, func(l *lock.Lock) { l.Leases[0].ExpiresAt = l.Leases[0].ExpiresAt.Add(1) })
+			changeRead(s, verify.ReadLock, 1,
+				func(l *lock.Lock) { l.Leases[0].ExpiresAt = l.Leases[0].ExpiresAt.Add(1) })
 		}, "read"},
 		"a read without the lease": {byLinearizable, func(s editable) {
 			changeRead(s, verify.ReadLock, 1, func(l *lock.Lock) { l.Leases, l.State = nil, lock.Free })
 		}, "read"},
 		"a read with an extra lease": {byLinearizable, func(s editable) {
-			changeRead(s, verify.ReadLock, 3, func(l *lock.Lock) { l.Leases = append(l.Leases, lock.LeaseInfo{Slot: 9}) })
+			changeRead(s, verify.ReadLock, 3,
+				func(l *lock.Lock) { l.Leases = append(l.Leases, lock.LeaseInfo{Slot: 9}) })
 		}, "read"},
 		"a wrong verification": {byLinearizable, func(s editable) {
 			c := s.call(verify.VerifyToken, "", 0)

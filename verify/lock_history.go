@@ -206,7 +206,8 @@ func (t *lockHistory) lease(r *callGroup, g lock.Grant) *lease {
 			return l
 		}
 	}
-	l := &lease{group: r, token: g.Token, slot: g.Slot, mode: cmp.Or(g.Mode, lock.Exclusive), holder: cmp.Or(g.Holder, r.holder())}
+	l := &lease{group: r, token: g.Token, slot: g.Slot, mode: cmp.Or(g.Mode, lock.Exclusive),
+		holder: cmp.Or(g.Holder, r.holder())}
 	r.leases, t.leases = append(r.leases, l), append(t.leases, l)
 	return l
 }

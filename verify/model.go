@@ -57,7 +57,8 @@ func (o *operation) apply(s state) (bool, state) {
 	if o.before >= 0 && s.revision != o.before {
 		return false, s
 	}
-	graces := slices.DeleteFunc(slices.Clone(s.graces), func(g lock.Lease) bool { return o.endsGrace != nil && o.endsGrace(g) })
+	graces := slices.DeleteFunc(slices.Clone(s.graces),
+		func(g lock.Lease) bool { return o.endsGrace != nil && o.endsGrace(g) })
 	next, ok := o.step(s.lock)
 	if !ok && len(graces) > 0 {
 		beside := s.lock
@@ -113,7 +114,8 @@ func sameState(a, b state) bool {
 }
 
 func sameLease(a, b lock.Lease) bool {
-	return a.ID == b.ID && a.Slot == b.Slot && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold && a.ClaimDeadline.Equal(b.ClaimDeadline) &&
+	return a.ID == b.ID && a.Slot == b.Slot && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold &&
+		a.ClaimDeadline.Equal(b.ClaimDeadline) &&
 		a.AcquiredAt.Equal(b.AcquiredAt) && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 

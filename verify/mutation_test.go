@@ -61,13 +61,15 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		return true
 	},
 	"a grant in place of a refusal": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Acquire && errors.Is(c.Err, lock.ErrHeld) })
+		c := anyCall(h, rnd,
+			func(c verify.Call) bool { return c.Verb == verify.Acquire && errors.Is(c.Err, lock.ErrHeld) })
 		if c == nil {
 			return false
 		}
 		a := c.Request.(lock.Acquire)
 		at := h.Events[0].At
-		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Name: a.Name, ID: a.LeaseID, Token: 1 << 40, AcquiredAt: at, ExpiresAt: at.Add(a.TTL)}}
+		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Name: a.Name, ID: a.LeaseID, Token: 1 << 40,
+			AcquiredAt: at, ExpiresAt: at.Add(a.TTL)}}
 		return true
 	},
 	"a refusal in place of a grant": func(h *verify.History, rnd *rand.Rand) bool {
@@ -79,13 +81,15 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		return true
 	},
 	"a renewal in place of lease_lost": func(h *verify.History, rnd *rand.Rand) bool {
-		c := anyCall(h, rnd, func(c verify.Call) bool { return c.Verb == verify.Renew && errors.Is(c.Err, lock.ErrLeaseLost) })
+		c := anyCall(h, rnd,
+			func(c verify.Call) bool { return c.Verb == verify.Renew && errors.Is(c.Err, lock.ErrLeaseLost) })
 		if c == nil {
 			return false
 		}
 		var e *lock.Error
 		errors.As(c.Err, &e)
-		c.Err, c.Response = nil, lock.Grant{Lease: lock.Lease{Token: e.Token, TTL: time.Second, ExpiresAt: e.EndedAt.Add(time.Minute)}}
+		c.Err, c.Response = nil,
+			lock.Grant{Lease: lock.Lease{Token: e.Token, TTL: time.Second, ExpiresAt: e.EndedAt.Add(time.Minute)}}
 		return true
 	},
 	"a read with an unknown token": func(h *verify.History, rnd *rand.Rand) bool {
@@ -162,8 +166,10 @@ func TestMutatedHistoriesAreFound(t *testing.T) {
 					t.Errorf("seed %d: nothing was found", seed)
 				}
 				for _, c := range r.Checks {
-					if i := slices.IndexFunc(c.Violations, func(v verify.Violation) bool { return len(v.Calls) > maxShownCalls }); i >= 0 {
-						t.Errorf("seed %d: %s is shown with %d calls:\n%s", seed, c.Name, len(c.Violations[i].Calls), text(t, r))
+					if i := slices.IndexFunc(c.Violations,
+						func(v verify.Violation) bool { return len(v.Calls) > maxShownCalls }); i >= 0 {
+						t.Errorf("seed %d: %s is shown with %d calls:\n%s", seed, c.Name, len(c.Violations[i].Calls),
+							text(t, r))
 					}
 				}
 			}

@@ -46,9 +46,13 @@ func (n *index) checkPromptness(s *Subscription, c *Check) {
 		if late == 0 {
 			continue
 		}
-		what := fmt.Sprintf("received event %d at %s, but it was known to be committed at %s: %v of undisturbed time late", e.ID, sinceStart(received), sinceStart(proven), late)
+		what := fmt.Sprintf(
+			"received event %d at %s, but it was known to be committed at %s: %v of undisturbed time late",
+			e.ID, sinceStart(received), sinceStart(proven), late)
 		if !found {
-			what = fmt.Sprintf("did not receive event %d, known to be committed at %s, while it read for %v of undisturbed time", e.ID, sinceStart(proven), late)
+			what = fmt.Sprintf(
+				"did not receive event %d, known to be committed at %s, while it read for %v of undisturbed time",
+				e.ID, sinceStart(proven), late)
 		}
 		c.subscriberViolated(n, s, e, what)
 		if violations++; violations == maxViolations {
@@ -62,7 +66,8 @@ func (n *index) lateBy(reads []readInterval, proven, received time.Duration) tim
 	if received-proven <= promptWithin {
 		return 0
 	}
-	i, _ := slices.BinarySearchFunc(reads, proven, func(a readInterval, at time.Duration) int { return cmp.Compare(a.to, at) })
+	i, _ := slices.BinarySearchFunc(reads, proven,
+		func(a readInterval, at time.Duration) int { return cmp.Compare(a.to, at) })
 	for _, a := range reads[min(i, len(reads)):] {
 		if a.from >= received {
 			break
@@ -138,7 +143,8 @@ func (x *examination) blockingReads(t *lockHistory, c *Check) {
 		c.Examined++
 		seen, got := revisionOf(w.Seen), call.Response
 		if l, ok := got.(lock.Lock); ok && l.Revision < seen && !t.hasEpoch() {
-			c.violated(t, fmt.Sprintf("A blocking read from revision %d returned the older revision %d.", seen, l.Revision), []*Call{call})
+			c.violated(t, fmt.Sprintf("A blocking read from revision %d returned the older revision %d.", seen,
+				l.Revision), []*Call{call})
 		}
 		i, found := t.event(seen + 1)
 		if !found {
@@ -157,7 +163,8 @@ func (x *examination) blockingReads(t *lockHistory, c *Check) {
 		if call.Cancelled {
 			how = "was cancelled without an answer"
 		}
-		c.violated(t, fmt.Sprintf("A blocking read from revision %d %s at %s, but the lock was known to have changed at %s: %v of undisturbed time late.",
+		c.violated(t, fmt.Sprintf("A blocking read from revision %d %s at %s, "+
+			"but the lock was known to have changed at %s: %v of undisturbed time late.",
 			seen, how, sinceStart(call.Answered), sinceStart(proven), late), []*Call{call}, changed)
 	}
 }
@@ -216,7 +223,8 @@ func (h History) disturbed() map[string]disturbances {
 // ordered by Sent. A call that waits for a lock may be answered late, so the first answer among the next few counts.
 func servesAgain(calls []interval, after time.Duration) time.Duration {
 	const few = 50
-	i, _ := slices.BinarySearchFunc(calls, after, func(s interval, at time.Duration) int { return cmp.Compare(s.from, at) })
+	i, _ := slices.BinarySearchFunc(calls, after,
+		func(s interval, at time.Duration) int { return cmp.Compare(s.from, at) })
 	soonest := time.Duration(-1)
 	for _, c := range calls[i:min(i+few, len(calls))] {
 		if soonest < 0 || c.to < soonest {

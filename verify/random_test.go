@@ -61,7 +61,8 @@ func recordRandom(t *testing.T, seed uint64) verify.History {
 		for i := range 8 {
 			rnd := rand.New(rand.NewPCG(seed, uint64(i)))
 			link := &lossy{Service: m.Replica(lock.Replica(1 + i%2)), rnd: rand.New(rand.NewPCG(seed, uint64(100+i)))}
-			w := &worker{Service: rec.Client(fmt.Sprint("replica ", 1+i%2), link), rnd: rnd, name: fmt.Sprintf("%d of seed %d", i, seed)}
+			w := &worker{Service: rec.Client(fmt.Sprint("replica ", 1+i%2), link), rnd: rnd,
+				name: fmt.Sprintf("%d of seed %d", i, seed)}
 			all.Go(func() {
 				for n := range 12 {
 					w.turn(t.Context(), n)
@@ -169,9 +170,11 @@ func (w *worker) rest(most time.Duration) { time.Sleep(time.Duration(w.rnd.Int64
 func (w *worker) turn(ctx context.Context, n int) {
 	lockNumber := w.rnd.IntN(3)
 	a := lock.Acquire{
-		Name: fmt.Sprint("random:", lockNumber), LeaseID: lock.LeaseID(uuid.New()), Holder: fmt.Sprintf("worker %s, turn %d", w.name, n),
-		Mode: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[lockNumber], TTL: time.Second,
-		Wait: time.Duration(w.rnd.IntN(3)) * time.Second, KeepPlace: w.oneIn(4), Grace: time.Duration(w.rnd.IntN(2)) * 300 * time.Millisecond,
+		Name: fmt.Sprint("random:", lockNumber), LeaseID: lock.LeaseID(uuid.New()),
+		Holder: fmt.Sprintf("worker %s, turn %d", w.name, n),
+		Mode:   []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[lockNumber], TTL: time.Second,
+		Wait: time.Duration(w.rnd.IntN(3)) * time.Second, KeepPlace: w.oneIn(4),
+		Grace: time.Duration(w.rnd.IntN(2)) * 300 * time.Millisecond,
 	}
 	switch {
 	case a.Mode == lock.Permit:
@@ -210,7 +213,8 @@ func (w *worker) useLease(ctx context.Context, a lock.Acquire, g lock.Grant) err
 		_, err = w.Renew(ctx, r)
 	case 2:
 		_, err = w.WriteFenced(ctx, lock.FencedWrite{
-			Key: fmt.Sprintf("%s:%d", a.Name, g.Slot), Lock: a.Name, Token: g.Token, Slot: g.Slot, Value: json.RawMessage(fmt.Sprint(w.rnd.Int64())),
+			Key: fmt.Sprintf("%s:%d", a.Name, g.Slot), Lock: a.Name, Token: g.Token, Slot: g.Slot,
+			Value: json.RawMessage(fmt.Sprint(w.rnd.Int64())),
 		})
 	default:
 		_, err = w.VerifyToken(ctx, lock.Verify{Name: a.Name, Token: g.Token})
@@ -222,7 +226,8 @@ func (w *worker) useLease(ctx context.Context, a lock.Acquire, g lock.Grant) err
 func (w *worker) readAndRevoke(ctx context.Context, name string) {
 	l, err := w.Lock(ctx, name)
 	for err == nil && l.Token != 0 && w.oneIn(6) {
-		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()), SkipGrace: w.oneIn(3)}
+		r := lock.Revoke{Name: name, Token: l.Token, Reason: fmt.Sprintf("because of %s %d", w.name, w.rnd.Int64()),
+			SkipGrace: w.oneIn(3)}
 		_, err = w.Revoke(ctx, r)
 		w.rest(400 * time.Millisecond)
 	}

@@ -99,7 +99,8 @@ type client struct {
 }
 
 // record makes the call and records its answer.
-func record[T any](ctx context.Context, c *client, verb Verb, name string, asked any, do func() (T, error)) (T, error) {
+func record[T any](ctx context.Context, c *client, verb Verb, name string, asked any, do func() (T, error)) (T,
+	error) {
 	call := Call{Client: c.number, Via: c.via, Verb: verb, Name: name, Request: asked, Sent: c.recorder.now()}
 	got, err := do()
 	call.Err = err
@@ -126,7 +127,8 @@ func (c *client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 }
 
 func (c *client) Release(ctx context.Context, r lock.Release) error {
-	_, err := record(ctx, c, Release, r.Name, r, func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
+	_, err := record(ctx, c, Release, r.Name, r,
+		func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
 	return err
 }
 
@@ -148,15 +150,18 @@ func (c *client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 }
 
 func (c *client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
-	return record(ctx, c, VerifyToken, v.Name, v, func() (lock.Verification, error) { return c.Service.VerifyToken(ctx, v) })
+	return record(ctx, c, VerifyToken, v.Name, v,
+		func() (lock.Verification, error) { return c.Service.VerifyToken(ctx, v) })
 }
 
 func (c *client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
-	return record(ctx, c, WriteFenced, w.Lock, w, func() (lock.FencedValue, error) { return c.Service.WriteFenced(ctx, w) })
+	return record(ctx, c, WriteFenced, w.Lock, w,
+		func() (lock.FencedValue, error) { return c.Service.WriteFenced(ctx, w) })
 }
 
 func (c *client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
-	return record(ctx, c, ReadFenced, key, key, func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
+	return record(ctx, c, ReadFenced, key, key,
+		func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
 }
 
 // A SubscriptionKind says how a subscriber reads events.

@@ -183,7 +183,8 @@ func (v Violation) writeCalls(out io.Writer, faults []Fault) {
 		for len(faults) > 0 && faults[0].At <= c.Sent {
 			faults = writeFault(table, faults)
 		}
-		fmt.Fprintf(table, "\t%s\t%s\t%d\t%s\t%s\t%s\n", sinceStart(c.Sent), sinceStart(c.Answered), c.Client, c.Via, c.requestText(), c.responseText())
+		fmt.Fprintf(table, "\t%s\t%s\t%d\t%s\t%s\t%s\n", sinceStart(c.Sent), sinceStart(c.Answered), c.Client, c.Via,
+			c.requestText(), c.responseText())
 	}
 	for len(faults) > 0 {
 		faults = writeFault(table, faults)
@@ -245,11 +246,13 @@ func (c Call) responseText() string {
 		if g.Replayed {
 			replay = " (replayed)"
 		}
-		return fmt.Sprintf("token %d%s, slot %d, %s to %s", g.Token, replay, g.Slot, clock(g.AcquiredAt), clock(g.ExpiresAt))
+		return fmt.Sprintf("token %d%s, slot %d, %s to %s", g.Token, replay, g.Slot, clock(g.AcquiredAt),
+			clock(g.ExpiresAt))
 	case lock.Lock:
 		text := fmt.Sprintf("%s at %s, revision %d, token %d", g.State, clock(g.AsOf), g.Revision, g.Token)
 		for _, l := range g.Leases {
-			text += fmt.Sprintf(", %q in slot %d with token %d until %s", l.Holder, l.Slot, l.Token, clock(l.ExpiresAt))
+			text += fmt.Sprintf(", %q in slot %d with token %d until %s", l.Holder, l.Slot, l.Token,
+				clock(l.ExpiresAt))
 		}
 		return text
 	case lock.Verification:
@@ -327,7 +330,8 @@ func (r Report) WriteHTML(w io.Writer) error {
 	m := model(p.initial)
 	found, info := porcupine.CheckOperationsVerbose(m, p.lanes(), drawTimeout)
 	if found == porcupine.Unknown {
-		return errors.Join(porcupine.Visualize(m, info, w), fmt.Errorf("the visualization is incomplete: no order was found within %v", drawTimeout))
+		return errors.Join(porcupine.Visualize(m, info, w),
+			fmt.Errorf("the visualization is incomplete: no order was found within %v", drawTimeout))
 	}
 	info.AddAnnotations(p.annotations())
 	return porcupine.Visualize(m, info, w)
@@ -360,7 +364,8 @@ func (p *visualization) annotations() []porcupine.Annotation {
 	var all []porcupine.Annotation
 	for _, f := range p.faults {
 		if f.At >= from && f.At <= to {
-			all = append(all, porcupine.Annotation{Tag: "faults", Start: int64(f.At), Description: f.Description, BackgroundColor: "#f3b6b6"})
+			all = append(all, porcupine.Annotation{Tag: "faults", Start: int64(f.At), Description: f.Description,
+				BackgroundColor: "#f3b6b6"})
 		}
 	}
 	return all

@@ -13,7 +13,8 @@ func TestReportCountsCases(t *testing.T) {
 	t.Parallel()
 	h := recordCorrect(t)
 	got := text(t, h.Check(verify.CheckOptions{}))
-	for _, want := range []string{"OK: no violations. 46 calls on 3 locks, 26 events, 0 faults.", "no lease_id is granted twice  ", " cases"} {
+	for _, want := range []string{"OK: no violations. 46 calls on 3 locks, 26 events, 0 faults.",
+		"no lease_id is granted twice  ", " cases"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}
@@ -51,8 +52,10 @@ func TestViolationShowsTheFewestCalls(t *testing.T) {
 	_, r := recordViolation(t)
 	got := text(t, r)
 	for _, want := range []string{
-		"VIOLATED: 1 violation.", "VIOLATED  " + byLinearizable, `lock_held by "ann", newest token 1) has no place in any order`,
-		"answered  client  via               request", "FAULT: kill -9 of a replica", "events of the lock", `released exclusive in slot 0 by "ann"`,
+		"VIOLATED: 1 violation.", "VIOLATED  " + byLinearizable,
+		`lock_held by "ann", newest token 1) has no place in any order`,
+		"answered  client  via               request", "FAULT: kill -9 of a replica", "events of the lock",
+		`released exclusive in slot 0 by "ann"`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
@@ -84,7 +87,8 @@ func TestReportContainsNoSecret(t *testing.T) {
 	t.Parallel()
 	h := recordCorrect(t)
 	for i := range h.Calls {
-		refuse(&h.Calls[i], lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Released, Token: 77, EndedAt: time.Unix(0, 0)})
+		refuse(&h.Calls[i],
+			lock.Error{Code: lock.ErrLeaseLost, Ended: lock.Released, Token: 77, EndedAt: time.Unix(0, 0)})
 	}
 	r := h.Check(verify.CheckOptions{})
 	var page strings.Builder

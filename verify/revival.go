@@ -33,7 +33,8 @@ func (x *examination) noRevival(t *lockHistory, c *Check) {
 		}
 		for _, o := range evidence {
 			if again := t.usedAfter(l, o); again != nil {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, but was used again later.", l.holder, l.token, o.description),
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, but was used again later.", l.holder,
+					l.token, o.description),
 					[]*Call{first, o.call, again}, l.granted, l.ended)
 				break
 			}
@@ -53,7 +54,8 @@ func (c *Call) lockRead() (lock.Lock, bool) {
 func (l *lease) verifiedEnded(c *Call) bool {
 	asked, _ := c.Request.(lock.Verify)
 	got, ok := c.Response.(lock.Verification)
-	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) && (asked.Slot == nil || *asked.Slot == l.slot)
+	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) &&
+		(asked.Slot == nil || *asked.Slot == l.slot)
 }
 
 // renewedAfterVerification checks that no renewal was answered, with an end beyond the time of a
@@ -77,8 +79,10 @@ func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
 		}
 		for _, r := range l.renewed {
 			if g := grant(r); r.Answered > v.Sent && g.ExpiresAt.Add(g.Grace).After(at) {
-				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to have ended at %s, but a renewal answered later extended it to %s.",
-					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.firstAnswer(), v, r}, l.granted, l.ended)
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to have ended at %s, "+
+					"but a renewal answered later extended it to %s.",
+					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.firstAnswer(), v, r}, l.granted,
+					l.ended)
 				return
 			}
 		}
@@ -98,14 +102,16 @@ func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 	for _, c := range slices.Concat(l.group.acquires, l.group.renews, l.group.releases) {
 		var e *lock.Error
 		switch {
-		case errors.As(c.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || c.Sent > first.Answered) && !l.atMaxHold(e):
+		case errors.As(c.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || c.Sent > first.Answered) &&
+			!l.atMaxHold(e):
 			lost = sooner(lost, c)
 		case c.Verb == Release && c.Outcome() == Done && c.Sent > first.Answered:
 			released = sooner(released, c)
 		}
 	}
 	for _, c := range t.calls {
-		if read, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(read) && !l.renewalInFlight(c) && !l.crossesEpoch(t) {
+		if read, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(read) && !l.renewalInFlight(c) &&
+			!l.crossesEpoch(t) {
 			unseen = sooner(unseen, c)
 		}
 		if c.Sent > first.Answered && l.verifiedEnded(c) && !l.crossesEpoch(t) {
@@ -119,7 +125,8 @@ func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 		evidence = append(evidence, endEvidence{"was released", released, true, true})
 	}
 	if later != nil {
-		evidence = append(evidence, endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
+		evidence = append(evidence,
+			endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
 	}
 	if verified != nil {
 		evidence = append(evidence, endEvidence{"was verified to have ended", verified, true, true})
@@ -174,7 +181,8 @@ func (t *lockHistory) usedAfter(l *lease, o endEvidence) *Call {
 		if read, ok := c.lockRead(); ok && c.Sent > o.call.Answered && l.shownIn(read) {
 			return c
 		}
-		if v, ok := c.Response.(lock.Verification); ok && v.Token == l.token && v.Status == lock.Current && c.Sent > o.call.Answered && l.mode == lock.Exclusive {
+		if v, ok := c.Response.(lock.Verification); ok && v.Token == l.token && v.Status == lock.Current &&
+			c.Sent > o.call.Answered && l.mode == lock.Exclusive {
 			return c
 		}
 	}
@@ -231,8 +239,10 @@ func (t *lockHistory) renewedAfterEnd(l *lease, c *Check) {
 	for _, call := range l.renewed {
 		c.Examined++
 		if at := grant(call).ExpiresAt.Add(-longest); at.After(l.ended.At) {
-			c.violated(t, fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, but had ended at %s.",
-				l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.firstAnswer(), call}, l.granted, l.ended)
+			c.violated(t,
+				fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, but had ended at %s.",
+					l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.firstAnswer(), call}, l.granted,
+				l.ended)
 		}
 	}
 }

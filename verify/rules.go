@@ -50,7 +50,8 @@ func (r Rules) Check(events []lock.Event) error {
 // first returns the index of the first event that violates the rules, and how; the index is
 // len(events) if the end of the events does.
 func (r Rules) first(events []lock.Event) (int, error) {
-	h := eventChecker{rules: r, held: map[int]lock.Event{}, graces: map[int]lock.Event{}, withdrawn: map[int64]lock.Event{}}
+	h := eventChecker{rules: r, held: map[int]lock.Event{}, graces: map[int]lock.Event{},
+		withdrawn: map[int64]lock.Event{}}
 	for i, e := range events {
 		if err := cmp.Or(h.checkOrder(e), h.step(e)); err != nil {
 			return i, fmt.Errorf("%s: %w", eventText(e), err)
@@ -58,7 +59,8 @@ func (r Rules) first(events []lock.Event) (int, error) {
 		h.record(e)
 	}
 	if len(h.waiting) > 0 && !r.AllowWaiters {
-		return len(events), fmt.Errorf("%d requests still wait at the end, the first since %s", len(h.waiting), eventText(h.waiting[0]))
+		return len(events), fmt.Errorf("%d requests still wait at the end, the first since %s", len(h.waiting),
+			eventText(h.waiting[0]))
 	}
 	return 0, nil
 }
@@ -99,7 +101,8 @@ func (h *eventChecker) checkOrder(e lock.Event) error {
 	case e.At.Before(last.At) && !h.rules.AllowClockJumps:
 		return fmt.Errorf("its time %v is before %v", e.At, last.At)
 	case h.grantDue != nil && e.At.After(h.grantDue.At):
-		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.waiting[0].Holder, h.grantDue.Revision)
+		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.waiting[0].Holder,
+			h.grantDue.Revision)
 	}
 	return nil
 }
@@ -259,7 +262,8 @@ func (h *eventChecker) record(e lock.Event) {
 // fits reports whether the waiter is known to be compatible with the held leases.
 func (h *eventChecker) fits(w lock.Event) bool {
 	for _, other := range h.held {
-		if w.Mode != other.Mode || w.Mode == lock.Exclusive || w.Mode == lock.Permit && len(h.held) >= h.rules.Capacity {
+		if w.Mode != other.Mode || w.Mode == lock.Exclusive ||
+			w.Mode == lock.Permit && len(h.held) >= h.rules.Capacity {
 			return false
 		}
 	}

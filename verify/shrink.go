@@ -17,12 +17,14 @@ const (
 )
 
 // reportUnordered records that no order was found, with the fewest operations that have none.
-func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult, timeout time.Duration) {
+func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult,
+	timeout time.Duration) {
 	s := shrinker{until: time.Now().Add(shrinkTotal)}
 	small, culprit := s.shortest(t, p)
 	calls, events := t.evidence(culprit)
 	if found == porcupine.Unknown && small.check(shrinkTimeout) != porcupine.Illegal {
-		c.violated(t, fmt.Sprintf("The search for an order of %d operations did not finish within %v. The first operation without an order is %s.",
+		c.violated(t, fmt.Sprintf("The search for an order of %d operations did not finish within %v. "+
+			"The first operation without an order is %s.",
 			len(p.ops), timeout, culprit), calls, events...)
 		return
 	}
@@ -35,7 +37,8 @@ func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupi
 			events = append(events, &t.events[i])
 		}
 	}
-	c.violated(t, fmt.Sprintf("The operations are not linearizable: %s has no place in any order.", culprit), calls, events...)
+	c.violated(t, fmt.Sprintf("The operations are not linearizable: %s has no place in any order.", culprit), calls,
+		events...)
 	c.counterexamples = append(c.counterexamples, small)
 }
 
@@ -211,7 +214,8 @@ func (s shrinker) dropPrefix(t *lockHistory, p linearizability) linearizability 
 // after leaves out the transitions of those events; the lock is free after the last of them.
 func (p linearizability) after(events []lock.Event) linearizability {
 	last := events[len(events)-1]
-	less := linearizability{initial: state{lock: lock.Record{Name: last.Name, ChangedAt: last.At, LastEnd: last.Kind}, revision: last.Revision}}
+	less := linearizability{initial: state{lock: lock.Record{Name: last.Name, ChangedAt: last.At, LastEnd: last.Kind},
+		revision: last.Revision}}
 	for _, e := range events {
 		less.initial.lock.Token = max(less.initial.lock.Token, e.Token)
 	}

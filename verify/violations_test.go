@@ -103,7 +103,8 @@ func TestEventsThatBreakTheRulesAreFound(t *testing.T) {
 		"a token does not grow": {byEvents, func(s editable) {
 			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
 		}, "not greater than"},
-		"two conflicting leases": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "conflicts with"},
+		"two conflicting leases": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "ann")) },
+			"conflicts with"},
 		"a third permit of two": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "first")) },
 			"the slot is taken"},
 		"a request waits at the end": {byEvents, func(s editable) {
@@ -122,11 +123,13 @@ func TestOverlappingLeasesAreFound(t *testing.T) {
 		}
 	}
 	expectAllFound(t, map[string]mutation{
-		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond), `while "bob" held it`},
+		"one is granted while another lasts": {byExclusion, earlier("cleo", 200*time.Millisecond),
+			`while "bob" held it`},
 		"one is granted during the grace of another": {byExclusion, func(s editable) {
 			s.grant(verify.Acquire, "cleo", 0, func(g *lock.Grant) { g.Grace = 3 * time.Second })
 		}, `while "cleo" held it`},
-		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond), `while "reader 2" held it`},
+		"a writer is granted the lock beside a reader": {byExclusion, earlier("writer", 150*time.Millisecond),
+			`while "reader 2" held it`},
 		"more permits than the capacity": {byExclusion, func(s editable) {
 			s.removeEvents(is(lock.Released, "first"))
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))

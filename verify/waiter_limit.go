@@ -33,8 +33,9 @@ func (x *examination) waiterLimit(t *lockHistory, c *Check) {
 		begun, _ := slices.BinarySearch(from, call.Answered+1)
 		over, _ := slices.BinarySearch(to, call.Sent)
 		if n := begun - over; n < x.options.WaitersPerLock {
-			c.violated(t, fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted; the limit is %d.",
-				call.Request.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
+			c.violated(t,
+				fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted; the limit is %d.",
+					call.Request.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
 		}
 	}
 }

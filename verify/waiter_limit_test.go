@@ -14,7 +14,8 @@ const byLimit = "no waiter is refused below the limit"
 func waitingAcquire(n int, sent, answered time.Duration, code lock.Code) verify.Call {
 	c := verify.Call{
 		ID: n, Client: n, Verb: verify.Acquire, Name: exclusiveLock, Sent: sent, Answered: answered,
-		Request: lock.Acquire{Name: exclusiveLock, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
+		Request: lock.Acquire{Name: exclusiveLock, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h",
+			Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
 	}
 	if code != "" {
 		c.Err = &lock.Error{Code: code, Detail: "x"}

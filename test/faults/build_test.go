@@ -33,8 +33,8 @@ func compile(t *testing.T, to string, raced bool, flags ...string) {
 		args = append(args, "-race")
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, "../../cmd/paddock")...)
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, output)
 	}
 }
 

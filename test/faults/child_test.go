@@ -50,9 +50,11 @@ func (c *child) awaitOutput(ctx context.Context, pattern string) (string, error)
 		select {
 		case <-again.C:
 		case <-c.ended:
-			return "", fmt.Errorf("the process ended before it printed %s: %v\n%s", pattern, c.cmd.ProcessState, c.output.bytes())
+			return "", fmt.Errorf("the process ended before it printed %s: %v\n%s", pattern, c.cmd.ProcessState,
+				c.output.bytes())
 		case <-ctx.Done():
-			return "", fmt.Errorf("the process did not print %s: %w\n%s", pattern, context.Cause(ctx), c.output.bytes())
+			return "", fmt.Errorf("the process did not print %s: %w\n%s", pattern, context.Cause(ctx),
+				c.output.bytes())
 		}
 	}
 }

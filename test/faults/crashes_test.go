@@ -106,7 +106,8 @@ func newCrashHarness(t *testing.T, program string) *crashHarness {
 	s := &crashHarness{T: t, db: db, rec: verify.NewRecorder(), lulls: make(chan time.Time), over: make(chan struct{})}
 	database := db.url(url.Values{"host": {db.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	for range 2 {
-		c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + database}, program, "serve", "--migrate", "--listen", "127.0.0.1:0")
+		c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + database}, program, "serve", "--migrate",
+			"--listen", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,8 @@ func newCrashHarness(t *testing.T, program string) *crashHarness {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.services = append(s.services, workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+		s.services = append(s.services,
+			workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
 	}
 	return s
 }
@@ -185,7 +187,8 @@ func (s *crashHarness) crash(n int, crash func() error) {
 	}
 	close(changed)
 	reads.Wait()
-	s.Logf("crash %d: all locks were changed %v after PostgreSQL answered again", n+1, at[watchedLocks-1].Sub(again).Round(time.Millisecond))
+	s.Logf("crash %d: all locks were changed %v after PostgreSQL answered again", n+1,
+		at[watchedLocks-1].Sub(again).Round(time.Millisecond))
 }
 
 // client returns one of the services as used by a new client.
@@ -223,13 +226,15 @@ func (s *crashHarness) change(i int) (at time.Time) {
 	ctx, cancel := context.WithTimeout(s.Context(), stepTimeout)
 	defer cancel()
 	a := lock.Acquire{
-		Name: fmt.Sprintf("%s:watched:%d", crashPrefix, i), LeaseID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive, TTL: 2 * time.Second,
+		Name: fmt.Sprintf("%s:watched:%d", crashPrefix, i), LeaseID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive,
+		TTL: 2 * time.Second,
 	}
 	a.Holder = "change " + uuid.UUID(a.LeaseID).String()[:8]
 	c := s.client(i + 1) // not the replica that is read
 	err := retry(ctx, func() error { _, err := c.Acquire(ctx, a); return err })
 	at = time.Now()
-	err = errors.Join(err, retry(ctx, func() error { return c.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) }))
+	err = errors.Join(err,
+		retry(ctx, func() error { return c.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) }))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -256,8 +261,10 @@ func (s *crashHarness) check(stats workload.Stats, took time.Duration) {
 			late++
 		}
 	}
-	s.Logf("%d crashes in %v: %d of %d events missed, %d gaps; %d of %d blocking reads later than %v, the latest by %v",
-		*flagCrashes, took.Round(time.Second), missed, stats.Subscribers.Events+missed, stats.Subscribers.Gaps, late, len(s.returns), returnWithin, worst.Round(time.Millisecond))
+	s.Logf("%d crashes in %v: %d of %d events missed, %d gaps; "+
+		"%d of %d blocking reads later than %v, the latest by %v",
+		*flagCrashes, took.Round(time.Second), missed, stats.Subscribers.Events+missed, stats.Subscribers.Gaps, late,
+		len(s.returns), returnWithin, worst.Round(time.Millisecond))
 	s.Logf("%v", stats.Subscribers)
 	if late > 0 || stats.Subscribers.Gaps > 0 {
 		s.Error("blocking reads were late, or subscribers received gaps although nothing was pruned")

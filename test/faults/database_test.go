@@ -105,7 +105,8 @@ func (db *database) answers(ctx context.Context) error {
 // connect connects as a client other than Paddock, without a proxy.
 func (db *database) connect(ctx context.Context, name string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(db.url(url.Values{
-		"host": {db.host.SocketDir()}, "port": {"5432"}, "application_name": {"outsider"}, "connect_timeout": {fmt.Sprint(int(stepTimeout.Seconds()))},
+		"host": {db.host.SocketDir()}, "port": {"5432"}, "application_name": {"outsider"},
+		"connect_timeout": {fmt.Sprint(int(stepTimeout.Seconds()))},
 	}, "", name))
 	if err != nil {
 		return nil, err
@@ -126,7 +127,8 @@ func (db *database) once(ctx context.Context, name, statement string, args ...an
 // url returns the connection string of a database on this server.
 func (db *database) url(query url.Values, at, name string) string {
 	query.Set("sslmode", "disable")
-	u := url.URL{Scheme: "postgres", User: url.UserPassword("paddock", db.password), Host: at, Path: "/" + name, RawQuery: query.Encode()}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("paddock", db.password), Host: at, Path: "/" + name,
+		RawQuery: query.Encode()}
 	return u.String()
 }
 
@@ -140,7 +142,8 @@ func (db *database) killBackend(ctx context.Context, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	rows, err := conn.Query(ctx, "select pid from pg_catalog.pg_stat_activity where application_name = 'paddock' order by pid")
+	rows, err := conn.Query(ctx,
+		"select pid from pg_catalog.pg_stat_activity where application_name = 'paddock' order by pid")
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ func (s *clusterHarness) serve(n int, databaseURL string, args ...string) {
 		locks, err := client.New(client.Options{BaseURL: "http://" + address})
 		s.must(err)
 		s.replicas = append(s.replicas, c)
-		s.services = append(s.services, workload.Replica{Via: address, Locks: countedGrants{locks, s.meter}, Stream: workload.StreamOf(locks.Stream)})
+		s.services = append(s.services, workload.Replica{Via: address, Locks: countedGrants{locks, s.meter},
+			Stream: workload.StreamOf(locks.Stream)})
 	}
 }
 

@@ -86,7 +86,8 @@ func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 				o.violated("%s was granted %v before the end of the lost lease", b.name, b.Until.Sub(at))
 			}
 			if g.Token <= greatest {
-				o.violated("%s was granted with token %d, not greater than the earlier token %d", b.name, g.Token, greatest)
+				o.violated("%s was granted with token %d, not greater than the earlier token %d", b.name, g.Token,
+					greatest)
 			}
 		})
 	}
@@ -175,7 +176,8 @@ func (s *clusterHarness) acquireUntilGranted(name string, i int) (g lock.Grant, 
 // held.
 func isPaused(err error) bool {
 	e := (*lock.Error)(nil)
-	return errors.As(err, &e) && e.Code == lock.ErrUnavailable && e.RetryAfter > 0 && strings.Contains(e.Detail, "may have lost leases")
+	return errors.As(err, &e) && e.Code == lock.ErrUnavailable && e.RetryAfter > 0 &&
+		strings.Contains(e.Detail, "may have lost leases")
 }
 
 func (s *clusterHarness) renew(b heldLease) (g lock.Grant, err error) {
@@ -193,7 +195,8 @@ func (s *clusterHarness) checkFenced(b heldLease, o *lossResult) {
 		o.violated("the lost lease of %s was renewed: %v", b.name, err)
 	}
 	err := s.retryCall(func(ctx context.Context) error {
-		_, err := s.first().WriteFenced(ctx, lock.FencedWrite{Key: b.name, Lock: b.name, Token: b.Token, Value: []byte(`"late"`)})
+		_, err := s.first().WriteFenced(ctx,
+			lock.FencedWrite{Key: b.name, Lock: b.name, Token: b.Token, Value: []byte(`"late"`)})
 		return err
 	})
 	if !errors.Is(err, lock.ErrStaleToken) {
@@ -223,7 +226,8 @@ func (s *clusterHarness) retryCall(call func(context.Context) error) error {
 
 // retryable reports whether the same call may succeed later.
 func retryable(err error) bool {
-	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrHeld)
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) ||
+		errors.Is(err, lock.ErrHeld)
 }
 
 // laggingFailOver is a fail-over to a standby that has not received the newest data.
@@ -247,7 +251,8 @@ func (s *clusterHarness) withLateReplica(l loss) loss {
 		trigger: func(ctx context.Context) error {
 			knows, other := s.replicas[0], s.replicas[1]
 			err := errors.Join(knows.signal(syscall.SIGSTOP), l.trigger(ctx))
-			s.eventually("the other replica begins an epoch", func() bool { return bytes.Contains(other.output.bytes(), []byte("a new epoch has begun")) })
+			s.eventually("the other replica begins an epoch",
+				func() bool { return bytes.Contains(other.output.bytes(), []byte("a new epoch has begun")) })
 			return errors.Join(err, knows.signal(syscall.SIGCONT))
 		},
 	}
@@ -283,7 +288,8 @@ func laggingStandbyPromoted(t *testing.T, program string) {
 func backupRestored(t *testing.T, program string) {
 	s := newClusterHarness(t, program, pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
-	for _, l := range []loss{s.restoreBackup(pgcluster.AsCrashed), s.restoreBackup(pgcluster.FromArchive), s.unnoticedRestore()} {
+	for _, l := range []loss{s.restoreBackup(pgcluster.AsCrashed), s.restoreBackup(pgcluster.FromArchive),
+		s.unnoticedRestore()} {
 		s.runLoss(l).check(t)
 	}
 }
@@ -296,7 +302,8 @@ const (
 
 // withoutEpochCheck proves that laggingStandbyPromoted can fail.
 func withoutEpochCheck(t *testing.T) {
-	s := newClusterHarness(t, program(t, "-overlay", overlay(t, "../../store/epoch.go", epochCheck, noEpochCheck)), pgcluster.Options{})
+	s := newClusterHarness(t, program(t, "-overlay", overlay(t, "../../store/epoch.go", epochCheck, noEpochCheck)),
+		pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
 	o := s.runLoss(s.laggingFailOver())
 	t.Logf("without the check: %q", o.violations)

@@ -117,6 +117,7 @@ func behindAPooler(t *testing.T, program string) {
 // awaitReadOnly waits until a replica has noticed that the server is a standby.
 func (s *clusterHarness) awaitReadOnly() {
 	s.eventually("a replica meets the standby", func() bool {
-		return slices.ContainsFunc(s.replicas, func(c *child) bool { return bytes.Contains(c.output.bytes(), []byte("25006")) })
+		return slices.ContainsFunc(s.replicas,
+			func(c *child) bool { return bytes.Contains(c.output.bytes(), []byte("25006")) })
 	})
 }

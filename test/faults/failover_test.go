@@ -40,9 +40,11 @@ func TestFailOversAndRestores(t *testing.T) {
 	normal := program(t)
 	t.Run("fail-overs in a row under quorum lose nothing", func(t *testing.T) { failOversInARow(t, normal) })
 	t.Run("a pooler in transaction mode is supported", func(t *testing.T) { t.Parallel(); behindAPooler(t, normal) })
-	t.Run("a promoted lagging standby grants nothing twice", func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })
+	t.Run("a promoted lagging standby grants nothing twice",
+		func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })
 	t.Run("a restored backup grants nothing twice", func(t *testing.T) { t.Parallel(); backupRestored(t, normal) })
-	t.Run("without a quorum the checker finds the loss", func(t *testing.T) { t.Parallel(); lossMustBeFound(t, normal) })
+	t.Run("without a quorum the checker finds the loss",
+		func(t *testing.T) { t.Parallel(); lossMustBeFound(t, normal) })
 	t.Run("without the epoch check locks are granted twice", func(t *testing.T) { t.Parallel(); withoutEpochCheck(t) })
 }
 
@@ -57,7 +59,8 @@ func failOversInARow(t *testing.T, program string) {
 		gaps = append(gaps, u.breakAndMeasure("kill -9 of the primary", s.failOver))
 		s.must(s.cluster.Rejoin(t.Context(), lost))
 	}
-	t.Logf("no grants after a kill of the primary for: median %v, longest %v of %d", median(gaps), slices.Max(gaps), len(gaps))
+	t.Logf("no grants after a kill of the primary for: median %v, longest %v of %d", median(gaps), slices.Max(gaps),
+		len(gaps))
 	old := s.cluster.Primary()
 	t.Logf("no grants during a planned switchover for %v", u.breakAndMeasure("switchover", s.switchOver))
 	if answer, err := old.Ask(t.Context(), "show transaction_read_only"); err != nil || answer != "on" {
@@ -98,7 +101,8 @@ func (s *clusterHarness) underLoad(prefix string) *loadedCluster {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	u := &loadedCluster{clusterHarness: s, prefix: prefix, rec: verify.NewRecorder(), stop: cancel}
 	u.all.Go(func() {
-		u.stats, u.err = workload.Run(ctx, u.rec, workload.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5, Subscribers: true})
+		u.stats, u.err = workload.Run(ctx, u.rec,
+			workload.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5, Subscribers: true})
 	})
 	s.t.Cleanup(func() { cancel(); u.all.Wait() })
 	return u

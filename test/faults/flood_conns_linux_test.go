@@ -30,7 +30,8 @@ func (e *securedReplica) httpConn() (*httpConn, error) {
 
 // request returns the text of a request. Without a body it is a read.
 func (e *securedReplica) request(method, path, key, body string) string {
-	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, e.address, e.secrets[key])
+	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, e.address,
+		e.secrets[key])
 	if body != "" {
 		text += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
@@ -157,7 +158,8 @@ func (w *http2Conn) open(method, path, secret, body string, ends bool) (stream u
 		{":method", method}, {":scheme", "https"}, {":path", path}, {":authority", w.authority},
 		{"authorization", "Bearer " + secret}, {"content-type", "application/json"},
 	} {
-		block = appendText(appendText(append(block, 0), field[0]), field[1]) // literal without indexing (RFC 7541, section 6.2.2)
+		// a literal without indexing (RFC 7541, section 6.2.2)
+		block = appendText(appendText(append(block, 0), field[0]), field[1])
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,7 +231,8 @@ func (w *http2Conn) each(answered func(stream uint32, body []byte, whole bool) e
 		case err != nil:
 			return err
 		case f.kind == frameGoAway:
-			return fmt.Errorf("the service closed the connection with HTTP/2 error %s", strconv.Itoa(int(binary.BigEndian.Uint32(f.payload[4:]))))
+			return fmt.Errorf("the service closed the connection with HTTP/2 error %s",
+				strconv.Itoa(int(binary.BigEndian.Uint32(f.payload[4:]))))
 		case f.kind == frameData:
 			bodies[f.stream] = append(bodies[f.stream], f.payload...)
 		}

@@ -59,7 +59,8 @@ func startSecured(t *testing.T, program string) *securedReplica {
 		e.issueKeys(streamKey(i))
 	}
 	e.launch(program, "--auth-file="+e.auth,
-		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate), fmt.Sprint("--burst-per-key=", floodBurst))
+		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate),
+		fmt.Sprint("--burst-per-key=", floodBurst))
 	e.testClient = e.client("late")
 	_, err := e.testClient.Lock(t.Context(), "late") // opens its connection now
 	e.must(err)
@@ -87,7 +88,8 @@ func (e *securedReplica) launch(program string, flags ...string) {
 	databaseURL := e.database.url(url.Values{"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	args := []string{"serve", "--migrate", "--listen=127.0.0.1:0", "--tls-cert=" + e.cert, "--tls-key=" + e.key}
 	var err error
-	e.process, err = launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program, append(args, flags...)...)
+	e.process, err = launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program,
+		append(args, flags...)...)
 	e.must(err)
 	process := e.process
 	cleanup(e.t, func() error { return process.stop(syscall.SIGKILL) })

@@ -27,20 +27,30 @@ const (
 
 // excesses returns requests over HTTP/1.1 that are too large, and how each must be answered.
 func (e *securedReplica) excesses() []excess {
-	post := "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
+	post := "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\n" +
+		"Authorization: Bearer " + e.secrets["rude"] + "\r\n"
 	get := "HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer " + e.secrets["rude"] + "\r\n"
 	sized := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, len(body), body) }
 	return []excess{
-		{"a Content-Length of one terabyte", post + "Content-Length: 1099511627776\r\n\r\n", " ", http.StatusRequestEntityTooLarge},
-		{"endless chunks", post + "Transfer-Encoding: chunked\r\n\r\n", "400\r\n" + strings.Repeat(" ", 0x400) + "\r\n", http.StatusRequestEntityTooLarge},
-		{"an endless body without a key", "POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Length: 1099511627776\r\n\r\n", " ", http.StatusUnauthorized},
+		{"a Content-Length of one terabyte", post + "Content-Length: 1099511627776\r\n\r\n", " ",
+			http.StatusRequestEntityTooLarge},
+		{"endless chunks", post + "Transfer-Encoding: chunked\r\n\r\n",
+			"400\r\n" + strings.Repeat(" ", 0x400) + "\r\n", http.StatusRequestEntityTooLarge},
+		{"an endless body without a key",
+			"POST /v1/locks/excess/acquire HTTP/1.1\r\nHost: p\r\nContent-Length: 1099511627776\r\n\r\n", " ",
+			http.StatusUnauthorized},
 		{"one byte more than 16 KiB", sized(strings.Repeat(" ", 16<<10+1)), "", http.StatusRequestEntityTooLarge},
 		{"JSON nested 100,000 levels deep", sized(strings.Repeat("[", 100_000)), "", http.StatusRequestEntityTooLarge},
-		{"JSON nested 8,000 levels deep", sized(`{"holder": "deep", "metadata": {"a": ` + strings.Repeat("[", 8000) + strings.Repeat("]", 8000) + `}}`), "", http.StatusBadRequest},
-		{"a header of one mebibyte", "GET /v1/locks " + get + "X-Long: " + strings.Repeat("x", excessLength) + "\r\n\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
-		{"endless headers", "GET /v1/locks " + get, "X: " + strings.Repeat("x", 0x400) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		{"a query of one mebibyte", "GET /v1/locks?prefix=" + strings.Repeat("x", excessLength) + " " + get + "\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
-		{"4,000 parameters", "GET /v1/locks?" + strings.Repeat("a&", 4000) + " " + get + "\r\n", "", http.StatusBadRequest},
+		{"JSON nested 8,000 levels deep", sized(`{"holder": "deep", "metadata": {"a": ` + strings.Repeat("[", 8000) +
+			strings.Repeat("]", 8000) + `}}`), "", http.StatusBadRequest},
+		{"a header of one mebibyte", "GET /v1/locks " + get + "X-Long: " + strings.Repeat("x", excessLength) +
+			"\r\n\r\n", "", http.StatusRequestHeaderFieldsTooLarge},
+		{"endless headers", "GET /v1/locks " + get, "X: " + strings.Repeat("x", 0x400) + "\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		{"a query of one mebibyte", "GET /v1/locks?prefix=" + strings.Repeat("x", excessLength) + " " + get + "\r\n",
+			"", http.StatusRequestHeaderFieldsTooLarge},
+		{"4,000 parameters", "GET /v1/locks?" + strings.Repeat("a&", 4000) + " " + get + "\r\n", "",
+			http.StatusBadRequest},
 	}
 }
 
@@ -209,7 +219,8 @@ func (e *securedReplica) checkLimit(text, of string) {
 	e.must(err)
 	parsed, err := got.fields()
 	e.must(err)
-	if got.status != http.StatusTooManyRequests || parsed.Code != lock.ErrTooManyWaiters || !strings.Contains(parsed.Detail, of) {
+	if got.status != http.StatusTooManyRequests || parsed.Code != lock.ErrTooManyWaiters ||
+		!strings.Contains(parsed.Detail, of) {
 		e.t.Errorf("a request above the limit is answered %v, want the limit: %s", got, of)
 	}
 }

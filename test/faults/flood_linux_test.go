@@ -72,7 +72,8 @@ func requireOpenFiles(t *testing.T, files uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < files {
-		t.Fatalf("a process may open %d files, %d are needed (%v): raise the hard limit with ulimit -Hn %d", limit.Cur, files, err, files)
+		t.Fatalf("a process may open %d files, %d are needed (%v): raise the hard limit with ulimit -Hn %d", limit.Cur,
+			files, err, files)
 	}
 }
 
@@ -91,17 +92,17 @@ func (e *securedReplica) logState(good *steadyClient, when string) resources {
 func (e *securedReplica) stopAndCheck() {
 	e.t.Helper()
 	e.must(e.process.stop(syscall.SIGQUIT))
-	said, dump, _ := bytes.Cut(e.process.output.bytes(), []byte("SIGQUIT: quit"))
+	output, dump, _ := bytes.Cut(e.process.output.bytes(), []byte("SIGQUIT: quit"))
 	n := bytes.Count(dump, []byte("\ngoroutine "))
 	e.t.Logf("%d goroutines remain", n)
 	if n == 0 || n > keptRoutines {
 		e.t.Errorf("%d goroutines remain, want at most %d:\n%s", n, keptRoutines, dump)
 	}
-	if bytes.Contains(said, []byte("panic")) {
-		e.t.Errorf("the replica logged\n%s", lastLines(said))
+	if bytes.Contains(output, []byte("panic")) {
+		e.t.Errorf("the replica logged\n%s", lastLines(output))
 	}
 	for name, secret := range e.secrets {
-		if bytes.Contains(said, []byte(secret)) {
+		if bytes.Contains(output, []byte(secret)) {
 			e.t.Errorf("the replica logged the key %q", name)
 		}
 	}
@@ -130,7 +131,8 @@ func (f *flood) start() {
 	f.streams = &streamGroup{securedReplica: f.securedReplica, name: fmt.Sprint("news:", f.n)}
 	f.streams.openAll()
 	streaming := f.logState(f.steady, "with streams, too")
-	f.waiters = &waiterGroup{securedReplica: f.securedReplica, prefix: fmt.Sprint("flood:", f.n), direct: directWaiters}
+	f.waiters = &waiterGroup{securedReplica: f.securedReplica, prefix: fmt.Sprint("flood:", f.n),
+		direct: directWaiters}
 	f.waiters.hold()
 	f.waiters.fillLimits()
 	full := f.logState(f.steady, "with waiters, too")

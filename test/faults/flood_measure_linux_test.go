@@ -62,7 +62,8 @@ func (e *securedReplica) resources() resources {
 		}
 	}
 	f.backends = e.count("select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock'")
-	f.waiters, f.replicas = e.count("select count(*) from paddock.waiters"), e.count("select count(*) from paddock.replicas")
+	f.waiters, f.replicas = e.count("select count(*) from paddock.waiters"),
+		e.count("select count(*) from paddock.replicas")
 	return f
 }
 
@@ -203,7 +204,8 @@ type latencySummary struct {
 
 func (l latencySummary) String() string {
 	const shown = 10 * time.Microsecond
-	return fmt.Sprintf("%d steady calls, median %v, p99 %v, max %v", l.calls, l.median.Round(shown), l.most99.Round(shown), l.worst.Round(shown))
+	return fmt.Sprintf("%d steady calls, median %v, p99 %v, max %v", l.calls, l.median.Round(shown),
+		l.most99.Round(shown), l.worst.Round(shown))
 }
 
 // latencies returns the latencies since the last call of latencies, or the first error.

@@ -33,8 +33,9 @@ var slowKinds = []struct {
 	{"half a handshake", 5 * time.Second, false, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", true, 0},
 	{"a handshake and nothing more", 5 * time.Second, true, "", false, 0},
 	{"half a header", 5 * time.Second, true, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ", true, 0},
-	{"half a body", 10 * time.Second, true, "POST /v1/locks/slow/acquire HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer KEY\r\n" +
-		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", true, http.StatusBadRequest},
+	{"half a body", 10 * time.Second, true,
+		"POST /v1/locks/slow/acquire HTTP/1.1\r\nHost: p\r\nAuthorization: Bearer KEY\r\n" +
+			"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", true, http.StatusBadRequest},
 }
 
 // slowConns are all slow connections of a flood.
@@ -142,7 +143,8 @@ func (s *slowConns) awaitAllClosed() {
 	s.t.Helper()
 	s.must(s.work.Wait())
 	for i, k := range slowKinds {
-		s.t.Logf("connections with %s were closed after at most %v, the timeout is %v", k.name, s.longest[i].Round(time.Millisecond), k.within)
+		s.t.Logf("connections with %s were closed after at most %v, the timeout is %v", k.name,
+			s.longest[i].Round(time.Millisecond), k.within)
 	}
 }
 

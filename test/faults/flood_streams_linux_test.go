@@ -195,9 +195,9 @@ func (r *streamGroup) closeAll() {
 }
 
 const (
-	eventPairs     = 400            // acquires and releases; their events fit into the kernel's buffers of an unread connection
+	eventPairs     = 400            // acquires and releases; the kernel buffers their events
 	maxEventRounds = 28             // repetitions with longer events until every stream is closed
-	streamsMemory  = 128 * mebibyte // for all streams while the events fit into these buffers; each has a TLS connection
+	streamsMemory  = 128 * mebibyte // of all streams, with TLS, while the kernel buffers their events
 )
 
 // TestUnreadStreamsShareMemory opens floodStreams streams, each on its own connection, that are never read.

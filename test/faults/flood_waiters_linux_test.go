@@ -68,7 +68,8 @@ func (c *waiterGroup) waiter(n int) *waiter {
 
 func (w *waiter) acquire() (path, body string) {
 	return "/v1/locks/" + w.lock + "/acquire", fmt.Sprintf(
-		`{"lease_id": "%s", "holder": "%s", "ttl_ms": 60000, "wait_ms": %d, "keep_place": true}`, w.lease, w.holder, lock.MaxWait.Milliseconds())
+		`{"lease_id": "%s", "holder": "%s", "ttl_ms": 60000, "wait_ms": %d, "keep_place": true}`, w.lease, w.holder,
+		lock.MaxWait.Milliseconds())
 }
 
 func (w *waiter) release() (path, body string) {
@@ -81,7 +82,8 @@ func (c *waiterGroup) hold() {
 	locks := c.testClient
 	for i := range waiterLocks {
 		r := lock.Release{Name: c.lock(i), LeaseID: lock.LeaseID(uuid.New())}
-		_, err := locks.Acquire(c.t.Context(), lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "the first", TTL: time.Hour})
+		_, err := locks.Acquire(c.t.Context(),
+			lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "the first", TTL: time.Hour})
 		c.must(err)
 		c.leases = append(c.leases, r)
 	}
@@ -110,7 +112,8 @@ func (c *waiterGroup) add(from, to int) {
 // awaitWaiters waits until that many calls are queued.
 func (c *waiterGroup) awaitWaiters(want int) {
 	c.t.Helper()
-	c.awaitResources(waitersTimeout, func(f resources) error { return errors.Join(c.firstError(), checkCount("waiters", f.waiters, want)) })
+	c.awaitResources(waitersTimeout,
+		func(f resources) error { return errors.Join(c.firstError(), checkCount("waiters", f.waiters, want)) })
 }
 
 // firstError returns the first unexpected answer.

@@ -103,8 +103,8 @@ func (p *disturbance) restore(ctx context.Context) error {
 const (
 	// waiterLimit is the limit on waiters of a lock in a trial in which a replica dies.
 	waiterLimit = 2
-	// killAfter is when it dies, and bereftFor is how long clients go on: until places count
-	// dead replica no longer count, and a while longer.
+	// killAfter is when it dies, and runAfterKill is how long clients go on: until the places of the dead
+	// replica no longer count, and a while longer.
 	killAfter    = 2 * time.Second
 	runAfterKill = killAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
 )
@@ -221,7 +221,8 @@ func (c *crossing) via(replica int) lock.Service {
 func (c *crossing) acquire(name string) lock.Acquire {
 	id := uuid.New()
 	return lock.Acquire{
-		Name: c.prefix + ":" + name, LeaseID: lock.LeaseID(id), Holder: fmt.Sprint("crossing ", id.String()[:8]), TTL: 2 * time.Second,
+		Name: c.prefix + ":" + name, LeaseID: lock.LeaseID(id), Holder: fmt.Sprint("crossing ", id.String()[:8]),
+		TTL: 2 * time.Second,
 	}
 }
 
@@ -236,7 +237,8 @@ func (c *crossing) release(ctx context.Context, a lock.Acquire) {
 }
 
 func (c *crossing) revoke(ctx context.Context, token lock.Token) {
-	_, _ = c.via(0).Revoke(ctx, lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
+	_, _ = c.via(0).Revoke(ctx,
+		lock.Revoke{Name: c.prefix + ":" + crossedName, Token: token, Reason: "to cross a renewal"})
 }
 
 // lockRow locks the row of a lock until the returned function is called.

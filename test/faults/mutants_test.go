@@ -12,20 +12,22 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A mutant is Paddock with one thing broken: in one file, at one place.
+// A mutant is Paddock with one text in one file replaced.
 type mutant struct {
 	name     string
 	file     string // from the root of the module
 	from, to string
-	mode     mode // in which it is used
+	mode     mode // how it is used
 }
 
-// mutants are what the checker must find. Of each a line of the product is quoted that
-// must be there exactly once: whoever changes that line mends the mutant.
+// mutants are the builds that the checker must find. Each quotes a text of the product that must occur exactly
+// once; a change of that text must also change the mutant.
 var mutants = []mutant{
 	{name: "a grant without the row lock", file: "store/sql/lock_anchors.sql", from: "    for update\n", to: "\n"},
-	{name: "a swap overwrites what has changed", file: "store/sql/swap.sql", from: "l.ctid = n.at and l.xmin = n.version", to: "l.slot = 0"},
-	{name: "the clock is read before the lock", file: "store/sql/draw.sql", from: "select clock_timestamp()", to: "select transaction_timestamp()"},
+	{name: "a commit overwrites changed rows", file: "store/sql/swap.sql",
+		from: "l.ctid = n.at and l.xmin = n.version", to: "l.slot = 0"},
+	{name: "the clock is read before the lock", file: "store/sql/draw.sql", from: "select clock_timestamp()",
+		to: "select transaction_timestamp()"},
 	{name: "tokens are drawn before the lock", file: "store/load.go",
 		from: "\tb.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)\n",
 		to: `	var early []int64
@@ -33,43 +35,56 @@ var mutants = []mutant{
 	b.Queue(sqlLockAnchors, w.names).Query(t.scanAnchors)
 	defer func() { t.tokens = early }()
 `},
-	{name: "a renewal revives", file: "lock/renew.go",
-		from: "\tt := begin(v)\n\tl, ok := t.lease(r.LeaseID)", to: "\tt := &turn{view: v, now: v.Now, state: v.Locks[0]}\n\tl, ok := t.lease(r.LeaseID)"},
+	{name: "a renewal revives an expired lease", file: "lock/renew.go",
+		from: "\tt := begin(v)\n\tl, ok := t.lease(r.LeaseID)",
+		to:   "\tt := &turn{view: v, now: v.Now, state: v.Locks[0]}\n\tl, ok := t.lease(r.LeaseID)"},
 	{name: "promotion ignores readers", file: "lock/queue.go",
-		from: "!t.state.fits(w.Want.Mode, w.Capacity)", to: "!t.state.fits(w.Want.Mode, w.Capacity) && t.state.Leases[0].Mode != Shared"},
+		from: "!t.state.fits(w.Lease.Mode, w.Capacity)",
+		to:   "!t.state.fits(w.Lease.Mode, w.Capacity) && t.state.Leases[0].Mode != Shared"},
 	{name: "commits are not durable", file: "store/sql/settings.sql", mode: crashed,
 		from: "else current_setting('synchronous_commit') end", to: "else 'off' end"},
-	{name: "the queue is served last in first out", file: "lock/queue.go", mode: neverCancelled,
-		from: "queue, blocked := t.state.Queue, false\n", to: "queue, blocked := slices.Clone(t.state.Queue), false\n\tslices.Reverse(queue)\n"},
-	{name: "a fenced write ignores its token", file: "lock/fence.go", from: "case shown < greatest:", to: "case shown < 0:"},
-	{name: "a release is answered and not written", file: "lock/release.go", from: "\t\tt.end(l, Released, \"\")\n", to: "\t\t_ = l\n"},
-	{name: "a replay gives a second lease", file: "lock/acquire.go", from: "if l, ok := t.lease(a.LeaseID); ok {", to: "if l, ok := t.lease(a.LeaseID); ok && !ok {"},
-	{name: "the reader of new events drops one", file: "store/tail.go",
-		from: "\tt.events = append(t.events, events...)\n", to: "\tt.events = append(t.events, events[:max(len(events)-1, 0)]...)\n"},
-	{name: "readers pass transactions that are open", file: "store/events.go", from: "\tif open != nil {\n", to: "\tif open != nil && end.newest < 0 {\n"},
-	{name: "the cursor after a page is one too far", file: "store/events.go", from: "\t\treturn events[limit-1].ID\n", to: "\t\treturn events[limit-1].ID + 1\n"},
-	{name: "the id of a streamed event is that of the one before", file: "server/tale.go",
+	{name: "the queue is last in, first out", file: "lock/queue.go", mode: neverCancelled,
+		from: "queue, blocked := t.state.Queue, false\n",
+		to:   "queue, blocked := slices.Clone(t.state.Queue), false\n\tslices.Reverse(queue)\n"},
+	{name: "a fenced write ignores its token", file: "lock/fence.go", from: "case shown < greatest:",
+		to: "case shown < 0:"},
+	{name: "a release is answered but not written", file: "lock/release.go", from: "\t\tt.end(l, Released, \"\")\n",
+		to: "\t\t_ = l\n"},
+	{name: "a retried acquire grants a second lease", file: "lock/acquire.go",
+		from: "if l, ok := t.lease(a.LeaseID); ok {", to: "if l, ok := t.lease(a.LeaseID); ok && !ok {"},
+	{name: "the tail of events drops one", file: "store/tail.go",
+		from: "\tt.events = append(t.events, events...)\n",
+		to:   "\tt.events = append(t.events, events[:max(len(events)-1, 0)]...)\n"},
+	{name: "readers pass open transactions", file: "store/events.go", from: "\tif open != nil {\n",
+		to: "\tif open != nil && end.newest < 0 {\n"},
+	{name: "the cursor after a page is one too far", file: "store/events.go", from: "\t\treturn events[limit-1].ID\n",
+		to: "\t\treturn events[limit-1].ID + 1\n"},
+	{name: "a streamed event has the id of the previous one", file: "server/tale.go",
 		from: "return encodedEvent(idOf(e), ", to: "return encodedEvent(strconv.FormatInt(e.ID-1, 10), "},
-	{name: "a reconnected stream begins now", file: "server/wire.go",
+	{name: "a reconnected stream starts at the end", file: "server/wire.go",
 		from: "cmp.Or(value(in.LastEventID), q.Cursor)", to: "cmp.Or(q.Cursor, value(in.LastEventID))"},
-	{name: "readers trust the sequence", file: "store/sql/events_end.sql", mode: crashed,
+	{name: "readers trust the sequence's last value", file: "store/sql/events_end.sql", mode: crashed,
 		from: "greatest((select max(id) from paddock.events), (select pruned from paddock.horizon), 0)",
 		to:   "(select case when is_called then last_value else 0 end from paddock.event_ids)"},
-	{name: "the epoch check ignores tokens and events", file: "store/epoch.go", mode: restored, from: "case e.lastToken < k.token, e.number == k.number && e.lastEvent < k.event:", to: "case e.lastToken < 0:"},
-	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || t.untold(l)", to: "case true || t.untold(l)"},
-	{name: "places of the dead count", file: "lock/waiter.go", mode: replicaLost,
-		from: "t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(KeepPlace))", to: "w.Place > 0"},
-	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)", to: "return l.ExpiresAt"},
+	{name: "the epoch check ignores tokens and events", file: "store/epoch.go", mode: restored,
+		from: "case e.lastToken < k.token, e.number == k.number && e.lastEvent < k.event:",
+		to:   "case e.lastToken < 0:"},
+	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || t.untold(l)",
+		to: "case true || t.untold(l)"},
+	{name: "places of dead replicas count", file: "lock/waiter.go", mode: replicaLost,
+		from: "t.attached(w) || t.view.Now.Before(w.AliveUntil.Add(PlaceRetention))", to: "w.Place > 0"},
+	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "return l.ExpiresAt.Add(l.Grace)",
+		to: "return l.ExpiresAt"},
 }
 
-// What is done to find a mutant at most, and what Paddock itself must bear.
+// How many rounds may be needed to find a mutant, and how many Paddock itself must pass.
 const (
 	roundsToFind = 15
 	roundsToBear = 3
 )
 
-// TestCheckerFindsMutants proves that it can fail: each mutant is used as
-// badly as Paddock itself, and must be found. Paddock itself must not be.
+// TestCheckerFindsMutants proves that the checker can fail: each mutant must be found under the same use that
+// Paddock itself must pass.
 func TestCheckerFindsMutants(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)
@@ -80,17 +95,18 @@ func TestCheckerFindsMutants(t *testing.T) {
 			x := a.trial(t, m.build(t), m.mode)
 			for round := range roundsToFind {
 				if report := x.round(round); !report.OK() {
-					t.Logf("found after %d calls, by %s", x.calls, summarize(report))
+					t.Logf("found after %d calls by %s", x.calls, summarize(report))
 					return
 				}
 			}
-			t.Errorf("%d calls were made, and the checker found nothing", x.calls)
+			t.Errorf("the checker found nothing in %d calls", x.calls)
 		})
 	}
 	for name, how := range map[string]mode{
-		"but not in what is whole": disturbed, "nor if PostgreSQL crashes": crashed, "nor if all are orderly": neverCancelled,
-		"nor if PostgreSQL is restored":          restored,
-		"nor if a replica dies with its waiters": replicaLost,
+		"Paddock passes": disturbed, "Paddock passes when PostgreSQL crashes": crashed,
+		"Paddock passes when no call is cancelled":            neverCancelled,
+		"Paddock passes when PostgreSQL is restored":          restored,
+		"Paddock passes when a replica dies with its waiters": replicaLost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,17 +114,17 @@ func TestCheckerFindsMutants(t *testing.T) {
 			x := a.trial(t, program(t), how)
 			for round := range roundsToBear {
 				if report := x.round(round); !report.OK() {
-					var said strings.Builder
-					if err := report.WriteText(&said); err != nil {
+					var text strings.Builder
+					if err := report.WriteText(&text); err != nil {
 						t.Error(err)
 					}
-					t.Fatal(said.String())
+					t.Fatal(text.String())
 				}
 			}
 			if x.unexpected != nil {
 				t.Error(x.unexpected)
 			}
-			t.Logf("%d calls, and nothing was found", x.calls)
+			t.Logf("%d calls without a violation", x.calls)
 		})
 	}
 }
@@ -125,7 +141,7 @@ func (m mutant) build(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), m.from); n != 1 {
-		t.Fatalf("the mutant needs mending: %s has %d times what is to be broken there:\n%s", m.file, n, m.from)
+		t.Fatalf("update the mutant: %s contains this text %d times, want once:\n%s", m.file, n, m.from)
 	}
 	dir := t.TempDir()
 	broken := written(t, dir, filepath.Base(m.file), []byte(strings.Replace(string(text), m.from, m.to, 1)))
@@ -136,7 +152,7 @@ func (m mutant) build(t *testing.T) string {
 	return program(t, "-overlay", written(t, dir, "overlay.json", overlay))
 }
 
-// summarize says which checks have found how much, and what the first of them found.
+// summarize lists the checks that found violations, and the first violation.
 func summarize(r verify.Report) string {
 	var by []string
 	first := ""

@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// An trialPool is where trials are held, two at a time.
+// A trialPool runs two trials at a time.
 type trialPool struct {
 	server *pgserver.Server
 	slots  chan struct{}
@@ -30,13 +30,12 @@ func newTrialPool(t *testing.T) *trialPool {
 	return &trialPool{server: newServer(t), slots: make(chan struct{}, 2)}
 }
 
-// newServer starts a PostgreSQL with a database paddock. It is gone when the test is
-// over.
+// newServer starts a PostgreSQL with a database paddock. It ends with the test.
 func newServer(t *testing.T) *pgserver.Server {
 	t.Helper()
 	server, err := pgserver.Start(t.Context(), pgserver.Options{Database: "paddock", Settings: map[string]string{
 		"max_connections": "200",
-		// The log is written when somebody waits for that, and else hardly ever.
+		// Write the log only when a commit waits for it.
 		"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB",
 	}})
 	if err != nil {
@@ -49,7 +48,7 @@ func newServer(t *testing.T) *pgserver.Server {
 	return server
 }
 
-// admit waits for a place until the end of the test.
+// admit waits until the test may run its trial.
 func (a *trialPool) admit(t *testing.T) {
 	a.slots <- struct{}{}
 	t.Cleanup(func() { <-a.slots })
@@ -59,25 +58,25 @@ func (a *trialPool) admit(t *testing.T) {
 type mode int
 
 const (
-	disturbed      mode = iota // rows are locked from outside, locks are looked at all the time, and see cross
+	disturbed      mode = iota // rows are locked from outside, locks are read in a loop, and calls cross
 	crashed                    // PostgreSQL crashes
-	neverCancelled             // all wait until they are served, so that nobody may be passed over
-	restored                   // PostgreSQL is put back to a snapshot, and another application writes to it
+	neverCancelled             // clients wait until they are served, so no waiter may be overtaken
+	restored                   // PostgreSQL is restored from a snapshot, and another application writes to it
 	replicaLost                // the limit on waiters is low, and a replica is killed while calls wait there
 )
 
-// A trial is of one program: two replicas on a database of their own.
+// A trial runs one program: two replicas on their own database.
 type trial struct {
 	*testing.T
 	program     string
 	mode        mode
-	server      *pgserver.Server // to crash, if it is to
-	restorable  *restorable      // to restore, if how is restored
+	server      *pgserver.Server // to crash, in mode crashed
+	restorable  *restorable      // to restore, in mode restored
 	databaseURL string
 	services    []workload.Replica
 	replicas    []*child
 	calls       int   // so far
-	unexpected  error // the last answer that nothing asks for
+	unexpected  error // the last unexpected answer
 }
 
 func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
@@ -115,7 +114,8 @@ func (x *trial) start() {
 	locks, err := client.New(client.Options{BaseURL: "http://" + address})
 	x.must(err)
 	x.replicas = append(x.replicas, c)
-	x.services = append(x.services, workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+	x.services = append(x.services,
+		workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
 }
 
 func (x *trial) must(err error) {
@@ -140,16 +140,14 @@ func (a *trialPool) database(t *testing.T) string {
 	return a.server.URL(name)
 }
 
-// restoredRound is how long a round with a restore takes: some load before it, the restore, the time
-// in which nothing is granted, and some load after it.
+// restoredRound is the length of a round with a restore: load, the restore, the pause of grants, and load.
 const restoredRound = 7 * time.Second
 
-// callsPerTrial is how many calls there are in a round, about; callsPerCrash is the same
-// where PostgreSQL crashes: most of them only try a lock in the lull before that.
+// callsPerTrial is the approximate number of calls in a round, callsPerCrash the same where PostgreSQL crashes:
+// most of those only try a lock in the lull before the crash.
 const callsPerTrial, callsPerCrash = 1000, 2500
 
-// round has clients use the service while it is provoked, and checks what they were
-// told.
+// round lets clients use the service while it is disturbed, and checks the history.
 func (x *trial) round(number int) verify.Report {
 	x.Helper()
 	if x.mode == restored {
@@ -157,15 +155,15 @@ func (x *trial) round(number int) verify.Report {
 	}
 	prefix, rec := fmt.Sprintf("trial:%d", number), verify.NewRecorder()
 	if x.mode == replicaLost && number > 0 {
-		x.replicas, x.services = x.replicas[:1], x.services[:1] // the other is dead
+		x.replicas, x.services = x.replicas[:1], x.services[:1] // the other one is dead
 		x.start()
 	}
 	p := disturbance{trial: x, rec: rec, prefix: prefix, lulls: make(chan time.Time)}
 	ctx, cancel := context.WithCancel(x.Context())
 	defer cancel()
 	all, during := errgroup.WithContext(ctx)
-	for _, annoy := range p.actions() {
-		all.Go(func() error { return annoy(during) })
+	for _, action := range p.actions() {
+		all.Go(func() error { return action(during) })
 	}
 	all.Go(func() error {
 		defer cancel()
@@ -194,11 +192,12 @@ func (x *trial) round(number int) verify.Report {
 	return h.Check(check)
 }
 
-// options returns how the clients use the service. Of the orderly all use one replica,
-// for one that was silent for a while may have its waiters passed over by another.
+// options returns the options of the workload. With neverCancelled all clients use one replica, since a
+// replica that is silent for a while may have its waiters skipped by another one.
 func (x *trial) options(prefix string, seed uint64) workload.Options {
 	o := workload.Options{
-		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial, For: stepTimeout,
+		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial,
+		For: stepTimeout,
 		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
 	}
 	switch x.mode {
@@ -207,9 +206,9 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 	case neverCancelled:
 		o.Services, o.NeverCancel = x.services[:1], true
 	case restored:
-		// Leases outlive the restore, and the load goes on when grants are possible again.
+		// Leases outlive the restore, and the load goes on after the pause of grants.
 		o.TTL, o.Operations, o.For = workload.DefaultTTL, 0, restoredRound
-	case replicaLost: // long leases, so that clients wait, and names that outlive the places of the dead
+	case replicaLost: // long leases, so that clients wait; names outlive the places of the dead replica
 		o.AbandonLostWaits, o.Clients, o.Locks, o.Operations, o.TurnsPerName = true, 12, 3, 0, 1_000_000
 		o.TTL, o.For, o.Subscribers = 2*time.Second, runAfterKill, false
 	}

@@ -15,7 +15,7 @@ import (
 func replicaNemeses() []nemesis {
 	return []nemesis{
 		{"a replica is killed", 2, replicas, 25, durationRange{0, 1500 * time.Millisecond}, killReplicas},
-		{"a replica is told to stop", 2, replicas, 0, durationRange{0, time.Second}, stopReplicas},
+		{"a replica is terminated", 2, replicas, 0, durationRange{0, time.Second}, stopReplicas},
 		{"a replica hangs", 2, replicas, 25, durationRange{500 * time.Millisecond, 4 * time.Second}, hangReplicas},
 	}
 }
@@ -28,8 +28,7 @@ func stopReplicas(_ context.Context, d *deployment, f fault) (undoFunc, error) {
 	return restart(d, f), f.each(d, (*replica).stop)
 }
 
-// restart starts the replicas again, and again if they do not come up, as a supervisor
-// does.
+// restart restarts the replicas, with retries, as a supervisor does.
 func restart(d *deployment, f fault) undoFunc {
 	return func(ctx context.Context) error {
 		return f.each(d, func(r *replica) error {
@@ -45,15 +44,14 @@ func hangReplicas(_ context.Context, d *deployment, f fault) (undoFunc, error) {
 	return goOn, f.each(d, func(r *replica) error { return r.process.signal(syscall.SIGSTOP) })
 }
 
-// The ways in which PostgreSQL crashes.
+// Names of the crashes of PostgreSQL.
 const (
 	serverKilled  = "PostgreSQL is killed"
-	serverStopped = "PostgreSQL is stopped at once"
+	serverStopped = "PostgreSQL is stopped without a checkpoint"
 	backendKilled = "a backend is killed"
 )
 
-// awaitsLull reports whether the fault waits for a lull of the load: two of three crashes
-// of PostgreSQL do.
+// awaitsLull reports whether the fault waits for a lull of the workload: two of three crashes of PostgreSQL do.
 func (f fault) awaitsLull() bool {
 	return (f.name == serverKilled || f.name == serverStopped || f.name == backendKilled) && f.seed%3 != 0
 }
@@ -72,8 +70,7 @@ func killServer(_ context.Context, d *deployment, _ fault) (undoFunc, error) {
 	return d.database.start, d.database.host.Kill()
 }
 
-// stopServerAtOnce has PostgreSQL end without a checkpoint, so that it recovers when it
-// starts.
+// stopServerAtOnce stops PostgreSQL without a checkpoint, so that it recovers when it starts.
 func stopServerAtOnce(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -95,8 +92,8 @@ func killBackend(ctx context.Context, d *deployment, f fault) (undoFunc, error) 
 	return d.database.answers, d.database.killBackend(ctx, f.rng().IntN(maxConnections))
 }
 
-// networkNemeses returns what goes wrong between clients and Paddock, or Paddock and
-// PostgreSQL. That answers are cut, and with luck after a commit, comes more often.
+// networkNemeses returns the faults of the network between clients and Paddock, or between Paddock and
+// PostgreSQL. Cut answers, which may be those to commits, have the greatest weight.
 func networkNemeses(f component) []nemesis {
 	between := " between " + string(f)
 	onLine := func(draw func(*rand.Rand) []toxic) func(context.Context, *deployment, fault) (undoFunc, error) {
@@ -107,17 +104,20 @@ func networkNemeses(f component) []nemesis {
 	brief := durationRange{50 * time.Millisecond, 600 * time.Millisecond}
 	return []nemesis{
 		{"connections are reset" + between, 1, f, 30, brief, onLine(resets)},
-		{"all is delayed" + between, 1, f, 30, aboutASecond, onLine(delays)},
-		{"all is slow and in small pieces" + between, 1, f, 30, aboutASecond, onLine(pieces)},
-		{"requests are swallowed" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(requests))},
-		{"answers are swallowed" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(answers))},
-		{"all is swallowed" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond}, onLine(drops(requests, answers))},
+		{"data is delayed" + between, 1, f, 30, aboutASecond, onLine(delays)},
+		{"data is slow and in small pieces" + between, 1, f, 30, aboutASecond, onLine(pieces)},
+		{"requests are dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond},
+			onLine(drops(requests))},
+		{"answers are dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond},
+			onLine(drops(answers))},
+		{"data is dropped" + between, 1, f, 30, durationRange{300 * time.Millisecond, 2500 * time.Millisecond},
+			onLine(drops(requests, answers))},
 		{"requests are cut off" + between, 1, f, 30, brief, onLine(cutsOff(requests))},
 		{"answers are cut off" + between, 2, f, 40, brief, onLine(cutsOff(answers))},
 	}
 }
 
-// addToxics puts the toxics on the lines that the fault is about.
+// addToxics adds the toxics to the proxies that the fault is about.
 func addToxics(d *deployment, f fault, toxics []toxic) (undoFunc, error) {
 	var mu sync.Mutex
 	var cures []undoFunc
@@ -142,7 +142,7 @@ func addToxics(d *deployment, f fault, toxics []toxic) (undoFunc, error) {
 	}, err
 }
 
-// resets ends connections, those that there are and those that come, at the next byte.
+// resets resets connections, also new ones, at the next byte.
 func resets(*rand.Rand) []toxic {
 	now := map[string]int{"timeout": 0}
 	return []toxic{{"reset_peer", requests, now}, {"reset_peer", answers, now}}
@@ -154,13 +154,13 @@ func delays(r *rand.Rand) []toxic {
 }
 
 func pieces(r *rand.Rand) []toxic {
-	slices := map[string]int{"average_size": 16 + r.IntN(200), "size_variation": 8, "delay": r.IntN(300)} // delay in microseconds
-	narrow := map[string]int{"rate": 50 + r.IntN(150)}                                                    // in kilobytes a second
+	// The delay is in microseconds, the rate in kilobytes a second.
+	slices := map[string]int{"average_size": 16 + r.IntN(200), "size_variation": 8, "delay": r.IntN(300)}
+	narrow := map[string]int{"rate": 50 + r.IntN(150)}
 	return []toxic{{"slicer", requests, slices}, {"slicer", answers, slices}, {"bandwidth", answers, narrow}}
 }
 
-// drops lets nothing through that way. The connections stay open, and are closed
-// when it is over.
+// drops drops all data in these directions. The connections stay open, and are closed when it is undone.
 func drops(directions ...direction) func(*rand.Rand) []toxic {
 	return func(*rand.Rand) (all []toxic) {
 		for _, w := range directions {
@@ -170,8 +170,8 @@ func drops(directions ...direction) func(*rand.Rand) []toxic {
 	}
 }
 
-// cutsOff ends each connection after a few more bytes that way: none, or enough for some
-// of a message, or for a connection to be made anew and then cut.
+// cutsOff closes each connection after a few more bytes in that direction: none, or enough for a part of a
+// message or for the start of a new connection.
 func cutsOff(to direction) func(*rand.Rand) []toxic {
 	return func(r *rand.Rand) []toxic {
 		most := []int{1, 50, 2000, 30_000}
@@ -183,24 +183,27 @@ const paddockBackends = " from pg_catalog.pg_stat_activity where application_nam
 
 func databaseNemeses() []nemesis {
 	return []nemesis{
-		{"all backends are terminated", 1, server, 100, durationRange{}, runStatement("select pg_terminate_backend(pid)" + paddockBackends)},
-		{"all statements are cancelled", 1, server, 100, durationRange{}, runStatement("select pg_cancel_backend(pid)" + paddockBackends)},
-		{"somebody locks a row", 2, server, 100, aboutASecond, lockRow},
-		{"somebody idles in a transaction", 1, server, 100, durationRange{time.Second, 2500 * time.Millisecond}, idleInTransaction},
-		{"somebody locks a table", 1, server, 100, durationRange{200 * time.Millisecond, time.Second}, lockTable},
-		{"somebody takes all connections", 1, server, 100, aboutASecond, exhaustConnections},
+		{"all backends are terminated", 1, server, 100, durationRange{},
+			runStatement("select pg_terminate_backend(pid)" + paddockBackends)},
+		{"all statements are cancelled", 1, server, 100, durationRange{},
+			runStatement("select pg_cancel_backend(pid)" + paddockBackends)},
+		{"an outsider locks a row", 2, server, 100, aboutASecond, lockRow},
+		{"an outsider idles in a transaction", 1, server, 100, durationRange{time.Second, 2500 * time.Millisecond},
+			idleInTransaction},
+		{"an outsider locks a table", 1, server, 100, durationRange{200 * time.Millisecond, time.Second}, lockTable},
+		{"an outsider takes all connections", 1, server, 100, aboutASecond, exhaustConnections},
 		{"commits wait for a standby", 2, server, 100, aboutASecond, awaitStandby},
 	}
 }
 
-// runStatement has somebody run a statement.
+// runStatement runs one statement as an outsider.
 func runStatement(statement string) func(context.Context, *deployment, fault) (undoFunc, error) {
 	return func(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
 		return noUndo, d.database.once(ctx, "paddock", statement)
 	}
 }
 
-// lockRow has somebody lock the row of one of the locks that were used last.
+// lockRow locks the row of a lock that was used recently.
 func lockRow(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 	return openTransaction(ctx, d,
 		"begin",
@@ -209,8 +212,7 @@ func lockRow(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 		f.rng().IntN(10))
 }
 
-// idleInTransaction has somebody keep an old snapshot, and a few rows locked, as a debugger does
-// that is forgotten.
+// idleInTransaction keeps an old snapshot and a few locked rows, like a forgotten debugger.
 func idleInTransaction(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 	return openTransaction(ctx, d,
 		"begin isolation level repeatable read",
@@ -218,15 +220,13 @@ func idleInTransaction(ctx context.Context, d *deployment, f fault) (undoFunc, e
 		f.rng().IntN(10))
 }
 
-// lockTable has somebody keep others from writing what happens, as building an index
-// does.
+// lockTable blocks writes to a table, like the building of an index.
 func lockTable(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 	tables := []string{"locks", "events", "waiters", "replicas", "fenced"}
 	return openTransaction(ctx, d, "begin", "lock table paddock."+tables[f.rng().IntN(len(tables))]+" in share mode")
 }
 
-// openTransaction has somebody begin a transaction and run a statement in it. The cure rolls it
-// back.
+// openTransaction begins a transaction as an outsider and runs a statement in it. The undoFunc rolls it back.
 func openTransaction(ctx context.Context, d *deployment, begin, statement string, args ...any) (undoFunc, error) {
 	conn, err := d.database.connect(ctx, "paddock")
 	if err != nil {
@@ -243,57 +243,57 @@ func openTransaction(ctx context.Context, d *deployment, begin, statement string
 	return conn.Close, nil
 }
 
-// expectedConflict is whether a statement was given up for having waited behind Paddock's
-// own transactions, or because a row has changed since the snapshot was taken. Then
-// Paddock was in nobody's way, and somebody in Paddock's until now.
+// expectedConflict reports whether a statement timed out behind Paddock's transactions, or failed because a
+// row has changed since the snapshot. The transaction has disturbed Paddock until then.
 func expectedConflict(err error) bool {
-	var said *pgconn.PgError
-	return errors.As(err, &said) && (said.Code == "57014" || said.Code == "40001")
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == "57014" || pgErr.Code == "40001")
 }
 
-// awaitStandby lets no commit return before a standby has it, where there is none. What
-// was committed meanwhile can be seen only when that is over.
+// awaitStandby makes commits wait for a standby that does not exist. Such commits become visible only when it
+// is undone.
 func awaitStandby(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
 	set := func(ctx context.Context, statement string) error {
-		return errors.Join(d.database.once(ctx, "postgres", statement), d.database.once(ctx, "postgres", "select pg_reload_conf()"))
+		return errors.Join(d.database.once(ctx, "postgres", statement),
+			d.database.once(ctx, "postgres", "select pg_reload_conf()"))
 	}
 	reset := func(ctx context.Context) error { return set(ctx, "alter system reset synchronous_standby_names") }
 	return reset, set(ctx, "alter system set synchronous_standby_names = 'absent'")
 }
 
-// exhaustConnections has somebody take all connections that there are, and those of Paddock too.
+// exhaustConnections takes all connections, including Paddock's.
 func exhaustConnections(ctx context.Context, d *deployment, _ fault) (undoFunc, error) {
-	crowd, err := connectMany(ctx, d, maxConnections)
+	conns, err := connectMany(ctx, d, maxConnections)
 	leave := func(ctx context.Context) error {
-		return inParallel(len(crowd), func(i int) error { return crowd[i].Close(ctx) })
+		return inParallel(len(conns), func(i int) error { return conns[i].Close(ctx) })
 	}
-	if err != nil || len(crowd) == 0 {
-		return leave, errors.Join(err, errors.New("nobody got in"))
+	if err != nil || len(conns) == 0 {
+		return leave, errors.Join(err, errors.New("no connection could be made"))
 	}
-	if _, err := crowd[0].Exec(ctx, "select pg_terminate_backend(pid)"+paddockBackends); err != nil {
+	if _, err := conns[0].Exec(ctx, "select pg_terminate_backend(pid)"+paddockBackends); err != nil {
 		return leave, err
 	}
 	more, err := connectMany(ctx, d, maxConnections)
-	crowd = append(crowd, more...)
+	conns = append(conns, more...)
 	return leave, err
 }
 
-// connectMany makes that many connections, or as many as PostgreSQL takes.
+// connectMany makes n connections, or as many as PostgreSQL accepts.
 func connectMany(ctx context.Context, d *deployment, n int) ([]*pgx.Conn, error) {
 	got := make([]*pgx.Conn, n)
 	err := inParallel(n, func(i int) error {
 		conn, err := d.database.connect(ctx, "paddock")
-		if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == "53300" {
+		if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Code == "53300" {
 			return nil // too many connections
 		}
 		got[i] = conn
 		return err
 	})
-	var crowd []*pgx.Conn
+	var conns []*pgx.Conn
 	for _, conn := range got {
 		if conn != nil {
-			crowd = append(crowd, conn)
+			conns = append(conns, conn)
 		}
 	}
-	return crowd, err
+	return conns, err
 }

@@ -14,14 +14,14 @@ import (
 // A nemesis is a way to break something.
 type nemesis struct {
 	name       string
-	weight     int           // how often it comes, compared with others
-	component  component     // what it breaks
-	allPercent int           // in a hundred times, how often all replicas are its victims; of the others, one is
-	duration   durationRange // how long it lasts
+	weight     int           // relative frequency
+	component  component     // component that it breaks
+	allPercent int           // percentage of faults that hit all replicas; the others hit one
+	duration   durationRange // range of durations
 	inject     func(context.Context, *deployment, fault) (undoFunc, error)
 }
 
-// A component is a part of the deployment. Of faults at the same time no two are in one.
+// A component is a part of the deployment. Concurrent faults are in different components.
 type component string
 
 const (
@@ -31,28 +31,28 @@ const (
 	databaseNetwork component = "Paddock and PostgreSQL"
 )
 
-// A durationRange is from the least time to the most.
+// A durationRange is the range from least to most.
 type durationRange struct{ least, most time.Duration }
 
-// aboutASecond is for about a second.
 var aboutASecond = durationRange{300 * time.Millisecond, 1500 * time.Millisecond}
 
-// A undoFunc undoes what a nemesis did.
+// An undoFunc undoes what a nemesis did.
 type undoFunc func(context.Context) error
 
-// noUndo is the cure for what is over when it is done.
+// noUndo is for a fault that needs no undoing.
 func noUndo(context.Context) error { return nil }
 
-// allNemeses are all there are.
+// allNemeses returns every nemesis.
 func allNemeses() []nemesis {
 	var all []nemesis
-	for _, some := range [][]nemesis{replicaNemeses(), serverNemeses(), databaseNemeses(), networkNemeses(clientNetwork), networkNemeses(databaseNetwork)} {
+	for _, some := range [][]nemesis{replicaNemeses(), serverNemeses(), databaseNemeses(),
+		networkNemeses(clientNetwork), networkNemeses(databaseNetwork)} {
 		all = append(all, some...)
 	}
 	return all
 }
 
-// inParallel does n things at once and returns all that went wrong.
+// inParallel calls do n times concurrently and returns all errors.
 func inParallel(n int, do func(i int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
@@ -63,10 +63,10 @@ func inParallel(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// rng returns what the details of the fault are drawn with.
+// rng returns the generator for the details of the fault.
 func (f fault) rng() *rand.Rand { return rand.New(rand.NewPCG(f.seed, 0)) }
 
-// each calls do with every replica that the fault is about, at once.
+// each calls do concurrently for every replica that the fault hits.
 func (f fault) each(d *deployment, do func(*replica) error) error {
 	return inParallel(len(d.replicas), func(i int) error {
 		if f.target != allReplicas && f.target != i {
@@ -76,44 +76,44 @@ func (f fault) each(d *deployment, do func(*replica) error) error {
 	})
 }
 
-// A fault is something that a nemesis does once.
+// A fault is one application of a nemesis.
 type fault struct {
 	nemesis
-	target   int // the index of a replica, or everybody
+	target   int // index of a replica, or allReplicas
 	duration time.Duration
-	seed     uint64 // of the details
+	seed     uint64 // for the details
 }
 
 const allReplicas = -1
 
-// String says what happens to whom, for how long.
+// String describes the fault.
 func (f fault) String() string {
-	said := f.name
+	text := f.name
 	switch {
 	case f.target != allReplicas:
-		said += fmt.Sprintf(" (replica %d)", f.target+1)
+		text += fmt.Sprintf(" (replica %d)", f.target+1)
 	case f.allPercent < 100:
-		said += " (every replica)"
+		text += " (every replica)"
 	}
 	if f.duration > 0 {
-		said += fmt.Sprint(", for ", f.duration)
+		text += fmt.Sprint(", for ", f.duration)
 	}
-	return said
+	return text
 }
 
-// A step is faults at the same time: one, or two in different fields.
+// A step is faults at the same time: one, or two in different components.
 type step []fault
 
 func (s step) String() string {
-	said := make([]string, len(s))
+	text := make([]string, len(s))
 	for i, f := range s {
-		said[i] = f.String()
+		text[i] = f.String()
 	}
-	return strings.Join(said, "; and ")
+	return strings.Join(text, "; and ")
 }
 
-// schedule draws steps with at least that many faults. The same seed gives the same.
-// Every nemesis comes as often as its weight before any comes again.
+// schedule draws steps with at least that many faults. It depends on the seed only. Every nemesis comes as
+// often as its weight before any comes again.
 func schedule(seed uint64, faults int) []step {
 	dice := rand.New(rand.NewPCG(seed, 1))
 	var steps []step
@@ -145,13 +145,14 @@ func shuffled(dice *rand.Rand) []nemesis {
 	return deck
 }
 
-// newFault draws whom the nemesis hits, for how long.
+// newFault draws the target and the duration.
 func newFault(dice *rand.Rand, n nemesis) fault {
 	f := fault{nemesis: n, target: allReplicas, seed: dice.Uint64()}
 	if victim := dice.IntN(len(replicaVariants)); dice.IntN(100) >= n.allPercent {
 		f.target = victim
 	}
-	f.duration = (n.duration.least + time.Duration(dice.Int64N(int64(n.duration.most-n.duration.least)+1))).Truncate(10 * time.Millisecond)
+	f.duration = (n.duration.least +
+		time.Duration(dice.Int64N(int64(n.duration.most-n.duration.least)+1))).Truncate(10 * time.Millisecond)
 	return f
 }
 
@@ -159,10 +160,10 @@ func TestScheduleDependsOnTheSeedOnly(t *testing.T) {
 	t.Parallel()
 	once, again, other := fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(1, 200)), fmt.Sprint(schedule(2, 200))
 	if once != again || once == other {
-		t.Error("another seed, and nothing else, is to give another schedule")
+		t.Error("the schedule must depend on the seed and on nothing else")
 	}
 	if longer := fmt.Sprint(schedule(1, 300)); !strings.HasPrefix(longer, strings.TrimSuffix(once, "]")) {
-		t.Error("a longer schedule is to begin as a shorter one does")
+		t.Error("a longer schedule must begin like a shorter one")
 	}
 }
 
@@ -175,12 +176,12 @@ func TestEveryNemesisIsScheduled(t *testing.T) {
 				came[f.name] = true
 			}
 			if len(s) > 1 && s[0].component == s[1].component {
-				t.Errorf("two at once in one field: %v", s)
+				t.Errorf("two concurrent faults in one component: %v", s)
 			}
 		}
 		for _, n := range allNemeses() {
 			if !came[n.name] {
-				t.Errorf("with the seed %d it never comes that %s", seed, n.name)
+				t.Errorf("seed %d never injects: %s", seed, n.name)
 			}
 		}
 	}

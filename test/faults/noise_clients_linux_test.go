@@ -16,11 +16,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// idleStreams is as many as a replica bears unless flags say otherwise.
+// idleStreams is the default limit on streams of a replica.
 const idleStreams = 2000
 
-// repeatCall calls do with a connection of its own until the time of a noise is over, and returns
-// how often it did.
+// repeatCall calls do with its own connection until the time of a noise is over, and returns the number of
+// calls.
 func (n *noise) repeatCall(ctx context.Context, do func(*httpConn) error) (calls int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, n.size.each)
 	defer cancel()
@@ -45,7 +45,9 @@ func (n *noise) batches(ctx context.Context) error {
 		if leases == nil {
 			for i := range lock.MaxBatch {
 				leases = append(leases, uuid.New())
-				items = append(items, fmt.Sprintf(`{"op": "acquire", "name": "batch:%d", "lease_id": "%s", "holder": "batches"}`, i, leases[i]))
+				items = append(items,
+					fmt.Sprintf(`{"op": "acquire", "name": "batch:%d", "lease_id": "%s", "holder": "batches"}`, i,
+						leases[i]))
 			}
 		} else {
 			for i, id := range leases {
@@ -53,13 +55,14 @@ func (n *noise) batches(ctx context.Context) error {
 			}
 			leases = nil
 		}
-		return n.expectOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`), nil)
+		return n.expectOK(c, n.request(http.MethodPost, "/v1/batch", "", `{"items": [`+strings.Join(items, ", ")+`]}`),
+			nil)
 	})
 	n.t.Logf("%d batches of %d were answered", calls, lock.MaxBatch)
 	return err
 }
 
-// expectOK sends a request and reads the answer, which must be 200, into to unless that is nil.
+// expectOK sends a request, whose answer must be 200, and decodes it into to unless that is nil.
 func (n *noise) expectOK(c *httpConn, text string, to any) error {
 	got, err := c.roundTrip(text)
 	if err != nil {
@@ -74,8 +77,8 @@ func (n *noise) expectOK(c *httpConn, text string, to any) error {
 	return json.Unmarshal(got.text, to)
 }
 
-// fillList makes free locks. It leaves the table as autovacuum does in a database that has had so many
-// for a while: before that PostgreSQL plans for a small table.
+// fillList inserts free locks. It vacuums and analyzes the table, since without statistics PostgreSQL plans for
+// a small one.
 func (n *noise) fillList() {
 	n.t.Helper()
 	began := time.Now()
@@ -84,11 +87,11 @@ func (n *noise) fillList() {
 	n.must(err)
 	_, err = n.admin.Exec(n.t.Context(), "vacuum (analyze) paddock.locks")
 	n.must(err)
-	n.t.Logf("%d locks were made in %v", n.size.locks, time.Since(began).Round(time.Millisecond))
+	n.t.Logf("%d locks were inserted in %v", n.size.locks, time.Since(began).Round(time.Millisecond))
 }
 
-// lists reads the list of all locks page by page, and at the same time the lists of one holder's locks and of held
-// locks, for which the service must scan all of them.
+// lists reads the list of all locks page by page, and concurrently the lists of one holder's locks and of held
+// locks, for which the service must scan all locks.
 func (n *noise) lists(ctx context.Context) error {
 	var all errgroup.Group
 	for _, query := range []url.Values{{}, {"holder": {"a holder without a lock"}}, {"state": {"held"}}} {
@@ -115,27 +118,27 @@ func (n *noise) lists(ctx context.Context) error {
 	return all.Wait()
 }
 
-// streams opens streams of events of which none comes, and keeps them open for a while.
+// streams opens streams that receive no events, and keeps them open for a while.
 func (n *noise) streams(ctx context.Context) error {
-	var wires []*http2Conn
+	var conns []*http2Conn
 	defer func() {
-		for _, w := range wires {
-			_ = w.Close() // nothing depends on how it ends
+		for _, w := range conns {
+			_ = w.Close() // the result does not matter
 		}
 	}()
 	for open := 0; open < n.size.streams; {
-		w, err := n.replicas[len(wires)%len(n.replicas)].http2Conn()
+		w, err := n.replicas[len(conns)%len(n.replicas)].http2Conn()
 		if err != nil {
 			return err
 		}
-		wires = append(wires, w)
+		conns = append(conns, w)
 		for range min(streamsPerConn, n.size.streams-open) {
 			if _, err := w.open(http.MethodGet, "/v1/events/stream?prefix=silent:", "", "", true); err != nil {
 				return err
 			}
 			open++
 		}
-		go func() { _ = w.each(func(uint32, []byte, bool) error { return nil }) }() // it ends with the wire
+		go func() { _ = w.each(func(uint32, []byte, bool) error { return nil }) }() // ends with the connection
 	}
 	sleepFor(ctx, n.size.each)
 	return nil

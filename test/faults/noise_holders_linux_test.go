@@ -15,15 +15,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The holders that renew leases beside a noisy client.
+// Holders that renew leases beside a noisy client.
 const (
 	noiseHolders = 50
 	noiseTTL     = 2 * time.Second
 	renewEvery   = noiseTTL / 3
-	renewRetry   = 50 * time.Millisecond // after a renewal that is to be sent again
+	renewRetry   = 50 * time.Millisecond // after a renewal that must be sent again
 )
 
-// A renewal is one renewal that was answered.
+// A renewal is one answered renewal.
 type renewal struct {
 	sent time.Time
 	took time.Duration
@@ -34,8 +34,8 @@ type renewal struct {
 type renewals struct {
 	mu     sync.Mutex
 	all    []renewal
-	newest [noiseHolders]time.Time // when the newest renewal that was answered was sent
-	err    error                   // the first of a holder
+	newest [noiseHolders]time.Time // when the newest answered renewal was sent
+	err    error                   // first error of a holder
 }
 
 func (r *renewals) note(holder int, x renewal) {
@@ -52,7 +52,7 @@ func (r *renewals) fail(err error) {
 	}
 }
 
-// awaitAnswers waits until each holder has an answer to a renewal that it sent after that.
+// awaitAnswers waits until each holder has an answer to a renewal that it sent after that time.
 func (r *renewals) awaitAnswers(ctx context.Context, after time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (r *renewals) awaitAnswers(ctx context.Context, after time.Time) error {
 	})
 }
 
-// A renewalStats sums up the renewals of one phase.
+// renewalStats sum up the renewals of one phase.
 type renewalStats struct {
 	phase         string
 	answered      int
@@ -85,8 +85,8 @@ func (f renewalStats) String() string {
 		f.p50.Round(10*time.Microsecond), f.p99.Round(10*time.Microsecond), f.max.Round(10*time.Microsecond), f.lost)
 }
 
-// stats returns the figures of the renewals that were sent from one instant to another, and the
-// first error of a holder. A phase that is shorter than the time stats renewals may have none.
+// stats returns the statistics of the renewals sent in the interval, and the first error of a holder. A phase
+// shorter than the time between renewals may have none.
 func (r *renewals) stats(phase string, from, to time.Time) (renewalStats, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ type holder struct {
 	number int
 	conn   *httpConn
 	lease  uuid.UUID
-	ends   time.Time // by its own clock: the sending of the newest grant or renewal, and the TTL
+	ends   time.Time // by its own clock: when the newest grant or renewal was sent, plus the TTL
 }
 
 // startHolders starts the holders. They use the replicas in turn and stop with the test.
@@ -136,11 +136,11 @@ func startHolders(replicas []*securedReplica) *renewals {
 	return r
 }
 
-// run acquires the lock and renews the lease until ctx ends. A lease that is lost is acquired anew.
+// run acquires the lock and renews the lease until ctx ends. It acquires the lock again when the lease is lost.
 func (h *holder) run(ctx context.Context) error {
 	defer func() {
 		if h.conn != nil {
-			_ = h.conn.Close() // nothing depends on it
+			_ = h.conn.Close() // the result does not matter
 		}
 	}()
 	if err := h.acquire(ctx); err != nil {
@@ -177,14 +177,15 @@ func (h *holder) run(ctx context.Context) error {
 	return nil
 }
 
-// acquire acquires the lock under a new lease_id. It tries until it is granted.
+// acquire acquires the lock under a new lease_id. It retries until the lock is granted.
 func (h *holder) acquire(ctx context.Context) error {
 	h.lease = uuid.New()
 	ctx, cancel := context.WithTimeout(ctx, 2*stepTimeout)
 	defer cancel()
 	return retry(ctx, func() error {
 		sent := time.Now()
-		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`, h.lease, h.number, noiseTTL.Milliseconds()))
+		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`,
+			h.lease, h.number, noiseTTL.Milliseconds()))
 		if err == nil && got.status/100 != 2 {
 			err = fmt.Errorf("an acquire is answered %v", got)
 		}
@@ -193,8 +194,8 @@ func (h *holder) acquire(ctx context.Context) error {
 	})
 }
 
-// call sends a call about the lock and waits for the answer. After an error the next call has a
-// connection of its own.
+// call sends a call about the lock and waits for the answer. After an error the next call opens a new
+// connection.
 func (h *holder) call(ctx context.Context, verb, body string) (answer, error) {
 	if h.conn == nil {
 		c, err := h.httpConn()
@@ -203,9 +204,10 @@ func (h *holder) call(ctx context.Context, verb, body string) (answer, error) {
 		}
 		h.conn = c
 	}
-	stop := context.AfterFunc(ctx, func() { _ = h.conn.SetDeadline(time.Unix(1, 0)) }) // the connection may be closed
+	stop := context.AfterFunc(ctx, func() { _ = h.conn.SetDeadline(time.Unix(1, 0)) }) // it may be closed
 	defer stop()
-	got, err := h.conn.roundTrip(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "", body))
+	got, err := h.conn.roundTrip(h.request(http.MethodPost, fmt.Sprintf("/v1/locks/kept:%02d/%s", h.number, verb), "",
+		body))
 	if err != nil {
 		err = errors.Join(err, h.conn.Close())
 		h.conn = nil

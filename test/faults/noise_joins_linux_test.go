@@ -18,56 +18,57 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The joins of one noisy client: all within the limits that a replica has unless flags say otherwise.
+// The joins of one noisy client, all within the default limits of a replica.
 const (
 	joinLocks  = 11
 	joinConns  = 110
-	joinCalls  = joinConns * streamsPerConn // 9,900: 900 for each lock, 10,000 may wait
+	joinCalls  = joinConns * streamsPerConn // 9,900: 900 for each lock; the limit is 10,000
 	joinWindow = 1400 * time.Millisecond
 )
 
 // A joinBurst is many calls that wait for locks which are held.
 type joinBurst struct {
 	t       *securedReplica
-	wires   []*http2Conn
+	conns   []*http2Conn
 	locks   []string
 	wait    time.Duration
-	pending atomic.Int64 // calls that are not answered
+	pending atomic.Int64 // unanswered calls
 
 	mu    sync.Mutex
-	codes map[lock.Code]int // what the calls were answered
+	codes map[lock.Code]int // answers by code
 	err   error
 }
 
-// newJoinBurst holds the locks and opens connections to the replicas in turn.
-func newJoinBurst(replicas []*securedReplica, prefix string, locks, wires int, wait time.Duration) *joinBurst {
+// newJoinBurst acquires the locks and opens connections to the replicas in turn.
+func newJoinBurst(replicas []*securedReplica, prefix string, locks, conns int, wait time.Duration) *joinBurst {
 	e := replicas[0]
 	e.t.Helper()
 	j := &joinBurst{t: e, wait: wait, codes: map[lock.Code]int{}}
 	owner := e.client("")
 	for i := range locks {
 		j.locks = append(j.locks, fmt.Sprintf("%s:%02d", prefix, i))
-		_, err := owner.Acquire(e.t.Context(), lock.Acquire{Name: j.locks[i], LeaseID: lock.LeaseID(uuid.New()), Holder: "owner", TTL: time.Hour})
+		_, err := owner.Acquire(e.t.Context(),
+			lock.Acquire{Name: j.locks[i], LeaseID: lock.LeaseID(uuid.New()), Holder: "owner", TTL: time.Hour})
 		e.must(err)
 	}
-	for i := range wires {
+	for i := range conns {
 		w, err := replicas[i%len(replicas)].http2Conn()
 		e.must(err)
-		j.wires = append(j.wires, w)
+		j.conns = append(j.conns, w)
 		e.t.Cleanup(func() { _ = w.Close() }) // it may be closed
 	}
 	return j
 }
 
-// start sends n calls on each of the connections, which begin one after the other within a time.
-// It returns when all are sent. Answers are counted meanwhile and later.
-func (j *joinBurst) start(ctx context.Context, wires []*http2Conn, n int, within time.Duration) error {
+// start sends n calls on each connection; the connections start one after the other within a time. It
+// returns when all calls are sent. Answers are counted concurrently.
+func (j *joinBurst) start(ctx context.Context, conns []*http2Conn, n int, within time.Duration) error {
 	var sending errgroup.Group
-	for i, w := range wires {
+	for i, w := range conns {
 		j.pending.Add(int64(n))
 		go j.countAnswers(w, n)
 		sending.Go(func() error {
-			if !sleepFor(ctx, within*time.Duration(i)/time.Duration(len(wires))) {
+			if !sleepFor(ctx, within*time.Duration(i)/time.Duration(len(conns))) {
 				return context.Cause(ctx)
 			}
 			return j.send(w, i*n, n)
@@ -76,8 +77,8 @@ func (j *joinBurst) start(ctx context.Context, wires []*http2Conn, n int, within
 	return sending.Wait()
 }
 
-// send sends n calls in one piece: two small writes for each call would cost more than the service
-// needs to answer.
+// send sends n calls in one write: two small writes per call would cost more than the service needs to
+// answer.
 func (j *joinBurst) send(w *http2Conn, first, n int) error {
 	out := &bufferedConn{Conn: w.Conn}
 	w.mu.Lock()
@@ -85,7 +86,8 @@ func (j *joinBurst) send(w *http2Conn, first, n int) error {
 	w.mu.Unlock()
 	for i := range n {
 		name := j.locks[(first+i)%len(j.locks)]
-		body := fmt.Sprintf(`{"lease_id": "%s", "holder": "joins %d", "wait_ms": %d}`, uuid.New(), first+i, j.wait.Milliseconds())
+		body := fmt.Sprintf(`{"lease_id": "%s", "holder": "joins %d", "wait_ms": %d}`, uuid.New(), first+i,
+			j.wait.Milliseconds())
 		if _, err := w.open(http.MethodPost, "/v1/locks/"+name+"/acquire", "", body, true); err != nil {
 			return err
 		}
@@ -97,7 +99,7 @@ func (j *joinBurst) send(w *http2Conn, first, n int) error {
 	return err
 }
 
-// A bufferedConn connection keeps what is written to it.
+// A bufferedConn buffers what is written to it.
 type bufferedConn struct {
 	net.Conn
 	text bytes.Buffer
@@ -112,7 +114,7 @@ func (j *joinBurst) countAnswers(w *http2Conn, n int) {
 	err := w.each(func(_ uint32, body []byte, whole bool) error {
 		parsed, err := answer{text: body}.fields()
 		if err != nil || !whole {
-			return fmt.Errorf("a call that waits is answered %q, whole: %t", body, whole)
+			return fmt.Errorf("a waiting call is answered %q, complete: %t", body, whole)
 		}
 		j.mu.Lock()
 		j.codes[parsed.Code]++
@@ -130,13 +132,13 @@ func (j *joinBurst) countAnswers(w *http2Conn, n int) {
 	}
 }
 
-// waiting returns how many calls wait in queues, as the database has it.
+// waiting returns how many calls wait, according to the database.
 func (j *joinBurst) waiting() int {
 	j.t.t.Helper()
 	return j.t.count("select count(*) from paddock.waiters")
 }
 
-// awaitWaiting waits until so many calls wait, or until ctx ends, and returns how many do.
+// awaitWaiting waits until that many calls wait, or until ctx ends, and returns the number.
 func (j *joinBurst) awaitWaiting(ctx context.Context, want int, every time.Duration) int {
 	j.t.t.Helper()
 	for {
@@ -146,7 +148,7 @@ func (j *joinBurst) awaitWaiting(ctx context.Context, want int, every time.Durat
 	}
 }
 
-// awaitAnswers waits until every call is awaitAnswers.
+// awaitAnswers waits until every call is answered.
 func (j *joinBurst) awaitAnswers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, j.wait+2*stepTimeout)
 	defer cancel()
@@ -160,27 +162,26 @@ func (j *joinBurst) awaitAnswers(ctx context.Context) error {
 	})
 }
 
-// result returns what the calls were answered.
+// result returns the answers by code.
 func (j *joinBurst) result() (map[lock.Code]int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.codes, j.err
 }
 
-// How the rate of joins at one lock is measured.
+// Parameters of TestJoinRateDoesNotDependOnQueueLength.
 const (
-	rateJoins   = 300 // at once, beside those that wait already
-	rateRounds  = 2   // of which the fastest counts: the machine has other work, too
+	rateJoins   = 300 // joins that are measured
+	rateRounds  = 2   // the fastest counts, since the machine has other work
 	rateWait    = 40 * time.Second
 	fewWaiting  = 10
 	manyWaiting = 1000
-	// minRateShare is which part of the rate must be left with manyWaiting.
+	// minRateShare is the part of the rate that must remain with manyWaiting.
 	minRateShare = 0.5
 )
 
-// TestJoinRateDoesNotDependOnQueueLength measures how many calls a second join the queue of one lock,
-// with few and with many that wait already. With -faults.noise the second must be at least half of the
-// first.
+// TestJoinRateDoesNotDependOnQueueLength measures how many calls a second join the queue of one lock that has few
+// or many waiters. With -faults.noise the second rate must be at least half of the first.
 func TestJoinRateDoesNotDependOnQueueLength(t *testing.T) {
 	n := &noise{securedReplica: newSecured(t)}
 	n.launch(program(t), fmt.Sprint("--max-waiters-per-lock=", manyWaiting+rateJoins))
@@ -189,13 +190,15 @@ func TestJoinRateDoesNotDependOnQueueLength(t *testing.T) {
 		few = max(few, n.joinRate(fmt.Sprint("few:", round), fewWaiting))
 		many = max(many, n.joinRate(fmt.Sprint("many:", round), manyWaiting))
 	}
-	t.Logf("joins a second at one lock: %.0f with %d that wait already, %.0f with %d: %.2f of the rate", few, fewWaiting, many, manyWaiting, many/few)
+	t.Logf("joins a second at one lock: %.0f with %d waiters, %.0f with %d: %.2f of the rate", few, fewWaiting, many,
+		manyWaiting, many/few)
 	if *flagNoise && many < minRateShare*few {
-		t.Errorf("with %d that wait already the rate of joins is %.2f of that with %d, want at least %.2f", manyWaiting, many/few, fewWaiting, minRateShare)
+		t.Errorf("with %d waiters the rate of joins is %.2f of that with %d, want at least %.2f", manyWaiting,
+			many/few, fewWaiting, minRateShare)
 	}
 }
 
-// joinRate returns how many calls a second join a queue in which some wait already.
+// joinRate returns how many calls a second join a queue with that many waiters.
 func (n *noise) joinRate(prefix string, waiting int) float64 {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), stepTimeout)
@@ -203,19 +206,19 @@ func (n *noise) joinRate(prefix string, waiting int) float64 {
 	chunks := (waiting + streamsPerConn - 1) / streamsPerConn
 	j := newJoinBurst([]*securedReplica{n.securedReplica}, prefix, 1, chunks+rateJoins/streamsPerConn+1, rateWait)
 	for i := range chunks {
-		n.must(j.start(ctx, j.wires[i:i+1], min(streamsPerConn, waiting-i*streamsPerConn), 0))
+		n.must(j.start(ctx, j.conns[i:i+1], min(streamsPerConn, waiting-i*streamsPerConn), 0))
 	}
 	j.awaitWaiting(ctx, waiting, 5*time.Millisecond)
 	began := time.Now()
 	for i, sent := chunks, 0; sent < rateJoins; i++ {
 		some := min(streamsPerConn, rateJoins-sent)
-		n.must(j.start(ctx, j.wires[i:i+1], some, 0))
+		n.must(j.start(ctx, j.conns[i:i+1], some, 0))
 		sent += some
 	}
 	joined := j.awaitWaiting(ctx, waiting+rateJoins, time.Millisecond)
 	took := time.Since(began)
-	for _, w := range j.wires {
-		_ = w.Close() // which is how the calls leave the queue
+	for _, w := range j.conns {
+		_ = w.Close() // removes the calls from the queue
 	}
 	n.must(retry(ctx, func() error { return checkCount("waiters", j.waiting(), 0) }))
 	return float64(joined-waiting) / took.Seconds()

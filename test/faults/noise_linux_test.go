@@ -10,41 +10,42 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// What renewals may suffer from a noisy client.
+// Limits of the effect of a noisy client on renewals.
 const (
-	// maxNoiseFactor is how many times longer than on an idle service the slowest of a hundred renewals
-	// may take beside 9,900 joins.
+	// maxNoiseFactor limits the p99 of renewals beside 9,900 joins, as a multiple of that on an idle service.
 	maxNoiseFactor = 5
-	// idleFloor is what an idle service is taken to need at least, so that the limit does not
-	// depend on a fast machine.
+	// idleFloor is the least p99 that is assumed for an idle service, so that the limit does not depend on
+	// a fast machine.
 	idleFloor = 20 * time.Millisecond
 )
 
-// A noiseSize is how much noise there is.
+// A noiseSize says how much noise there is.
 type noiseSize struct {
 	idle      time.Duration // before the noise
 	wait      time.Duration // of each join
-	each      time.Duration // how long batches, lists and streams go on
+	each      time.Duration // length of batches, lists and streams
 	locks     int           // in the list
 	streams   int
-	allNoises bool // whether all noises are made beside two replicas, too, and not the joins alone
+	allNoises bool // with two replicas, make all noises and not only joins
 }
 
 func chooseNoiseSize() noiseSize {
 	if *flagNoise {
-		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000, streams: idleStreams, allNoises: true}
+		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000,
+			streams: idleStreams, allNoises: true}
 	}
-	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000, streams: idleStreams}
+	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000,
+		streams: idleStreams}
 }
 
-// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time. No
-// lease may be lost. With -faults.noise the delay is limited, too: see noiseDelay.
+// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time. No lease may
+// be lost. With -faults.noise the delay of renewals is limited, too: see maxNoiseFactor.
 func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	requireOpenFiles(t, 8192)
-	usual, size := program(t), chooseNoiseSize()
+	normal, size := program(t), chooseNoiseSize()
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("replicas: %d", replicas), func(t *testing.T) {
-			n := newNoise(t, usual, replicas, size)
+			n := newNoise(t, normal, replicas, size)
 			n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
 			n.runJoins()
 			if replicas > 1 && !size.allNoises {
@@ -58,14 +59,14 @@ func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	}
 }
 
-// A noise is a deployment with holders, and a noisy client.
+// A noise is a deployment with holders and a noisy client.
 type noise struct {
 	*securedReplica
 	size        noiseSize
 	replicas    []*securedReplica
 	renewals    *renewals
 	idle        renewalStats
-	lossAllowed bool // whether leases may be lost, and calls may find no room
+	lossAllowed bool // leases may be lost, and calls may be refused for the limit
 }
 
 func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise {
@@ -83,11 +84,12 @@ func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise
 	return n
 }
 
-// joinsFirstMutant is Paddock with joins that go into batches as all other calls do.
-var joinsFirstMutant = mutant{name: "joins go among renewals", file: "store/dispatch.go", from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
+// joinsFirstMutant is Paddock with joins batched like all other calls.
+var joinsFirstMutant = mutant{name: "joins go among renewals", file: "store/dispatch.go",
+	from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
 
-// TestJoinsAheadOfRenewalsAreFound makes the noise of joins beside a build that lets joins go ahead of renewals. That loses leases,
-// or delays renewals by far more than may be: on a fast machine, too, so the floor does not count here.
+// TestJoinsAheadOfRenewalsAreFound runs joins against a build that lets joins go ahead of renewals. Leases must
+// be lost, or renewals delayed by far more than the limit; on a fast machine, too, so idleFloor does not apply.
 func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	size := chooseNoiseSize()
@@ -95,11 +97,11 @@ func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
 	n.lossAllowed = true
 	n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
 	if f, ends := n.runJoins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= 2*maxNoiseFactor*n.idle.p99 {
-		t.Errorf("%v, and %v beside joins: nothing was found", n.idle, f)
+		t.Errorf("%v; %v beside joins: no lease was lost and no renewal delayed", n.idle, f)
 	}
 }
 
-// measure makes a noise and logs how the leases fared meanwhile.
+// measure makes a noise and logs the renewals meanwhile.
 func (n *noise) measure(what string, noise func(context.Context) error) renewalStats {
 	n.t.Helper()
 	began := time.Now()
@@ -107,7 +109,7 @@ func (n *noise) measure(what string, noise func(context.Context) error) renewalS
 	return n.measured(what, began, time.Now())
 }
 
-// measured logs how the leases fared in a phase that is over. A lease that was lost fails the test.
+// measured logs the renewals of a phase that is over. A lost lease fails the test.
 func (n *noise) measured(phase string, from, to time.Time) renewalStats {
 	n.t.Helper()
 	n.must(n.renewals.awaitAnswers(n.t.Context(), to))
@@ -120,20 +122,20 @@ func (n *noise) measured(phase string, from, to time.Time) renewalStats {
 	return f
 }
 
-// ratio returns how many times longer than on the idle service renewals took.
+// ratio returns the p99 of renewals as a multiple of that on the idle service.
 func (n *noise) ratio(f renewalStats) float64 {
 	return float64(f.p99) / float64(max(n.idle.p99, idleFloor))
 }
 
-// runJoins sends 9,900 calls that wait for locks, until they have waited in vain. It returns how the leases fared while they
-// waited, and while their waits ended.
+// runJoins sends 9,900 calls that wait for locks in vain. It returns the renewals while the calls waited, and while
+// their waits ended.
 func (n *noise) runJoins() (f, ends renewalStats) {
 	n.t.Helper()
 	j := newJoinBurst(n.replicas, "noisy", joinLocks, joinConns, n.size.wait)
 	ctx, cancel := context.WithTimeout(n.t.Context(), n.size.wait)
 	defer cancel()
 	began, before := time.Now(), n.cpuTime()
-	n.must(j.start(ctx, j.wires, streamsPerConn, joinWindow))
+	n.must(j.start(ctx, j.conns, streamsPerConn, joinWindow))
 	sent := time.Now()
 	joined := j.awaitWaiting(ctx, joinCalls, 50*time.Millisecond)
 	full := time.Now()
@@ -143,8 +145,9 @@ func (n *noise) runJoins() (f, ends renewalStats) {
 	over := time.Now()
 	codes, err := j.result()
 	n.must(err)
-	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; from the first end of a wait on all were answered in %v: %v; "+
-		"all of that took the test %v of a processor",
+	n.t.Logf("%d calls were sent in %v, %d of them waited after %v; "+
+		"all were answered within %v of the first end of a wait: %v; "+
+		"the test used %v of CPU time",
 		joinCalls, sent.Sub(began).Round(time.Millisecond), joined, full.Sub(began).Round(time.Millisecond),
 		over.Sub(leaving).Round(time.Millisecond), codes, (n.cpuTime() - before).Round(time.Millisecond))
 	f = n.measured("joins and waits", began, leaving)
@@ -153,15 +156,16 @@ func (n *noise) runJoins() (f, ends renewalStats) {
 		return f, ends
 	}
 	if queued := codes[lock.ErrHeld] + codes[lock.ErrUnavailable] + codes[lock.ErrUnknownOutcome]; queued < joinCalls {
-		n.t.Errorf("only %d of %d calls were let into a queue: %v", queued, joinCalls, codes)
+		n.t.Errorf("only %d of %d calls were queued: %v", queued, joinCalls, codes)
 	}
 	if worst := max(n.ratio(f), n.ratio(ends)); *flagNoise && worst > maxNoiseFactor {
-		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, may be %d times", worst, maxNoiseFactor)
+		n.t.Errorf("beside joins p99 is %.1f times that of an idle service, want at most %d times", worst,
+			maxNoiseFactor)
 	}
 	return f, ends
 }
 
-// cpuTime returns how long this process has used a processor.
+// cpuTime returns the CPU time of this process.
 func (n *noise) cpuTime() time.Duration {
 	n.t.Helper()
 	var usage syscall.Rusage

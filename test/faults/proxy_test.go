@@ -14,16 +14,16 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A proxy is a way through toxiproxy on which things can go wrong.
+// A proxy is a toxiproxy on which network faults can be injected.
 type proxy struct {
-	*relay    // the far end
+	*relay    // forwards to the target
 	toxiproxy *toxiproxy.Proxy
 }
 
-// A direction is that of what is sent on a line.
+// A direction is that of the data in a connection.
 type direction string
 
-// The directions, as toxiproxy calls them: from who dials, and to who dials.
+// The directions with toxiproxy's names: from the client, and to the client.
 const (
 	requests direction = "upstream"
 	answers  direction = "downstream"
@@ -42,7 +42,7 @@ func newProxy(name string) (*proxy, error) {
 	return l, nil
 }
 
-// listenAddress returns the address at which the line begins, host:port.
+// listenAddress returns the proxy's address, host:port.
 func (l *proxy) listenAddress() string { return l.toxiproxy.Listen }
 
 func (l *proxy) close() error {
@@ -50,14 +50,14 @@ func (l *proxy) close() error {
 	return l.relay.close()
 }
 
-// A toxic is what goes wrong on a line: one of toxiproxy's, with its attributes.
+// A toxic is one of toxiproxy's network faults, with its attributes.
 type toxic struct {
 	kind       string
 	direction  direction
 	attributes map[string]int
 }
 
-// addToxic puts the toxic on the line. The cure takes it away.
+// addToxic adds the toxic to the proxy; the undoFunc removes it.
 func (l *proxy) addToxic(x toxic) (undoFunc, error) {
 	name := x.kind + " of " + string(x.direction)
 	described, err := json.Marshal(map[string]any{
@@ -67,14 +67,13 @@ func (l *proxy) addToxic(x toxic) (undoFunc, error) {
 		return nil, err
 	}
 	if _, err := l.toxiproxy.Toxics.AddToxicJson(bytes.NewReader(described)); err != nil {
-		return nil, fmt.Errorf("%s on the line of %s: %w", name, l.toxiproxy.Name, err)
+		return nil, fmt.Errorf("%s on the proxy of %s: %w", name, l.toxiproxy.Name, err)
 	}
 	return func(ctx context.Context) error { return l.toxiproxy.Toxics.RemoveToxic(ctx, name) }, nil
 }
 
-// An relay is an address that stays the same while what it leads to comes and
-// goes, and may be another kind of address: a Unix socket. While there is nothing to
-// be reached it hangs up.
+// A relay forwards connections from an address that stays the same to a target that may change, and may be a
+// Unix socket. Without a target it closes connections.
 type relay struct {
 	address  string // host:port
 	listener net.Listener
@@ -83,7 +82,7 @@ type relay struct {
 	mu      sync.Mutex
 	network string
 	target  string
-	conns   map[net.Conn]bool // nil once it is closed
+	conns   map[net.Conn]bool // nil once the relay is closed
 }
 
 func newRelay() (*relay, error) {
@@ -96,7 +95,7 @@ func newRelay() (*relay, error) {
 	return e, nil
 }
 
-// setTarget has new connections lead to that address; to none if it is empty.
+// setTarget sets the target of new connections; an empty address means none.
 func (e *relay) setTarget(network, address string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +106,7 @@ func (e *relay) serve() {
 	for {
 		near, err := e.listener.Accept()
 		if err != nil {
-			return // it is closed
+			return // closed
 		}
 		e.all.Go(func() { e.forward(near) })
 	}
@@ -123,7 +122,7 @@ func (e *relay) forward(near net.Conn) {
 	}
 	far, err := net.Dial(network, to)
 	if err != nil {
-		return // nobody is there, and the caller learns that from the end of its connection
+		return // the client sees its connection close
 	}
 	defer e.closeConn(far)
 	if !e.track(near, far) {
@@ -135,7 +134,7 @@ func (e *relay) forward(near net.Conn) {
 	halves.Wait()
 }
 
-// track has both ends of a connection be closed with the entrance.
+// track registers both connections, which close closes. It reports false if the relay is closed.
 func (e *relay) track(near, far net.Conn) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,9 +145,9 @@ func (e *relay) track(near, far net.Conn) bool {
 	return true
 }
 
-// copy copies until either side has ended, and ends both.
+// copy copies until either side ends, and closes both.
 func (e *relay) copy(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // that it has ended is all there is to know
+	_, _ = io.Copy(to, from) // the reason does not matter
 	e.closeConn(to)
 	e.closeConn(from)
 }
@@ -157,7 +156,7 @@ func (e *relay) closeConn(c net.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.conns, c)
-	_ = c.Close() // it may be closed already
+	_ = c.Close() // may be closed already
 }
 
 func (e *relay) close() error {

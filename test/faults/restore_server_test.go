@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// A restorable is a PostgreSQL server whose files can be copied and put back. Replicas reach
-// it by one line, so that another application can write to it before they connect.
+// A restorable is a PostgreSQL server whose files can be copied and restored. Replicas connect through one proxy,
+// so that another application can write before they connect.
 type restorable struct {
 	*database
 	proxy *proxy
 }
 
-// newRestorable starts a server. It ends with the test. The machine loses no power, so nothing is
-// flushed to the disk: a restore would take as long as the leases that it loses.
+// newRestorable starts a server that ends with the test. It does not flush to disk, since the machine does not lose
+// power: a flushing restore would take as long as the leases that it loses.
 func newRestorable(t *testing.T) *restorable {
 	t.Helper()
 	db, err := newDatabase(t.Context(), "fsync=off")
@@ -28,25 +28,24 @@ func newRestorable(t *testing.T) *restorable {
 		t.Fatal(err)
 	}
 	cleanup(t, db.host.Close)
-	r := &restorable{database: db, proxy: startProxy(t, "replicas to a PostgreSQL that is restored")}
+	r := &restorable{database: db, proxy: startProxy(t, "replicas to the restored PostgreSQL")}
 	r.allowReplicas()
 	return r
 }
 
-// replicaURL returns the connection string for replicas. It leads through the line.
+// replicaURL returns the connection string for replicas, through the proxy.
 func (r *restorable) replicaURL() string {
 	return r.url(url.Values{}, r.proxy.listenAddress(), "paddock")
 }
 
-// allowReplicas lets replicas connect. turnAway closes each new connection of theirs.
+// allowReplicas lets replicas connect; blockReplicas closes each of their new connections.
 func (r *restorable) allowReplicas() { r.proxy.setTarget("unix", r.socket()) }
 func (r *restorable) blockReplicas() { r.proxy.setTarget("unix", "") }
 
-// A copyFunc copies the files of a running server, in place of an earlier copy.
+// A copyFunc copies the files of a running server in place of an earlier copy.
 type copyFunc func(*restorable, context.Context) error
 
-// snapshot copies the files as an atomic snapshot of the file system does: no process of the
-// server runs meanwhile.
+// snapshot copies the files like an atomic snapshot of the file system: no process of the server runs meanwhile.
 func (r *restorable) snapshot(ctx context.Context) error {
 	if err := os.RemoveAll(r.copyDir()); err != nil {
 		return err
@@ -55,15 +54,15 @@ func (r *restorable) snapshot(ctx context.Context) error {
 		return err
 	}
 	copied := exec.CommandContext(ctx, "cp", "-a", r.host.Path("data"), r.copyDir())
-	said, err := copied.CombinedOutput()
+	output, err := copied.CombinedOutput()
 	if err := errors.Join(err, r.host.Resume()); err != nil {
-		return fmt.Errorf("%v: %w: %s", copied, err, said)
+		return fmt.Errorf("%v: %w: %s", copied, err, output)
 	}
 	return os.Remove(filepath.Join(r.copyDir(), "postmaster.pid"))
 }
 
-// baseBackup copies the files with pg_basebackup. The copy starts as after a crash: it has no
-// recovery.signal, so the timeline stays the same.
+// baseBackup copies the files with pg_basebackup. The copy starts as after a crash: it has no recovery.signal, so
+// the timeline stays the same.
 func (r *restorable) baseBackup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -71,30 +70,32 @@ func (r *restorable) baseBackup(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(r.copyDir()), r.host.WriteFile("passwords", passwords)); err != nil {
 		return err
 	}
-	return r.host.Run(ctx, "pg_basebackup", "--pgdata="+r.copyDir(), "--wal-method=stream", "--checkpoint=fast", "--no-sync",
-		fmt.Sprintf("--dbname=host=%s port=5432 user=paddock passfile=%s", r.host.SocketDir(), r.host.Path("passwords")))
+	return r.host.Run(ctx, "pg_basebackup", "--pgdata="+r.copyDir(), "--wal-method=stream", "--checkpoint=fast",
+		"--no-sync",
+		fmt.Sprintf("--dbname=host=%s port=5432 user=paddock passfile=%s", r.host.SocketDir(),
+			r.host.Path("passwords")))
 }
 
-// copyDir is where the copy of the files is.
+// copyDir is the path of the copy.
 func (r *restorable) copyDir() string { return r.host.Path("copy") }
 
-// A restoreOptions puts the copy back in the place of a running server.
+// restoreOptions say how to restore the copy over a running server.
 type restoreOptions struct {
 	stop        func(*restorable, context.Context) error
 	otherWrites bool // another application writes before a replica connects
 }
 
-// crash ends the server as kill -9 of all its processes does.
+// crash kills all processes of the server.
 func (r *restorable) crash(context.Context) error { return r.host.Kill() }
 
-// shutDown ends the server in good order.
+// shutDown stops the server cleanly.
 func (r *restorable) shutDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return r.host.Shutdown(ctx)
 }
 
-// restore stops the server, puts the copy back and starts the server again. It uses the copy up.
+// restore stops the server, replaces its files by the copy and starts it again. It consumes the copy.
 func (r *restorable) restore(ctx context.Context, how restoreOptions) error {
 	before, err := r.flushedLSN(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *restorable) restore(ctx context.Context, how restoreOptions) error {
 	return r.writeBeyond(ctx, before)
 }
 
-// flushedLSN returns how far the server's log is on disk.
+// flushedLSN returns the position up to which the server's log is on disk.
 func (r *restorable) flushedLSN(ctx context.Context) (position int64, err error) {
 	conn, err := r.connect(ctx, "postgres")
 	if err != nil {
@@ -125,11 +126,11 @@ func (r *restorable) flushedLSN(ctx context.Context) (position int64, err error)
 	return position, err
 }
 
-// otherWritesMargin is how far beyond the position another application writes: more than replicas can
-// have written after the position was read.
+// otherWritesMargin is how far beyond the position another application writes: more than replicas can have
+// written after the position was read.
 const otherWritesMargin = 1 << 20
 
-// writeBeyond writes to another database of the server, until the log is beyond the position.
+// writeBeyond writes to another database of the server until the log is beyond the position.
 func (r *restorable) writeBeyond(ctx context.Context, position int64) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -149,6 +150,6 @@ func (r *restorable) writeBeyond(ctx context.Context, position int64) error {
 	})
 }
 
-// noticeDelay is how long every replica needs to see the newest state of the database: two heartbeats
-// of 500 ms, and some time to spare.
+// noticeDelay is how long every replica needs to see the newest state of the database: two heartbeats of 500 ms, and
+// some margin.
 const noticeDelay = 1200 * time.Millisecond

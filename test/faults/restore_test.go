@@ -15,54 +15,56 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// What is granted between a copy and the restore of it.
+// Grants between a copy and its restore.
 const (
-	// lostGrants is more than the 32 values that PostgreSQL writes to its log ahead of a sequence:
-	// after the restore the sequence of tokens is behind the tokens that were granted.
+	// lostGrants is more than the 32 values that PostgreSQL logs ahead of a sequence: after the restore the
+	// sequence of tokens is behind the granted tokens.
 	lostGrants = 60
-	// fewLostGrants is less: the sequence is not behind, and only the locks tell of the restore.
+	// fewLostGrants is less: the sequence is not behind, and only the locks show the restore.
 	fewLostGrants = 10
-	// restoreTTL is longer than a restore takes, so that leases which the restore loses are still
-	// alive when the database answers again.
+	// restoreTTL is longer than a restore takes, so that lost leases are still alive when the database answers
+	// again.
 	restoreTTL = 4 * time.Second
 	// contendEvery is the time between two requests for a lock.
 	contendEvery = 200 * time.Millisecond
 )
 
-// A restoreVariant is a way to put the database back while replicas run.
+// A restoreVariant is a way to restore the database while replicas run.
 type restoreVariant struct {
 	name string
 	copy copyFunc
 	how  restoreOptions
-	// grants is how many leases the restore loses; zero: lostGrants.
+	// grants is the number of leases that the restore loses; zero: lostGrants.
 	grants int
-	// blind restores at once after grants by one replica: no heartbeat comes between the copy and
-	// the restore, so the other replica knows nothing newer than the copy.
+	// blind restores right after grants by one replica: no heartbeat comes between the copy and the restore, so
+	// the other replica knows nothing newer than the copy.
 	blind bool
 }
 
 var restoreVariants = []restoreVariant{
 	{name: "a snapshot", copy: (*restorable).snapshot, how: restoreOptions{stop: (*restorable).crash}},
-	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot, how: restoreOptions{(*restorable).crash, true}},
+	{name: "a snapshot, and another application writes", copy: (*restorable).snapshot,
+		how: restoreOptions{(*restorable).crash, true}},
 	{name: "a base backup", copy: (*restorable).baseBackup, how: restoreOptions{stop: (*restorable).shutDown}},
-	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup, how: restoreOptions{(*restorable).shutDown, true}},
-	{name: "a snapshot that few grants follow, and another application writes", copy: (*restorable).snapshot,
+	{name: "a base backup, and another application writes", copy: (*restorable).baseBackup,
+		how: restoreOptions{(*restorable).shutDown, true}},
+	{name: "a snapshot before few grants, and another application writes", copy: (*restorable).snapshot,
 		how: restoreOptions{(*restorable).crash, true}, grants: fewLostGrants},
-	{name: "a snapshot that one replica has not seen passed", copy: (*restorable).snapshot, how: restoreOptions{(*restorable).crash, true}, blind: true},
+	{name: "a snapshot whose state one replica has not seen exceeded", copy: (*restorable).snapshot,
+		how: restoreOptions{(*restorable).crash, true}, blind: true},
 }
 
-// TestRestoreBeginsAnEpoch puts the database back to an earlier state while two replicas run, and
-// clients ask both for the locks of leases that the database has forgotten. Each restore must begin
-// one epoch, before anything is granted. The blind variant is measured only: a replica that has
-// seen nothing newer than the copy cannot notice.
+// TestRestoreBeginsAnEpoch restores an earlier state of the database while two replicas run, and clients request the
+// locks of the lost leases from both. Each restore must begin one epoch before any lock is granted. The blind variant
+// is only measured: a replica that has seen nothing newer than the copy cannot notice the restore.
 func TestRestoreBeginsAnEpoch(t *testing.T) {
-	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs each connection that is refused
-	usual := program(t)
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs each refused connection
+	normal := program(t)
 	for _, v := range restoreVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRestorable(t)
-			s := &clusterHarness{t: t, program: usual, meter: &grantMeter{}}
+			s := &clusterHarness{t: t, program: normal, meter: &grantMeter{}}
 			s.serve(2, r.replicaURL(), "--migrate")
 			var sum restoreTotals
 			for n := range *flagRestores {
@@ -76,19 +78,19 @@ func TestRestoreBeginsAnEpoch(t *testing.T) {
 	}
 }
 
-// restoreTotals count what restores led to.
+// restoreTotals count the effects of restores.
 type restoreTotals struct {
 	restores int
-	epochs   int // that began
-	grants   int // that were lost
-	alive    int // lost leases that had not ended when the database answered again
+	epochs   int // epochs begun
+	grants   int // lost grants
+	alive    int // lost leases that were alive when the database answered again
 	double   int // grants while the holder of a lost lease counted on it
-	stale    int // grants with a token that is not greater than all before the restore
-	early    int // grants by the restored database before an epoch began
+	stale    int // grants with a token not greater than all before the restore
+	early    int // grants after the restore, before an epoch began
 	paused   time.Duration
 }
 
-// add sums the figures up. closed is the shortest.
+// add adds o. paused is the minimum.
 func (f *restoreTotals) add(o restoreTotals) {
 	if f.restores == 0 || o.paused < f.paused {
 		f.paused = o.paused
@@ -103,26 +105,27 @@ func (f *restoreTotals) add(o restoreTotals) {
 }
 
 func (f restoreTotals) String() string {
-	return fmt.Sprintf("%d restores: %d epochs begun, %d double grants, %d tokens that are not greater, %d grants before the epoch; "+
-		"%d grants were lost, %d of those leases were alive when the database answered again; first grant %v after the restore began",
+	return fmt.Sprintf("%d restores: %d epochs begun, %d double grants, %d stale tokens, %d grants before the epoch; "+
+		"%d grants were lost, %d of those leases were alive when the database answered again; "+
+		"first grant %v after the restore began",
 		f.restores, f.epochs, f.double, f.stale, f.early, f.grants, f.alive, f.paused.Round(time.Millisecond))
 }
 
-// check returns an error if a restore was not noticed, or too late.
+// check returns an error if a restore was noticed too late or not at all.
 func (f restoreTotals) check() error {
 	var err error
 	if f.epochs != f.restores {
-		err = fmt.Errorf("%d restores have begun %d epochs, want one each", f.restores, f.epochs)
+		err = fmt.Errorf("%d restores began %d epochs, want one each", f.restores, f.epochs)
 	}
 	if f.double+f.stale+f.early > 0 {
-		err = errors.Join(err, fmt.Errorf("%d locks were granted twice, %d tokens were not greater, %d grants came before the epoch",
-			f.double, f.stale, f.early))
+		err = errors.Join(err,
+			fmt.Errorf("%d locks were granted twice, %d tokens were not greater, %d grants came before the epoch",
+				f.double, f.stale, f.early))
 	}
 	return err
 }
 
-// runRestore copies the database, has locks granted, puts the copy back and has other clients ask for
-// the same locks.
+// runRestore copies the database, grants locks, restores the copy and lets other clients request the same locks.
 func (s *clusterHarness) runRestore(r *restorable, v restoreVariant, prefix string) restoreTotals {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -151,14 +154,15 @@ func (s *clusterHarness) runRestore(r *restorable, v restoreVariant, prefix stri
 	return f
 }
 
-// grantAtOnce acquires n locks at once: half through each replica, or all through the first.
+// grantAtOnce acquires n locks concurrently: half through each replica, or all through the first.
 func (s *clusterHarness) grantAtOnce(prefix string, n int, one bool) []heldLease {
 	s.t.Helper()
 	all := make([]heldLease, n)
 	s.must(inParallel(n, func(i int) error {
 		b := &all[i]
 		b.name = fmt.Sprintf("%s:%02d", prefix, i)
-		a := lock.Acquire{Name: b.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder of a lost lease", TTL: restoreTTL}
+		a := lock.Acquire{Name: b.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder of a lost lease",
+			TTL: restoreTTL}
 		locks := s.replica(i)
 		if one {
 			locks = s.first()
@@ -171,7 +175,7 @@ func (s *clusterHarness) grantAtOnce(prefix string, n int, one bool) []heldLease
 	return all
 }
 
-// A contenders is clients that ask for the locks of lost leases until each lock is granted.
+// contenders are clients that request the locks of lost leases until each is granted.
 type contenders struct {
 	*clusterHarness
 	lost  []heldLease
@@ -201,7 +205,7 @@ func (c *contenders) start() {
 	}
 }
 
-// count compares a grant with the lease that was lost. The caller holds mu.
+// count compares a grant with the lost lease. The caller holds mu.
 func (c *contenders) count(lost heldLease, g lock.Grant, at time.Time, greatest lock.Token) {
 	if at.Before(lost.Until) {
 		c.totals.double++
@@ -220,7 +224,7 @@ func (c *contenders) finish() restoreTotals {
 	return c.totals
 }
 
-// acquire asks both replicas in turn for a lock, until one grants it.
+// acquire requests a lock from both replicas in turn until one grants it.
 func (c *contenders) acquire(name string, i int) (g lock.Grant, at time.Time, err error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), stepTimeout)
 	defer cancel()
@@ -247,8 +251,8 @@ func (r *restorable) newestEpoch(ctx context.Context) (number int64, err error) 
 	return number, err
 }
 
-// epochsAfter returns how many epochs are newer than that one, and how many locks with the prefix
-// were granted before the newest epoch began: all of them if none is newer.
+// epochsAfter returns how many epochs are newer than epoch, and how many locks with the prefix were granted before the
+// newest epoch began: all of them if none is newer.
 func (r *restorable) epochsAfter(ctx context.Context, epoch int64, prefix string) (epochs, early int, err error) {
 	conn, err := r.connect(ctx, "paddock")
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// verify checks what was recorded, and tells of the round.
+// verify checks the history and logs the summary.
 func (p *round) verify(t *testing.T) {
 	t.Helper()
 	h, err := p.history(t.Context())
 	if err != nil {
-		t.Errorf("the events: %v", err)
+		t.Errorf("collect the events: %v", err)
 	}
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
 	p.summary.add(h, report)
@@ -39,18 +39,18 @@ func (p *round) verify(t *testing.T) {
 	}
 	t.Logf("%v\n%s", p.summary, checks.String())
 	if !report.OK() {
-		t.Error("the service has broken its rules")
+		t.Error("the checker found violations")
 	}
 	if t.Failed() {
 		dir, err := p.saveReport(h, report)
 		if err != nil {
 			t.Error(err)
 		}
-		t.Errorf("what was found, and what the replicas said, is in %s; the schedule comes again with -faults.seed=%d", dir, p.seed)
+		t.Errorf("violations and logs are in %s; repeat the schedule with -faults.seed=%d", dir, p.seed)
 	}
 }
 
-// history returns all that was recorded, and the events.
+// history returns the history with its events.
 func (p *round) history(ctx context.Context) (verify.History, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*stepTimeout)
 	defer cancel()
@@ -62,8 +62,8 @@ func (p *round) history(ctx context.Context) (verify.History, error) {
 	return h, err
 }
 
-// saveReport writes what somebody needs who looks for the cause of a failure into a
-// directory that stays, and returns its path.
+// saveReport writes what is needed to find the cause of a failure to a directory that stays, and returns its
+// path.
 func (p *round) saveReport(h verify.History, report verify.Report) (dir string, err error) {
 	dir, err = os.MkdirTemp("", fmt.Sprintf("paddock-faults-%d-*", p.seed))
 	if err != nil {
@@ -83,11 +83,12 @@ func (p *round) saveReport(h verify.History, report verify.Report) (dir string, 
 	return dir, err
 }
 
-// writeHistory writes all calls and all events, without secrets.
+// writeHistory writes all calls and events, without secrets.
 func writeHistory(w io.Writer, h verify.History) error {
 	out := bufio.NewWriter(w)
 	for _, c := range h.Calls {
-		fmt.Fprintf(out, "%4.6f to %4.6f  client %d, %s: %s %+v\n\t%+v, %v\n", c.Sent.Seconds(), c.Answered.Seconds(), c.Client, c.Via, c.Verb, c.Request, c.Response, c.Err)
+		fmt.Fprintf(out, "%4.6f to %4.6f  client %d, %s: %s %+v\n\t%+v, %v\n", c.Sent.Seconds(), c.Answered.Seconds(),
+			c.Client, c.Via, c.Verb, c.Request, c.Response, c.Err)
 	}
 	for _, e := range h.Events {
 		fmt.Fprintf(out, "%+v\n", e)
@@ -98,7 +99,7 @@ func writeHistory(w io.Writer, h verify.History) error {
 	return out.Flush()
 }
 
-// writeSubscription writes what a subscriber asked for, and which events it was told.
+// writeSubscription writes a subscriber's requests and the ids of the events it received.
 func writeSubscription(out io.Writer, s verify.Subscription) {
 	for _, r := range s.Requests {
 		fmt.Fprintf(out, "%s %d, %s: sent %.6f, opened %.6f, over %.6f after %d, failed %v\n",
@@ -113,7 +114,7 @@ func writeSubscription(out io.Writer, s verify.Subscription) {
 	}
 }
 
-// writeFile makes a file of what is written.
+// writeFile creates a file with what write writes.
 func writeFile(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -122,16 +123,16 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// leftovers are what must be gone from the database soon after the last client is,
-// and how many of it there are.
+// leftovers are what must be gone from the database soon after the last client, with queries that count them.
 var leftovers = []struct{ what, count string }{
-	{"connections of Paddock that are in a transaction", "select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock' and state <> 'idle'"},
+	{"connections of Paddock in a transaction",
+		"select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock' and state <> 'idle'"},
 	{"advisory locks", "select count(*) from pg_catalog.pg_locks where locktype = 'advisory'"},
 	{"waiters", "select count(*) from paddock.waiters"},
 	{"leases", "select count(*) from paddock.locks where lease_id is not null"},
 }
 
-// awaitCleanup waits until nothing is left over.
+// awaitCleanup waits until there are no leftovers.
 func (d *deployment) awaitCleanup(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -155,8 +156,7 @@ func (d *deployment) awaitCleanup(ctx context.Context) (err error) {
 	return nil
 }
 
-// retry tries again and again retry it goes well or ctx ends, and returns the last
-// error.
+// retry calls try until it succeeds or ctx ends, and returns the last error.
 func retry(ctx context.Context, try func() error) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -173,7 +173,7 @@ func retry(ctx context.Context, try func() error) error {
 	}
 }
 
-// checkReplicasServe has each replica grant a lock, renew the lease and take it back.
+// checkReplicasServe acquires, renews and releases a lock through each replica.
 func (p *round) checkReplicasServe(ctx context.Context, prefix string) error {
 	return inParallel(len(p.replicas), func(i int) error {
 		r := p.replicas[i]
@@ -187,7 +187,8 @@ func (p *round) checkReplicasServe(ctx context.Context, prefix string) error {
 		name, id := fmt.Sprintf("%s:probe:%d", prefix, r.number), lock.LeaseID(uuid.New())
 		for _, call := range []func() error{
 			func() error {
-				_, err := locks.Acquire(ctx, lock.Acquire{Name: name, LeaseID: id, Holder: "the probe of " + r.String(), TTL: time.Minute})
+				_, err := locks.Acquire(ctx,
+					lock.Acquire{Name: name, LeaseID: id, Holder: "the probe of " + r.String(), TTL: time.Minute})
 				return err
 			},
 			func() error { _, err := locks.Renew(ctx, lock.Renew{Name: name, LeaseID: id}); return err },
@@ -201,22 +202,21 @@ func (p *round) checkReplicasServe(ctx context.Context, prefix string) error {
 	})
 }
 
-// checkLogs returns an error if a replica has said that it broke down, or something
-// that is secret.
+// checkLogs returns an error if a replica's log has a crash or a secret.
 func (d *deployment) checkLogs(h verify.History) error {
 	secret := secretsOf(h)
 	var err error
 	for _, r := range d.replicas {
 		for line := range bytes.Lines(r.log.bytes()) {
-			if said := d.forbiddenInLog(line, secret); said != "" {
-				err = errors.Join(err, fmt.Errorf("%v said %s", r, said))
+			if text := d.forbiddenInLog(line, secret); text != "" {
+				err = errors.Join(err, fmt.Errorf("the log of %v has %s", r, text))
 			}
 		}
 	}
 	return err
 }
 
-// forbiddenInLog returns what is wrong with a line of a log; nothing if nothing is.
+// forbiddenInLog returns what is wrong with a line of a log, empty if nothing is.
 func (d *deployment) forbiddenInLog(line []byte, secret map[lock.LeaseID]bool) string {
 	for _, breakdown := range []string{"panic", "fatal error:", "WARNING: DATA RACE"} {
 		if bytes.Contains(line, []byte(breakdown)) {
@@ -224,22 +224,23 @@ func (d *deployment) forbiddenInLog(line []byte, secret map[lock.LeaseID]bool) s
 		}
 	}
 	if bytes.Contains(line, []byte(d.database.password)) {
-		return "what the password is"
+		return "the password"
 	}
 	for _, word := range bytes.FieldsFunc(line, notInUUID) {
 		if id, err := uuid.ParseBytes(word); err == nil && secret[lock.LeaseID(id)] {
-			return "what a lease_id is"
+			return "a lease_id"
 		}
 	}
 	return ""
 }
 
-// notInUUID is whether a UUID cannot have that letter.
+// notInUUID reports whether the rune cannot be part of a UUID.
 func notInUUID(letter rune) bool {
-	return letter != '-' && (letter < '0' || letter > '9') && (letter < 'a' || letter > 'f') && (letter < 'A' || letter > 'F')
+	return letter != '-' && (letter < '0' || letter > '9') && (letter < 'a' || letter > 'f') &&
+		(letter < 'A' || letter > 'F')
 }
 
-// lostCommits is how many commits the replicas sent off without being answered.
+// lostCommits returns how many commits had no answer, according to the logs.
 func (d *deployment) lostCommits() int {
 	n := 0
 	for _, r := range d.replicas {
@@ -258,8 +259,7 @@ func secretsOf(h verify.History) map[lock.LeaseID]bool {
 	return secret
 }
 
-// checkClocks returns an error unless each replica takes the time to be as far from
-// the machine's as it is to.
+// checkClocks returns an error unless each replica's clock has its skew.
 func (d *deployment) checkClocks() error {
 	var err error
 	for _, r := range d.replicas {
@@ -269,13 +269,13 @@ func (d *deployment) checkClocks() error {
 			err = errors.Join(err, e)
 		}
 		if off := time.Until(first.Time); (off - r.skew).Abs() > 5*time.Minute {
-			err = errors.Join(err, fmt.Errorf("the clock of %v is off by %v, not %v", r, off, r.skew))
+			err = errors.Join(err, fmt.Errorf("the clock of %v is off by %v, want %v", r, off, r.skew))
 		}
 	}
 	return err
 }
 
-// A summary is what is told of a round.
+// A summary sums up a round.
 type summary struct {
 	seed        uint64
 	injected    map[string]int // faults by name
@@ -283,15 +283,15 @@ type summary struct {
 	unknown     int
 	violations  int
 	subscribers workload.SubscriberStats
-	lost        int   // commits of which the answer was
-	rates       []int // of the calls in the second before each fault, the least first
+	lost        int   // commits without an answer
+	rates       []int // calls in the second before each fault, in ascending order
 	took        time.Duration
-	longest     time.Duration // until the deployment was under load again
-	after       string        // what that was
+	longest     time.Duration // longest time until the deployment was under load again
+	after       string        // fault that caused it
 	settled     time.Duration
 }
 
-// add takes over what the history and its checks say.
+// add adds the history and its report.
 func (s *summary) add(h verify.History, report verify.Report) {
 	s.operations = report.Operations
 	for _, c := range report.Checks {
@@ -314,42 +314,45 @@ func (s *summary) add(h verify.History, report verify.Report) {
 	slices.Sort(s.rates)
 }
 
-// idleFaults is how many faults were injected while hardly anybody asked for anything.
+// idleFaults returns how many faults were injected without load.
 func (s summary) idleFaults() int { n, _ := slices.BinarySearch(s.rates, minRate); return n }
 
-// faults is how many there were.
+// faults returns the number of faults.
 func (s summary) faults() int { return len(s.rates) }
 
-// check returns an error if the round is worth nothing, or less than a whole one that
-// was a whole one.
+// check returns an error if the round proves nothing, or less than a full round must.
 func (s summary) check() error {
 	var err error
 	if n := s.idleFaults(); 4*n > s.faults() {
-		err = fmt.Errorf("there was hardly any load: before %d of %d faults fewer than %d calls were answered in a second", n, s.faults(), minRate)
+		err = fmt.Errorf("too little load: before %d of %d faults, fewer than %d calls were answered in a second", n,
+			s.faults(), minRate)
 	}
 	if s.faults() >= roundFaults && (s.operations < roundCalls || s.unknown == 0 || s.lost == 0) {
-		err = errors.Join(err, errors.New("the faults have hit too little: see how many operations, unknown outcomes and lost commits there are"))
+		err = errors.Join(err,
+			errors.New("the faults had too little effect: too few operations, unknown outcomes or lost commits"))
 	}
 	return err
 }
 
 func (s summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %.0f s: %d operations checked, %d faults of %d kinds injected, %d unknown outcomes met, %d violations\n",
+	fmt.Fprintf(&b, "seed %d, %.0f s: %d operations checked, "+
+		"%d faults of %d kinds injected, %d unknown outcomes met, %d violations\n",
 		s.seed, s.took.Seconds(), s.operations, s.faults(), len(s.injected), s.unknown, s.violations)
 	fmt.Fprintf(&b, "%v\n", s.subscribers)
-	fmt.Fprintf(&b, "%d commits lost their answer on the way from PostgreSQL\n", s.lost)
+	fmt.Fprintf(&b, "%d commits lost their answer from PostgreSQL\n", s.lost)
 	if n := s.faults(); n > 0 {
-		fmt.Fprintf(&b, "calls answered in the second before a fault: %d at the least, %d in the middle; before %d of %d faults fewer than %d\n",
+		fmt.Fprintf(&b, "calls answered in the second before a fault: minimum %d, median %d; "+
+			"before %d of %d faults fewer than %d\n",
 			s.rates[0], s.rates[n/2], s.idleFaults(), n, minRate)
 	}
-	fmt.Fprintf(&b, "it took %.1f s at the most to be under load again, after %s\n", s.longest.Seconds(), s.after)
-	fmt.Fprintf(&b, "afterwards every replica served, and all was given back after %.1f s\n", s.settled.Seconds())
+	fmt.Fprintf(&b, "longest time until under load again: %.1f s, after %s\n", s.longest.Seconds(), s.after)
+	fmt.Fprintf(&b, "afterwards every replica served, and everything was freed after %.1f s\n", s.settled.Seconds())
 	s.writeKinds(&b)
 	return b.String()
 }
 
-// writeKinds writes how often each kind of fault was injected.
+// writeKinds writes the number of faults of each kind.
 func (s summary) writeKinds(w io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(s.injected)) {
 		fmt.Fprintf(w, "%6d  %s\n", s.injected[name], name)

@@ -18,15 +18,17 @@ import (
 )
 
 var (
-	flagFor  = flag.Duration("faults.for", defaultLength(), "for how long to break things, about; or $PADDOCK_FAULTS_FOR")
-	flagSeed = flag.Uint64("faults.seed", 0, "what the schedule of the first round is drawn from; 0: by chance")
-	flagRace = flag.Bool("faults.race", false, "whether the race detector is to watch the replicas, too")
+	flagFor = flag.Duration("faults.for", defaultLength(),
+		"approximate length of TestNothingIsLostUnderFaults; or $PADDOCK_FAULTS_FOR")
+	flagSeed = flag.Uint64("faults.seed", 0, "seed of the first round; 0: random")
+	flagRace = flag.Bool("faults.race", false, "build the replicas with the race detector")
 
-	flagRestores = flag.Int("faults.restores", 2, "how often TestARestoreIsNoticed restores the database in each variant")
-	flagNoise    = flag.Bool("faults.noise", false, "make the noise of TestANoisyNeighbourIsBorne in full size, and limit the delay of renewals")
+	flagRestores = flag.Int("faults.restores", 2, "number of restores in each variant of TestRestoreBeginsAnEpoch")
+	flagNoise    = flag.Bool("faults.noise", false,
+		"full size of the noise in TestNoisyNeighbourCostsNoLease, with limits of the delays")
 )
 
-// defaultLength is for how long to break things if no flag says so.
+// defaultLength is the default of -faults.for.
 func defaultLength() time.Duration {
 	text := os.Getenv("PADDOCK_FAULTS_FOR")
 	if text == "" {
@@ -39,16 +41,16 @@ func defaultLength() time.Duration {
 	return d
 }
 
-// A long run is one of rounds, each on a deployment of its own.
+// A long run has several rounds, each on its own deployment.
 const (
 	roundFaults = 90
-	roundCalls  = 20_000 // that are answered, at the least
+	roundCalls  = 20_000 // minimum of answered calls
 	perFault    = 4 * time.Second / 3
 )
 
-// TestNothingIsLostUnderFaults is the run that the package's comment tells of.
+// TestNothingIsLostUnderFaults is described in the package comment.
 func TestNothingIsLostUnderFaults(t *testing.T) {
-	zerolog.SetGlobalLevel(zerolog.Disabled) // or toxiproxy tells of each toxic that it takes away
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs each removed toxic
 	b := build(t, *flagRace)
 	seed := *flagSeed
 	if seed == 0 {
@@ -60,8 +62,7 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 	}
 }
 
-// runRound has a deployment suffer that many faults, and checks what its clients were
-// told.
+// runRound injects that many faults into a deployment under load, and checks the history.
 func runRound(t *testing.T, b builds, seed uint64, faults int) {
 	p := newRound(t, deploy(t, b), seed)
 	if err := p.checkClocks(); err != nil {
@@ -75,8 +76,7 @@ func runRound(t *testing.T, b builds, seed uint64, faults int) {
 	p.verify(t)
 }
 
-// A round is a round: a schedule that is carried out on a deployment while clients use
-// that.
+// A round is a schedule of faults that is carried out on a deployment under load.
 type round struct {
 	*deployment
 	seed     uint64
@@ -96,8 +96,7 @@ func newRound(t *testing.T, d *deployment, seed uint64) *round {
 // prefix begins the names of all locks.
 func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
 
-// underLoad has clients use the service while it suffers that many faults, or more
-// until there were as many calls as go with them.
+// underLoad runs the workload while that many faults are injected, or more until enough calls were answered.
 func (p *round) underLoad(ctx context.Context, faults int) error {
 	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
 	for _, r := range p.replicas {
@@ -105,7 +104,8 @@ func (p *round) underLoad(ctx context.Context, faults int) error {
 		if err != nil {
 			return err
 		}
-		o.Services = append(o.Services, workload.Replica{Via: r.String(), Locks: meteredService{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
+		o.Services = append(o.Services,
+			workload.Replica{Via: r.String(), Locks: meteredService{c, p.meter}, Stream: workload.StreamOf(c.Stream)})
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	loading, finish := context.WithCancel(ctx)
@@ -121,9 +121,8 @@ func (p *round) underLoad(ctx context.Context, faults int) error {
 	return both.Wait()
 }
 
-// runSchedule carries out the schedule, each step when the deployment has been under load
-// for a while after the one before. It ends at the first that cannot be done, or undone,
-// or after which the service does not come back.
+// runSchedule injects each step once the deployment has been under load for a while after the previous one. It
+// stops at the first fault that cannot be injected or undone, or from which the service does not recover.
 func (p *round) runSchedule(ctx context.Context, faults int) error {
 	last, injected := "the beginning", 0
 	for _, s := range schedule(p.seed, 4*faults) {
@@ -144,11 +143,11 @@ func (p *round) runSchedule(ctx context.Context, faults int) error {
 		}
 		last = s.String()
 	}
-	return fmt.Errorf("only %d calls were answered under %d faults", p.meter.answered.Load(), injected)
+	return fmt.Errorf("only %d calls were answered during %d faults", p.meter.answered.Load(), injected)
 }
 
-// awaitLull starts a lull, in which the clients only try a held lock, and returns shortly after it has begun: late enough
-// that no commit from before it flushes the log.
+// awaitLull starts a lull, in which clients only try a held lock, and returns when it is too late for an
+// earlier commit to flush the log.
 func (d *deployment) awaitLull(ctx context.Context) {
 	const into = 200 * time.Millisecond
 	select {
@@ -158,8 +157,7 @@ func (d *deployment) awaitLull(ctx context.Context) {
 	}
 }
 
-// awaitLoad waits until the deployment is under load again, and returns how many calls are
-// answered in a second.
+// awaitLoad waits until the deployment is under load again, and returns the number of answers per second.
 func (p *round) awaitLoad(ctx context.Context, after string) (int64, error) {
 	began := time.Now()
 	rate, err := p.meter.awaitLoad(ctx)
@@ -172,7 +170,7 @@ func (p *round) awaitLoad(ctx context.Context, after string) (int64, error) {
 	return rate, nil
 }
 
-// inject injects the fault, and undoes it when its time is over, or ctx's.
+// inject injects the fault, and undoes it when its duration is over or ctx ends.
 func (p *round) inject(ctx context.Context, f fault) error {
 	if f.awaitsLull() {
 		p.awaitLull(ctx)
@@ -196,7 +194,7 @@ func (p *round) inject(ctx context.Context, f fault) error {
 	return nil
 }
 
-// checkRecovery sees whether all is as it was before the first fault.
+// checkRecovery checks that everything is as it was before the first fault.
 func (p *round) checkRecovery(ctx context.Context) error {
 	began := time.Now()
 	if err := p.checkReplicasServe(ctx, p.prefix()); err != nil {

@@ -41,7 +41,8 @@ func (c *client) takeTurns() {
 			c.revoke(p)
 		}
 		c.sleep(p.rest)
-		c.abandoned = slices.DeleteFunc(c.abandoned, func(l lease) bool { return time.Now().After(l.ends.Add(l.acquire.Grace)) })
+		c.abandoned = slices.DeleteFunc(c.abandoned,
+			func(l lease) bool { return time.Now().After(l.ends.Add(l.acquire.Grace)) })
 	}
 	for _, l := range c.abandoned {
 		_ = c.release(l, 0) // only the record of the answer matters
@@ -84,7 +85,8 @@ func callWithRetries[T any](c *client, s callOptions, do func(context.Context, l
 		if c.over.Err() != nil {
 			retryFor = min(retryFor, finalRetryFor)
 		}
-		if !isLost(err) || s.verb == verify.Acquire && (cancelled || c.AbandonLostWaits && s.wait > 0) || time.Since(began) >= retryFor {
+		if !isLost(err) || s.verb == verify.Acquire && (cancelled || c.AbandonLostWaits && s.wait > 0) ||
+			time.Since(began) >= retryFor {
 			return got, err
 		}
 		s.cancelAfter = never

@@ -67,9 +67,10 @@ func (c *client) leaveQueue(l lease, p plan) error {
 
 // sendAcquire sends the acquire of a lease.
 func (c *client) sendAcquire(l *lease, via int, vanish time.Duration) error {
-	g, err := callWithRetries(c, callOptions{verify.Acquire, via, l.acquire.Wait, vanish}, func(ctx context.Context, s lock.Service) (lock.Grant, error) {
-		return s.Acquire(ctx, l.acquire)
-	})
+	g, err := callWithRetries(c, callOptions{verify.Acquire, via, l.acquire.Wait, vanish},
+		func(ctx context.Context, s lock.Service) (lock.Grant, error) {
+			return s.Acquire(ctx, l.acquire)
+		})
 	if err == nil {
 		l.token, l.slot = g.Token, g.Slot
 		l.ends = time.Now().Add(g.TTL)
@@ -98,9 +99,10 @@ func (c *client) end(l *lease, p plan) error {
 }
 
 func (c *client) release(l lease, via int) error {
-	_, err := callWithRetries(c, callOptions{verify.Release, via, 0, never}, func(ctx context.Context, s lock.Service) (struct{}, error) {
-		return struct{}{}, s.Release(ctx, lock.Release{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID})
-	})
+	_, err := callWithRetries(c, callOptions{verify.Release, via, 0, never},
+		func(ctx context.Context, s lock.Service) (struct{}, error) {
+			return struct{}{}, s.Release(ctx, lock.Release{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID})
+		})
 	return err
 }
 
@@ -112,9 +114,10 @@ func (c *client) renew(l *lease, s step) error {
 	if s.variant {
 		r.Metadata = json.RawMessage(fmt.Sprintf(`{"turn":%d}`, c.turn))
 	}
-	g, err := callWithRetries(c, callOptions{verify.Renew, s.via, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.Grant, error) {
-		return s.Renew(ctx, r)
-	})
+	g, err := callWithRetries(c, callOptions{verify.Renew, s.via, 0, s.cancelAfter},
+		func(ctx context.Context, s lock.Service) (lock.Grant, error) {
+			return s.Renew(ctx, r)
+		})
 	if err == nil {
 		l.ends = time.Now().Add(g.TTL)
 	}

@@ -81,9 +81,11 @@ func (o Options) resolve() (Options, error) {
 	case len(o.Services) == 0:
 		return o, errors.New("workload: no service is given")
 	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > maxPrefix:
-		return o, fmt.Errorf("workload: the prefix %q is invalid; give 1 to %d characters that are valid in names", o.Prefix, maxPrefix)
+		return o, fmt.Errorf("workload: the prefix %q is invalid; give 1 to %d characters that are valid in names",
+			o.Prefix, maxPrefix)
 	case min(o.Clients, o.Locks, o.TurnsPerName) < 1 || o.Operations < 0:
-		return o, errors.New("workload: give at least one client, one lock and one turn per name, and no negative number of operations")
+		return o, errors.New(
+			"workload: give at least one client, one lock and one turn per name, and no negative number of operations")
 	case o.TTL < lock.MinTTL || o.TTL > MaxTTL:
 		return o, fmt.Errorf("workload: the TTL is %v; give %v to %v", o.TTL, lock.MinTTL, MaxTTL)
 	case min(o.For, o.RetryFor, o.AnswerTimeout) < 0:

@@ -55,7 +55,9 @@ type step struct {
 	cancelAfter time.Duration // when the first attempt is cancelled, or never
 	repeat      bool          // make the call twice
 	conditional bool          // a write with IfVersion; a verification or revocation with a slot
-	wrongToken  bool          // a write or verification with another token; a renewal with another TTL; a revocation with AcquiredAt
+	// wrongToken is a write or verification with another token, a renewal with another TTL, or a
+	// revocation with AcquiredAt.
+	wrongToken bool
 	// variant is a renewal with other metadata, a conditional write with a wrong version, or a
 	// revocation that skips the grace.
 	variant bool
@@ -66,7 +68,8 @@ func (o Options) draw(client, number int) plan {
 	d := rng{rand.New(rand.NewPCG(o.Seed, uint64(client)<<32|uint64(number)))}
 	p := plan{
 		kind: d.turnKind(), lock: d.IntN(o.Locks), via: d.IntN(len(o.Services)), pick: d.IntN(1 << 20),
-		cancelAfter: never, repeat: d.oneIn(10), wakeOffset: d.between(-o.TTL/10, o.TTL/5), rest: d.between(time.Millisecond, 6*time.Millisecond),
+		cancelAfter: never, repeat: d.oneIn(10), wakeOffset: d.between(-o.TTL/10, o.TTL/5),
+		rest: d.between(time.Millisecond, 6*time.Millisecond),
 	}
 	p.acquire = o.drawAcquire(d, kindOf(p.lock))
 	if d.oneIn(14) {

@@ -75,7 +75,8 @@ func TestAbandonLostWaitsWaitsLongAndRevokesNothing(t *testing.T) {
 		if p.acquire.Wait > 0 {
 			waits++
 		}
-		if p.kind == revoke || p.cancelAfter != never || p.acquire.KeepPlace || p.acquire.Wait != 0 && p.acquire.Wait != lock.MaxWait {
+		if p.kind == revoke || p.cancelAfter != never || p.acquire.KeepPlace ||
+			p.acquire.Wait != 0 && p.acquire.Wait != lock.MaxWait {
 			t.Fatalf("turn %d is %+v", turn, p)
 		}
 	}

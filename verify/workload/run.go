@@ -120,7 +120,8 @@ var expectedErrors = map[verify.Verb][]lock.Code{
 
 // isLost reports whether the outcome of the call is unknown or the call must be retried.
 func isLost(err error) bool {
-	return errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrRateLimited)
+	return errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrUnavailable) ||
+		errors.Is(err, lock.ErrRateLimited)
 }
 
 // freePollInterval is the time between two checks whether all locks are free.
@@ -137,7 +138,8 @@ func WaitUntilFree(ctx context.Context, s lock.Service, prefix string) error {
 		case err == nil && busy == nil:
 			return nil
 		case err == nil:
-			last = fmt.Errorf("%s is not free: it has %d leases and %d waiters, although all clients have stopped", busy.Name, len(busy.Leases), busy.Waiters)
+			last = fmt.Errorf("%s is not free: it has %d leases and %d waiters, although all clients have stopped",
+				busy.Name, len(busy.Leases), busy.Waiters)
 		case ctx.Err() == nil:
 			last = fmt.Errorf("cannot tell whether all locks under %s are free: %w", prefix, err)
 		}

@@ -51,9 +51,10 @@ func (c *client) write(l *lease, s step) error {
 		w.IfVersion = &f.Version
 		c.sleep(s.pause)
 	}
-	_, err := callWithRetries(c, callOptions{verify.WriteFenced, s.via, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
-		return s.WriteFenced(ctx, w)
-	})
+	_, err := callWithRetries(c, callOptions{verify.WriteFenced, s.via, 0, s.cancelAfter},
+		func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
+			return s.WriteFenced(ctx, w)
+		})
 	if s.wrongToken || errors.Is(err, lock.ErrVersionMismatch) {
 		return nil
 	}
@@ -77,16 +78,18 @@ func (c *client) tokenFor(l *lease, s step) lock.Token {
 }
 
 func (c *client) readFencedStep(l *lease, s step) error {
-	if _, err := c.readFenced(keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), s); !errors.Is(err, lock.ErrNotFound) {
+	if _, err := c.readFenced(keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), s); !errors.Is(err,
+		lock.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
 func (c *client) readFenced(key string, s step) (lock.FencedValue, error) {
-	return callWithRetries(c, callOptions{verify.ReadFenced, s.via, 0, never}, func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
-		return s.ReadFenced(ctx, key)
-	})
+	return callWithRetries(c, callOptions{verify.ReadFenced, s.via, 0, never},
+		func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
+			return s.ReadFenced(ctx, key)
+		})
 }
 
 func (c *client) verify(l *lease, s step) error {
@@ -94,9 +97,10 @@ func (c *client) verify(l *lease, s step) error {
 	if s.conditional {
 		v.Slot = &l.slot
 	}
-	_, err := callWithRetries(c, callOptions{verify.VerifyToken, s.via, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.Verification, error) {
-		return s.VerifyToken(ctx, v)
-	})
+	_, err := callWithRetries(c, callOptions{verify.VerifyToken, s.via, 0, s.cancelAfter},
+		func(ctx context.Context, s lock.Service) (lock.Verification, error) {
+			return s.VerifyToken(ctx, v)
+		})
 	return err
 }
 
@@ -106,9 +110,10 @@ func (c *client) readStep(l *lease, s step) error {
 }
 
 func (c *client) read(name string, via int) (lock.Lock, error) {
-	return callWithRetries(c, callOptions{verify.ReadLock, via, 0, never}, func(ctx context.Context, s lock.Service) (lock.Lock, error) {
-		return s.Lock(ctx, name)
-	})
+	return callWithRetries(c, callOptions{verify.ReadLock, via, 0, never},
+		func(ctx context.Context, s lock.Service) (lock.Lock, error) {
+			return s.Lock(ctx, name)
+		})
 }
 
 // readLock reads a lock and verifies the newest token that it shows.
@@ -118,7 +123,8 @@ func (c *client) readLock(p plan) {
 		return
 	}
 	// Only the record of the answer matters.
-	_ = c.verify(&lease{acquire: lock.Acquire{Name: seen.Name}, token: seen.Token}, step{via: p.via + 1, cancelAfter: never})
+	_ = c.verify(&lease{acquire: lock.Acquire{Name: seen.Name}, token: seen.Token},
+		step{via: p.via + 1, cancelAfter: never})
 }
 
 // revoke revokes one of the leases that a read shows, possibly one that is revoked and in its
@@ -130,7 +136,8 @@ func (c *client) revoke(p plan) {
 	}
 	victim, s := seen.Leases[p.pick%len(seen.Leases)], p.steps[0]
 	r := lock.Revoke{
-		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn), SkipGrace: s.variant,
+		Name: seen.Name, Token: victim.Token, Reason: fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn),
+		SkipGrace: s.variant,
 	}
 	if s.conditional {
 		r.Slot = &victim.Slot
@@ -139,9 +146,10 @@ func (c *client) revoke(p plan) {
 		r.AcquiredAt = victim.AcquiredAt
 	}
 	for n := range 2 {
-		_, err := callWithRetries(c, callOptions{verify.Revoke, p.via + n, 0, s.cancelAfter}, func(ctx context.Context, s lock.Service) (lock.Lock, error) {
-			return s.Revoke(ctx, r)
-		})
+		_, err := callWithRetries(c, callOptions{verify.Revoke, p.via + n, 0, s.cancelAfter},
+			func(ctx context.Context, s lock.Service) (lock.Lock, error) {
+				return s.Revoke(ctx, r)
+			})
 		if err != nil || !s.repeat {
 			return
 		}
@@ -191,7 +199,8 @@ func (c *client) joinLull() {
 	defer func() { c.inLull = false }()
 	l := lease{acquire: lock.Acquire{
 		Name: fmt.Sprintf("%s:lull.%d", c.Prefix, now.number), LeaseID: lock.LeaseID(uuid.New()),
-		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive, TTL: c.TTL * 3 / 2,
+		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive,
+		TTL: c.TTL * 3 / 2,
 	}}
 	for n := c.number; c.over.Err() == nil && time.Now().Before(now.ends); n++ {
 		if err := c.sendAcquire(&l, n, never); err == nil {

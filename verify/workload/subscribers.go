@@ -45,7 +45,8 @@ type Stream interface {
 }
 
 // StreamOf converts a client's method that opens streams to Replica.Stream.
-func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) func(context.Context, lock.EventQuery) (Stream, error) {
+func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) func(context.Context,
+	lock.EventQuery) (Stream, error) {
 	return func(ctx context.Context, q lock.EventQuery) (Stream, error) {
 		s, err := open(ctx, q)
 		if err != nil {
@@ -133,7 +134,8 @@ func (a *subscribers) stopAtEnd() {
 func (a *subscribers) markEnd() error {
 	c := a.client(a.Clients, a.rec)
 	l := lease{acquire: lock.Acquire{
-		Name: a.endOf(), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end", Mode: lock.Exclusive, TTL: a.TTL,
+		Name: a.endOf(), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end", Mode: lock.Exclusive,
+		TTL: a.TTL,
 	}}
 	err := c.sendAcquire(&l, 0, never)
 	if err == nil {
@@ -161,7 +163,8 @@ func (a *subscribers) start(kind verify.SubscriptionKind, via int, read func(*ev
 	if kind == verify.Streaming {
 		n++
 	}
-	r := &eventReader{subscribers: a, Subscriber: a.rec.Subscribe(kind, a.Prefix+":"), rng: rng{rand.New(rand.NewPCG(a.Seed, n))}, via: via, cursor: lock.CursorNow}
+	r := &eventReader{subscribers: a, Subscriber: a.rec.Subscribe(kind, a.Prefix+":"),
+		rng: rng{rand.New(rand.NewPCG(a.Seed, n))}, via: via, cursor: lock.CursorNow}
 	a.ready.Add(1)
 	a.readers.Go(func() {
 		defer r.cursorReady.Do(a.ready.Done)
@@ -304,7 +307,8 @@ func (a *subscribers) watch(number int) {
 			l, err := within(a, w.Wait, c.services[d.IntN(len(c.services))].Watch, w)
 			c.stats.count(verify.Watch, err)
 			if err == nil && l.Token != 0 && d.oneIn(2) {
-				_, err = within(a, 0, c.services[d.IntN(len(c.services))].VerifyToken, lock.Verify{Name: w.Name, Token: l.Token})
+				_, err = within(a, 0, c.services[d.IntN(len(c.services))].VerifyToken,
+					lock.Verify{Name: w.Name, Token: l.Token})
 				c.stats.count(verify.VerifyToken, err)
 			}
 			if err != nil {
@@ -332,6 +336,7 @@ func within[Q, T any](a *subscribers, wait time.Duration, call func(context.Cont
 
 // String sums up the subscribers in one sentence.
 func (s SubscriberStats) String() string {
-	return fmt.Sprintf("%d streams (%d connections) and %d pollers (%d pages) received %d events and %d gaps; %d blocking reads returned",
+	return fmt.Sprintf("%d streams (%d connections) and %d pollers (%d pages) "+
+		"received %d events and %d gaps; %d blocking reads returned",
 		s.Streams, s.Connections, s.Pollers, s.Pages, s.Events, s.Gaps, s.Watches)
 }

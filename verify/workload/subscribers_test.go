@@ -42,7 +42,8 @@ func withStreams(all []workload.Replica) []workload.Replica {
 }
 
 // runAndCheck runs a workload with subscribers in simulated time and checks the history.
-func runAndCheck(t *testing.T, services func(*memlock.Memory) []workload.Replica) (workload.Stats, verify.History, verify.Report) {
+func runAndCheck(t *testing.T, services func(*memlock.Memory) []workload.Replica) (workload.Stats, verify.History,
+	verify.Report) {
 	t.Helper()
 	var stats workload.Stats
 	var h verify.History
@@ -52,7 +53,8 @@ func runAndCheck(t *testing.T, services func(*memlock.Memory) []workload.Replica
 		defer lulls.Stop()
 		var err error
 		stats, err = workload.Run(t.Context(), rec, workload.Options{
-			Services: services(m), Prefix: "verify", Operations: 10_000, For: 20 * time.Second, Seed: 3, Subscribers: true, Lulls: lulls.C,
+			Services: services(m), Prefix: "verify", Operations: 10_000, For: 20 * time.Second, Seed: 3,
+			Subscribers: true, Lulls: lulls.C,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -176,9 +178,13 @@ func TestSubscribersStopWithoutEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		broken := workload.StreamOf(func(context.Context, lock.EventQuery) (*pages, error) { return nil, errors.New("no") })
+		broken := workload.StreamOf(func(context.Context, lock.EventQuery) (*pages,
+			error) {
+			return nil, errors.New("no")
+		})
 		mute := []workload.Replica{{Via: "here", Locks: noEvents{memlock.New().Replica(1)}, Stream: broken}}
-		_, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: mute, Prefix: "verify", For: 5 * time.Second, Subscribers: true})
+		_, err := workload.Run(t.Context(), verify.NewRecorder(),
+			workload.Options{Services: mute, Prefix: "verify", For: 5 * time.Second, Subscribers: true})
 		if took := time.Since(began); err != nil || took > time.Minute {
 			t.Errorf("the run ended after %v with %v", took, err)
 		}

@@ -31,7 +31,8 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
-		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify:1", Operations: 20_000, TurnsPerName: 100, Seed: 1})
+		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify:1",
+			Operations: 20_000, TurnsPerName: 100, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,8 @@ func TestLocksAreFreeSoonAfterARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		services := twoReplicas(memlock.New())
-		if _, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: services, Prefix: "verify", Operations: 2000}); err != nil {
+		if _, err := workload.Run(t.Context(), verify.NewRecorder(),
+			workload.Options{Services: services, Prefix: "verify", Operations: 2000}); err != nil {
 			t.Fatal(err)
 		}
 		soon, cancel := context.WithTimeout(t.Context(), 3*workload.DefaultTTL)
@@ -86,7 +88,8 @@ func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rec := memlock.New().Replica(1), verify.NewRecorder()
 		if _, err := workload.Run(t.Context(), rec, workload.Options{
-			Services: []workload.Replica{{Via: "here", Locks: s}}, Prefix: "verify", Operations: 5000, Locks: 4, TurnsPerName: 10_000, NeverCancel: true,
+			Services: []workload.Replica{{Via: "here", Locks: s}}, Prefix: "verify", Operations: 5000, Locks: 4,
+			TurnsPerName: 10_000, NeverCancel: true,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +115,8 @@ func TestWaitUntilFreeNamesAHeldLock(t *testing.T) {
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := workload.WaitUntilFree(soon, s, "verify:"); err == nil || !strings.Contains(err.Error(), "verify:7 is not free") {
+		if err := workload.WaitUntilFree(soon, s, "verify:"); err == nil ||
+			!strings.Contains(err.Error(), "verify:7 is not free") {
 			t.Errorf("the error is %v", err)
 		}
 	})
@@ -134,7 +138,8 @@ func TestRunEndsWithItsTimeOrItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				stats, err := run(t.Context(), workload.Options{Services: twoReplicas(memlock.New()), Prefix: "verify", Clients: 8})
+				stats, err := run(t.Context(),
+					workload.Options{Services: twoReplicas(memlock.New()), Prefix: "verify", Clients: 8})
 				if err != nil || stats.Took < 10*time.Second || stats.Took > 14*time.Second || stats.Total() == 0 {
 					t.Errorf("%d calls took %v, %v", stats.Total(), stats.Took, err)
 				}
@@ -147,8 +152,10 @@ func TestUnknownLeaseIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
-		lossy := []workload.Replica{{Via: "one", Locks: &lossy{Service: m.Replica(1)}}, {Via: "two", Locks: m.Replica(2)}}
-		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, RetryFor: time.Second})
+		lossy := []workload.Replica{{Via: "one", Locks: &lossy{Service: m.Replica(1)}},
+			{Via: "two", Locks: m.Replica(2)}}
+		stats, err := workload.Run(t.Context(), rec,
+			workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, RetryFor: time.Second})
 		if err != nil || stats.Retries < 100 {
 			t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
 		}
@@ -190,12 +197,14 @@ func (f *lossy) maybeLose(err error) error {
 
 func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
 	t.Parallel()
-	for _, code := range []lock.Code{lock.ErrInvalid, lock.ErrInternal, lock.ErrRoleMissing, lock.ErrCapacityMismatch, "another"} {
+	for _, code := range []lock.Code{lock.ErrInvalid, lock.ErrInternal, lock.ErrRoleMissing, lock.ErrCapacityMismatch,
+		"another"} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				broken := []workload.Replica{{Via: "here", Locks: failingRenewals{memlock.New().Replica(1), code}}}
-				_, err := workload.Run(t.Context(), verify.NewRecorder(), workload.Options{Services: broken, Prefix: "verify"})
+				_, err := workload.Run(t.Context(), verify.NewRecorder(),
+					workload.Options{Services: broken, Prefix: "verify"})
 				if !errors.Is(err, code) || !strings.Contains(err.Error(), "renew via here") {
 					t.Errorf("the run ended with %v", err)
 				}
@@ -226,7 +235,8 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		"must not be negative": {Services: here, Prefix: "verify", For: -1},
 		"no negative number":   {Services: here, Prefix: "verify", Operations: -1},
 	} {
-		if _, err := workload.Run(t.Context(), verify.NewRecorder(), o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := workload.Run(t.Context(), verify.NewRecorder(), o); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want it to say %q", o, err, want)
 		}
 	}
@@ -246,7 +256,8 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	}
 	rec := verify.NewRecorder()
 	stats, err := workload.Run(t.Context(), rec, workload.Options{
-		Services: both, Prefix: "verify", Operations: 5000, For: time.Minute, TTL: 200 * time.Millisecond, Locks: 8, Seed: 7,
+		Services: both, Prefix: "verify", Operations: 5000, For: time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
+		Seed: 7,
 	})
 	if err != nil || stats.Total() < 5000 {
 		t.Errorf("%d calls in %v: %v", stats.Total(), stats.Took, err)

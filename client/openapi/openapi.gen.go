@@ -314,63 +314,70 @@ func (e WaiterBlockedBy) Valid() bool {
 
 // AcquireRequest defines model for AcquireRequest.
 type AcquireRequest struct {
-	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
 
-	// GraceMs For how long after its end nobody else may have the lock while the holder may still renew; 0 if not given.
-	// After a revocation it keeps others out, too, unless that says `skip_grace`.
+	// GraceMs How long after its end the lease still blocks conflicting grants; the holder may still renew it during
+	// that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
 	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder Who has the lock, for people. It proves nothing. It needs a visible character, and may have no control characters, line
-	// separators or characters that change the direction of text.
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
 	//
 	//
 	// Example: worker-1
 	Holder string `json:"holder"`
 
-	// KeepPlace Whether the place is kept for ten seconds when the wait is over, for the next call with this `lease_id`, which must be given; false if not given. A call whose connection is cut leaves the queue all the same.
+	// KeepPlace Keep the place for ten seconds after the wait, for the next call with this `lease_id`. Requires a
+	// `lease_id`. The default is false. If the connection closes, the waiter leaves the queue in any case.
+	//
 	//
 	// Example: true
 	KeepPlace *bool `json:"keep_place,omitempty"`
 
-	// LeaseID A random UUID of your own. Keep it secret. Without it the service draws one, and a lost answer cannot be asked for again.
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
 
-	// MaxHoldMs No renewal goes beyond this since the grant; without it there is no such bound.
+	// MaxHoldMs The maximum time from the grant to the end of the lease, renewals included. By default there is no
+	// maximum.
+	//
 	//
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+	// range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
-	// TTLMs How long the lease lives without a renewal; 30000 if not given. A deployment may allow less.
+	// TTLMs How long the lease lives without a renewal. The default is 30000. A deployment may set a lower maximum.
+	//
 	//
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 
-	// WaitMs For how long to wait in the queue; 0 if not given, which only tries.
+	// WaitMs How long to wait in the queue. The default, 0, does not wait.
 	//
 	// Example: 30000
 	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
 
-// BatchAcquire As `/v1/locks/{name}/acquire`, without waiting.
+// BatchAcquire The same as `/v1/locks/{name}/acquire`, without waiting.
 type BatchAcquire struct {
-	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 	//
 	// Example: 3
 	Capacity  *Capacity           `json:"capacity,omitempty"`
@@ -379,15 +386,16 @@ type BatchAcquire struct {
 	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
 	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+	// range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
 	// Name A lock's name. A colon separates levels.
@@ -401,10 +409,10 @@ type BatchAcquire struct {
 // BatchAcquireOp defines model for BatchAcquire.Op.
 type BatchAcquireOp string
 
-// BatchItem What the call of its own has in its address and its body, in one object.
+// BatchItem The name and the body of a separate call, in one object.
 type BatchItem = any
 
-// BatchRelease As `/v1/locks/{name}/release`.
+// BatchRelease The same as `/v1/locks/{name}/release`.
 type BatchRelease struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
@@ -418,12 +426,12 @@ type BatchRelease struct {
 // BatchReleaseOp defines model for BatchRelease.Op.
 type BatchReleaseOp string
 
-// BatchRenew As `/v1/locks/{name}/renew`.
+// BatchRenew The same as `/v1/locks/{name}/renew`.
 type BatchRenew struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+	// range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -449,10 +457,11 @@ type BatchRequest struct {
 type BatchResult struct {
 	Lease *Lease `json:"lease,omitempty"`
 
-	// Problem RFC 9457. Members from `pointer` on are there where the code calls for them.
+	// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+	// them.
 	Problem *Problem `json:"problem,omitempty"`
 
-	// Status What the call of its own would be answered with; 201, 200 or 204 if it was done.
+	// Status The HTTP status that the separate call would return. 201, 200 and 204 mean success.
 	//
 	// Example: 201
 	Status int `json:"status"`
@@ -460,125 +469,133 @@ type BatchResult struct {
 
 // BatchResults defines model for BatchResults.
 type BatchResults struct {
-	// Results As many as there were items, in their order.
+	// Results One result for each item, in the same order.
 	Results []BatchResult `json:"results"`
 }
 
-// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 //
 // Example: 3
 type Capacity = int
 
-// Code | code | status | means |
+// Code | code | status | meaning |
 // | --- | --- | --- |
-// | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
-// | `lock_held` | 409 | somebody else has the lock |
+// | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
+// | `lock_held` | 409 | another holder has the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
-// | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
-// | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
-// | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
-// | `token_mismatch` | 409 | that token does not hold the lock |
-// | `version_mismatch` | 409 | the fenced resource is at another version |
+// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
+// | `token_mismatch` | 409 | no lease with this token holds the lock |
+// | `version_mismatch` | 409 | the fenced resource has another version |
 // | `stale_token` | 412 | a greater token has been granted or seen |
 // | `unknown_token` | 412 | the token was never granted for this lock |
-// | `not_found` | 404 | nothing was ever written under this key |
-// | `key_missing` | 401 | the service asks for an API key, and none was shown |
-// | `key_invalid` | 401 | the API key is none that the service knows, or was revoked |
+// | `not_found` | 404 | no value was ever written under this key |
+// | `key_missing` | 401 | the service requires an API key and the request has none |
+// | `key_invalid` | 401 | the API key is unknown or was revoked |
 // | `key_expired` | 401 | the API key has expired |
 // | `role_missing` | 403 | the API key's role does not allow this |
-// | `name_not_allowed` | 403 | the API key is for names under other prefixes |
-// | `rate_limited` | 429 | more calls than allowed; go on after `Retry-After` |
-// | `no_route` | 404 | there is nothing at this address |
+// | `name_not_allowed` | 403 | the API key is limited to other prefixes |
+// | `rate_limited` | 429 | too many calls; retry after `Retry-After` |
+// | `no_route` | 404 | no resource has this path |
 // | `method_not_allowed` | 405 | see `Allow` |
-// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
-// | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
+// | `cross_origin` | 403 | a browser sent this from another site or with an unknown host name |
+// | `body_too_large` | 413 | the body is larger than 16 KiB, or 1 MiB for a batch |
+// | `header_too_large` | 431 | the header, query included, is larger than 16 KiB |
 // | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
-// | `unavailable` | 503 | not now, and nothing was changed; try again |
-// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
-// | `internal` | 500 | a fault of the service |
+// | `unavailable` | 503 | temporary failure; nothing was changed; retry |
+// | `unknown_outcome` | 503 | the change may or may not have happened; send the same call again to find out |
+// | `internal` | 500 | internal error |
 type Code string
 
 // Event defines model for Event.
 type Event struct {
 	At time.Time `json:"at"`
 
-	// FencingToken Missing on `queued` and `dequeued`.
+	// FencingToken Absent on `queued` and `dequeued`.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 	Holder       string `json:"holder"`
 	ID           int64  `json:"id"`
 
-	// Kind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-	// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
-	// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-	// `metadata_updated`: a renewal has put other metadata on the lease.
+	// Kind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+	// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+	// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
+	// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
+	// metadata.
 	Kind EventKind `json:"kind"`
 	Lock string    `json:"lock"`
 
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Place Of a waiter: the revision at which it was queued. On `queued`, `dequeued`, on `granted` where the grant came out of the queue, and on
-	// `withdrawn` where the place is kept.
+	// Place The revision at which the waiter joined the queue. Present on `queued` and `dequeued`, on `granted` if the
+	// grant came out of the queue, and on `withdrawn` if the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason On `revoked`, `dequeued` and `withdrawn`.
+	// Reason Present on `revoked`, `dequeued` and `withdrawn`.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
-// EventKind `granted`; `released` by its holder; `expired` by time; `revoked` by an operator, a second time if
-// an operator has skipped the rest of the grace after that; `queued`: a call has begun to wait; `dequeued`: it
-// has ended without a grant; `withdrawn`: a grant out of the queue was taken back before anybody was told of it;
-// `metadata_updated`: a renewal has put other metadata on the lease.
+// EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
+// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
+// metadata.
 type EventKind string
 
 // EventPage defines model for EventPage.
 type EventPage struct {
 	Events []Event `json:"events"`
 
-	// Gap True if events are missing before this page because they are no longer kept, or if the cursor is that of an event that a
-	// fail-over or a restore has lost: read the locks again. Missing otherwise.
+	// Gap True if events before this page are missing because they are no longer kept, or because a fail-over or
+	// restore lost the event of the cursor: read the locks again. Absent otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
-	// NextCursor Ask with this for what comes after.
+	// NextCursor Pass it as `cursor` to get later events.
 	NextCursor string `json:"next_cursor"`
 }
 
 // FencedValue defines model for FencedValue.
 type FencedValue struct {
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	Key          string `json:"key"`
 	Lock         string `json:"lock"`
 
-	// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
+	// Value The value that the last write stored.
 	Value *Value `json:"value"`
 
-	// Version How many writes it took.
+	// Version The number of writes so far.
 	Version   int64     `json:"version"`
 	WrittenAt time.Time `json:"written_at"`
 }
 
 // FencedWrite defines model for FencedWrite.
 type FencedWrite struct {
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token `json:"fencing_token"`
 
-	// IfVersion Write only if the resource is at this version; 0 means that there is nothing yet.
+	// IfVersion Write only if the resource has this version; 0 means that it does not exist yet.
 	IfVersion *int64 `json:"if_version,omitempty"`
 	Lock      string `json:"lock"`
 
-	// Slot Of a permit: the token must be the one that sits in this slot now, rather than the newest of the lock. Use one key a slot.
+	// Slot For permits: the token must be that of the lease now in this slot, instead of the newest token of the
+	// lock. Use a separate key for each slot.
 	Slot *int `json:"slot,omitempty"`
 
-	// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
+	// Value The value to store.
 	Value *Value `json:"value"`
 }
 
@@ -594,71 +611,78 @@ type HealthStatus string
 type Lease struct {
 	AcquiredAt time.Time `json:"acquired_at"`
 
-	// ExpiresAt For people. Programs count expires_in_ms.
+	// ExpiresAt For people. Programs should use `expires_in_ms`.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// ExpiresInMs What is left, counted from the moment at which the request was sent.
+	// ExpiresInMs The remaining time, counted from the moment the request was sent.
 	ExpiresInMs int64 `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
 
-	// LeaseID The secret that proves the lease to be yours.
+	// LeaseID The secret that proves the lease is yours.
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// MaxHoldMs Missing if there is no bound.
+	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+	// range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
 
-	// Slot 0 for exclusive leases, from 1 on for others. What permits guard is fenced by name and slot.
+	// Slot 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
+	// slot.
 	Slot  int   `json:"slot"`
 	TTLMs int64 `json:"ttl_ms"`
 }
 
-// LeaseInfo What anybody may know of a lease.
+// LeaseInfo The public view of a lease, without its `lease_id`.
 type LeaseInfo struct {
 	AcquiredAt  time.Time `json:"acquired_at"`
 	ExpiresAt   time.Time `json:"expires_at"`
 	ExpiresInMs int64     `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+	// range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Revoked True if the lease was revoked and only its grace, from `expires_at` on, still blocks conflicting grants;
-	// missing otherwise. Its holder has lost it.
+	// Revoked True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
+	// grants. Its holder has lost it. Absent otherwise.
 	Revoked *bool `json:"revoked,omitempty"`
 
-	// Slot 0 for exclusive leases, from 1 on for others.
+	// Slot 0 for an exclusive lease, 1 or greater for others.
 	Slot int `json:"slot"`
 }
 
@@ -666,25 +690,26 @@ type LeaseInfo struct {
 type Lock struct {
 	AsOf time.Time `json:"as_of"`
 
-	// Capacity How many permits there are, while any is out; missing otherwise.
+	// Capacity The number of permits. Present only while a permit is held.
 	Capacity *int `json:"capacity,omitempty"`
 
-	// ChangedAt When the last transition was; missing if there never was one.
+	// ChangedAt The time of the last transition. Absent if there was none.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
-	// FencingToken The newest granted; 0 if there was none.
+	// FencingToken The newest token granted; 0 if none was.
 	FencingToken int64       `json:"fencing_token"`
 	Leases       []LeaseInfo `json:"leases"`
 	Name         string      `json:"name"`
 
-	// Revision How many transitions there were, as the events tell them. Renewals do not count.
+	// Revision The number of transitions so far; each has an event. Renewals do not count.
 	Revision int64 `json:"revision"`
 
-	// State In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
-	// renew it, unless it was revoked.
+	// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
+	// at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
+	// revoked.
 	State State `json:"state"`
 
-	// Waiters How many wait in the queue; see /v1/locks/{name}/queue.
+	// Waiters The number of waiters in the queue; see `/v1/locks/{name}/queue`.
 	Waiters int `json:"waiters"`
 }
 
@@ -697,95 +722,97 @@ type LockName = string
 type LockPage struct {
 	Locks []Lock `json:"locks"`
 
-	// NextCursor Missing on the last page.
+	// NextCursor Absent on the last page.
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
-// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-// 64-bit float.
+// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+// range of a 64-bit float.
 //
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
 
-// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+// has its own token and slot.
 type Mode string
 
-// Problem RFC 9457. Members from `pointer` on are there where the code calls for them.
+// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Problem struct {
-	// Capacity Of the permits that are out or waited for.
+	// Capacity The capacity of the permits that are held or waited for.
 	Capacity *int `json:"capacity,omitempty"`
 
-	// Code | code | status | means |
+	// Code | code | status | meaning |
 	// | --- | --- | --- |
-	// | `invalid_request` | 400 | a bound is broken, or the body is not what it should be; `pointer` says where |
-	// | `lock_held` | 409 | somebody else has the lock |
+	// | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
+	// | `lock_held` | 409 | another holder has the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
-	// | `lease_id_in_use` | 409 | the lease_id belongs to another lease or place |
-	// | `capacity_mismatch` | 409 | permits of another capacity are out or waited for |
-	// | `too_many_waiters` | 429 | as many wait, or watch, as may; try again later |
-	// | `token_mismatch` | 409 | that token does not hold the lock |
-	// | `version_mismatch` | 409 | the fenced resource is at another version |
+	// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
+	// | `token_mismatch` | 409 | no lease with this token holds the lock |
+	// | `version_mismatch` | 409 | the fenced resource has another version |
 	// | `stale_token` | 412 | a greater token has been granted or seen |
 	// | `unknown_token` | 412 | the token was never granted for this lock |
-	// | `not_found` | 404 | nothing was ever written under this key |
-	// | `key_missing` | 401 | the service asks for an API key, and none was shown |
-	// | `key_invalid` | 401 | the API key is none that the service knows, or was revoked |
+	// | `not_found` | 404 | no value was ever written under this key |
+	// | `key_missing` | 401 | the service requires an API key and the request has none |
+	// | `key_invalid` | 401 | the API key is unknown or was revoked |
 	// | `key_expired` | 401 | the API key has expired |
 	// | `role_missing` | 403 | the API key's role does not allow this |
-	// | `name_not_allowed` | 403 | the API key is for names under other prefixes |
-	// | `rate_limited` | 429 | more calls than allowed; go on after `Retry-After` |
-	// | `no_route` | 404 | there is nothing at this address |
+	// | `name_not_allowed` | 403 | the API key is limited to other prefixes |
+	// | `rate_limited` | 429 | too many calls; retry after `Retry-After` |
+	// | `no_route` | 404 | no resource has this path |
 	// | `method_not_allowed` | 405 | see `Allow` |
-	// | `cross_origin` | 403 | a browser sent this from another site, or under a foreign name |
-	// | `body_too_large` | 413 | more than 16 KiB, or 1 MiB for a batch |
-	// | `header_too_large` | 431 | the header has more than 16 KiB, the query included |
+	// | `cross_origin` | 403 | a browser sent this from another site or with an unknown host name |
+	// | `body_too_large` | 413 | the body is larger than 16 KiB, or 1 MiB for a batch |
+	// | `header_too_large` | 431 | the header, query included, is larger than 16 KiB |
 	// | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
-	// | `unavailable` | 503 | not now, and nothing was changed; try again |
-	// | `unknown_outcome` | 503 | it may or may not have been done; the same call again finds out |
-	// | `internal` | 500 | a fault of the service |
+	// | `unavailable` | 503 | temporary failure; nothing was changed; retry |
+	// | `unknown_outcome` | 503 | the change may or may not have happened; send the same call again to find out |
+	// | `internal` | 500 | internal error |
 	Code Code `json:"code"`
 
 	// Detail What happened and what to do next.
 	Detail string `json:"detail"`
 
-	// Ended How the lost lease ended; missing where that is not known.
+	// Ended How the lost lease ended. Absent if unknown.
 	Ended   *ProblemEnded `json:"ended,omitempty"`
 	EndedAt *time.Time    `json:"ended_at,omitempty"`
 
-	// FencingToken The token that was shown, or that the lost lease had.
+	// FencingToken The token in the request, or the token of the lost lease.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 
-	// Holder Who has the lock.
+	// Holder The holder of the lock.
 	Holder *string `json:"holder,omitempty"`
 
 	// NewestToken The greatest token granted or seen.
 	NewestToken *int64 `json:"newest_token,omitempty"`
 
-	// PlaceKeptMs For how long your place in the queue is kept.
+	// PlaceKeptMs How long your place in the queue is still kept.
 	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
 
-	// Pointer JSON Pointer to the member at fault, or the name of the parameter.
+	// Pointer JSON Pointer to the invalid member, or the name of the invalid parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
-	// Reason The reason that the operator gave for revoking.
+	// Reason The reason for the revocation.
 	Reason *string `json:"reason,omitempty"`
 
-	// RequestID The same as in the header X-Request-Id and in the service's log.
+	// RequestID The same as in the header `X-Request-Id` and in the service's log.
 	RequestID    string `json:"request_id"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty"`
 	Status       int    `json:"status"`
 	Title        string `json:"title"`
 	Type         string `json:"type"`
 
-	// Version The version that the fenced resource has.
+	// Version The version of the fenced resource.
 	Version *int64 `json:"version,omitempty"`
 
-	// WaitersAhead How many wait for the lock and are served before.
+	// WaitersAhead The number of waiters that are served before you.
 	WaitersAhead *int `json:"waiters_ahead,omitempty"`
 }
 
-// ProblemEnded How the lost lease ended; missing where that is not known.
+// ProblemEnded How the lost lease ended. Absent if unknown.
 type ProblemEnded string
 
 // Queue defines model for Queue.
@@ -793,7 +820,7 @@ type Queue struct {
 	AsOf time.Time `json:"as_of"`
 	Name string    `json:"name"`
 
-	// Revision Of the lock.
+	// Revision The lock's revision.
 	Revision int64    `json:"revision"`
 	Waiters  []Waiter `json:"waiters"`
 }
@@ -807,46 +834,50 @@ type ReleaseRequest struct {
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, shown to everybody who looks at the lock. Its numbers must be within the range of a
-	// 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
+	// range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// TTLMs The lease's TTL from now on; unchanged if not given.
+	// TTLMs The lease's new TTL. By default the TTL stays the same.
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
 // RevokeRequest defines model for RevokeRequest.
 type RevokeRequest struct {
-	// AcquiredAt When the one lease that is meant was granted, as the lock shows it. Give it with `slot` for a shared lease: the slot may have been
-	// taken by the next reader since, with the same token.
+	// AcquiredAt When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may have
+	// been taken by another reader since, with the same token.
 	//
 	//
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token `json:"fencing_token"`
 
-	// Reason Why, for the ousted holder and for the events. It needs a visible character, as a holder does.
+	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
-	// SkipGrace Whether to skip the grace of the lease, so that conflicting grants need not wait for it. Missing is false.
+	// SkipGrace Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false.
 	SkipGrace *bool `json:"skip_grace,omitempty"`
 
-	// Slot The slot of the one lease that is meant; all that have the token if not given.
+	// Slot Revoke only the lease in this slot. By default, all leases with the token are revoked.
 	Slot *int `json:"slot,omitempty"`
 }
 
-// State In `grace` every lease is past its end, and the grace of one still keeps conflicting ones out. Its holder may
-// renew it, unless it was revoked.
+// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
+// at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
+// revoked.
 type State string
 
-// Token A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+// Token A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+// are normal.
 //
 // Example: 41
 type Token = int64
@@ -856,37 +887,41 @@ type TokenVerification struct {
 	CheckedAt time.Time `json:"checked_at"`
 	Current   bool      `json:"current"`
 
-	// ExpiresInMs Missing unless current.
+	// ExpiresInMs Present only if the token is current.
 	ExpiresInMs *int64 `json:"expires_in_ms,omitempty"`
 
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
 	NewestToken  int64  `json:"newest_token"`
 
-	// Status `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
-	// `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
+	// Status `current`: the lease is active. `ended`: the lease has ended and no greater token was granted. `stale`: a
+	// greater token was granted. `unknown`: the token was never granted for this lock.
 	Status TokenVerificationStatus `json:"status"`
 }
 
-// TokenVerificationStatus `current`: its lease is not over. `ended`: no token is newer, yet its lease is over.
-// `stale`: a greater token has been granted. `unknown`: it was never granted for this lock.
+// TokenVerificationStatus `current`: the lease is active. `ended`: the lease has ended and no greater token was granted. `stale`: a
+// greater token was granted. `unknown`: the token was never granted for this lock.
 type TokenVerificationStatus string
 
-// Value Any JSON of at most 32 levels, null included. Its numbers must be within the range of a 64-bit float.
+// Value Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float.
 type Value = json.RawMessage
 
 // VerifyRequest defines model for VerifyRequest.
 type VerifyRequest struct {
-	// FencingToken A fencing token. It grows with each grant that conflicts with an earlier one of the name; gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
 	//
 	// Example: 41
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
 
-	// Slot The slot that it must sit in; any if not given.
+	// Slot The slot that the lease must have. By default any slot is accepted.
 	Slot *int `json:"slot,omitempty"`
 }
 
@@ -899,34 +934,35 @@ type Version struct {
 
 // Waiter defines model for Waiter.
 type Waiter struct {
-	// Ahead How many waiters in the queue are served first.
+	// Ahead The number of waiters that are served before this one.
 	Ahead int `json:"ahead"`
 
-	// Attached Whether a call waits there now. Others pass while none does.
+	// Attached True while a call waits at this place. Otherwise the waiter is skipped.
 	Attached bool `json:"attached"`
 
-	// BlockedBy `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
-	// how many. `disconnected`: no request waits at the place now, so it is skipped.
+	// BlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
+	// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
-	// Capacity How many permits the lock has. It must be the same for all while any is out or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block it, if it is blocked by holders.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`.
 	Leases []LeaseInfo `json:"leases"`
 
-	// Mode `exclusive` leases conflict with every other lease of the name. `shared` ones do not conflict with each other, and those of one
-	// shared phase have the same token. `permit` leases do not up to a capacity; each has its own token and slot.
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
-	// Place The lock's revision when the waiter joined; the events that tell of it have it, too.
+	// Place The lock's revision when the waiter joined. The waiter's events have the same `place`.
 	Place int64 `json:"place"`
 
-	// PlaceKeptMs For how long the place is kept; missing while a call waits.
+	// PlaceKeptMs How long the place is still kept. Absent while a call waits.
 	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
 
 	// Position 1 for the first in the queue.
@@ -934,8 +970,8 @@ type Waiter struct {
 	WaitedMs int64 `json:"waited_ms"`
 }
 
-// WaiterBlockedBy `holders`: it is first in the queue and blocked by the `leases` listed. `queue`: earlier waiters are served first; `ahead` says
-// how many. `disconnected`: no request waits at the place now, so it is skipped.
+// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
+// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
@@ -956,37 +992,48 @@ type Prefix = string
 // WaitMs defines model for WaitMs.
 type WaitMs = int64
 
-// BadRequest RFC 9457. Members from `pointer` on are there where the code calls for them.
+// BadRequest An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type BadRequest = Problem
 
-// BodyTooLarge RFC 9457. Members from `pointer` on are there where the code calls for them.
+// BodyTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type BodyTooLarge = Problem
 
-// CrossOrigin RFC 9457. Members from `pointer` on are there where the code calls for them.
+// CrossOrigin An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type CrossOrigin = Problem
 
-// Forbidden RFC 9457. Members from `pointer` on are there where the code calls for them.
+// Forbidden An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Forbidden = Problem
 
-// HeaderTooLarge RFC 9457. Members from `pointer` on are there where the code calls for them.
+// HeaderTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type HeaderTooLarge = Problem
 
-// Internal RFC 9457. Members from `pointer` on are there where the code calls for them.
+// Internal An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Internal = Problem
 
-// LeaseLost RFC 9457. Members from `pointer` on are there where the code calls for them.
+// LeaseLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type LeaseLost = Problem
 
-// TooManyRequests RFC 9457. Members from `pointer` on are there where the code calls for them.
+// TooManyRequests An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type TooManyRequests = Problem
 
-// Unauthorized RFC 9457. Members from `pointer` on are there where the code calls for them.
+// Unauthorized An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Unauthorized = Problem
 
-// Unavailable RFC 9457. Members from `pointer` on are there where the code calls for them.
+// Unavailable An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Unavailable = Problem
 
-// UnsupportedMediaType RFC 9457. Members from `pointer` on are there where the code calls for them.
+// UnsupportedMediaType An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type UnsupportedMediaType = Problem
 
 // ListEventsParams defines parameters for ListEvents.
@@ -997,13 +1044,13 @@ type ListEventsParams struct {
 	// Prefix Only names that begin with this.
 	Prefix *Prefix `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// Limit The greatest length of the page, 100 if not given.
+	// Limit The maximum number of entries on the page. The default is 100.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// WaitMs For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+	// WaitMs How long to wait for a change, in milliseconds. By default the call does not wait.
 	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
 }
 
@@ -1015,10 +1062,10 @@ type StreamEventsParams struct {
 	// Prefix Only names that begin with this.
 	Prefix *Prefix `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// LastEventID The `id` of the last event that was received. It goes before `cursor`.
+	// LastEventID The `id` of the last event received. It takes precedence over `cursor`.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
@@ -1030,22 +1077,22 @@ type ListLocksParams struct {
 	// State Only locks in this state.
 	State *State `form:"state,omitempty" json:"state,omitempty"`
 
-	// Holder Only locks that exactly this holder has.
+	// Holder Only locks with exactly this holder.
 	Holder *string `form:"holder,omitempty" json:"holder,omitempty"`
 
-	// Limit The greatest length of the page, 100 if not given.
+	// Limit The maximum number of entries on the page. The default is 100.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // GetLockParams defines parameters for GetLock.
 type GetLockParams struct {
-	// WaitMs For how long to wait while there is nothing new to say, in milliseconds; not at all if not given.
+	// WaitMs How long to wait for a change, in milliseconds. By default the call does not wait.
 	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
 
-	// IfNoneMatch The `ETag` of an answer before. If the lock has not changed since, the answer is 304.
+	// IfNoneMatch The `ETag` of an earlier response. If the lock has not changed since, the response is 304.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
@@ -1096,50 +1143,58 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("HTTP %d: %s: %s", e.Response.StatusCode, e.Problem.Code, e.Problem.Detail)
 }
 
-// Livez: Whether the process runs (GET /livez).
+// Livez: Check liveness (GET /livez).
 //
-// Looks at nothing else, so that a database outage restarts no replica.
+// Reports that the process runs. It checks nothing else, so a database outage does not restart replicas.
 func (c *Client) Livez(ctx context.Context) (*Health, *http.Response, error) {
 	return receive[Health](ctx, c, http.MethodGet, "/livez", nil, nil, nil)
 }
 
 // OpenapiJSON: This document as JSON (GET /openapi.json).
+//
+// Returns this document converted to JSON.
 func (c *Client) OpenapiJSON(ctx context.Context) (*map[string]interface{}, *http.Response, error) {
 	return receive[map[string]interface{}](ctx, c, http.MethodGet, "/openapi.json", nil, nil, nil)
 }
 
-// OpenapiYAML: This document (GET /openapi.yaml). Close the body of the response.
+// OpenapiYAML: This document as YAML (GET /openapi.yaml). Close the body of the response.
+//
+// Returns this document, exactly as it is in the source code.
 func (c *Client) OpenapiYAML(ctx context.Context) (*http.Response, error) {
 	return c.send(ctx, http.MethodGet, "/openapi.yaml", nil, nil, nil)
 }
 
-// Readyz: Whether to send requests here (GET /readyz).
+// Readyz: Check readiness (GET /readyz).
 //
-// The database answers, its schema is the one that this binary knows, and the process is not shutting down.
+// Reports whether to send requests to this replica: the database answers, its schema has the version that this
+// binary expects, and the process is not shutting down.
 func (c *Client) Readyz(ctx context.Context) (*Health, *http.Response, error) {
 	return receive[Health](ctx, c, http.MethodGet, "/readyz", nil, nil, nil)
 }
 
-// Batch: Many calls in one (POST /v1/batch).
+// Batch: Send many calls in one request (POST /v1/batch).
 //
-// Acquires without waiting, renewals and releases, 1 to 1000 of them, each done as the call of its own would be, with its own result and
-// `status`. They are not atomic with one another: some may be refused while others are done, and what others do may come between. Those on
-// one lock are done in the order in which they are given.
+// Runs 1 to 1000 acquires (without waiting), renewals and releases, each with its own result and `status`, as
+// separate calls would. The batch is not atomic: some items may fail while others succeed, and calls of other
+// clients may run between them. Items for the same lock run in the given order.
 //
-// `results` are as many as `items`, in the same order. A failed item has the `problem` that the call of its own would be answered with, also
-// `400` for an item that is not what it should be: the others are done all the same. Look at each `status`; the answer's own is 200.
-// Each item counts as a call for an API key's rate. A `retry_after_ms` is the item's own.
+// `results` has one entry for each item, in the same order. A failed item has the `problem` that its separate
+// call would return. That includes `400` for an invalid item; the other items still run. Check each `status`:
+// the response itself is 200. Each item counts as one call for the rate limit of an API key. A `retry_after_ms`
+// applies to its item.
 //
-// The body may have 1 MiB, and an item 16 KiB: of items with much metadata there is room for fewer.
+// The body may have up to 1 MiB and an item up to 16 KiB, so items with much metadata reach the limit before
+// 1000.
 func (c *Client) Batch(ctx context.Context, body BatchRequest) (*BatchResults, *http.Response, error) {
 	return receive[BatchResults](ctx, c, http.MethodPost, "/v1/batch", nil, nil, body)
 }
 
-// ListEvents: List what happened (GET /v1/events).
+// ListEvents: List events (GET /v1/events).
 //
-// Every transition of a lock, oldest first; renewals are none unless they bring other metadata. Ask again with `next_cursor` for what came
-// since: a cursor never passes a transition that is still being written. The `id` of an event is a cursor, too, and `now` is
-// one after all that has happened. With `wait_ms` the call waits while there is nothing to tell.
+// Lists every transition of the locks, oldest first. A renewal is listed only if it replaced the metadata. Pass
+// `next_cursor` to get later events; a cursor never skips an event that is still being committed. The `id` of an
+// event is a cursor as well, and the cursor `now` stands after all current events. With `wait_ms`, the call
+// waits while there are no events to return.
 func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (*EventPage, *http.Response, error) {
 	query := url.Values{}
 	parameter(query.Set, "lock", params.Lock)
@@ -1150,19 +1205,21 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (*Even
 	return receive[EventPage](ctx, c, http.MethodGet, "/v1/events", query, nil, nil)
 }
 
-// StreamEvents: Follow what happens (GET /v1/events/stream). Close the body of the response.
+// StreamEvents: Stream events (GET /v1/events/stream). Close the body of the response.
 //
-// Server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named like its `kind`, with the
-// same JSON as in the list and with its `id`. Two more names tell of the stream itself; their `id` is a cursor as well:
+// Streams server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named by
+// its `kind`, with its `id` and the same JSON as in the list. Two more event names describe the stream itself;
+// their `id` is a cursor as well:
 //
-//   - `sync`: all that had happened has been told, and what follows is news. It comes at the beginning, after what was missed.
-//   - `gap`: events are missing here, because they are no longer kept; or events that you were told of were lost in a
-//     fail-over or a restore. Read the locks again.
+//   - `sync`: all past events have been sent; later ones are live. It is sent once, after the missed events.
+//   - `gap`: events are missing here because they are no longer kept, or events that you received were lost in a
+//     fail-over or restore. Read the locks again.
 //
-// Without a cursor the stream begins now. With `Last-Event-ID`, which browsers send by themselves when they connect again, or with
-// `cursor`, it goes on after that event: nothing is missing, nothing comes twice. While there is nothing to tell a comment
-// comes every 15 seconds, with an `id` where other locks' events were passed. A client that does not read is cut off, and so is every
-// stream when its replica stops; connect again. A stream ends within five seconds when its API key is revoked, expires or comes to cover less.
+// Without a cursor, the stream starts now. With `Last-Event-ID`, which browsers send when they reconnect, or
+// with `cursor`, it continues after that event without gaps or repeats. While there are no events, a comment is
+// sent every 15 seconds; it has an `id` if events of other locks were skipped. The service closes the stream of
+// a client that does not read, and all streams when the replica shuts down: reconnect. A stream ends within five
+// seconds after its API key is revoked, expires or loses part of its access.
 func (c *Client) StreamEvents(ctx context.Context, params StreamEventsParams) (*http.Response, error) {
 	query := url.Values{}
 	parameter(query.Set, "lock", params.Lock)
@@ -1173,23 +1230,26 @@ func (c *Client) StreamEvents(ctx context.Context, params StreamEventsParams) (*
 	return c.send(ctx, http.MethodGet, "/v1/events/stream", query, header, nil)
 }
 
-// ReadFenced: Read what was written (GET /v1/fenced/{key}).
+// ReadFenced: Read a fenced value (GET /v1/fenced/{key}).
+//
+// Returns the value under this key, with its version and the token it was written under.
 func (c *Client) ReadFenced(ctx context.Context, key Key) (*FencedValue, *http.Response, error) {
 	return receive[FencedValue](ctx, c, http.MethodGet, fmt.Sprintf("/v1/fenced/%s", url.PathEscape(key)), nil, nil, nil)
 }
 
 // WriteFenced: Write under a fencing token (PUT /v1/fenced/{key}).
 //
-// The example of a resource that checks tokens. In one transaction it refuses a token lower than the greatest that it has
-// seen or than the newest granted for the lock (`stale_token`), and one that was never granted for it (`unknown_token`).
-// A holder writes as often as it likes under one token. With `if_version` the write is sent again safely.
+// An example of a resource that checks fencing tokens. One transaction checks the token and writes the value. A
+// token lower than the greatest one seen here or granted for the lock is rejected as `stale_token`; one that was
+// never granted for the lock, as `unknown_token`. A holder may write any number of times under one token. With
+// `if_version`, a write is safe to retry.
 func (c *Client) WriteFenced(ctx context.Context, key Key, body FencedWrite) (*FencedValue, *http.Response, error) {
 	return receive[FencedValue](ctx, c, http.MethodPut, fmt.Sprintf("/v1/fenced/%s", url.PathEscape(key)), nil, nil, body)
 }
 
 // ListLocks: List locks (GET /v1/locks).
 //
-// In the order of their names, byte by byte. A free lock that was not used for long is forgotten.
+// Lists locks in byte order of their names. A free lock that has been idle for a long time is no longer listed.
 func (c *Client) ListLocks(ctx context.Context, params ListLocksParams) (*LockPage, *http.Response, error) {
 	query := url.Values{}
 	parameter(query.Set, "prefix", params.Prefix)
@@ -1200,13 +1260,15 @@ func (c *Client) ListLocks(ctx context.Context, params ListLocksParams) (*LockPa
 	return receive[LockPage](ctx, c, http.MethodGet, "/v1/locks", query, nil, nil)
 }
 
-// GetLock: Look at a lock (GET /v1/locks/{name}).
+// GetLock: Read a lock (GET /v1/locks/{name}).
 //
-// A lock that was never used is a free lock. What is shown was committed at `as_of`. A lease that is past its end is shown as over, although a
-// renewal that was decided in time may still be committing; `POST /v1/tokens/verify` waits for it.
+// A lock that was never used is free. The response shows what was committed at `as_of`. A lease past its end is
+// shown as ended, although a renewal that was accepted in time may still be committing; `POST /v1/tokens/verify`
+// waits for it.
 //
-// With `If-None-Match` and `wait_ms` the call waits until the lock has changed from what that `ETag` stands for: it changed hands, its state
-// is another, somebody joined or left the queue, a renewal has put other metadata on the lease. Other renewals are no change.
+// With `If-None-Match` and `wait_ms`, the call waits until the lock differs from that `ETag`: it was granted or
+// freed, its state changed, a waiter joined or left the queue, or a renewal replaced the metadata. Other
+// renewals do not count.
 func (c *Client) GetLock(ctx context.Context, name Name, params GetLockParams) (*Lock, *http.Response, error) {
 	query := url.Values{}
 	parameter(query.Set, "wait_ms", params.WaitMs)
@@ -1217,73 +1279,81 @@ func (c *Client) GetLock(ctx context.Context, name Name, params GetLockParams) (
 
 // AcquireLock: Acquire a lock (POST /v1/locks/{name}/acquire).
 //
-// Takes the lock if it can be had beside the leases that there are. If not, and with `wait_ms`, the call waits in the queue, first
-// come, first served; nobody overtakes, and a try never does. A call that only tries is refused while others wait.
+// Grants the lock if it is compatible with the current leases. Otherwise, with `wait_ms`, the request joins a
+// FIFO queue; without it, the request fails immediately. A request without `wait_ms` also fails while others
+// wait: it never jumps the queue.
 //
-// The place in the queue belongs to the `lease_id`, not to the connection. A call whose connection is cut leaves the queue, and gives
-// back a grant that crossed it. When the wait is over the answer is `409 lock_held`; with `keep_place` the place is kept for ten
-// seconds, in which others pass, and the next call with that `lease_id` has it back. A replica that stops
-// answers 503 and keeps the place as well. The TTL begins with the grant.
+// The place in the queue belongs to the `lease_id`, not to the connection. If the connection closes, the waiter
+// leaves the queue, and a lease that was granted at that moment is released. If the wait ends without a grant,
+// the response is `409 lock_held`. With `keep_place`, the place is then kept for ten seconds: the next call with
+// the same `lease_id` resumes it, and until then the place is skipped. A replica that shuts down answers 503 and
+// keeps the place in the same way. The TTL starts with the grant.
 //
-// Choose the `lease_id` yourself (a random UUID, version 4) and a lost answer costs nothing: the same acquire sent
-// again finds the same lease and answers 200 with what remains of it now. Identity is the lease, never the holder's text.
+// Choose the `lease_id` yourself (a random UUID, version 4) to make retries safe: the same acquire, sent again,
+// finds the same lease and answers 200 with its current state. The `lease_id` identifies the lease; the holder
+// text does not.
 //
-// Count `expires_in_ms` from the moment at which you sent the request, not from its answer.
+// Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
 func (c *Client) AcquireLock(ctx context.Context, name Name, body AcquireRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/acquire", url.PathEscape(name)), nil, nil, body)
 }
 
-// GetQueue: See who waits, and for what (GET /v1/locks/{name}/queue).
+// GetQueue: List the waiters of a lock (GET /v1/locks/{name}/queue).
 //
-// In the order in which they are served.
+// Returns the waiters in the order in which they will be served, and what blocks each of them.
 func (c *Client) GetQueue(ctx context.Context, name Name) (*Queue, *http.Response, error) {
 	return receive[Queue](ctx, c, http.MethodGet, fmt.Sprintf("/v1/locks/%s/queue", url.PathEscape(name)), nil, nil, nil)
 }
 
 // ReleaseLease: Release a lease (POST /v1/locks/{name}/release).
 //
-// Gives the lease up, or the place in the queue that the `lease_id` has. Sent again it succeeds again. If the lease had ended otherwise the answer is `lease_lost` and says
-// how, so that the caller learns that its work may have overlapped with somebody else's.
+// Releases the lease, or gives up the place in the queue that the `lease_id` has. A repeated release succeeds
+// again. If the lease ended in another way, the response is `lease_lost` and says how: the work may have
+// overlapped with another holder's.
 func (c *Client) ReleaseLease(ctx context.Context, name Name, body ReleaseRequest) (*http.Response, error) {
 	return c.send(ctx, http.MethodPost, fmt.Sprintf("/v1/locks/%s/release", url.PathEscape(name)), nil, nil, body)
 }
 
 // RenewLease: Renew a lease (POST /v1/locks/{name}/renew).
 //
-// Moves the lease's end to a TTL from now: never to an earlier instant than it has, never beyond `max_hold_ms` since
-// the grant, and it does not accumulate. It works in the lease's grace and never after, even if nobody took the lock.
+// Moves the end of the lease to one TTL from now. The end never moves backwards and never beyond `max_hold_ms`
+// since the grant. Repeated renewals do not add up. A renewal succeeds until the lease's grace is over, and
+// never after that, even if the lock is still free.
 func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/renew", url.PathEscape(name)), nil, nil, body)
 }
 
-// RevokeLock: Take a lease away (POST /v1/locks/{name}/revoke).
+// RevokeLock: Revoke a lease (POST /v1/locks/{name}/revoke).
 //
-// For operators. Names the token that it means to oust, so that it cannot hit a lease granted meanwhile, and a reason,
-// which the ousted holder's next call and the events show. The next grant has a greater token. Shared leases have one token
-// and go together, unless `slot` picks one.
+// For operators. The request names the token to revoke, so that it cannot hit a lease granted in the meantime,
+// and a reason, which the holder's next call and the events show. The next grant has a greater token. Shared
+// leases have one token and are revoked together, unless `slot` selects one.
 //
-// The lease ends at once: its holder is refused with `lease_lost` from then on. A lease with a grace keeps
-// blocking conflicting grants until its grace, counted from the revocation, is over, so that its holder can
-// learn of its loss; a lease that was in its grace already, until that grace is over. Meanwhile the lock shows
-// the lease with `revoked: true`. With `skip_grace: true` the grace is skipped; sent for a lease that was revoked
-// before, `skip_grace` ends what is left of its grace. A lease without a grace frees the lock at once.
+// The lease ends immediately: from then on its holder's calls fail with `lease_lost`. If the lease has a grace,
+// it blocks conflicting grants until the grace, counted from the revocation, is over, so that the holder has
+// time to learn of the loss. If the lease was already in its grace, that grace keeps running. Until then the
+// lock shows the lease with `revoked: true`. `skip_grace: true` frees the lock immediately; sent for a lease
+// that was already revoked, it ends the remaining grace. A lease without a grace frees the lock immediately.
 //
-// Fenced writes under the revoked token pass until another lease is granted, as they do after any other end of a
-// lease. One that names the slot of a permit is refused from the revocation on.
+// As after any other end of a lease, fenced writes under the revoked token succeed until another lease is
+// granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
 func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeRequest) (*Lock, *http.Response, error) {
 	return receive[Lock](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/revoke", url.PathEscape(name)), nil, nil, body)
 }
 
-// VerifyToken: Ask how a token stands (POST /v1/tokens/verify).
+// VerifyToken: Verify a token (POST /v1/tokens/verify).
 //
-// True of the instant `checked_at`, and advice from then on. Only a check in the transaction that writes is more.
-// The answer is 200 whatever the token's status is. Once a token has `ended`, or is `stale`, no renewal of its lease succeeds:
-// a renewal that is being committed is waited for, and if that takes long the answer is 503.
+// Reports the status of a token as of `checked_at`; it may change right after that. Only a check in the
+// transaction that writes is stronger. The response is 200 whatever the status is. Once a token is `ended` or
+// `stale`, no renewal of its lease succeeds any more. To guarantee that, the call waits for a renewal that is
+// being committed; if that takes too long, the response is 503.
 func (c *Client) VerifyToken(ctx context.Context, body VerifyRequest) (*TokenVerification, *http.Response, error) {
 	return receive[TokenVerification](ctx, c, http.MethodPost, "/v1/tokens/verify", nil, nil, body)
 }
 
-// Version: What runs here (GET /version).
+// Version: Show the version (GET /version).
+//
+// Returns the version and the commit of the binary, and the version of Go that built it.
 func (c *Client) Version(ctx context.Context) (*Version, *http.Response, error) {
 	return receive[Version](ctx, c, http.MethodGet, "/version", nil, nil, nil)
 }

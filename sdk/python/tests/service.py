@@ -1,4 +1,4 @@
-"""A real Paddock for the tests: one process for all of them; each test has lock names of its own."""
+"""A real Paddock for the tests: one process for all tests; each test uses its own lock names."""
 
 import atexit
 import calendar
@@ -16,17 +16,17 @@ import urllib.parse
 import uuid
 
 SDK = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SDK))  # the paddock.py of this folder, not one that is installed
+sys.path.insert(0, str(SDK))  # the package in this folder, not an installed one
 
 from paddock import Paddock  # noqa: E402
 from proxy import Proxy  # noqa: E402
 
-BOUND = 30.0  # seconds, far more than anything takes
+BOUND = 30.0  # seconds, far more than any step takes
 
 
 @functools.lru_cache(maxsize=None)
 def url():
-    """The base URL of a Paddock, which is stopped when the tests are over."""
+    """Returns the base URL of a Paddock that is stopped after the tests."""
     folder = tempfile.TemporaryDirectory(prefix="paddock-python-")
     atexit.register(folder.cleanup)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")}
@@ -35,11 +35,11 @@ def url():
     atexit.register(_stop, process)
     guard = threading.Timer(2 * BOUND, process.kill)
     guard.start()
-    said = process.stdout.readline()
+    line = process.stdout.readline()
     guard.cancel()
-    found = re.search(r"http://[0-9.]+:[0-9]+", said)
+    found = re.search(r"http://[0-9.]+:[0-9]+", line)
     if not found:
-        raise RuntimeError(f"paddock dev did not say where it is but {said!r}; what is wrong is above")
+        raise RuntimeError(f"paddock dev printed no URL but {line!r}; see its errors above")
     return found.group()
 
 
@@ -60,20 +60,20 @@ def _stop(process):
         process.stdout.close()
 
 
-def eventually(condition, complaint):
-    """Waits until the condition holds, and returns what it returned; fails after BOUND."""
+def eventually(condition, failure):
+    """Waits until the condition is true and returns its value; fails after BOUND."""
     until = time.monotonic() + BOUND
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > until:
-            raise AssertionError(f"{complaint}, after {BOUND:.0f} s")
+            raise AssertionError(f"{failure}, after {BOUND:.0f} s")
         time.sleep(0.01)
 
 
 def in_threads(jobs):
-    """Runs the jobs side by side and returns what they returned, in their order; raises what one raised."""
+    """Runs the jobs concurrently and returns their results in order; raises the first exception."""
     results = [None] * len(jobs)
 
     def work(number, job):
@@ -96,26 +96,26 @@ def in_threads(jobs):
 
 
 def instant(text):
-    """The seconds since 1970 of an instant that the service told."""
+    """Returns the seconds since 1970 of a timestamp of the service."""
     whole, _, fraction = text.rstrip("Z").partition(".")
     return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float(f"0.{fraction or 0}")
 
 
 class ServiceTest(unittest.TestCase):
-    """A test against the service, with a lock of its own."""
+    """A test against the service, with its own lock."""
 
     def setUp(self):
         self.paddock = self.client(url())
         self.name = self.new_name()
 
     def client(self, base_url, **options):
-        """A Paddock that is closed when the test is over."""
+        """Returns a Paddock that is closed after the test."""
         paddock = Paddock(base_url, **options)
         self.addCleanup(paddock.close)
         return paddock
 
     def proxy(self):
-        """A proxy in front of the service, which is closed when the test is over."""
+        """Returns a proxy in front of the service that is closed after the test."""
         parts = urllib.parse.urlsplit(url())
         proxy = Proxy((parts.hostname, parts.port))
         self.addCleanup(proxy.close)
@@ -125,12 +125,12 @@ class ServiceTest(unittest.TestCase):
         return f"test:{self._testMethodName[5:60]}:{uuid.uuid4().hex[:8]}"
 
     def kinds(self, name=None):
-        """What happened to the lock, oldest first."""
+        """Returns the kinds of the lock's events, oldest first."""
         return [event["kind"] for event in self.paddock.events(lock=name or self.name)["events"]]
 
-    def await_next(self, name, known):
-        """Waits for the lock directly at the service, in a thread. The function that is returned waits for that, and
-        returns when, on the database's clock, the lock was granted to somebody else. known is for how many wait then."""
+    def await_next(self, name, waiters):
+        """Waits for the lock in a thread, without a proxy, and returns a function that waits for the grant and returns its
+        time on the database's clock. waiters is the number of waiters of the lock, this one included."""
         granted = []
 
         def wait():
@@ -140,14 +140,14 @@ class ServiceTest(unittest.TestCase):
 
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
-        self.await_waiters(known, name)
+        self.await_waiters(waiters, name)
 
         def result():
             thread.join(BOUND)
-            self.assertEqual(len(granted), 1, "nobody else was granted the lock")
+            self.assertEqual(len(granted), 1, "the lock was not granted again")
             return granted[0]
 
         return result
 
     def await_waiters(self, number, name=None):
-        eventually(lambda: self.paddock.lock(name or self.name)["waiters"] == number, f"there are not {number} waiters")
+        eventually(lambda: self.paddock.lock(name or self.name)["waiters"] == number, f"the lock does not have {number} waiters")

@@ -1,4 +1,4 @@
-"""The thin calls: what they send, return and raise."""
+"""The single calls: what they send, return and raise."""
 
 import http.server
 import pickle
@@ -15,8 +15,8 @@ import paddock
 from paddock import InvalidRequest, LeaseLost, LockHeld, NotAllowed, Paddock, PaddockError, StaleToken, Unavailable, UnknownOutcome
 
 
-# All that an answer must have, but of another lock.
-OTHERS = '{"name":"other","state":"free","lease_id":"x","fencing_token":1,"slot":0,"ttl_ms":1,"expires_in_ms":1}'
+# A complete response, but of another lock.
+OTHER_LOCK = '{"name":"other","state":"free","lease_id":"x","fencing_token":1,"slot":0,"ttl_ms":1,"expires_in_ms":1}'
 
 
 class Calls(ServiceTest):
@@ -29,7 +29,7 @@ class Calls(ServiceTest):
             self.paddock.release(self.name, grant.lease_id)
         self.assertEqual(tokens, sorted(set(tokens)))
 
-    def test_the_same_acquire_again_is_the_same_lease(self):
+    def test_a_repeated_acquire_returns_the_same_lease(self):
         lease_id = str(uuid.uuid4())
         first = self.paddock.acquire(self.name, lease_id=lease_id.upper())
         again = self.paddock.acquire(self.name, lease_id=lease_id)
@@ -42,19 +42,19 @@ class Calls(ServiceTest):
         self.assertEqual((renewed.token, renewed.ttl), (grant.token, 60))
         self.assertGreater(renewed.until, grant.until)
 
-    def test_a_release_may_be_sent_again(self):
+    def test_a_release_may_be_repeated(self):
         grant = self.paddock.acquire(self.name)
         self.paddock.release(self.name, grant.lease_id)
         self.paddock.release(self.name, grant.lease_id)
         self.assertEqual(self.paddock.lock(self.name)["state"], "free")
 
-    def test_names_with_colons_reach_the_lock_of_that_name(self):
+    def test_names_with_colons_reach_the_right_lock(self):
         self.name = f"a:b@c.{uuid.uuid4().hex}:d"
         self.paddock.acquire(self.name)
         self.assertEqual(self.paddock.lock(self.name)["state"], "held")
         self.assertEqual([lock["name"] for lock in self.paddock.locks(prefix=self.name)["locks"]], [self.name])
 
-    def test_looking_shows_who_holds_and_who_waits(self):
+    def test_reads_return_leases_waiters_and_events(self):
         self.paddock.acquire(self.name, holder="worker-1", metadata={"host": "db-3"})
         self.assertEqual(self.paddock.lock(self.name)["leases"][0]["metadata"], {"host": "db-3"})
         self.assertEqual(self.paddock.queue(self.name)["waiters"], [])
@@ -62,7 +62,7 @@ class Calls(ServiceTest):
         self.assertEqual(page["events"][0]["holder"], "worker-1")
         self.assertEqual(self.paddock.events(lock=self.name, cursor=page["next_cursor"], wait=0.05)["events"], [])
 
-    def test_permits_and_readers_go_together(self):
+    def test_permits_have_slots_and_readers_share_a_token(self):
         slots = {self.paddock.acquire(self.name, mode="permit", capacity=2).slot for _ in range(2)}
         self.assertEqual(slots, {1, 2})
         other = self.new_name()
@@ -83,7 +83,7 @@ class Calls(ServiceTest):
         self.paddock.write_fenced(self.name, lock=self.name, token=new.token, value=None, if_version=1)
         self.assertIsNone(self.paddock.read_fenced(self.name)["value"])
 
-    def test_a_revocation_takes_the_lease_away_and_says_why(self):
+    def test_a_revocation_ends_the_lease_and_reports_the_reason(self):
         grant = self.paddock.acquire(self.name)
         lock = self.paddock.revoke(self.name, token=grant.token, reason="db-3 is being replaced")
         self.assertEqual(lock["state"], "free")
@@ -91,7 +91,11 @@ class Calls(ServiceTest):
             self.paddock.renew(self.name, grant.lease_id)
         self.assertEqual((lost.exception.fields["ended"], lost.exception.fields["reason"]), ("revoked", "db-3 is being replaced"))
 
-    def test_refusals_have_their_class_code_status_and_facts(self):
+    def test_the_old_name_of_skip_grace_is_explained(self):
+        with self.assertRaisesRegex(TypeError, "skip_grace"):
+            self.paddock.revoke(self.name, token=1, reason="out", at_once=True)
+
+    def test_errors_have_a_class_a_code_a_status_and_fields(self):
         self.paddock.acquire(self.name, holder="worker-1", ttl=60)
         with self.assertRaises(LockHeld) as held:
             self.paddock.acquire(self.name)
@@ -112,13 +116,13 @@ class Calls(ServiceTest):
             self.assertEqual(refused.exception.code, code)
             self.assertEqual(str(refused.exception), f"{code}: {refused.exception.detail}")
 
-    def test_what_cannot_be_sent_is_refused_before(self):
+    def test_invalid_arguments_are_rejected_before_sending(self):
         for what, call in {
             "an empty name": lambda: self.paddock.lock(""),
             "a name with a slash": lambda: self.paddock.lock("a/b"),
-            "metadata that is no JSON": lambda: self.paddock.acquire(self.name, metadata={"at": object()}),
+            "metadata that is not JSON": lambda: self.paddock.acquire(self.name, metadata={"at": object()}),
             "a value that is not a number": lambda: self.paddock.write_fenced(self.name, lock=self.name, token=1, value=float("nan")),
-            "a holder that is no text": lambda: self.paddock.acquire(self.name, holder="\ud800"),
+            "a holder that is not valid text": lambda: self.paddock.acquire(self.name, holder="\ud800"),
             "an infinite duration": lambda: self.paddock.acquire(self.name, ttl=float("inf")),
             "a margin of more than a third": lambda: self.paddock.hold(self.name, ttl=3, margin=2),
             "a negative wait": lambda: self.paddock.hold(self.name, wait=-1),
@@ -127,33 +131,33 @@ class Calls(ServiceTest):
                 call()
         self.assertEqual(self.kinds(), [])
 
-    def test_a_base_url_that_cannot_be_is_refused_without_repeating_it(self):
+    def test_an_invalid_base_url_is_rejected_and_not_repeated(self):
         for base_url in ("ftp://localhost", "localhost:8080", "http://", "http://me:secret@localhost", "http://localhost/?a=b", "http://localhost:port"):
             with self.subTest(base_url), self.assertRaises(ValueError) as refused:
                 Paddock(base_url)
             self.assertNotIn("secret", str(refused.exception))
 
-    def test_errors_and_grants_hide_the_lease_id_and_errors_travel_between_processes(self):
+    def test_errors_and_grants_hide_the_lease_id_and_errors_can_be_pickled(self):
         grant = self.paddock.acquire(self.name)
         self.assertNotIn(grant.lease_id, repr(grant))
         with self.assertRaises(LockHeld) as held:
             self.paddock.acquire(self.name)
         self.assertEqual(pickle.loads(pickle.dumps(held.exception)).fields, held.exception.fields)
 
-    def test_one_connection_is_used_again_and_one_that_has_ended_is_not(self):
+    def test_an_open_connection_is_reused_and_a_closed_one_is_not(self):
         proxy = self.proxy()
         client = self.client(proxy.url)
         client.lock(self.name)
-        kept = client._wire._idle[0][2].sock
+        kept = client._transport._idle[0][2].sock
         client.lock(self.name)
-        self.assertIs(client._wire._idle[0][2].sock, kept)
+        self.assertIs(client._transport._idle[0][2].sock, kept)
         proxy.refuse()
         proxy.heal()
         client.acquire(self.name)
 
 
 class Lost(ServiceTest):
-    def test_nothing_sent_is_unavailable(self):
+    def test_an_unsent_request_is_unavailable(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
         with self.assertRaises(Unavailable) as refused:
@@ -161,7 +165,7 @@ class Lost(ServiceTest):
         self.assertIsInstance(refused.exception.__cause__, ConnectionRefusedError)
         self.assertTrue(refused.exception.transient)
 
-    def test_a_lost_answer_leaves_a_change_unknown_and_a_read_unavailable(self):
+    def test_after_a_lost_response_a_change_is_unknown_and_a_read_unavailable(self):
         proxy = self.proxy()
         client = self.client(proxy.url)
         proxy.cut(2)
@@ -171,27 +175,27 @@ class Lost(ServiceTest):
             client.lock(self.name)
         self.assertEqual(self.kinds(), ["granted"])
 
-    def test_silence_ends_with_the_timeout(self):
+    def test_a_silent_service_ends_the_call_with_the_timeout(self):
         proxy = self.proxy()
         proxy.fall_silent()
         with self.assertRaises(UnknownOutcome):
             self.client(proxy.url, timeout=0.2).acquire(self.name)
 
-    def test_what_something_else_than_paddock_answers(self):
+    def test_responses_that_are_not_from_paddock(self):
         for status, content_type, body, change, read in (
             (502, "text/html", "<h1>no</h1>", UnknownOutcome, Unavailable),
             (403, "text/html", "<h1>no</h1>", Unavailable, Unavailable),
             (307, "text/html", "", UnknownOutcome, Unavailable),
             (200, "application/json", '{"hello":"world"}', UnknownOutcome, Unavailable),
             (200, "application/json", "[", UnknownOutcome, Unavailable),
-            (200, "application/json", OTHERS, UnknownOutcome, Unavailable),
+            (200, "application/json", OTHER_LOCK, UnknownOutcome, Unavailable),
             (204, "application/json", "", UnknownOutcome, Unavailable),
             (503, "application/problem+json", '{"code":"theirs","detail":"x"}', UnknownOutcome, Unavailable),
             (503, "application/problem+json", '{"code":"unavailable","detail":"x"}', Unavailable, Unavailable),
             (500, "application/problem+json", '{"code":"internal","detail":"x"}', PaddockError, PaddockError),
             (418, "application/problem+json", '{"code":"teapot","detail":"x"}', PaddockError, PaddockError),
         ):
-            with self.subTest(status=status, body=body), _answering(status, content_type, body) as base_url:
+            with self.subTest(status=status, body=body), _server_with(status, content_type, body) as base_url:
                 client = self.client(base_url, timeout=BOUND)
                 with self.assertRaises(PaddockError) as refused:
                     client.acquire(self.name)
@@ -202,19 +206,19 @@ class Lost(ServiceTest):
                 self.assertEqual(refused.exception.retry_after, 7)
                 self.assertNotIn("<h1>", str(refused.exception))
 
-    def test_headers_and_the_path_of_the_base_url_go_along(self):
+    def test_headers_and_the_path_of_the_base_url_are_sent(self):
         seen = []
-        with _answering(200, "application/json", '{"name":"a:b","state":"free"}', seen) as base_url:
+        with _server_with(200, "application/json", '{"name":"a:b","state":"free"}', seen) as base_url:
             self.client(base_url + "/below/", headers={"Authorization": "Bearer key"}).lock("a:b")
         method, path, headers = seen[0]
         self.assertEqual((method, path), ("GET", "/below/v1/locks/a%3Ab"))
         self.assertEqual(headers["Authorization"], "Bearer key")
         self.assertEqual(headers["User-Agent"], f"paddock-python/{paddock.__version__}")
 
-    def test_the_key_goes_along_and_is_shown_nowhere(self):
+    def test_the_key_is_sent_and_never_shown(self):
         key, seen = "pk_k3f9a2xyqw_" + 43 * "A", []
         for code, status in (("key_missing", 401), ("key_invalid", 401), ("key_expired", 401), ("role_missing", 403), ("name_not_allowed", 403)):
-            with _answering(status, "application/problem+json", '{"code":"%s","detail":"No."}' % code, seen) as base_url:
+            with _server_with(status, "application/problem+json", '{"code":"%s","detail":"No."}' % code, seen) as base_url:
                 client = self.client(base_url, key=key)
                 with self.assertRaises(NotAllowed) as refused:
                     client.hold(self.name, ttl=2)
@@ -224,13 +228,13 @@ class Lost(ServiceTest):
                     self.assertNotIn(key[-20:], shown)
         self.assertEqual([headers["Authorization"] for _, _, headers in seen], [f"Bearer {key}"] * 5)
 
-    def test_a_limit_of_the_rate_may_be_tried_again(self):
-        with _answering(429, "application/problem+json", '{"code":"rate_limited","detail":"No.","retry_after_ms":10}') as base_url:
+    def test_a_rate_limit_is_transient(self):
+        with _server_with(429, "application/problem+json", '{"code":"rate_limited","detail":"No.","retry_after_ms":10}') as base_url:
             with self.assertRaises(PaddockError) as refused:
                 self.client(base_url, key="pk_x_y").lock("a")
         self.assertEqual((refused.exception.code, refused.exception.transient, refused.exception.retry_after), ("rate_limited", True, 0.01))
 
-    def test_a_key_that_cannot_be_is_refused_without_repeating_it(self):
+    def test_an_invalid_key_is_rejected_and_not_repeated(self):
         for options in ({"key": ""}, {"key": "sec ret"}, {"key": "secret\n"}, {"key": "secrét"}, {"key": "secret", "headers": {"authorization": "Basic secret"}}):
             with self.assertRaises(ValueError) as refused:
                 Paddock("http://127.0.0.1:1", **options)
@@ -238,7 +242,7 @@ class Lost(ServiceTest):
 
 
 class Secured(ServiceTest):
-    def test_https_needs_a_certificate_that_is_trusted_and_keeps_its_connection(self):
+    def test_https_requires_a_trusted_certificate_and_reuses_connections(self):
         with tempfile.TemporaryDirectory() as folder:
             root = subprocess.run(["go", "env", "GOROOT"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
             subprocess.run(["go", "run", f"{root}/src/crypto/tls/generate_cert.go", "--host", "127.0.0.1", "--ecdsa-curve", "P256", "--ca"],
@@ -246,20 +250,20 @@ class Secured(ServiceTest):
             secured, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=f"{folder}/cert.pem")
             secured.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
         seen = []
-        with _answering(200, "application/json", '{"name":"a","state":"free"}', seen, secured) as base_url:
+        with _server_with(200, "application/json", '{"name":"a","state":"free"}', seen, secured) as base_url:
             with self.assertRaises(Unavailable) as refused:
                 self.client(base_url).lock("a")
             self.assertIsInstance(refused.exception.__cause__, ssl.SSLCertVerificationError)
             client = self.client(base_url, tls=trusting)
             client.lock("a")
-            kept = client._wire._idle[0][2].sock
+            kept = client._transport._idle[0][2].sock
             client.lock("a")
-            self.assertIs(client._wire._idle[0][2].sock, kept)
+            self.assertIs(client._transport._idle[0][2].sock, kept)
         self.assertEqual(len(seen), 2)
 
 
-class _answering:
-    """A server of somebody else, which has one answer for everybody."""
+class _server_with:
+    """A server that is not Paddock and sends the same response to every request."""
 
     def __init__(self, status, content_type, body, seen=None, secured=None):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -289,7 +293,7 @@ class _answering:
         if secured:
             self._scheme = "https"
             self._server.socket = secured.wrap_socket(self._server.socket, server_side=True)
-            self._server.handle_error = lambda *_: None  # of handshakes that are refused
+            self._server.handle_error = lambda *_: None  # ignore rejected handshakes
 
     def __enter__(self):
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""The guard where all goes well, or ends by itself."""
+"""The guard without outages."""
 
 import gc
 import os
@@ -23,7 +23,7 @@ with Paddock(sys.argv[1]).hold(sys.argv[2], wait=float(sys.argv[3]), ttl=600):
 
 
 class Holding(ServiceTest):
-    def test_the_block_has_the_lock_and_its_end_releases_it(self):
+    def test_the_block_holds_the_lock_and_its_end_releases_it(self):
         with self.paddock.hold(self.name) as lease:
             lease.check()
             self.assertEqual(self.paddock.lock(self.name)["fencing_token"], lease.token)
@@ -32,17 +32,17 @@ class Holding(ServiceTest):
         self.assertEqual(lease.state, "released")
         self.assertEqual(self.kinds(), ["granted", "released"])
 
-    def test_a_try_does_not_wait(self):
+    def test_without_wait_a_held_lock_fails_immediately(self):
         with self.paddock.hold(self.name, holder="worker-1"), self.assertRaises(LockHeld) as held:
             self.paddock.hold(self.name)
         self.assertEqual(held.exception.holder, "worker-1")
 
-    def test_a_wait_has_an_end(self):
+    def test_a_wait_ends(self):
         with self.paddock.hold(self.name), self.assertRaises(LockHeld):
             self.paddock.hold(self.name, wait=0.2)
         self.assertEqual(self.kinds(), ["granted", "queued", "dequeued", "released"])
 
-    def test_renewals_keep_it_well_past_its_ttl(self):
+    def test_renewals_keep_the_lease_beyond_its_ttl(self):
         states = []
         with self.paddock.hold(self.name, ttl=1.5, on_state=lambda state, _: states.append(state)) as lease:
             self.assertFalse(lease.lost.wait(4))
@@ -51,7 +51,7 @@ class Holding(ServiceTest):
         self.assertEqual(self.kinds(), ["granted", "released"])
         self.assertNotIn("lost", states)
 
-    def test_after_a_lost_answer_it_is_the_same_lease(self):
+    def test_after_a_lost_response_it_is_the_same_lease(self):
         proxy = self.proxy()
         proxy.cut(1)
         with self.client(proxy.url).hold(self.name) as lease:
@@ -59,7 +59,7 @@ class Holding(ServiceTest):
         self.assertEqual(self.kinds(), ["granted", "released"])
         self.assertEqual(self.paddock.lock(self.name)["fencing_token"], lease.token)
 
-    def test_waiters_are_served_in_their_order(self):
+    def test_waiters_are_served_in_order(self):
         order, first = [], self.paddock.hold(self.name)
 
         def wait(number):
@@ -76,13 +76,13 @@ class Holding(ServiceTest):
             thread.join(BOUND)
         self.assertEqual(order, [0, 1, 2])
 
-    def test_a_grant_that_was_waited_for_has_its_whole_ttl(self):
+    def test_a_grant_after_a_wait_has_its_full_ttl(self):
         with self.paddock.hold(self.name):
             waiting = threading.Timer(0, lambda: leases.append(self.client(url()).hold(self.name, ttl=2, wait=BOUND)))
             leases = []
             waiting.start()
             self.await_waiters(1)
-            time.sleep(1.5)  # not for anything to happen: it is the wait that must not be taken off the lease
+            time.sleep(1.5)  # the time in the queue must not shorten the lease
         waiting.join(BOUND)
         with leases[0] as lease:
             self.assertGreater(lease.remaining(), 1)
@@ -100,14 +100,14 @@ class Holding(ServiceTest):
         tokens = in_threads([work] * 10)
         self.assertEqual((max(most), len(set(tokens))), (1, 10))
 
-    def test_permits_and_their_slots(self):
+    def test_permits_have_slots(self):
         with self.paddock.hold(self.name, mode="permit", capacity=2) as one, self.paddock.hold(self.name, mode="permit", capacity=2) as two:
             self.assertEqual({one.slot, two.slot}, {1, 2})
             with self.assertRaises(PaddockError) as refused:
                 self.paddock.hold(self.name, mode="permit", capacity=3)
             self.assertEqual(refused.exception.code, "capacity_mismatch")
 
-    def test_an_unreachable_service_is_tried_again_for_as_long_as_said(self):
+    def test_an_unreachable_service_is_retried_for_retry_seconds(self):
         proxy = self.proxy()
         proxy.refuse()
         with self.assertRaises(PaddockError) as refused:
@@ -116,9 +116,9 @@ class Holding(ServiceTest):
         threading.Timer(0.3, proxy.heal).start()
         self.client(proxy.url).hold(self.name, retry=BOUND).release()
 
-    def test_no_thread_and_no_connection_is_left(self):
+    def test_no_thread_and_no_connection_remains(self):
         before = set(threading.enumerate())
-        with warnings.catch_warnings(record=True) as complaints:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ResourceWarning)
             client = self.client(url())
             for _ in range(5):
@@ -127,42 +127,42 @@ class Holding(ServiceTest):
             client.close()
             del client
             gc.collect()
-        eventually(lambda: set(threading.enumerate()) <= before, "threads are left")
-        self.assertEqual([str(c.message) for c in complaints], [])
+        eventually(lambda: set(threading.enumerate()) <= before, "threads remain")
+        self.assertEqual([str(c.message) for c in caught], [])
 
-    def test_a_lease_that_nobody_refers_to_is_renewed_no_more(self):
+    def test_a_lease_without_references_is_no_longer_renewed(self):
         before = set(threading.enumerate())
         with self.assertLogs("paddock", "WARNING"):
             self.paddock.hold(self.name, ttl=1)
             gc.collect()
-            eventually(lambda: set(threading.enumerate()) <= before, "threads are left")
+            eventually(lambda: set(threading.enumerate()) <= before, "threads remain")
         self.paddock.hold(self.name, wait=BOUND).release()
         self.assertEqual(self.kinds()[:3], ["granted", "queued", "expired"])
 
 
-class Leaving(ServiceTest):
-    def test_whatever_ends_the_block_releases_the_lock_and_comes_out(self):
+class Ending(ServiceTest):
+    def test_any_exception_releases_the_lock_and_propagates(self):
         for error in (KeyError("mine"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()):
-            with self.subTest(repr(error)), self.assertRaises(type(error)) as out:
+            with self.subTest(repr(error)), self.assertRaises(type(error)) as raised:
                 with self.paddock.hold(self.name):
                     raise error
-            self.assertIs(out.exception, error)
+            self.assertIs(raised.exception, error)
             self.assertEqual(self.paddock.lock(self.name)["state"], "free")
 
-    def test_a_lease_that_is_lost_by_the_end_is_an_error(self):
+    def test_a_lost_lease_is_an_error_at_the_end(self):
         with self.assertRaises(LeaseLost) as lost:
             with self.paddock.hold(self.name) as lease:
                 self.paddock.revoke(self.name, token=lease.token, reason="out")
         self.assertEqual(lost.exception.fields["ended"], "revoked")
 
-    def test_but_never_in_place_of_the_work_s_own(self):
+    def test_a_loss_does_not_replace_the_error_of_the_work(self):
         with self.assertRaises(KeyError), self.assertLogs("paddock", "WARNING") as logs:
             with self.paddock.hold(self.name) as lease:
                 self.paddock.revoke(self.name, token=lease.token, reason="out")
                 raise KeyError("mine")
         self.assertIn("overlapped", logs.output[0])
 
-    def test_a_release_that_nobody_answers_does_not_fail_the_work(self):
+    def test_an_unanswered_release_does_not_fail_the_work(self):
         proxy = self.proxy()
         lease = self.client(proxy.url).hold(self.name, ttl=600)
         proxy.refuse()
@@ -176,20 +176,20 @@ class Leaving(ServiceTest):
                 proxy.refuse()
         self.assertIn("not released", logs.output[0])
 
-    def test_a_release_is_asked_for_again_after_a_lost_answer(self):
+    def test_a_release_is_retried_after_a_lost_response(self):
         proxy = self.proxy()
         with self.client(proxy.url).hold(self.name, ttl=600):
             proxy.cut(2)
         self.assertEqual(self.kinds(), ["granted", "released"])
 
-    def test_ctrl_c_releases_the_lock_of_a_real_process(self):
+    def test_ctrl_c_releases_the_lock(self):
         process = self.holder(wait=0)
         self.assertEqual(process.stdout.readline(), "held\n")
         process.send_signal(signal.SIGINT)
         self.assertIn("KeyboardInterrupt", process.communicate(timeout=BOUND)[1])
         self.assertEqual(self.kinds(), ["granted", "released"])
 
-    def test_ctrl_c_while_it_waits_leaves_the_queue(self):
+    def test_ctrl_c_during_the_wait_leaves_the_queue(self):
         with self.paddock.hold(self.name):
             process = self.holder(wait=BOUND)
             self.await_waiters(1)
@@ -197,10 +197,10 @@ class Leaving(ServiceTest):
             self.assertIn("KeyboardInterrupt", process.communicate(timeout=BOUND)[1])
             self.await_waiters(0)
 
-    def test_a_fork_neither_releases_nor_renews(self):
+    def test_a_forked_child_neither_releases_nor_renews(self):
         with self.paddock.hold(self.name, ttl=1.2) as lease:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which is what this is about
+                warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads, which this test is about
                 child = os.fork()
             if child == 0:
                 code = 1

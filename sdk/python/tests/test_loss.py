@@ -1,4 +1,4 @@
-"""Outages, which are not losses until the deadline, and losses, which come before anybody else has the lock."""
+"""Outages, which are not losses before the deadline, and losses, which come before the next grant."""
 
 import threading
 import time
@@ -10,18 +10,18 @@ from paddock import LeaseLost
 
 class Losing(ServiceTest):
     def test_a_revoked_lease_is_lost_at_the_next_renewal(self):
-        told, states = [], []
-        lease = self.paddock.hold(self.name, ttl=2, on_lost=told.append, on_state=lambda *state: states.append(state))
+        losses, states = [], []
+        lease = self.paddock.hold(self.name, ttl=2, on_lost=losses.append, on_state=lambda *state: states.append(state))
         self.paddock.revoke(self.name, token=lease.token, reason="out")
         self.assertTrue(lease.lost.wait(BOUND))
         with self.assertRaises(LeaseLost) as lost:
             lease.check()
         self.assertEqual((lost.exception.fields["ended"], lost.exception.fields["reason"]), ("revoked", "out"))
-        eventually(lambda: states, "the state was not told")
-        self.assertEqual((told, states), ([lease.error], [("lost", lease.error)]))
+        eventually(lambda: states, "on_state was not called")
+        self.assertEqual((losses, states), ([lease.error], [("lost", lease.error)]))
         self.assertRaises(LeaseLost, lease.release)
 
-    def test_when_nobody_answers_any_more_it_is_lost_before_anybody_else_has_the_lock(self):
+    def test_if_the_service_falls_silent_it_is_lost_before_the_next_grant(self):
         proxy = self.proxy()
         client = self.client(proxy.url)
         names = [self.new_name() for _ in range(20)]
@@ -36,22 +36,22 @@ class Losing(ServiceTest):
         for name in names:
             granted = others[name]()
             self.assertTrue(leases[name].lost.is_set())
-            self.assertLess(losses[name], granted, "somebody else had the lock before its holder was told")
+            self.assertLess(losses[name], granted, "the lock was granted again before the loss was reported")
             self.assertRaises(LeaseLost, leases[name].check)
         proxy.refuse()
         in_threads([lambda lease=lease: self.assertRaises(LeaseLost, lease.release) for lease in leases.values()])
 
-    def test_an_outage_shorter_than_the_deadline_stops_nothing(self):
+    def test_an_outage_shorter_than_the_deadline_does_not_stop_the_work(self):
         for kind in ("fall_silent", "refuse"):
             with self.subTest(kind):
                 proxy, name, states = self.proxy(), self.new_name(), []
                 at_risk, held = threading.Event(), threading.Event()
 
-                def told(state, _):
+                def on_state(state, _):
                     states.append(state)
                     {"at_risk": at_risk, "held": held}.get(state, threading.Event()).set()
 
-                with self.client(proxy.url).hold(name, ttl=4, on_state=told) as lease:
+                with self.client(proxy.url).hold(name, ttl=4, on_state=on_state) as lease:
                     getattr(proxy, kind)()
                     self.assertTrue(at_risk.wait(BOUND))
                     lease.check()
@@ -62,7 +62,7 @@ class Losing(ServiceTest):
                 self.assertEqual(states, ["at_risk", "held"])
                 self.assertEqual(self.kinds(name), ["granted", "released"])
 
-    def test_a_block_that_overlooks_the_loss_ends_with_it(self):
+    def test_a_block_that_ignores_the_loss_raises_it_at_its_end(self):
         proxy = self.proxy()
         with self.assertRaises(LeaseLost):
             with self.client(proxy.url).hold(self.name, ttl=1) as lease:

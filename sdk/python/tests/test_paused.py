@@ -1,4 +1,4 @@
-"""A process that is paused past its TTL, and wakes up."""
+"""A process that is paused beyond its TTL and resumes."""
 
 import pathlib
 import signal
@@ -17,13 +17,13 @@ class Paused(ServiceTest):
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for cleanup in (self.worker.wait, self.worker.kill, self.worker.stdin.close, self.worker.stdout.close):
             self.addCleanup(cleanup)
-        self.token = int(self.said())
+        self.token = int(self.output())
 
-    def said(self):
+    def output(self):
         return self.worker.stdout.readline().strip()
 
-    def tell(self, order):
-        self.worker.stdin.write(order + "\n")
+    def command(self, line):
+        self.worker.stdin.write(line + "\n")
         self.worker.stdin.flush()
 
     def pause_until_another_has_written(self):
@@ -33,23 +33,23 @@ class Paused(ServiceTest):
         lease = self.paddock.hold(self.name, wait=BOUND, ttl=60)
         self.addCleanup(lease.release)
         self.assertGreater(lease.token, self.token)
-        written = self.paddock.write_fenced(self.name, lock=self.name, token=lease.token, value="by another")
+        written = self.paddock.write_fenced(self.name, lock=self.name, token=lease.token, value="by another holder")
         self.worker.send_signal(signal.SIGCONT)
         return written
 
-    def test_it_is_told_before_it_writes_again_and_its_token_is_refused(self):
-        self.tell("guarded")
-        self.assertEqual(self.said(), "written")
+    def test_its_check_fails_and_its_token_is_rejected(self):
+        self.command("guarded")
+        self.assertEqual(self.output(), "written")
         written = self.pause_until_another_has_written()
-        self.tell("guarded")
-        self.assertEqual(self.said(), "lease_lost")
-        self.tell("bare")
-        self.assertEqual(self.said(), "stale_token")
+        self.command("guarded")
+        self.assertEqual(self.output(), "lease_lost")
+        self.command("bare")
+        self.assertEqual(self.output(), "stale_token")
         self.assertEqual(self.paddock.read_fenced(self.name), written)
 
-    def test_paused_in_the_middle_of_its_writes_it_gets_none_through_afterwards(self):
-        self.tell("all")
-        self.assertEqual(self.said(), "written")
+    def test_paused_between_writes_no_later_write_succeeds(self):
+        self.command("all")
+        self.assertEqual(self.output(), "written")
         written = self.pause_until_another_has_written()
-        self.assertIn(self.said(), ("lease_lost", "stale_token"))
+        self.assertIn(self.output(), ("lease_lost", "stale_token"))
         self.assertEqual(self.paddock.read_fenced(self.name), written)

@@ -12,12 +12,12 @@ from service import BOUND, ServiceTest, url
 
 from paddock import InvalidRequest, LeaseLost
 
-# A child and a grandchild that do not care for SIGTERM, and hold stdout for as long as they live.
+# A child and a grandchild that ignore SIGTERM and keep stdout open while they live.
 STUBBORN = "trap '' TERM; (trap '' TERM; sleep 600) & echo ready; wait; sleep 600"
 
 
 class Running(ServiceTest):
-    def test_the_exit_code_is_that_of_the_child(self):
+    def test_the_exit_code_is_the_child_s(self):
         with self.paddock.hold(self.name) as lease:
             self.assertEqual(lease.run([sys.executable, "-c", ""]), 0)
             self.assertEqual(lease.run(["sh", "-c", "exit 3"]), 3)
@@ -28,20 +28,20 @@ class Running(ServiceTest):
             self.assertRaises(InvalidRequest, lease.run, ["true"], kill_after=20)
         self.assertRaises(LeaseLost, lease.run, ["true"])
 
-    def test_the_child_is_told_of_the_innermost_lease_and_of_nothing_else(self):
+    def test_the_environment_describes_only_the_innermost_lease(self):
         outer, inner = self.paddock.hold(self.name), self.paddock.hold(self.name + ":inner", mode="permit", capacity=2)
         inherited = {**os.environ, "PADDOCK_LOCK": self.name, "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": "x", "PADDOCK_EXPIRES_AT": "y", "MINE": "z"}
         script = 'echo "$PADDOCK_LOCK $PADDOCK_FENCING_TOKEN ${PADDOCK_SLOT-no} ${PADDOCK_LEASE_ID-no} ${PADDOCK_EXPIRES_AT-no} $PADDOCK_URL $MINE"'
         read, write = os.pipe()
-        with outer, inner, os.fdopen(read) as said:
+        with outer, inner, os.fdopen(read) as output:
             inner.run(["sh", "-c", script], env=inherited, stdout=write)
             outer.run(["sh", "-c", script], env=inherited, stdout=write)
             os.close(write)
-            self.assertEqual(said.read().splitlines(), [
+            self.assertEqual(output.read().splitlines(), [
                 f"{self.name}:inner {inner.token} 1 no no {url()} z", f"{self.name} {outer.token} no no no {url()} z",
             ])
 
-    def test_the_child_reads_what_it_is_given(self):
+    def test_the_child_reads_its_stdin(self):
         read, write = os.pipe()
         os.write(write, b"7")
         os.close(write)
@@ -49,7 +49,7 @@ class Running(ServiceTest):
             self.assertEqual(lease.run(["sh", "-c", "exit $(cat)"], stdin=read), 7)
         os.close(read)
 
-    def test_child_and_grandchild_are_gone_before_anybody_else_has_the_lock(self):
+    def test_child_and_grandchild_are_gone_before_the_next_grant(self):
         for kill_after in (None, 1.0):
             with self.subTest(kill_after=kill_after):
                 name, proxy = self.new_name(), self.proxy()
@@ -59,29 +59,29 @@ class Running(ServiceTest):
                     proxy.refuse()
                 self.assertLess(gone, granted())
 
-    def test_they_are_stopped_when_the_lease_is_revoked(self):
+    def test_they_are_stopped_after_a_revocation(self):
         with self.assertRaises(LeaseLost) as lost, self.paddock.hold(self.name, ttl=1.5) as lease:
             self.run_stubborn(lease, lambda: self.paddock.revoke(self.name, token=lease.token, reason="out"))
         self.assertEqual(lost.exception.fields["ended"], "revoked")
 
-    def test_sigterm_comes_first_and_leaves_time(self):
+    def test_sigterm_comes_before_sigkill(self):
         read, write = os.pipe()
         script = "trap 'echo stopping; sleep 0.4; echo stopped; exit' TERM; echo ready; while :; do sleep 0.05; done"
         proxy = self.proxy()
-        with os.fdopen(read) as said, self.assertRaises(LeaseLost), self.client(proxy.url).hold(self.name, ttl=3) as lease:
-            threading.Thread(target=self.once_ready, args=(said, proxy.refuse), daemon=True).start()
+        with os.fdopen(read) as output, self.assertRaises(LeaseLost), self.client(proxy.url).hold(self.name, ttl=3) as lease:
+            threading.Thread(target=self.once_ready, args=(output, proxy.refuse), daemon=True).start()
             try:
                 lease.run(["sh", "-c", script], stdout=write, stderr=subprocess.DEVNULL, kill_after=1)
             finally:
                 os.close(write)
-                self.assertEqual(said.read(), "stopping\nstopped\n")
+                self.assertEqual(output.read(), "stopping\nstopped\n")
 
-    def test_what_the_child_leaves_behind_is_stopped(self):
+    def test_processes_left_by_the_child_are_stopped(self):
         read, write = os.pipe()
         with os.fdopen(read) as held, self.paddock.hold(self.name) as lease:
             self.assertEqual(lease.run(["sh", "-c", "sleep 600 & exit 0"], stdout=write), 0)
             os.close(write)
-            self.assertEqual(held.read(), "")  # nobody has the pipe any more
+            self.assertEqual(held.read(), "")  # no process has the pipe open
 
     def test_ctrl_c_stops_them(self):
         with self.assertRaises(KeyboardInterrupt), self.paddock.hold(self.name) as lease:
@@ -89,14 +89,14 @@ class Running(ServiceTest):
         self.assertEqual(self.kinds(), ["granted", "released"])
 
     def run_stubborn(self, lease, once_ready, **options):
-        """Runs a stubborn child, does once_ready when it is, and returns when all of it was gone; run must raise."""
+        """Runs a stubborn child, calls once_ready when it is ready, and returns when all its processes were gone; run must raise."""
         read, write = os.pipe()
         gone = []
 
         def watch():
-            with os.fdopen(read) as said:
-                self.once_ready(said, once_ready)
-                said.read()
+            with os.fdopen(read) as output:
+                self.once_ready(output, once_ready)
+                output.read()
             gone.append(time.time())
 
         watcher = threading.Thread(target=watch, daemon=True)
@@ -107,11 +107,11 @@ class Running(ServiceTest):
         finally:
             os.close(write)
         watcher.join(BOUND)
-        self.assertEqual(len(gone), 1, "child or grandchild is still there")
+        self.assertEqual(len(gone), 1, "the child or grandchild still runs")
         if isinstance(ended.exception, KeyboardInterrupt):
             raise ended.exception
         return gone[0]
 
-    def once_ready(self, said, then):
-        self.assertEqual(said.readline(), "ready\n")
+    def once_ready(self, output, then):
+        self.assertEqual(output.readline(), "ready\n")
         then()

@@ -1,10 +1,10 @@
-"""A worker of test_paused. It takes the lock, says its token, and then does what it is told, line by line:
+"""A worker of test_paused. It acquires the lock, prints its token, and then executes one command for each line of input:
 
-guarded  looks whether the lease is lost, then writes
-bare     writes without looking
-all      writes, guarded, for as long as it can; it says that it is at it
+guarded  checks the lease, then writes
+bare     writes without a check
+all      checks and writes repeatedly until that fails
 
-It says "written", or the code of the error.
+It prints "written" after the first write, or the code of the error.
 """
 
 import sys
@@ -18,11 +18,11 @@ def write(client, lease, guarded):
     client.write_fenced(lease.name, lock=lease.name, token=lease.token, value="by the worker")
 
 
-def obey(client, lease, order):
+def execute(client, lease, command):
     try:
-        write(client, lease, order != "bare")
+        write(client, lease, command != "bare")
         print("written", flush=True)
-        while order == "all":
+        while command == "all":
             write(client, lease, True)
     except PaddockError as e:
         print(e.code, flush=True)
@@ -33,7 +33,7 @@ def main(url, name):
     lease = client.hold(name, ttl=2)
     print(lease.token, flush=True)
     for line in sys.stdin:
-        obey(client, lease, line.strip())
+        execute(client, lease, line.strip())
 
 
 main(*sys.argv[1:])

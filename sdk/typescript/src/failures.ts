@@ -1,8 +1,9 @@
 import { PaddockError, type ErrorFields } from './error.js';
 import { omitUndefined } from './omit.js';
 
-const unchanged = 'Nothing was changed; retry.';
-const maybeChanged = 'The change may or may not have happened; send the same call again to find out. The lease is not lost.';
+const unchanged = 'Nothing was changed. Try again.';
+const maybeChanged = 'The call may or may not have taken effect. Send the same call again to find out; ' +
+  'do not treat the lease as lost.';
 
 /**
  * lostResponse returns the error of a call whose response did not arrive completely. Browsers do not report whether a
@@ -44,7 +45,7 @@ export function notPaddock(changes: boolean, response: Response, cause?: unknown
   let detail = `The response (HTTP ${status}, content type "${mediaType(response)}") is not from Paddock: ` +
     'a proxy sent it, or the base URL is wrong. ';
   if (isRedirect(response)) {
-    detail += 'Redirects are not followed: use the final URL as the base URL. ';
+    detail += 'Redirects are not followed: use the final URL as base URL. ';
   }
   const unknown = changes && !rejectedByProxy.has(status);
   const fields: ErrorFields = omitUndefined({ status: status || undefined, retryAfterMs: retryAfterMs(response), cause });

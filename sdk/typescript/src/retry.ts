@@ -43,5 +43,5 @@ export function toPaddockError(error: unknown): PaddockError {
   if (error instanceof PaddockError) {
     return error;
   }
-  return new PaddockError('unknown_outcome', `The call failed: ${String(error)}. The change may or may not have happened.`, { cause: error });
+  return new PaddockError('unknown_outcome', `The call failed: ${String(error)}. The call may or may not have taken effect.`, { cause: error });
 }

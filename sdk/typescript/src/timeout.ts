@@ -31,5 +31,5 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 function timeoutError(ms: number): PaddockError {
   return new PaddockError('unknown_outcome', `No response within ${Math.ceil(ms)} ms. ` +
-    'The change may or may not have happened; send the same call again to find out. The lease is not lost.');
+    'The call may or may not have taken effect. Send the same call again to find out; do not treat the lease as lost.');
 }

@@ -16,7 +16,7 @@ func TestMistakesAreSaidBeforeAnythingIsSent(t *testing.T) {
 		want string
 	}{
 		"no name":                        {[]string{"acquire"}, "<name>"},
-		"a name that is none":            {[]string{"acquire", "a/b"}, "NAME: name has a character"},
+		"a name that is none":            {[]string{"acquire", "a/b"}, "NAME: name has an invalid character"},
 		"metadata that is no JSON":       {[]string{"acquire", "x", "--metadata={"}, "--metadata: "},
 		"metadata that is no object":     {[]string{"acquire", "x", "--metadata=7"}, "--metadata: "},
 		"metadata that is too long":      {[]string{"acquire", "x", `--metadata={"a":"` + strings.Repeat("x", lock.MaxMetadataSize) + `"}`}, "4096"},

@@ -67,7 +67,8 @@
 //
 //   - A lease alone does not stop a paused process from writing. The token does, if the resource checks it: see
 //     [CheckFence].
-//   - A TTL is a lower bound: a lease is never granted to another client earlier, but it may be later.
-//   - The package has no sessions: each lease is renewed by itself.
+//   - A TTL is a lower bound: unless the lease is released or revoked, the next conflicting grant comes no earlier, but
+//     perhaps later.
+//   - There are no sessions: each lease is renewed by itself.
 //   - A lock is not re-entrant: the lease_id identifies the owner, not the holder's text.
 package lock

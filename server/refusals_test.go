@@ -151,21 +151,21 @@ func TestNamesInThePath(t *testing.T) {
 	body := `{"holder": "a"}`
 	wantBadRequests(t, []badRequest{
 		{name: "201 characters", path: at(strings.Repeat("n", 201)), body: body, pointer: "name", detail: "201 bytes; at most 200"},
-		{name: "an encoded slash", path: at("a%2Fb"), body: body, pointer: "name", detail: "not allowed at byte 1"},
-		{name: "an encoded slash in lower case", path: at("a%2fb"), body: body, pointer: "name", detail: "not allowed at byte 1"},
-		{name: "an encoded slash beside an encoded colon", path: at("a%3Ab%2Fc"), body: body, pointer: "name", detail: "not allowed"},
+		{name: "an encoded slash", path: at("a%2Fb"), body: body, pointer: "name", detail: "invalid character at byte 1"},
+		{name: "an encoded slash in lower case", path: at("a%2fb"), body: body, pointer: "name", detail: "invalid character at byte 1"},
+		{name: "an encoded slash beside an encoded colon", path: at("a%3Ab%2Fc"), body: body, pointer: "name", detail: "invalid character"},
 		{name: "an encoded slash alone", path: "/v1/locks/%2F", pointer: "name", detail: "must begin"},
-		{name: "a control character", path: at("a%0Ab"), body: body, pointer: "name", detail: "not allowed at byte 1"},
-		{name: "a zero byte", path: at("a%00"), body: body, pointer: "name", detail: "not allowed at byte 1"},
-		{name: "a space", path: at("a%20b"), body: body, pointer: "name", detail: "not allowed at byte 1"},
-		{name: "a plus", path: at("a+b"), body: body, pointer: "name", detail: "not allowed at byte 1"},
-		{name: "bytes that are not UTF-8", path: at("a%ff"), body: body, pointer: "name", detail: "not allowed at byte 1"},
+		{name: "a control character", path: at("a%0Ab"), body: body, pointer: "name", detail: "invalid character at byte 1"},
+		{name: "a zero byte", path: at("a%00"), body: body, pointer: "name", detail: "invalid character at byte 1"},
+		{name: "a space", path: at("a%20b"), body: body, pointer: "name", detail: "invalid character at byte 1"},
+		{name: "a plus", path: at("a+b"), body: body, pointer: "name", detail: "invalid character at byte 1"},
+		{name: "bytes that are not UTF-8", path: at("a%ff"), body: body, pointer: "name", detail: "invalid character at byte 1"},
 		{name: "a name that was encoded twice", path: at("%2541"), body: body, pointer: "name", detail: "must begin"},
-		{name: "a name that was encoded twice after a letter", path: at("a%253Ab"), body: body, pointer: "name", detail: "not allowed at byte 1"},
+		{name: "a name that was encoded twice after a letter", path: at("a%253Ab"), body: body, pointer: "name", detail: "invalid character at byte 1"},
 		{name: "no name", path: "/v1/locks//acquire", body: body, pointer: "name", detail: "is empty"},
 		{name: "two dots", path: "/v1/locks/%2E%2E/acquire", body: body, pointer: "name", detail: "must begin"},
-		{name: "a look at a name that cannot be", path: "/v1/locks/a,b", pointer: "name", detail: "not allowed at byte 1"},
-		{name: "a key that cannot be", path: "/v1/fenced/a%20b", pointer: "key", detail: "key has a character"},
+		{name: "a look at a name that cannot be", path: "/v1/locks/a,b", pointer: "name", detail: "invalid character at byte 1"},
+		{name: "a key that cannot be", path: "/v1/fenced/a%20b", pointer: "key", detail: "key has an invalid character"},
 	})
 }
 

@@ -50,7 +50,7 @@ func TestQueriesOfWhatWaitsAreReadStrictly(t *testing.T) {
 		{name: "events that wait too long", path: "/v1/events?wait_ms=50001", pointer: "wait_ms", detail: "is 50001; give 0 to 50000"},
 		{name: "events with the least 64-bit wait_ms", path: "/v1/events?wait_ms=-9223372036854775808", pointer: "wait_ms", detail: "give 0 to 50000"},
 		{name: "events whose wait_ms is text", path: "/v1/events?wait_ms=abc", pointer: "wait_ms", detail: "must be a whole number"},
-		{name: "the queue of a name that cannot be", path: "/v1/locks/a,b/queue", pointer: "name", detail: "not allowed at byte 1"},
+		{name: "the queue of a name that cannot be", path: "/v1/locks/a,b/queue", pointer: "name", detail: "invalid character at byte 1"},
 		{name: "a stream of an empty lock", path: "/v1/events/stream?lock=", pointer: "lock", detail: "is empty"},
 		{name: "a stream of a lock that cannot be", path: "/v1/events/stream?lock=a%2Fb", pointer: "lock", detail: "at byte 1"},
 		{name: "a stream of a lock and a prefix", path: "/v1/events/stream?lock=a&prefix=b", pointer: "prefix", detail: "cannot be combined with lock"},

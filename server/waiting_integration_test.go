@@ -108,7 +108,7 @@ func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
 		t.Error(err)
 	}
 	s.until("/v1/locks/jobs:nightly", "waiters", 0.0)
-	if events := s.get("/v1/events"); !strings.Contains(events.text, `"kind":"dequeued"`) || !strings.Contains(events.text, "client was gone") {
+	if events := s.get("/v1/events"); !strings.Contains(events.text, `"kind":"dequeued"`) || !strings.Contains(events.text, "client disconnected") {
 		t.Errorf("events %s", events.text)
 	}
 }

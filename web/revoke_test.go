@@ -86,12 +86,12 @@ func TestRefusedRevokeKeepsTheReason(t *testing.T) {
 		words  string
 	}{
 		"another token holds the lock":  {form("deploy:production", "3", "stuck <b>", ""), 409, "Token 3 does not hold the lock"},
-		"nobody holds the lock":         {form("deploy:staging", "5", "stuck <b>", ""), 409, "nobody holds the lock now"},
+		"nobody holds the lock":         {form("deploy:staging", "5", "stuck <b>", ""), 409, "no token holds it now"},
 		"the reason is too long":        {form("deploy:production", "4", "stuck <b>"+strings.Repeat("x", 500), ""), 400, "reason has 509 characters"},
 		"the reason has control bytes":  {form("deploy:production", "4", "stuck <b>\x00", ""), 400, "control character"},
 		"the token is no number":        {form("deploy:production", "4x", "stuck <b>", ""), 400, "token must be a whole number"},
 		"the token is beyond all":       {form("deploy:production", "9007199254740992", "stuck <b>", ""), 400, "token must be a whole number"},
-		"the name cannot be a lock's":   {form("a/b", "4", "stuck <b>", ""), 400, "name has a character"},
+		"the name cannot be a lock's":   {form("a/b", "4", "stuck <b>", ""), 400, "name has an invalid character"},
 		"the name is missing":           {form("", "4", "stuck <b>", ""), 400, "name is empty"},
 		"the name and token are hidden": {url.Values{"reason": {"stuck <b>"}}, 400, "token must be"},
 	} {

@@ -140,7 +140,7 @@ func TestRunUsageErrorsAreExplained(t *testing.T) {
 		"--ttl is 0s":                  {"--ttl=0s", nightly, "--", "/bin/sh"},
 		"can't be used together":       {"--shared", "--permits=2", nightly, "--", "/bin/sh"},
 		"--retry is -1s":               {"--retry=-1s", nightly, "--", "/bin/sh"},
-		"NAME: name has a character":   {"jobs nightly", "--", "/bin/sh"},
+		"NAME: name has an invalid character":   {"jobs nightly", "--", "/bin/sh"},
 		"unknown flag --no-such-thing": {"--no-such-thing", nightly, "--", "/bin/sh"},
 		"--url: ":                      {"--url=here", nightly, "--", "/bin/sh"},
 		"capacity_mismatch":            {"--permits=3", "uploads", "--", "/bin/sh"},

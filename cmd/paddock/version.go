@@ -29,10 +29,15 @@ func version() server.Version {
 	return v
 }
 
-type versionCommand struct{}
+type versionCommand struct {
+	licensesFlag
+}
 
 // Run prints the version.
-func (versionCommand) Run(p *program) error {
+func (c versionCommand) Run(p *program) error {
+	if c.Licenses {
+		return printLicenses(p)
+	}
 	v := version()
 	_, err := fmt.Fprintf(p.stdout, "paddock %s (commit %s, %s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go)
 	return err

@@ -14,6 +14,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /paddock /paddock
+COPY LICENSE THIRD_PARTY_LICENSES /licenses/
 # nonroot, as a number: Kubernetes' runAsNonRoot cannot look names up.
 USER 65532:65532
 EXPOSE 8080

@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/server"
 )
 
@@ -28,9 +30,16 @@ func version() server.Version {
 	return v
 }
 
-type versionCommand struct{}
+type versionCommand struct {
+	Licenses bool `help:"Print the licenses of the third-party software in this binary."`
+}
 
-func (versionCommand) Run(p *program) error {
+// Run prints the version.
+func (c versionCommand) Run(p *program) error {
+	if c.Licenses {
+		_, err := io.WriteString(p.stdout, paddock.ThirdPartyLicenses)
+		return err
+	}
 	v := version()
 	_, err := fmt.Fprintf(p.stdout, "paddock %s (commit %s, %s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go)
 	return err

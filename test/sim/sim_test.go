@@ -42,7 +42,7 @@ func each(t *testing.T, n uint64, do func(t *testing.T, seed uint64)) {
 // one seed again and print its trace:
 //
 //	go test ./test/sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
-//	go test ./test/sim -run TestNothingGoesWrongUnderTrouble -sim.seed=17 -v
+//	go test ./test/sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
 func TestPaddockHoldsUnderFaults(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {

@@ -363,7 +363,7 @@ type AcquireRequest struct {
 	// has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
-	// TTLMs How long the lease lives without a renewal. The default is 30000. A deployment may set a lower maximum.
+	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
 	//
 	//
 	// Example: 30000

@@ -144,14 +144,14 @@ func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 	t.Parallel()
 	reader := lock.LeaseInfo{Holder: "reader", Token: 7}
 	for want, w := range map[string]lock.WaiterInfo{
-		"its turn, 3 before":          {BlockedBy: lock.BlockedByQueue, Ahead: 3},
+		"3 ahead in the queue":        {BlockedBy: lock.BlockedByQueue, Ahead: 3},
 		"reader (token 7)":            {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader}},
 		"reader (token 7) and 1 more": {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader, reader}},
-		"the lock":                    {BlockedBy: lock.BlockedByHolders},
-		"nothing: no call waits here now, and the place is kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
+		"nothing":                     {BlockedBy: lock.BlockedByHolders},
+		"client disconnected; place kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
 			KeptFor: 8 * time.Second},
 	} {
-		if got := waitsFor(w); got != want {
+		if got := blockedBy(w); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 	d := newHarness(t)
 	grant := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"})
 	token := fmt.Sprintf("--token=%d", grant.Token)
-	d.expectFailure(exitFailed, []string{"token_mismatch", "Look at the lock again"}, "revoke", "jobs:nightly",
+	d.expectFailure(exitFailed, []string{"token_mismatch", "Read the lock again"}, "revoke", "jobs:nightly",
 		"--token=999", "--reason=x")
 	d.expectFailure(exitFailed, []string{"token_mismatch"}, "revoke", "jobs:nightly", token, "--reason=x",
 		"--acquired-at=2001-01-01T00:00:00Z")

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// showLease returns what to print of a lease to who has it.
+// showLease returns the output for a lease, for its holder.
 func showLease(g lock.Grant) output {
 	return output{wire: wire.LeaseOf(g), env: variablesFrom(g), table: func(s table) {
 		s.row("LOCK", g.Name)
@@ -27,8 +27,7 @@ func showLease(g lock.Grant) output {
 	}}
 }
 
-// variablesFrom returns what a shell is to know of a lease. PADDOCK_SLOT is of those
-// leases that share the lock.
+// variablesFrom returns the shell variables of a lease. PADDOCK_SLOT is set for leases in slots only.
 func variablesFrom(g lock.Grant) []variable {
 	slot := ""
 	if g.Slot > 0 {
@@ -40,8 +39,8 @@ func variablesFrom(g lock.Grant) []variable {
 	}
 }
 
-// showLock returns what to print of a lock to anybody. Its variables are other ones
-// than a lease's, so that nobody takes somebody else's token for their own.
+// showLock returns the output for a lock, for any reader. Its variables differ from those of a lease, so that no
+// script takes another holder's token for its own.
 func showLock(l lock.Lock) output {
 	return output{wire: wire.LockOf(l), env: []variable{
 		{"PADDOCK_STATE", string(l.State)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
@@ -64,7 +63,7 @@ func showLock(l lock.Lock) output {
 	}}
 }
 
-// showLocks returns what to print of many locks, one a row.
+// showLocks returns the output for many locks, one per row.
 func showLocks(locks []lock.Lock) output {
 	return output{wire: wire.Each(locks, wire.LockOf), table: func(s table) {
 		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
@@ -74,34 +73,34 @@ func showLocks(locks []lock.Lock) output {
 				continue
 			}
 			h := firstOf(l)
-			who := h.Holder
+			holder := h.Holder
 			if n := len(l.Leases) - 1; n > 0 {
-				who += fmt.Sprintf(" and %d more", n)
+				holder += fmt.Sprintf(" and %d more", n)
 			}
-			s.row(l.Name, string(l.State), h.Mode.String(), token(l.Token), who, local(h.ExpiresAt), remaining(h), strconv.Itoa(l.Waiters))
+			s.row(l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt), remaining(h), strconv.Itoa(l.Waiters))
 		}
 	}}
 }
 
-// showQueue returns what to print of who waits.
+// showQueue returns the output for a queue.
 func showQueue(q lock.QueueInfo) output {
 	return output{wire: wire.QueueOf(q), table: func(s table) {
-		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "WAITS FOR")
+		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "BLOCKED BY")
 		for _, w := range q.Waiters {
-			s.row(strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited), waitsFor(w))
+			s.row(strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited), blockedBy(w))
 		}
 	}}
 }
 
-// waitsFor says what is in the way of a waiter.
-func waitsFor(w lock.WaiterInfo) string {
+// blockedBy returns what blocks a waiter.
+func blockedBy(w lock.WaiterInfo) string {
 	switch {
 	case w.BlockedBy == lock.BlockedByQueue:
-		return fmt.Sprintf("its turn, %d before", w.Ahead)
+		return fmt.Sprintf("%d ahead in the queue", w.Ahead)
 	case w.BlockedBy == lock.BlockedByDisconnect:
-		return fmt.Sprintf("nothing: no call waits here now, and the place is kept for %s", short(w.KeptFor))
+		return fmt.Sprintf("client disconnected; place kept for %s", short(w.KeptFor))
 	case len(w.Leases) == 0:
-		return "the lock"
+		return "nothing"
 	}
 	text := fmt.Sprintf("%s (token %d)", w.Leases[0].Holder, w.Leases[0].Token)
 	if n := len(w.Leases) - 1; n > 0 {
@@ -118,7 +117,7 @@ func firstOf(l lock.Lock) lock.LeaseInfo {
 	return l.Leases[0]
 }
 
-// remaining says what is left of a lease, or that it is in its grace, or revoked and in it.
+// remaining returns the rest of a lease, or says that it is in its grace or revoked.
 func remaining(h lock.LeaseInfo) string {
 	if h.Revoked {
 		return "revoked, grace"
@@ -136,7 +135,7 @@ func modeAndSlot(m lock.Mode, slot int) string {
 	return fmt.Sprintf("%s, slot %d", m, slot)
 }
 
-// token returns a token, or what stands for none.
+// token returns the token, or a dash for none.
 func token(t lock.Token) string {
 	if t == 0 {
 		return none

@@ -114,3 +114,37 @@ func eachFile(t *testing.T, suffix string, do func(path, text string)) {
 		t.Fatal(err)
 	}
 }
+
+// alarmEntry matches the messages at the beginning of an entry of docs/operations.md's list of alarms.
+var alarmEntry = regexp.MustCompile("(?m)^- (`[^`]+`(?:,? and\\s+`[^`]+`)?)")
+
+// TestLogMessagesWorthAnAlarmExist compares docs/operations.md with the messages in the code: operators grep for them.
+func TestLogMessagesWorthAnAlarmExist(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	eachFile(t, ".go", func(path, text string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			code.WriteString(text)
+		}
+	})
+	page, err := os.ReadFile(filepath.Join(root, "docs/operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Log messages worth an alarm\n")
+	section, _, _ = strings.Cut(section, "\n### On the PostgreSQL primary\n")
+	found := 0
+	for _, entry := range alarmEntry.FindAllStringSubmatch(section, -1) {
+		for _, message := range codeSpan.FindAllStringSubmatch(entry[1], -1) {
+			found++
+			literal := `"` + strings.Join(strings.Fields(message[1]), " ") + `"`
+			literal = strings.TrimSuffix(literal, `…"`) // the rest of a long message
+			if !strings.Contains(code.String(), literal) {
+				t.Errorf("docs/operations.md lists the log message %s, which no code logs", literal)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("found %d log messages in docs/operations.md; want the whole list", found)
+	}
+}

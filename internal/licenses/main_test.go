@@ -50,12 +50,12 @@ func TestSwaggerUILicenseBelongsToTheEmbeddedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := os.Open(filepath.Join(strings.TrimSpace(string(dir)), "v5/static/swagger-ui-bundle.js.gz"))
+	script, err := os.Open(filepath.Join(strings.TrimSpace(string(dir)), "v5/static/swagger-ui-bundle.js.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bundle.Close()
-	unzipped, err := gzip.NewReader(bundle)
+	defer script.Close()
+	unzipped, err := gzip.NewReader(script)
 	if err != nil {
 		t.Fatal(err)
 	}

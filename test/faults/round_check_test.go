@@ -244,7 +244,7 @@ func notInUUID(letter rune) bool {
 func (d *deployment) lostCommits() int {
 	n := 0
 	for _, r := range d.replicas {
-		n += bytes.Count(r.log.bytes(), []byte(`"msg":"a commit's outcome is unknown"`))
+		n += bytes.Count(r.log.bytes(), []byte(`"msg":"commit outcome unknown"`))
 	}
 	return n
 }

@@ -25,7 +25,7 @@ export interface Options {
   mode?: components['schemas']['Mode'] | undefined;
   /** The number of permits; only for the mode `permit`. */
   capacity?: number | undefined;
-  /** How long the lease lives without a renewal. The default is 30000. The service may set a lower maximum. */
+  /** How long the lease lasts without a renewal. The default is 30000. The service may set a lower maximum. */
   ttlMs?: number | undefined;
   /** How long after its end the lease still blocks other grants. */
   graceMs?: number | undefined;

@@ -521,7 +521,7 @@ export interface components {
             keep_place?: boolean;
             /**
              * Format: int64
-             * @description How long the lease lives without a renewal. The default is 30000. A deployment may set a lower maximum.
+             * @description How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
              * @example 30000
              */
             ttl_ms?: number;

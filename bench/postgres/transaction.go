@@ -52,7 +52,8 @@ const FrontKind = "postgres"
 // HTTP returns Transaction behind HTTP and JSON.
 func HTTP() system.PostgresBacked {
 	t := new(Transaction)
-	return postgresBackedFront{front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t), t}
+	f := front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t)
+	return postgresBackedFront{f, t}
 }
 
 // A postgresBackedFront is a Transaction behind a front.

@@ -27,7 +27,10 @@ type Options struct {
 func (w Workload) Run(ctx context.Context, s system.System, o Options) result.Run {
 	ctx, cancel := context.WithTimeout(ctx, o.Warm+o.Measured+runSlack)
 	defer cancel()
-	r := result.Run{System: s.Name(), Title: s.Title(), Workload: w.Name, WorkloadTitle: w.Title, Unit: w.Unit, Clients: w.Clients, Paced: w.Paced}
+	r := result.Run{
+		System: s.Name(), Title: s.Title(), Workload: w.Name, WorkloadTitle: w.Title,
+		Unit: w.Unit, Clients: w.Clients, Paced: w.Paced,
+	}
 	err := w.drive(ctx, s, o, &r)
 	if err == nil && r.Operations == 0 {
 		err = errors.New("no operation was completed")
@@ -66,13 +69,14 @@ type activeRun struct {
 }
 
 func (b *activeRun) connect(ctx context.Context, s system.System) error {
-	field := newLockRegistry()
+	registry := newLockRegistry()
 	for i := range b.Clients {
 		client, err := s.Client(ctx)
 		if err != nil {
 			return fmt.Errorf("client %d: %w", i, err)
 		}
-		b.workers = append(b.workers, &worker{meter: newMeter(&b.phase), client: client, system: s, number: i, registry: field})
+		w := &worker{meter: newMeter(&b.phase), client: client, system: s, number: i, registry: registry}
+		b.workers = append(b.workers, w)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestAcquireSharesIfItIsTo(t *testing.T) {
 		}
 	}
 	d.refuses(exitNotAcquired, []string{"me has the lock"}, "acquire", "uploads", "--permits=2")
-	d.refuses(exitUsage, []string{"capacity_mismatch", "2 permits"}, "acquire", "uploads", "--permits=3")
+	d.refuses(exitUsage, []string{"capacity_mismatch", "capacity 2"}, "acquire", "uploads", "--permits=3")
 }
 
 func TestTheSameLeaseIDIsTheSameAcquire(t *testing.T) {

@@ -76,7 +76,7 @@ func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 		}
 	}
 	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "uploads", "--permits=2")
-	d.expectFailure(exitUsage, []string{"capacity_mismatch", "2 permits"}, "acquire", "uploads", "--permits=3")
+	d.expectFailure(exitUsage, []string{"capacity_mismatch", "capacity 2"}, "acquire", "uploads", "--permits=3")
 }
 
 func TestTheSameLeaseIDIsTheSameAcquire(t *testing.T) {

@@ -132,18 +132,18 @@ func TestRunUsageErrorsAreExplained(t *testing.T) {
 	d := newHarness(t)
 	d.hold(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
 	for says, args := range map[string][]string{
-		`expected "<command> ..."`:     {nightly},
-		"the command is missing":       {nightly, "--"},
-		"give 0s to 9s":                {"--kill-after=10s", nightly, "--", "/bin/sh"},
-		"give 0s to 233":               {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},
-		"--kill-after is -1s":          {"--kill-after=-1s", nightly, "--", "/bin/sh"},
-		"--ttl is 0s":                  {"--ttl=0s", nightly, "--", "/bin/sh"},
-		"can't be used together":       {"--shared", "--permits=2", nightly, "--", "/bin/sh"},
-		"--retry is -1s":               {"--retry=-1s", nightly, "--", "/bin/sh"},
-		"NAME: name has an invalid character":   {"jobs nightly", "--", "/bin/sh"},
-		"unknown flag --no-such-thing": {"--no-such-thing", nightly, "--", "/bin/sh"},
-		"--url: ":                      {"--url=here", nightly, "--", "/bin/sh"},
-		"capacity_mismatch":            {"--permits=3", "uploads", "--", "/bin/sh"},
+		`expected "<command> ..."`:            {nightly},
+		"the command is missing":              {nightly, "--"},
+		"give 0s to 9s":                       {"--kill-after=10s", nightly, "--", "/bin/sh"},
+		"give 0s to 233":                      {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},
+		"--kill-after is -1s":                 {"--kill-after=-1s", nightly, "--", "/bin/sh"},
+		"--ttl is 0s":                         {"--ttl=0s", nightly, "--", "/bin/sh"},
+		"can't be used together":              {"--shared", "--permits=2", nightly, "--", "/bin/sh"},
+		"--retry is -1s":                      {"--retry=-1s", nightly, "--", "/bin/sh"},
+		"NAME: name has an invalid character": {"jobs nightly", "--", "/bin/sh"},
+		"unknown flag --no-such-thing":        {"--no-such-thing", nightly, "--", "/bin/sh"},
+		"--url: ":                             {"--url=here", nightly, "--", "/bin/sh"},
+		"capacity_mismatch":                   {"--permits=3", "uploads", "--", "/bin/sh"},
 	} {
 		d.expectFailure(exitUsage, []string{says}, append([]string{"run"}, args...)...)
 	}

@@ -44,7 +44,9 @@ func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error)
 
 // ParseResults returns the results of a batch of these items. It fails unless text is the answer to that batch. An
 // item that was refused has the error that refused returns.
-func ParseResults(text []byte, items []lock.Command, sent time.Time, refused func(p Problem, status int) error) ([]lock.Result, error) {
+func ParseResults(
+	text []byte, items []lock.Command, sent time.Time, refused func(p Problem, status int) error,
+) ([]lock.Result, error) {
 	r := newReader(text)
 	var results []lock.Result
 	r.object(func(member []byte) {

@@ -197,7 +197,7 @@ func (c concurrentClient) Release(ctx context.Context, r lock.Release) error {
 	return c.Client.Release(ctx, r)
 }
 
-// startOthers has some startOthers call, and returns a function that waits for them.
+// startOthers starts other calls and returns a function that waits for them.
 func (c concurrentClient) startOthers() (wait func()) {
 	var all sync.WaitGroup
 	for range 2 * client.MaxInFlight {

@@ -16,7 +16,8 @@ import (
 const (
 	answerLost  = "The answer was lost. "
 	nothingDone = "Nothing was changed. Try again."
-	maybeDone   = "The call may or may not have taken effect. Send the same call again to find out; do not treat the lease as lost."
+	maybeDone   = "The call may or may not have taken effect. " +
+		"Send the same call again to find out; do not treat the lease as lost."
 )
 
 // unsent returns the error of a call that was not sent.
@@ -39,7 +40,8 @@ func lost(changes bool, trace *connTrace, err error) error {
 	}
 	what := answerLost
 	if alert := (*net.OpError)(nil); errors.As(err, &alert) && alert.Op == "remote error" {
-		what = fmt.Sprintf("The service closed the connection: %v. If it requires a client certificate, present one that it trusts. ", alert.Err)
+		what = fmt.Sprintf("The service closed the connection: %v. "+
+			"If it requires a client certificate, present one that it trusts. ", alert.Err)
 	}
 	switch {
 	case trace.unsent():

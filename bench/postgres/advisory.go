@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Advisory is PostgreSQL's own locks for applications, held by a session. Its clients have a
-// connection each, since that is what has the lock.
+// Advisory uses PostgreSQL's advisory locks at session level. Each client has its own connection, because
+// the session holds the lock.
 type Advisory struct{ Database }
 
 // Name implements system.System.
@@ -29,7 +29,7 @@ func (a *Advisory) Client(ctx context.Context) (system.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { // who waits can stop
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { // lets a waiting call be canceled
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 10 * time.Second}
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -39,7 +39,7 @@ func (a *Advisory) Client(ctx context.Context) (system.Client, error) {
 	return session{conn}, nil
 }
 
-// A session is a client with a connection of its own.
+// A session is a client with its own connection.
 type session struct{ conn *pgx.Conn }
 
 func (s session) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
@@ -57,7 +57,7 @@ func (s session) Acquire(ctx context.Context, name string, wait bool) (system.Le
 
 func (s session) Close() error { return s.conn.Close(context.Background()) }
 
-// advisory is a lock that a session has.
+// advisory is a lock held by a session.
 type advisory struct {
 	conn *pgx.Conn
 	name string
@@ -75,4 +75,4 @@ func (a advisory) Release(ctx context.Context) error {
 	return err
 }
 
-var errNotHeld = errors.New("the session does not have the lock")
+var errNotHeld = errors.New("the session does not hold the lock")

@@ -15,10 +15,10 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
-// Settings are those of the server, for all who use one: what a small one in earnest has, of 4 GB
-// or so. What keeps data safe (fsync, full_page_writes, synchronous_commit) is on, as it is by
-// default, and so is autovacuum. There are connections for 256 clients that need one each, and
-// room enough in the log that no checkpoint is forced in the middle of a short run.
+// Settings returns the PostgreSQL settings of all systems, as for a small production server with about
+// 4 GB. fsync, full_page_writes, synchronous_commit and autovacuum are on, as by default. There are
+// connections for 256 clients with one each, and enough WAL space that no checkpoint is forced during a
+// short run.
 func Settings() map[string]string {
 	return map[string]string{
 		"max_connections": "400",
@@ -27,19 +27,19 @@ func Settings() map[string]string {
 	}
 }
 
-// A Database is a server with a database in it.
+// A Database is a PostgreSQL server with one database.
 type Database struct {
-	Keep bool // what is in it, and its log, when it is stopped
+	Keep bool // keep the data and the log after Stop
 
 	server *pgserver.Server
 	dir    string
 	log    *os.File
 }
 
-// name is the database's.
+// name is the name of the database.
 const name = "bench"
 
-// Start starts it. Who runs PostgreSQL must be able to enter the directory.
+// Start starts the server. PostgreSQL's user must be able to enter the directory.
 func (d *Database) Start(ctx context.Context, dir string) (err error) {
 	d.dir = filepath.Join(dir, "postgres")
 	if d.log, err = os.Create(d.dir + ".log"); err != nil {
@@ -52,7 +52,7 @@ func (d *Database) Start(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// Stop ends it and removes what it has kept, unless that is to stay. Stopping one that does not run does nothing.
+// Stop stops the server and removes its data, unless Keep is set. It does nothing if the server does not run.
 func (d *Database) Stop() error {
 	if d.server == nil {
 		return nil
@@ -68,31 +68,31 @@ func (d *Database) Stop() error {
 	return errors.Join(err, os.RemoveAll(d.dir), os.Remove(d.log.Name()))
 }
 
-// Target is its URL.
+// Target implements front.Backend: it returns the database URL.
 func (d *Database) Target() string { return d.server.URL(name) }
 
-// DatabaseURL implements system.Databased.
+// DatabaseURL implements system.PostgresBacked.
 func (d *Database) DatabaseURL() string { return d.Target() }
 
-// Processes is its main process, whose children the others are.
+// Processes returns the postmaster, the parent of the other processes.
 func (d *Database) Processes() []system.Process {
 	if d.server == nil {
 		return nil
 	}
 	pid, err := postmaster(d.server.Dir())
 	if err != nil {
-		return nil // it has ended
+		return nil // the server has ended
 	}
 	return []system.Process{{Role: system.Database, PID: pid}}
 }
 
-// postmaster is the process id that a server notes in its directory.
+// postmaster reads the process id from postmaster.pid.
 func postmaster(dir string) (int, error) {
-	note, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
 	if err != nil {
 		return 0, err
 	}
-	line, _, _ := strings.Cut(string(note), "\n")
+	line, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(line)
 	if err != nil {
 		return 0, fmt.Errorf("postmaster.pid: %w", err)

@@ -1,16 +1,15 @@
-// Package postgres measures locks that others build on PostgreSQL, and has the database that
-// all of the bench's systems use which need one: Paddock's, too, so that none has better
-// settings than another.
+// Package postgres measures other locks that are built on PostgreSQL. It also starts the database of
+// every system that needs one, including Paddock, so that all have the same settings.
 //
-// The systems are
+// The systems are:
 //
-//   - pglock, the package cirello.io/pglock. It keeps a lock as a row that is inserted, or
-//     updated where it is free, and deleted in the end. Its driver is pgx, with which it is
-//     twice as fast as with lib/pq. It would wait for as long as a lease lasts between one try
-//     and the next, and is polled instead, though so it never takes over from a holder that
-//     died. It would send a heartbeat as soon as a lock is taken, and is renewed when asked.
-//   - one transaction a request, what most write who have a database and need a lock: a row is
-//     locked, looked at, and updated. It is called in process, and behind a Go HTTP handler.
-//   - PostgreSQL's advisory locks. They are in memory only, have no token, and are held by a
-//     connection as long as that lasts.
+//   - pglock, the package cirello.io/pglock. A lock is a row that is inserted, or updated if it is free,
+//     and finally deleted. The driver is pgx, which makes it twice as fast as lib/pq. By itself, pglock
+//     waits for a full lease time between two attempts; the bench polls instead, although pglock then
+//     never takes over from a holder that died. Its automatic heartbeats are off; leases are renewed on
+//     request.
+//   - One transaction per request, the usual self-made lock: a row is locked, checked and updated. It
+//     is called in process, and behind a Go HTTP handler.
+//   - PostgreSQL's advisory locks. They are in memory only, have no token, and are held as long as their
+//     connection lasts.
 package postgres

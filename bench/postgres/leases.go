@@ -27,17 +27,17 @@ var (
 	releaseSQL string
 )
 
-// What served 64 clients with a name each, and 32 with one name, best.
+// The best values found for 64 clients with a name each and for 32 clients with one name.
 const (
-	connections  = 64                    // in a pool
-	pollInterval = 20 * time.Millisecond // the mean time between two tries for a lock that is held
+	connections  = 64                    // in the pool
+	pollInterval = 20 * time.Millisecond // mean pause between attempts for a held lock
 )
 
-// leases is a lease.Store in a table, with one transaction a call. Each runs to its end, since
-// one that is cancelled may have been committed.
+// leases is a lease.Store in a table, with one transaction per call. Transactions are not canceled,
+// because a canceled one may have been committed.
 type leases struct{ pool *pgxpool.Pool }
 
-// openLeases connects to the table; see createLeases.
+// openLeases connects to the database. The table must exist; see createLeases.
 func openLeases(ctx context.Context, url string) (leases, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -65,7 +65,7 @@ func (l leases) Acquire(ctx context.Context, name string, wait bool) (lease.Gran
 	})
 }
 
-// try locks the row, and only then looks at the clock and draws the token.
+// try locks the row before it reads the clock and draws the token.
 func (l leases) try(ctx context.Context, name, id string) (token int64, err error) {
 	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
 		if err := lockRow(ctx, tx, name); err != nil {
@@ -80,7 +80,7 @@ func (l leases) try(ctx context.Context, name, id string) (token int64, err erro
 	return token, err
 }
 
-// lockRow locks the name's row, which it makes if there is none.
+// lockRow locks the row of the name and creates it if needed.
 func lockRow(ctx context.Context, tx pgx.Tx, name string) error {
 	tag, err := tx.Exec(ctx, lockSQL, name)
 	if err != nil || tag.RowsAffected() > 0 {

@@ -54,7 +54,7 @@ func (p *PGLock) Stop() (err error) {
 // Unordered implements system.Unordered.
 func (*PGLock) Unordered() {}
 
-// Client implements system.System. All share one pool of connections.
+// Client implements system.System. All clients share one connection pool.
 func (p *PGLock) Client(context.Context) (system.Client, error) { return pglocker{p.locks}, nil }
 
 type pglocker struct{ locks *pglock.Client }
@@ -74,8 +74,8 @@ func (p pglocker) Acquire(ctx context.Context, name string, wait bool) (system.L
 
 func (pglocker) Close() error { return nil }
 
-// pglocked is a lock that was taken. Its token is the number that pglock draws for the row
-// before it knows whether it gets the lock, so it need not be greater than the one before.
+// pglocked is a held lock. Its token is the version number of the row. pglock draws it before it knows
+// whether it gets the lock, so tokens may be out of order.
 type pglocked struct {
 	locks *pglock.Client
 	lock  *pglock.Lock

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Transaction is a lease as a row, with one transaction a request, in process.
+// Transaction keeps leases as rows, with one transaction per request, called in process.
 type Transaction struct {
 	Database
 	leases leases
@@ -41,28 +41,29 @@ func (t *Transaction) Stop() error {
 	return t.Database.Stop()
 }
 
-// Client implements system.System. All share one pool of connections.
+// Client implements system.System. All clients share one connection pool.
 func (t *Transaction) Client(context.Context) (system.Client, error) {
 	return lease.NewClient(t.leases, func() error { return nil }), nil
 }
 
-// FrontKind is the kind of the front that is before such rows.
+// FrontKind is the kind of the front for Transaction.
 const FrontKind = "postgres"
 
-// HTTP is the same behind HTTP and JSON.
+// HTTP returns Transaction behind HTTP and JSON.
 func HTTP() system.PostgresBacked {
 	t := new(Transaction)
-	return postgresBackedFront{front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t), t}
+	f := front.New("pg-transaction-http", "one transaction a request, behind a Go HTTP handler", FrontKind, t)
+	return postgresBackedFront{f, t}
 }
 
-// postgresBackedFront is a system with a front before it.
+// A postgresBackedFront is a Transaction behind a front.
 type postgresBackedFront struct {
 	*front.System
 	behind *Transaction
 }
 
-// DatabaseURL implements system.Databased.
+// DatabaseURL implements system.PostgresBacked.
 func (f postgresBackedFront) DatabaseURL() string { return f.behind.DatabaseURL() }
 
-// OpenFront is the store that such a front serves.
+// OpenFront opens the store of such a front.
 func OpenFront(ctx context.Context, url string) (lease.Store, error) { return openLeases(ctx, url) }

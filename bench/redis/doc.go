@@ -1,9 +1,9 @@
-// Package redis measures the lock that Redis's documentation describes: a key that is set if
-// there is none, with a time to live, and that is deleted by a script which compares its value.
-// A counter for each lock, raised in the same script, gives the token that the recipe lacks.
+// Package redis measures the lock from Redis's documentation: a key that is set with a TTL if it does
+// not exist, and that is deleted by a script which compares its value. The recipe has no token, so the
+// script also increments a counter for each lock.
 //
-// One server, with an append-only file that is synced before each answer, or each second. It is
-// not rewritten meanwhile, in Redis's favour. Scripts go by their hashes. Without a front each
-// client has a connection of its own, as a process of its own would have; waiting is polling,
-// since Redis keeps no queue.
+// It runs one server with an append-only file that is synced before each answer, or once a second. The
+// file is not rewritten during a run, which favors Redis. Scripts are sent as hashes. Without a front,
+// each client has its own connection, as separate processes would have. Waiting is polling, because
+// Redis has no queue.
 package redis

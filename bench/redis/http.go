@@ -7,15 +7,15 @@ import (
 	"github.com/paddock-lock/paddock/bench/lease"
 )
 
-// FrontKind is the kind of the front that is before Redis.
+// FrontKind is the kind of the front for Redis.
 const FrontKind = "redis"
 
-// HTTP is Redis that syncs before it answers, behind HTTP and JSON.
+// HTTP returns Redis with appendfsync always, behind HTTP and JSON.
 func HTTP() *front.System {
 	return front.New("redis-http", "Redis, appendfsync always, behind a Go HTTP handler", FrontKind, Always())
 }
 
-// OpenFront is the store that such a front serves.
+// OpenFront opens the store of such a front.
 func OpenFront(_ context.Context, addr string) (lease.Store, error) { return connect(addr, true) }
 
 // Target implements front.Backend.

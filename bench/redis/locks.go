@@ -22,9 +22,8 @@ var (
 	renewScript string
 )
 
-// pollInterval is the mean time between two tries for a lock that is held. With 32 clients after one
-// name, it goes from hand to hand less often with a longer one, and with a shorter one no more
-// often: then they are in each other's way.
+// pollInterval is the mean pause between attempts for a held lock. With 32 clients and one name, longer
+// pauses lower the rate of hand-offs, and shorter ones do not raise it.
 const pollInterval = 5 * time.Millisecond
 
 // locks is a lease.Store in Redis.
@@ -34,7 +33,7 @@ type locks struct {
 	ttl                     string // milliseconds
 }
 
-// connect returns one that uses a connection for one caller, or shares some among many.
+// connect returns a store with one connection for one caller, or with shared connections for many.
 func connect(addr string, shared bool) (*locks, error) {
 	opts := rueidis.ClientOption{
 		InitAddress:       []string{addr},
@@ -78,8 +77,8 @@ func (l *locks) Release(ctx context.Context, name, id string) error {
 	return errorOf(l.run(ctx, l.release, []string{name}, id))
 }
 
-// run runs a script, to its end: for a context that may be cancelled the client would set up
-// two goroutines that pass requests and answers on.
+// run runs a script without cancellation: for a context that can be canceled, the client would start
+// two more goroutines.
 func (l *locks) run(ctx context.Context, script *rueidis.Lua, keys []string, args ...string) (int64, error) {
 	return script.Exec(context.WithoutCancel(ctx), l.redis, keys, args).AsInt64()
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Raw is Redis itself, spoken to in its own protocol.
+// Raw is Redis over its own protocol.
 type Raw struct {
 	server
 	fsync string
 }
 
-// Always is Redis that syncs before it answers.
+// Always returns Redis that syncs before each answer.
 func Always() *Raw { return &Raw{fsync: "always"} }
 
-// EverySecond is Redis that syncs once a second: what it answered may be lost.
+// EverySecond returns Redis that syncs once a second, so that answered writes may be lost.
 func EverySecond() *Raw { return &Raw{fsync: "everysec"} }
 
 // Name implements system.System.

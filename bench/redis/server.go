@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A server is one Redis with an append-only file.
+// A server is a Redis server with an append-only file.
 type server struct {
 	daemon *daemon.Daemon
 	addr   string
 }
 
-// start starts it with a value of appendfsync.
+// start starts the server with the value of appendfsync.
 func (s *server) start(ctx context.Context, dir, fsync string) error {
 	program, err := daemon.Find("redis-server", "redis-server")
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// formatWhole writes a figure without its fraction.
+// formatWhole formats a figure without decimals.
 func formatWhole(f float64) string { return result.Grouped(f) }
 
-// formatDecimals writes a figure with so many digits after the point.
+// formatDecimals returns a function that formats a figure with n decimals.
 func formatDecimals(n int) func(float64) string {
 	return func(f float64) string { return strconv.FormatFloat(f, 'f', n, 64) }
 }
 
-// formatSpread is the median, and the least and the greatest if there is more than one.
+// formatSpread formats the median, with the range if there is more than one figure.
 func formatSpread(s spread, write func(float64) string) string {
 	switch s.count {
 	case 0:
@@ -28,16 +28,16 @@ func formatSpread(s spread, write func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", write(s.median), write(s.least), write(s.most))
 }
 
-// unitSuffix is the unit in which a row counts if that is not the table's.
-func unitSuffix(unit, usual string) string {
-	if unit == usual {
+// unitSuffix returns the unit of a row if it differs from the table's.
+func unitSuffix(unit, tableUnit string) string {
+	if unit == tableUnit {
 		return ""
 	}
 	return " " + unit
 }
 
-// ratio is the column that compares: with Paddock, of which it says how many times as many it
-// does; or, where all are Paddock, with the first of them, of which each is so many percent.
+// ratio returns the column that compares the systems: how many times faster Paddock is, or, if all rows
+// are Paddock, the percentage of the first row.
 func (b comparison) ratio() column {
 	others := func(w row) bool { return !strings.HasPrefix(w.system, reference) }
 	if slices.ContainsFunc(b.rows, others) {
@@ -49,7 +49,7 @@ func (b comparison) ratio() column {
 	}}
 }
 
-// compared is the cell of a row: nothing where there is nothing to compare.
+// compared returns the cell of the ratio column, empty if the row cannot be compared.
 func (b comparison) compared(w row, same, other string) string {
 	switch {
 	case len(b.rows) == 1 || w.runs[0].Paced:
@@ -68,7 +68,7 @@ func quantiles(w row, what string) string {
 	return formatWhole(p50.median) + " / " + formatWhole(p99.median)
 }
 
-// optional is the cell of a figure that is not always there.
+// optional returns a cell function for a figure that may be missing.
 func optional(figure func(result.Run) *float64, write func(float64) string) func(row) string {
 	return func(w row) string {
 		s := w.ofOptional(figure)
@@ -86,7 +86,6 @@ func cpu(w row) string {
 	return fmt.Sprintf("%s + %s + %s", formatWhole(client.median), formatWhole(server.median), formatWhole(database.median))
 }
 
-// coreShareOf is how much of a core the servers took, of those that are driven at a fixed pace.
 func (b comparison) coreShareOf(w row) string {
 	if !w.runs[0].Paced {
 		return ""
@@ -95,8 +94,7 @@ func (b comparison) coreShareOf(w row) string {
 	return formatDecimals(1)(s.median) + " %"
 }
 
-// deleted is how many rows PostgreSQL deleted where that is to be seen: while events are
-// pruned.
+// deleted returns the rows deleted per second, for growth workloads in which events are pruned.
 func (b comparison) deleted(w row) string {
 	if !strings.HasPrefix(b.workload, "growth") {
 		return ""
@@ -120,7 +118,7 @@ func operations(w row) (sum int) {
 	return sum
 }
 
-// inversions is how many tokens were out of order, if any were.
+// inversions returns the number of tokens out of order, empty if there are none.
 func inversions(w row) string {
 	sum := 0
 	for _, r := range w.runs {

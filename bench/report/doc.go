@@ -1,6 +1,6 @@
-// Package report tells of what was measured: tables in Markdown, and plots as SVG, with the
-// median of all rounds and, in parentheses, the least and the greatest.
+// Package report writes the results as tables in Markdown and plots in SVG, with the median of all
+// rounds and, in parentheses, the range.
 //
-// A comparison is made in each round for itself, since the machine is not the same from one to
-// the next; then the median of those is taken.
+// Systems are compared within each round, because the machine's speed varies between rounds. The
+// report shows the median of those ratios.
 package report

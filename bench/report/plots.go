@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// The shares of CPU time.
+// The colours for shares of CPU time.
 const (
 	clientShare   = "#cbd5e1"
 	serverShare   = "#2563eb"
 	databaseShare = "#0f766e"
 )
 
-// rates is a plot of how many operations a second there were, the most first.
+// rates returns a plot of the operations per second, the highest rate first.
 func (b comparison) rates() plot {
 	p := plot{title: b.title, note: b.unit + " a second: the median, and the least and the most"}
 	for _, w := range b.sorted(func(w row) float64 { return -w.rate.median }) {
@@ -32,7 +32,7 @@ func (b comparison) rates() plot {
 	return p
 }
 
-// costs is a plot of what an operation took of CPU time, the least first.
+// costs returns a plot of the CPU time per operation, the lowest first.
 func (b comparison) costs() plot {
 	p := plot{
 		title: b.title, note: "CPU time in µs, the median",

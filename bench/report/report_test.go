@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/soak"
 )
 
-// measured are three rounds of two systems, of which the machine was slower in the second, and
-// one that failed.
+// measured returns three rounds of two systems and of a third that fails. The machine is slower in the
+// second round.
 func measured() []result.Run {
 	var runs []result.Run
 	wal, fsyncs := 322.4, 0.08
@@ -59,7 +59,7 @@ func TestWriteReplacesTheGeneratedPart(t *testing.T) {
 	}
 	file := result.File{Machine: result.Machine{Cores: 2, CPU: "a processor"}, Runs: measured()}
 	var first []byte
-	for range 2 { // the second time nothing changes
+	for range 2 { // the second Write must not change anything
 		if err := Write(page, file, soak.File{}); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestWriteReplacesTheGeneratedPart(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(first), "\nold\n") || strings.Contains(string(first), "Broken") {
-		t.Errorf("it still has what is old, or what failed:\n%s", first)
+		t.Errorf("the page still has old figures or failed runs:\n%s", first)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestWriteRefusesAPageWithoutMarkers(t *testing.T) {
 	if err := os.WriteFile(page, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(page, result.File{}, soak.File{}); err == nil || !strings.Contains(err.Error(), "has no two lines") {
+	if err := Write(page, result.File{}, soak.File{}); err == nil || !strings.Contains(err.Error(), "must contain the two lines") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestPlotsAreValidXMLWithAllTexts(t *testing.T) {
 			}
 		}
 		if !strings.Contains(texts, "The <other>") || !strings.Contains(texts, "Paddock") {
-			t.Errorf("%s says %s", name, texts)
+			t.Errorf("%s has the texts %s", name, texts)
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/soak"
 )
 
-// maxRows is how many lines the table of a soak has, at most.
+// maxRows is the maximum number of rows in a soak's table.
 const maxRows = 12
 
-// Soak tells of a soak, in Markdown.
+// Soak reports a soak in Markdown.
 func Soak(f soak.File) string {
 	if len(f.Intervals) == 0 {
 		return ""
@@ -27,7 +27,10 @@ func Soak(f soak.File) string {
 }
 
 func intervalCells(all []soak.Interval) [][]string {
-	cells := [][]string{{"minute", "pairs a second", "acquire, p50 / p99 in µs", "paddock serve, MB", "PostgreSQL without buffers, MB", "tables and indexes, MB", "rows"}}
+	cells := [][]string{{
+		"minute", "pairs a second", "acquire, p50 / p99 in µs",
+		"paddock serve, MB", "PostgreSQL without buffers, MB", "tables and indexes, MB", "rows",
+	}}
 	step := (len(all) + maxRows - 1) / maxRows
 	for i, s := range all {
 		if (i+1)%step != 0 && i != len(all)-1 {

@@ -6,10 +6,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// reference is the system that the others are compared with.
+// reference is the system that others are compared with.
 const reference = "paddock"
 
-// A spread is the median of some figures, the least and the greatest.
+// A spread is the median and the range of some figures.
 type spread struct {
 	median, least, most float64
 	count               int
@@ -24,21 +24,21 @@ func spreadOf(figures []float64) spread {
 	return spread{median: (figures[(n-1)/2] + figures[n/2]) / 2, least: figures[0], most: figures[n-1], count: n}
 }
 
-// A comparison is one workload with the systems that did it, in the order in which they were run.
+// A comparison contains the runs of one workload by system, in the order of the runs.
 type comparison struct {
 	part, workload, title, unit string
 	rows                        []row
 }
 
-// A row is one system under one workload, in all rounds.
+// A row contains the runs of one system under one workload, in all rounds.
 type row struct {
 	system, title, unit string
 	runs                []result.Run
 	rate                spread
-	ratio               spread // the reference does as many operations as this one, in the same round
+	ratio               spread // rate of the reference divided by that of this system, by round
 }
 
-// comparisons groups the runs that came to something.
+// comparisons groups the successful runs.
 func comparisons(runs []result.Run) []comparison {
 	var all []comparison
 	for _, r := range runs {
@@ -67,7 +67,7 @@ func (b *comparison) add(r result.Run) {
 	b.rows[i].runs = append(b.rows[i].runs, r)
 }
 
-// compare works out the rates, and the ratios to the reference; to the first system if that
+// compare computes the rates and the ratios to the reference, or to the first system if the reference
 // was not run.
 func (b *comparison) compare() {
 	base := b.base()
@@ -91,7 +91,7 @@ func (b *comparison) base() row {
 	return b.rows[max(i, 0)]
 }
 
-// of is the spread of a figure.
+// of returns the spread of a figure.
 func (w row) of(figure func(result.Run) float64) spread {
 	var figures []float64
 	for _, r := range w.runs {
@@ -100,7 +100,7 @@ func (w row) of(figure func(result.Run) float64) spread {
 	return spreadOf(figures)
 }
 
-// ofOptional is the spread of a figure that is not always there.
+// ofOptional returns the spread of a figure that may be missing.
 func (w row) ofOptional(figure func(result.Run) *float64) spread {
 	var figures []float64
 	for _, r := range w.runs {
@@ -111,7 +111,7 @@ func (w row) ofOptional(figure func(result.Run) *float64) spread {
 	return spreadOf(figures)
 }
 
-// latency is what the quantiles of something are in the median.
+// latency returns the spreads of the p50 and p99 of a kind of call.
 func (w row) latency(what string) (p50, p99 spread) {
 	var medians, worst []float64
 	for _, r := range w.runs {

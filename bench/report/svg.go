@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// The measures of a plot, in pixels.
+// The dimensions of a plot, in pixels.
 const (
 	plotWidth   = 900
-	valueWidth  = 140 // for what stands at the end of a bar
-	letterWidth = 7.4 // of the font, about
+	valueWidth  = 140 // for the text at the end of a bar
+	letterWidth = 7.4 // approximate width of a letter
 	barHeight   = 18
 	barPitch    = 28
 	topMargin   = 58
 	margin      = 16
 )
 
-// The colours of bars: Paddock's, that of others, and those of shares.
+// The colours of bars and text.
 const (
 	paddockColour = "#2563eb"
 	peerColour    = "#94a3b8"
@@ -27,12 +27,12 @@ const (
 	mutedInk      = "#64748b"
 )
 
-// A bar is a line of a plot.
+// A bar is one row of a plot.
 type bar struct {
 	label  string
-	text   string // at its end
+	text   string // at the end of the bar
 	parts  []part
-	spread spread // where the whole ends
+	spread spread // of the total length
 }
 
 // A part of a bar.
@@ -41,10 +41,10 @@ type part struct {
 	colour string
 }
 
-// A plot is horizontal bars from one zero, with a legend if their parts mean something.
+// A plot consists of horizontal bars, with a legend if they have parts.
 type plot struct {
 	title, note string
-	legend      []part // with lengths of zero
+	legend      []part // colours only
 	names       []string
 	bars        []bar
 }
@@ -69,7 +69,7 @@ func (p plot) svg() string {
 	return out.String()
 }
 
-// left is where the bars begin: right of the longest label.
+// left returns the x position of the bars, right of the longest label.
 func (p plot) left() int {
 	most := 0
 	for _, b := range p.bars {
@@ -78,7 +78,7 @@ func (p plot) left() int {
 	return margin + int(float64(most)*letterWidth) + 10
 }
 
-// longest is where the longest bar, or its spread, ends.
+// longest returns the greatest length of a bar or its spread.
 func (p plot) longest() float64 {
 	most := math.SmallestNonzeroFloat64
 	for _, b := range p.bars {
@@ -122,7 +122,7 @@ func (b bar) draw(out *strings.Builder, left, y int, scale float64) {
 	text(out, int(x)+8, y+14, "start", ink, "", b.text)
 }
 
-// text writes at a point, at its start or its end.
+// text writes a text element.
 func text(out *strings.Builder, x, y int, anchor, colour, more, content string) {
 	fmt.Fprintf(out, `<text x="%d" y="%d" text-anchor="%s" fill="%s" %s>%s</text>`+"\n", x, y, anchor, colour, more, html.EscapeString(content))
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// A column is a heading and what is under it for each row; empty: there is nothing to tell.
+// A column has a heading and a cell for each row, which may be empty.
 type column struct {
 	heading string
 	cell    func(row) string
 }
 
-// columns are all that a table may have.
+// columns returns all possible columns.
 func (b comparison) columns() []column {
 	all := []column{
 		{"", func(w row) string { return w.title }},
@@ -37,7 +37,6 @@ func (b comparison) columns() []column {
 	)
 }
 
-// table is the bench in Markdown, without the columns that are empty.
 func (b comparison) table() string {
 	var cells [][]string
 	for range len(b.rows) + 1 {
@@ -60,7 +59,7 @@ func (b comparison) table() string {
 	return markdown(cells)
 }
 
-// markdown is a table whose first column is text and whose others are figures.
+// markdown returns a table whose first column is text and whose other columns are figures.
 func markdown(cells [][]string) string {
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {

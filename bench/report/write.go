@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-lock/paddock/bench/soak"
 )
 
-// What stands between these lines of a page is made anew.
+// The lines of a page between which Write replaces the text.
 const (
 	begin = "<!-- figures: made by `bench report` from results.json, not by hand -->"
 	end   = "<!-- end of the figures -->"
 )
 
-// Write makes the figures of a page anew, and the plots that it shows, which go to a folder
-// beside it that is called like it. A soak that is empty is not told of.
+// Write regenerates the figures of a page and its plots. The plots go to a directory beside the page
+// with the same name. An empty soak is left out.
 func Write(page string, f result.File, long soak.File) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -27,7 +27,7 @@ func Write(page string, f result.File, long soak.File) error {
 	before, rest, foundBegin := bytes.Cut(text, []byte(begin))
 	_, after, foundEnd := bytes.Cut(rest, []byte(end))
 	if !foundBegin || !foundEnd {
-		return fmt.Errorf("%s has no two lines between which the figures go:\n%s\n%s", page, begin, end)
+		return fmt.Errorf("%s must contain the two lines that enclose the figures:\n%s\n%s", page, begin, end)
 	}
 	folder := strings.TrimSuffix(page, filepath.Ext(page))
 	figures, plots := render(f, filepath.Base(folder))
@@ -44,8 +44,8 @@ func Write(page string, f result.File, long soak.File) error {
 	return os.WriteFile(page, made, 0o644)
 }
 
-// render writes the figures in Markdown, with references to plots in a folder, and returns
-// those, by the names of their files.
+// render returns the figures in Markdown, with references to plots in the folder, and the plots by file
+// name.
 func render(f result.File, folder string) (string, map[string]plot) {
 	var out strings.Builder
 	plots := map[string]plot{}
@@ -69,10 +69,10 @@ func render(f result.File, folder string) (string, map[string]plot) {
 	return strings.TrimSuffix(out.String(), "\n"), plots
 }
 
-// cpuPlotWorkload is the workload whose CPU time is plotted.
+// cpuPlotWorkload is the workload for which the CPU time is plotted.
 const cpuPlotWorkload = "distinct-64"
 
-// show adds a plot.
+// show adds a plot and a reference to it.
 func (b comparison) show(out *strings.Builder, plots map[string]plot, folder, kind string, p plot) {
 	name := b.workload + "-" + kind + ".svg"
 	if _, taken := plots[name]; taken {
@@ -82,7 +82,7 @@ func (b comparison) show(out *strings.Builder, plots map[string]plot, folder, ki
 	fmt.Fprintf(out, "![%s](%s/%s)\n\n", b.title, folder, name)
 }
 
-// slug is a text as it may stand in the name of a file.
+// slug returns a text in a form for file names.
 func slug(text string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -92,15 +92,15 @@ func slug(text string) string {
 	}, strings.ToLower(text)), "-")
 }
 
-// describeMachine tells of the machine.
+// describeMachine describes the machine and the versions.
 func describeMachine(f result.File) string {
 	m := f.Machine
 	return fmt.Sprintf("Measured on %s: %s, %d cores, %s of memory, %s, Linux %s, %s, %s, Paddock at %s.\n",
 		m.At.Format("2 January 2006"), m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Postgres, m.Go, m.Paddock)
 }
 
-// overview is a table of all systems against the workloads of a part that count the same, if
-// there are several.
+// overview returns a table of all systems and the workloads of a part with the same unit, empty if there
+// is only one such workload.
 func overview(all []comparison, part string) string {
 	var same []comparison
 	for _, b := range all {
@@ -127,7 +127,7 @@ func overview(all []comparison, part string) string {
 	return markdown(cells) + "\n"
 }
 
-// Text is the tables alone, to be read at once.
+// Text returns only the tables, for the terminal.
 func Text(runs []result.Run) string {
 	var out strings.Builder
 	for _, b := range comparisons(runs) {

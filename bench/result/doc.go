@@ -1,3 +1,2 @@
-// Package result is what runs came to: one Run each, kept in a file, from which the report can
-// be made again.
+// Package result contains the results of runs and their file, from which reports are generated.
 package result

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// A File is all that was measured together, and on what.
+// A File contains runs that were measured together, and the machine.
 type File struct {
 	Machine Machine `json:"machine"`
 	Runs    []Run   `json:"runs"`
@@ -26,7 +26,7 @@ func Read(path string) (File, error) {
 	return f, nil
 }
 
-// Write writes the File, a line for each run. It is there in one piece, or not at all.
+// Write writes the File atomically, with one line for each run.
 func (f File) Write(path string) error {
 	machine, err := json.Marshal(f.Machine)
 	if err != nil {
@@ -51,7 +51,7 @@ func (f File) Write(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// Failed returns an error that tells of the runs that failed; nil if none did.
+// Failed returns an error that lists the failed runs, nil if there are none.
 func (f File) Failed() error {
 	var err error
 	for _, r := range f.Runs {

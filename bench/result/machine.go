@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Machine is what the runs were on. What could not be found out is empty.
+// A Machine describes the machine and the versions. Unknown fields are empty.
 type Machine struct {
 	At       time.Time `json:"at"`
 	CPU      string    `json:"cpu"`
@@ -24,7 +24,7 @@ type Machine struct {
 	Paddock  string    `json:"paddock"` // the commit
 }
 
-// ThisMachine is the one that we are on.
+// ThisMachine describes the machine that the bench runs on.
 func ThisMachine(ctx context.Context) Machine {
 	return Machine{
 		At: time.Now().UTC().Truncate(time.Second), Cores: runtime.NumCPU(), Go: runtime.Version(),
@@ -37,7 +37,7 @@ func ThisMachine(ctx context.Context) Machine {
 	}
 }
 
-// find returns what the pattern's first group matches in a file, and nothing if it does not.
+// find returns the first group of the pattern's match in a file, empty if there is none.
 func find(path, pattern string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func find(path, pattern string) string {
 	return ""
 }
 
-// gigabytes writes a number of kB for people.
+// gigabytes formats a number of kB in GB.
 func gigabytes(text string) string {
 	kB, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -58,7 +58,7 @@ func gigabytes(text string) string {
 	return strconv.FormatFloat(kB/1e6, 'f', 0, 64) + " GB"
 }
 
-// output returns what a program says, and nothing if it fails.
+// output returns the output of a program, empty if it fails.
 func output(ctx context.Context, program string, args ...string) string {
 	out, err := exec.CommandContext(ctx, program, args...).Output()
 	if err != nil {

@@ -53,7 +53,7 @@ func TestCostsArePerOperation(t *testing.T) {
 	without := measure.Mark{}
 	r = result.Run{}
 	if r.Spent(without, without); r.WALBytes != nil || r.CPU != (result.CPU{}) {
-		t.Errorf("of nothing: %+v", r)
+		t.Errorf("without operations: %+v", r)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestAFileRoundTrips(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := result.Read(path + ".none"); err == nil {
-		t.Error("a file that is not there was read")
+		t.Error("Read returned no error for a missing file")
 	}
 }
 

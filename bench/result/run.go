@@ -8,51 +8,51 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A Run is one system under one workload for some seconds.
+// A Run is the result of one system under one workload.
 type Run struct {
 	System        string `json:"system"`
 	Title         string `json:"title"`
-	Part          string `json:"part"` // of the campaign: what belongs together
+	Part          string `json:"part"` // of the campaign; groups runs in the report
 	Workload      string `json:"workload"`
 	WorkloadTitle string `json:"workload_title"`
-	Unit          string `json:"unit"` // what an operation is, in the plural
+	Unit          string `json:"unit"` // what an operation is, plural
 	Clients       int    `json:"clients"`
-	Round         int    `json:"round"`           // runs of one round are to be compared
-	Paced         bool   `json:"paced,omitempty"` // at a fixed pace, not as fast as can be
+	Round         int    `json:"round"`           // runs of the same round are compared
+	Paced         bool   `json:"paced,omitempty"` // at a fixed pace instead of as fast as possible
 
 	Error       string `json:"error,omitempty"`       // why there are no figures
-	Unsupported bool   `json:"unsupported,omitempty"` // the system has no such thing
+	Unsupported bool   `json:"unsupported,omitempty"` // the system does not support the workload
 
 	Seconds    float64             `json:"seconds"`
 	Operations int                 `json:"operations"`
 	PerSecond  float64             `json:"per_second"`
-	Latency    map[string]Quantile `json:"latency,omitempty"` // by what took so long
+	Latency    map[string]Quantile `json:"latency,omitempty"` // by kind of call
 
 	CPU      CPU      `json:"cpu"`
-	WALBytes *float64 `json:"wal_bytes,omitempty"` // an operation
-	Images   *float64 `json:"images,omitempty"`    // full pages in the WAL, an operation
-	Fsyncs   *float64 `json:"fsyncs,omitempty"`    // of the WAL, an operation
+	WALBytes *float64 `json:"wal_bytes,omitempty"` // per operation
+	Images   *float64 `json:"images,omitempty"`    // full-page images in the WAL, per operation
+	Fsyncs   *float64 `json:"fsyncs,omitempty"`    // of the WAL, per operation
 
-	Deleted *float64 `json:"deleted,omitempty"` // rows, an operation
+	Deleted *float64 `json:"deleted,omitempty"` // rows, per operation
 
-	// Inversions are grants whose token was not greater than the one before, of systems that do
-	// not promise it; warm-up included.
+	// Inversions counts grants whose token was not greater than the previous one, warm-up included,
+	// for systems that do not promise increasing tokens.
 	Inversions int `json:"inversions,omitempty"`
 
-	// Of workloads in which clients contend: Jain's index of how often each was served, and
-	// the longest that anybody waited as a multiple of the mean.
+	// For contended workloads: Jain's fairness index of the operations per client, and the longest
+	// wait as a multiple of the mean.
 	Fairness    *float64 `json:"fairness,omitempty"`
 	LongestWait *float64 `json:"longest_wait,omitempty"`
 }
 
-// CPU is CPU time in µs an operation.
+// CPU is the CPU time in µs per operation.
 type CPU struct {
 	Client   float64 `json:"client"`
 	Server   float64 `json:"server"`
 	Database float64 `json:"database"`
 }
 
-// Quantile is how long something took, in µs.
+// Quantile describes the durations of a kind of call, in µs.
 type Quantile struct {
 	Count int     `json:"count"`
 	Mean  float64 `json:"mean"`
@@ -61,7 +61,7 @@ type Quantile struct {
 	Max   float64 `json:"max"`
 }
 
-// Quantiles sorts the samples and tells about them.
+// Quantiles sorts the samples and returns their quantiles.
 func Quantiles(samples []time.Duration) Quantile {
 	if len(samples) == 0 {
 		return Quantile{}
@@ -80,7 +80,7 @@ func Quantiles(samples []time.Duration) Quantile {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Spent fills in what the operations cost between two marks.
+// Spent sets the costs per operation between two marks.
 func (r *Run) Spent(from, to measure.Mark) {
 	each := func(d time.Duration) float64 { return micros(d) / float64(max(r.Operations, 1)) }
 	spent := func(role system.Role) float64 { return each(to.CPU[role] - from.CPU[role]) }

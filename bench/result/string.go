@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// String is a line about the run.
+// String returns a summary of the run in one line.
 func (r Run) String() string {
 	line := fmt.Sprintf("%d  %-13s  %-16s ", r.Round, r.Workload, r.System)
 	if r.Error != "" {
 		return line + r.Error
 	}
-	line += fmt.Sprintf("%8.0f %s/s (%d)  CPU %.0f+%.0f+%.0f µs", r.PerSecond, r.Unit, r.Operations, r.CPU.Client, r.CPU.Server, r.CPU.Database)
+	line += fmt.Sprintf("%8.0f %s/s (%d)  CPU %.0f+%.0f+%.0f µs",
+		r.PerSecond, r.Unit, r.Operations, r.CPU.Client, r.CPU.Server, r.CPU.Database)
 	if r.WALBytes != nil {
 		line += fmt.Sprintf("  WAL %.0f B, %.3f fsyncs", *r.WALBytes, *r.Fsyncs)
 	}

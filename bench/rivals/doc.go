@@ -1,2 +1,2 @@
-// Package rivals lists the systems of others that are measured beside Paddock.
+// Package rivals lists the other systems that are compared with Paddock.
 package rivals

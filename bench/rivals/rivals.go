@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/zookeeper"
 )
 
-// Systems returns all of them, none started.
+// Systems returns all rivals, not started.
 func Systems() []system.System {
 	return []system.System{
 		new(etcd.Mutex),
@@ -25,8 +25,8 @@ func Systems() []system.System {
 	}
 }
 
-// Front is called first by a program that starts them. When it returns true the process was
-// one of their fronts, and is done.
+// Front must be called first by a program that starts the systems. If it returns true, the process was
+// one of their fronts and should exit.
 func Front() (bool, error) {
 	return front.Run(map[string]front.Open{
 		redis.FrontKind:    redis.OpenFront,

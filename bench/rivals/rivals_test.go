@@ -12,7 +12,7 @@ func TestNamesAndTitlesAreUnique(t *testing.T) {
 	for _, s := range rivals.Systems() {
 		for _, called := range []string{s.Name(), s.Title()} {
 			if called == "" || seen[called] {
-				t.Errorf("two are called %q", called)
+				t.Errorf("the name or title %q is not unique", called)
 			}
 			seen[called] = true
 		}

@@ -1,3 +1,3 @@
-// Package soak has a system work for a long time, and tells whether its memory, its tables, its
-// rate and its latency stay as they are.
+// Package soak runs a system for a long time and reports whether its memory, its tables, its rate and
+// its latency stay stable.
 package soak

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// A File is a soak, and the machine that it was on.
+// A File contains a soak and the machine that it ran on.
 type File struct {
 	Machine   result.Machine `json:"machine"`
 	Intervals []Interval     `json:"stretches"`

@@ -13,27 +13,27 @@ import (
 	"github.com/paddock-lock/paddock/bench/workload"
 )
 
-// Options say what to do, and for how long.
+// Options configure a soak.
 type Options struct {
 	Workload workload.Workload
 	For      time.Duration
-	Every    time.Duration // how long a stretch is, after each of which is looked; zero: a minute
+	Every    time.Duration // length of an interval; zero means a minute
 
-	// Done is told of each stretch.
+	// Done is called after each interval.
 	Done func(Interval)
 }
 
-// A Interval is what was done for a while, and what there was at its end.
+// An Interval is the result of an interval and the state at its end.
 type Interval struct {
-	Minutes float64    `json:"minutes"` // since the beginning, at the end
+	Minutes float64    `json:"minutes"` // from the start of the soak to the end of the interval
 	Run     result.Run `json:"run"`
-	Server  int64      `json:"server"` // bytes of memory that are its own
-	Backend int64      `json:"backend"`
-	Tables  int64      `json:"tables"` // bytes on disk, with indexes
-	Rows    int64      `json:"rows"`   // that are alive, by PostgreSQL's estimate
+	Server  int64      `json:"server"`  // private memory of paddock serve, in bytes
+	Backend int64      `json:"backend"` // private memory of PostgreSQL, in bytes
+	Tables  int64      `json:"tables"`  // size on disk with indexes, in bytes
+	Rows    int64      `json:"rows"`    // live rows, as estimated by PostgreSQL
 }
 
-// Run has a system that was started work. It stops at the first stretch that fails.
+// Run runs the workload on a started system. It stops at the first interval that fails.
 func Run(ctx context.Context, s system.PostgresBacked, o Options) ([]Interval, error) {
 	conn, err := pgx.Connect(ctx, s.DatabaseURL())
 	if err != nil {
@@ -59,11 +59,11 @@ func Run(ctx context.Context, s system.PostgresBacked, o Options) ([]Interval, e
 	return all, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 }
 
-// tables are all of Paddock's: their bytes, and the rows in them.
+// tables selects the size and the rows of Paddock's tables.
 const tables = `select coalesce(sum(pg_total_relation_size(relid)), 0)::bigint, coalesce(sum(n_live_tup), 0)::bigint
 	from pg_stat_user_tables where schemaname = 'paddock'`
 
-// measure reads what there is.
+// measure reads the state of the system.
 func (s *Interval) measure(ctx context.Context, of system.PostgresBacked, conn *pgx.Conn) error {
 	for _, p := range of.Processes() {
 		bytes, err := measure.Memory(p.PID)

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// A Trend is how a figure in the last third of a soak stands to that in the middle third, in
-// the median: 1 is flat.
+// A Trend compares the median of a figure in the last third of a soak with that in the middle third.
 type Trend struct {
 	Figure string
 	Unit   string
@@ -15,19 +14,19 @@ type Trend struct {
 	Flat   bool
 }
 
-// What may change: what grows by more than a tenth would have doubled by the end of a day. A
-// latency varies more than that by itself.
+// The tolerated ratios. A figure that grows by more than a tenth within a soak could double within a day.
+// Latencies vary more than that without a trend.
 const (
 	growthLimit   = 1.10
 	varianceLimit = 1.25
 )
 
-// Trends tells of all figures. There are none of fewer than six stretches.
+// Trends returns the trends of all figures, nil for fewer than six intervals.
 func Trends(all []Interval) []Trend {
 	if len(all) < 6 {
 		return nil
 	}
-	var verdicts []Trend
+	var trends []Trend
 	for _, f := range figures() {
 		third := len(all) / 3
 		v := Trend{Figure: f.name, Unit: f.unit, Middle: median(all[third:2*third], f.of), Last: median(all[len(all)-third:], f.of)}
@@ -35,17 +34,17 @@ func Trends(all []Interval) []Trend {
 		if f.higherIsBetter {
 			v.Flat = v.Last*f.limit >= v.Middle
 		}
-		verdicts = append(verdicts, v)
+		trends = append(trends, v)
 	}
-	return verdicts
+	return trends
 }
 
-// A figure is what is to stay as it is.
+// A figure is a measure that should not change.
 type figure struct {
 	name, unit     string
 	of             func(Interval) float64
-	limit          float64 // how many times as much may be in the end
-	higherIsBetter bool    // it is the other way round: so many times less may be
+	limit          float64 // tolerated ratio of the last third to the middle third
+	higherIsBetter bool    // the limit applies to the inverse ratio
 }
 
 func figures() []figure {

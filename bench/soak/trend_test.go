@@ -16,7 +16,7 @@ func stretches(n int, of func(i int) Interval) []Interval {
 
 func TestGrowthIsNotFlat(t *testing.T) {
 	t.Parallel()
-	usual := func(int) Interval {
+	base := func(int) Interval {
 		return Interval{
 			Server: 40 << 20, Backend: 90 << 20, Tables: 300 << 20,
 			Run: result.Run{PerSecond: 10_000, Latency: map[string]result.Quantile{"acquire": {P50: 2000, P99: 9000}}},
@@ -32,16 +32,16 @@ func TestGrowthIsNotFlat(t *testing.T) {
 		"tables grow":               {func(i int, s *Interval) { s.Tables += int64(i) * 10 << 20 }, "tables and indexes"},
 		"it becomes slower":         {func(i int, s *Interval) { s.Run.PerSecond -= float64(i) * 200 }, "rate"},
 		"it becomes faster":         {func(i int, s *Interval) { s.Run.PerSecond += float64(i) * 200 }, ""},
-		"one stretch is a bad one":  {func(i int, s *Interval) { s.Run.PerSecond /= float64(1 + i/29) }, ""},
+		"one interval is slow":      {func(i int, s *Interval) { s.Run.PerSecond /= float64(1 + i/29) }, ""},
 		"PostgreSQL's memory leaks": {func(i int, s *Interval) { s.Backend += int64(i) * 4 << 20 }, "memory of PostgreSQL, its buffers apart"},
 	} {
-		for _, v := range Trends(stretches(30, func(i int) Interval { s := usual(i); c.change(i, &s); return s })) {
+		for _, v := range Trends(stretches(30, func(i int) Interval { s := base(i); c.change(i, &s); return s })) {
 			if v.Flat == (v.Figure == c.want) {
 				t.Errorf("%s: %+v", name, v)
 			}
 		}
 	}
-	if v := Trends(stretches(5, usual)); v != nil {
-		t.Errorf("of five: %+v", v)
+	if v := Trends(stretches(5, base)); v != nil {
+		t.Errorf("trends of five intervals: %+v", v)
 	}
 }

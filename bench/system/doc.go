@@ -1,6 +1,6 @@
-// Package system says what the bench wants of each system that it measures, so that one
-// workload drives them all.
+// Package system defines the interface of the measured systems, so that the same workloads drive all of
+// them.
 //
-// The systems themselves are in packages beside this one, a package each. They start real
-// servers, from what is installed, with the durability that they have when used in earnest.
+// The systems are in packages beside this one. They start real, installed servers with the durability
+// settings of production use.
 package system

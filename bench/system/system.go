@@ -6,113 +6,110 @@ import (
 	"time"
 )
 
-// ErrHeld says that a lock is somebody else's, to an Acquire that does not wait.
+// ErrHeld is returned by an Acquire that does not wait if another client holds the lock.
 var ErrHeld = errors.New("held")
 
-// A Role says to which share of the work a process belongs.
+// A Role groups processes in the CPU figures.
 type Role string
 
-// The roles of processes. The load itself runs in the bench's own.
+// The roles of processes. The load runs in the bench's own process.
 const (
 	Server   Role = "server"
 	Database Role = "database"
 )
 
-// A Process is one that a System started. What it forks counts with it.
+// A Process was started by a System. It stands for its descendants, too.
 type Process struct {
 	Role Role
 	PID  int
 }
 
-// A System is something that gives out locks, with the servers it needs. It is started
-// once, serves one run after the other, and is stopped.
+// A System is a lock service with the servers that it needs. It is started once, serves several runs,
+// and is stopped.
 type System interface {
-	// Name is short, stable, and fit for a file name: "etcd-mutex".
+	// Name returns a short, stable name that is valid as a file name: "etcd-mutex".
 	Name() string
-	// Title is for tables: "etcd mutex (clientv3)".
+	// Title returns the name for tables: "etcd mutex (clientv3)".
 	Title() string
-	// Start starts the servers, on loopback, with what they keep in the directory. What they
-	// keep is on disk, with fsync on, unless the Title says otherwise. An error that wraps
-	// ErrMissing says what is to be installed.
+	// Start starts the servers on loopback, with their data in the directory. They write to disk
+	// with fsync on, unless the Title says otherwise. An error that wraps ErrMissing names what
+	// to install.
 	Start(ctx context.Context, dir string) error
-	// Stop ends what Start started. It may be called after a Start that failed.
+	// Stop stops the servers. It may be called after a failed Start.
 	Stop() error
-	// Processes are those that run.
+	// Processes returns the running processes.
 	Processes() []Process
-	// Client returns a client for one of the goroutines that make the load. Clients may share
-	// connections where the system's own clients do. When the context ends, so may its calls.
+	// Client returns a client for one goroutine of the load. Clients may share connections if the
+	// system's own clients do. When the context ends, the client's calls may be canceled.
 	Client(ctx context.Context) (Client, error)
 }
 
-// ErrMissing says that a program is not installed.
+// ErrMissing means that a program is not installed.
 var ErrMissing = errors.New("not installed")
 
-// A Client takes and gives back locks, one call at a time.
+// A Client acquires and releases locks, one call at a time.
 type Client interface {
-	// Acquire takes the lock. If it is somebody else's it waits for it, or returns ErrHeld. A
-	// system that cannot wait, or does not exclude anybody, returns ErrUnsupported if it is to wait.
+	// Acquire acquires the lock. If another client holds it, Acquire waits or returns ErrHeld. With
+	// wait, a system that cannot wait or has no exclusion returns ErrUnsupported.
 	Acquire(ctx context.Context, name string, wait bool) (Lease, error)
-	// Close gives up what the client has.
+	// Close releases the client's resources.
 	Close() error
 }
 
-// A SelfRenewing is a Client whose leases are renewed by it, at moments of its own choice, until they
-// are released.
+// A SelfRenewing Client renews its leases by itself until they are released.
 type SelfRenewing interface {
 	Client
-	// Renewed receives how long each renewal took.
+	// Renewed returns a channel with the duration of each renewal.
 	Renewed() <-chan time.Duration
 }
 
-// A Lease is a lock that was taken.
+// A Lease is a held lock.
 type Lease interface {
-	// Token is greater than that of whoever had the lock before; zero where the system has none.
+	// Token returns the fencing token, which is greater than the previous holder's. It is zero if
+	// the system has no tokens.
 	Token() int64
-	// Renew keeps the lease alive; ErrUnsupported where leases are kept by connections.
+	// Renew extends the lease. It returns ErrUnsupported if leases are tied to connections.
 	Renew(ctx context.Context) error
-	// Release gives the lock back.
+	// Release releases the lock.
 	Release(ctx context.Context) error
 }
 
-// ErrUnsupported says that a system has no such thing.
+// ErrUnsupported means that a system does not support a call.
 var ErrUnsupported = errors.New("not supported")
 
-// A PostgresBacked System keeps its locks in PostgreSQL, so that what it writes there can be
-// measured.
+// A PostgresBacked System keeps its locks in PostgreSQL, so that its WAL can be measured.
 type PostgresBacked interface {
 	System
-	// DatabaseURL is where they are, once the System is started.
+	// DatabaseURL returns the URL of the database of a started system.
 	DatabaseURL() string
 }
 
-// An Unordered System has tokens that need not be greater than the one before. How often they
-// are not is counted, and no error.
+// An Unordered System does not promise increasing tokens. Inversions are counted and are not errors.
 type Unordered interface {
 	System
 	Unordered()
 }
 
-// A Batcher is a Client that has many things done by one call.
+// A Batcher is a Client with batch calls.
 type Batcher interface {
 	Client
-	// AcquireAll takes all the locks, which are free, without waiting.
+	// AcquireAll acquires the locks, which must be free, without waiting.
 	AcquireAll(ctx context.Context, names []string) ([]Lease, error)
-	// ReleaseAll gives them back.
+	// ReleaseAll releases the locks.
 	ReleaseAll(ctx context.Context, leases []Lease) error
 }
 
-// A Loader is a System that makes its own load and measures it, because it is a program of
-// its own. Nobody asks it for a Client.
+// A Loader is a System that generates and measures its own load. Its Client is not used.
 type Loader interface {
 	System
-	// Load works with so many clients for so long, or for as much longer as Loaded says.
+	// Load runs the load with that many clients for about d; LoadResult has the exact time.
 	Load(ctx context.Context, clients int, d time.Duration) (LoadResult, error)
 }
 
-// LoadResult is what a Loader did.
+// LoadResult is the result of a Loader.
 type LoadResult struct {
-	Unit      string // what an operation is, in the plural
+	Unit      string // what an operation is, plural
 	Elapsed   time.Duration
 	Latencies []time.Duration // of each operation
-	CPU       time.Duration   // that the load itself took
+	CPU       time.Duration   // of the load generator
 }

@@ -1,2 +1,2 @@
-// Package systemtest holds what every system.System must pass before it is measured.
+// Package systemtest contains the tests that every system.System must pass.
 package systemtest

@@ -15,43 +15,43 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Traits say what a system has.
+// Traits describe what a system does not support.
 type Traits struct {
-	Unordered bool // tokens are zero, or need not grow
-	NoRenewal bool // leases are kept by connections, or by the client
+	Unordered bool // tokens are zero or need not increase
+	NoRenewal bool // leases are tied to connections or renewed by the client
 }
 
-// Run starts the system and tries it out. One that is not installed is a failure that says what
-// to install.
-func Run(t *testing.T, s system.System, wants Traits) {
+// Run starts the system and tests it. If it is not installed, the test fails with the package to
+// install.
+func Run(t *testing.T, s system.System, traits Traits) {
 	t.Helper()
 	if s.Name() == "" || s.Title() == "" || strings.ContainsAny(s.Name(), " /") {
-		t.Errorf("it is called %q, %q", s.Name(), s.Title())
+		t.Errorf("invalid name %q or title %q", s.Name(), s.Title())
 	}
 	dir := start(t, s)
-	t.Run("all", func(t *testing.T) { // Run returns when the parallel tests in it have
+	t.Run("all", func(t *testing.T) { // returns when its parallel subtests have ended
 		for name, test := range map[string]func(*testing.T, system.System, Traits){
-			"a lock goes from one to the next":  handOver,
-			"one holder at a time":              exclusion,
-			"a client holds several locks":      several,
-			"waiting ends with its context":     canceledWait,
-			"the processes are those that run":  processes,
-			"a lease lives on when it is asked": renewal,
+			"a lock is handed over":        handOver,
+			"one holder at a time":         exclusion,
+			"a client holds several locks": several,
+			"a wait ends with its context": canceledWait,
+			"the processes are running":    processes,
+			"a lease can be renewed":       renewal,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				test(t, s, wants)
+				test(t, s, traits)
 			})
 		}
 	})
 	stop(t, s, dir)
 }
 
-// start returns the directory that the system has.
+// start starts the system and returns its directory.
 func start(t *testing.T, s system.System) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // PostgreSQL is not run by root
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // PostgreSQL does not run as root
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -62,7 +62,7 @@ func start(t *testing.T, s system.System) string {
 	return dir
 }
 
-// stop checks that nothing is left, and that stopping again does no harm.
+// stop checks that Stop leaves nothing behind and can be repeated.
 func stop(t *testing.T, s system.System, dir string) {
 	t.Helper()
 	running := s.Processes()
@@ -73,18 +73,18 @@ func stop(t *testing.T, s system.System, dir string) {
 	}
 	for _, p := range running {
 		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("the %s still runs, as process %d: %v", p.Role, p.PID, err)
+			t.Errorf("the %s is still running as process %d: %v", p.Role, p.PID, err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left in its directory, %v", left, err)
+		t.Errorf("%v is left in the directory, %v", left, err)
 	}
 	if got := s.Processes(); len(got) > 0 {
-		t.Errorf("%v are said to run", got)
+		t.Errorf("Processes returns %v after Stop", got)
 	}
 }
 
-func handOver(t *testing.T, s system.System, wants Traits) {
+func handOver(t *testing.T, s system.System, traits Traits) {
 	a, b := client(t, s), client(t, s)
 	first := acquire(t, a, "passed-on", false)
 	if _, err := b.Acquire(t.Context(), "passed-on", false); !errors.Is(err, system.ErrHeld) {
@@ -92,20 +92,20 @@ func handOver(t *testing.T, s system.System, wants Traits) {
 	}
 	release(t, first)
 	second := acquire(t, b, "passed-on", false)
-	if !wants.Unordered && second.Token() <= first.Token() {
+	if !traits.Unordered && second.Token() <= first.Token() {
 		t.Errorf("token %d came after %d", second.Token(), first.Token())
 	}
 	release(t, second)
 }
 
-func exclusion(t *testing.T, s system.System, wants Traits) {
-	const clients, turns = 6, 15
+func exclusion(t *testing.T, s system.System, traits Traits) {
+	const clients, rounds = 6, 15
 	var holders, last atomic.Int64
 	var wg sync.WaitGroup
 	for range clients {
 		c := client(t, s)
 		wg.Go(func() {
-			for range turns {
+			for range rounds {
 				l, err := c.Acquire(t.Context(), "contended", true)
 				if err != nil {
 					t.Error(err)
@@ -114,7 +114,7 @@ func exclusion(t *testing.T, s system.System, wants Traits) {
 				if n := holders.Add(1); n != 1 {
 					t.Errorf("%d holders", n)
 				}
-				if before := last.Swap(l.Token()); !wants.Unordered && before >= l.Token() {
+				if before := last.Swap(l.Token()); !traits.Unordered && before >= l.Token() {
 					t.Errorf("token %d came after %d", l.Token(), before)
 				}
 				holders.Add(-1)
@@ -144,15 +144,15 @@ func canceledWait(t *testing.T, s system.System, _ Traits) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := b.Acquire(ctx, "kept", true); err == nil || errors.Is(err, system.ErrHeld) {
-		t.Errorf("who gave up got %v", err)
+		t.Errorf("the canceled acquire returned %v", err)
 	}
 	release(t, l)
-	release(t, acquire(t, a, "kept", true)) // nobody who gave up is in the way
+	release(t, acquire(t, a, "kept", true)) // the canceled waiter does not block the lock
 }
 
 func processes(t *testing.T, s system.System, _ Traits) {
 	if len(s.Processes()) == 0 {
-		t.Error("there are none")
+		t.Error("Processes is empty")
 	}
 	for _, p := range s.Processes() {
 		if err := syscall.Kill(p.PID, 0); err != nil {
@@ -161,9 +161,9 @@ func processes(t *testing.T, s system.System, _ Traits) {
 	}
 }
 
-func renewal(t *testing.T, s system.System, wants Traits) {
+func renewal(t *testing.T, s system.System, traits Traits) {
 	l := acquire(t, client(t, s), "renewed", false)
-	if err := l.Renew(t.Context()); errors.Is(err, system.ErrUnsupported) != wants.NoRenewal || err != nil && !wants.NoRenewal {
+	if err := l.Renew(t.Context()); errors.Is(err, system.ErrUnsupported) != traits.NoRenewal || err != nil && !traits.NoRenewal {
 		t.Errorf("got %v", err)
 	}
 	release(t, l)

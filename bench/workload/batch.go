@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Batches has clients take and give back many locks of their own with one call each.
+// Batches returns a workload in which clients acquire and release many locks of their own per call.
 func Batches(clients, items int) Workload {
 	return Workload{
 		Name: fmt.Sprint("batch-", items), Clients: clients, Unit: "pairs",
@@ -23,14 +23,14 @@ func Batches(clients, items int) Workload {
 	}
 }
 
-// A batcher is a client with many names of its own.
+// A batcher is a client with many locks of its own.
 type batcher struct {
 	*worker
 	locks []*trackedLock
 	next  int
 }
 
-// acquireRelease takes the next of its locks with one call and gives them back with another.
+// acquireRelease acquires the next locks with one call and releases them with another.
 func (b *batcher) acquireRelease(ctx context.Context, items int) error {
 	client, ok := b.client.(system.Batcher)
 	if !ok {

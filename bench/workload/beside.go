@@ -12,15 +12,15 @@ import (
 const (
 	// shortRenewInterval is how often a lease with a TTL of two seconds is renewed.
 	shortRenewInterval = 2 * time.Second / 3
-	// joinsPerLock is how many calls join the queue of one lock.
+	// joinsPerLock is the number of calls that join the queue of one lock.
 	joinsPerLock = 900
-	// joinWindow is within what time after the warm-up all of them join.
+	// joinWindow is the time after the warm-up within which all of them join.
 	joinWindow = time.Second
 )
 
-// BesideJoins renews leases, one for each of some clients, while other clients join the queues of locks
-// that are held: once each, at the beginning of what is measured. The queues stand until the end.
-// Without joins it shows what the same renewals take on an idle service.
+// BesideJoins returns a workload that renews leases, one per client, while other clients join the queues
+// of held locks: once each, at the start of the measurement. The queues remain until the end. Without
+// joins, it measures the same renewals on an idle service.
 func BesideJoins(leases, joins int) Workload {
 	beside := "beside nothing else"
 	if joins > 0 {
@@ -51,7 +51,7 @@ func BesideJoins(leases, joins int) Workload {
 	}
 }
 
-// idle lets some time pass. Workers that wait for another phase are many, so each looks seldom.
+// idle pauses. Many workers wait for another phase, so each checks rarely.
 func (w *worker) idle(ctx context.Context) error {
 	return pause(ctx, joinWindow/2+joinWindow/2*time.Duration(w.number%100)/100)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Contended has all clients take and give back the same lock, each waiting for its turn.
+// Contended returns a workload in which all clients wait for, acquire and release the same lock.
 func Contended(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("contended-", clients), Clients: clients, Unit: "hand-offs", Contended: true,
@@ -19,7 +19,7 @@ func Contended(clients int) Workload {
 	}
 }
 
-// Queues has so many clients wait for so many locks, of which one more each holds one.
+// Queues returns a workload in which waiters wait for locks; one more client per lock holds it.
 func Queues(waiters, locks int) Workload {
 	return Workload{
 		Name: fmt.Sprintf("queue-%d", waiters), Clients: waiters + locks, Unit: "hand-offs", Contended: true,
@@ -31,7 +31,7 @@ func Queues(waiters, locks int) Workload {
 	}
 }
 
-// handOff waits for a lock and gives it back at once.
+// handOff waits for a lock and releases it immediately.
 func (w *worker) handOff(ctx context.Context, s *trackedLock) error {
 	began := time.Now()
 	lease, err := w.client.Acquire(ctx, s.name, true)
@@ -46,7 +46,7 @@ func (w *worker) handOff(ctx context.Context, s *trackedLock) error {
 		return err
 	}
 	w.countOps(1)
-	runtime.Gosched() // so that somebody else who has it, too, gets to say so
+	runtime.Gosched() // gives a second holder, which would be a fault, the chance to be detected
 	if err := s.releasing(w.number); err != nil {
 		return err
 	}

@@ -8,11 +8,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// namesPerClient is how many names a client has of its own.
+// namesPerClient is the number of locks that a client uses alone.
 const namesPerClient = 100
 
-// Distinct has each client take and give back one lock after the other, of names that nobody
-// else uses.
+// Distinct returns a workload in which each client acquires and releases locks that no other client uses.
 func Distinct(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("distinct-", clients), Clients: clients, Unit: "pairs", matchesLoader: true,
@@ -31,7 +30,7 @@ func Distinct(clients int) Workload {
 	}
 }
 
-// acquireRelease takes a lock that is free and gives it back.
+// acquireRelease acquires a free lock and releases it.
 func (w *worker) acquireRelease(ctx context.Context, s *trackedLock) error {
 	began := time.Now()
 	lease, err := w.client.Acquire(ctx, s.name, false)
@@ -54,7 +53,7 @@ func (w *worker) acquireRelease(ctx context.Context, s *trackedLock) error {
 	return nil
 }
 
-// clientCount tells how many clients there are.
+// clientCount formats a number of clients.
 func clientCount(clients int) string {
 	if clients == 1 {
 		return "1 client"

@@ -1,7 +1,7 @@
-// Package workload is what the clients do, the same with each system: take and give back
-// locks of their own, pass one on, hold many and renew them. While it measures it checks that
-// nobody has a lock that somebody else has, and that tokens grow with each grant.
+// Package workload contains the workloads, which are the same for all systems: acquiring and releasing
+// locks, handing one over, holding and renewing many. Each run also checks that no lock has two holders
+// and that tokens increase with each grant.
 //
-// A client does one turn after the other, as fast as it is answered. What is done in the first
-// moments, the warm-up, is not counted.
+// A client runs one step after another, as fast as it gets answers. The warm-up at the start is not
+// counted.
 package workload

@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A fake is a lock service in memory, a millisecond away, with the faults that it is given.
+// A fake is an in-memory lock service with a latency of a millisecond and configurable faults.
 type fake struct {
-	grantsHeld   bool // grants what somebody has
-	stale        bool // grants with the same token again and again
+	grantsHeld   bool // grants held locks
+	stale        bool // always grants the same token
 	neverAnswers bool // never answers
-	refusesRenew bool // refuses to renew
-	noBatches    bool // knows no batches
-	selfRenewing bool // its clients are system.Keepers
+	refusesRenew bool // refuses renewals
+	noBatches    bool // does not support batches
+	selfRenewing bool // its clients are system.SelfRenewing
 
 	mu     sync.Mutex
 	freed  *sync.Cond
 	held   map[string]bool
 	tokens int64
-	closed int // clients
+	closed int // number of closed clients
 }
 
 func (f *fake) Name() string  { return "fake" }
@@ -47,11 +47,11 @@ func (f *fake) Client(context.Context) (system.Client, error) {
 	return fakeClient{f}, nil
 }
 
-// A fakeKeeper tells every 100 ms that a renewal took a millisecond.
+// A fakeKeeper reports a renewal of a millisecond every 100 ms.
 type fakeKeeper struct {
 	fakeClient
 	renewed chan time.Duration
-	over    chan struct{}
+	closed  chan struct{}
 }
 
 func newFakeKeeper(f *fake) fakeKeeper {
@@ -60,12 +60,12 @@ func newFakeKeeper(f *fake) fakeKeeper {
 		for {
 			select {
 			case <-time.After(100 * time.Millisecond):
-			case <-k.over:
+			case <-k.closed:
 				return
 			}
 			select {
 			case k.renewed <- time.Millisecond:
-			case <-k.over:
+			case <-k.closed:
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func newFakeKeeper(f *fake) fakeKeeper {
 func (k fakeKeeper) Renewed() <-chan time.Duration { return k.renewed }
 
 func (k fakeKeeper) Close() error {
-	close(k.over)
+	close(k.closed)
 	return k.fakeClient.Close()
 }
 
@@ -159,7 +159,7 @@ func (l fakeLease) Release(context.Context) error {
 	return nil
 }
 
-// unordered is a fake that says that its tokens may be out of order.
+// unordered is a fake that does not promise increasing tokens.
 type unordered struct{ *fake }
 
 func (unordered) Unordered() {}

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// runLoader has a system make its own load, which only one workload is like: that in which no
-// client is in another's way. The whole of it is measured, its start included.
+// runLoader measures a system that generates its own load. That load corresponds only to the workload
+// without contention. The measurement includes the start of the load.
 func (w Workload) runLoader(ctx context.Context, s system.Loader, o Options, probe *measure.Probe, r *result.Run) error {
 	if !w.matchesLoader {
 		return system.ErrUnsupported

@@ -12,16 +12,16 @@ const (
 	finished
 )
 
-// What takes time.
+// The kinds of calls whose durations are recorded.
 const (
 	acquire     = "acquire"
 	release     = "release"
 	renew       = "renew"
-	handOffTime = "hand-off" // from the beginning of a release to the answer to the next holder
-	waiting     = "wait"     // of an acquire that waits
+	handOffTime = "hand-off" // from sending a release to the answer to the next holder
+	waiting     = "wait"     // duration of an acquire that waits
 )
 
-// A meter counts what one client does in the phase that is measured.
+// A meter counts the operations of one client during the measurement.
 type meter struct {
 	phase      *atomic.Int32
 	operations atomic.Int64
@@ -32,14 +32,14 @@ func newMeter(phase *atomic.Int32) *meter {
 	return &meter{phase: phase, samples: map[string][]time.Duration{}}
 }
 
-// countOps counts operations that are done.
+// countOps counts completed operations.
 func (m *meter) countOps(n int) {
 	if m.phase.Load() == measuring {
 		m.operations.Add(int64(n))
 	}
 }
 
-// record notes that something took so long.
+// record records the duration of a call.
 func (m *meter) record(what string, d time.Duration) {
 	if m.phase.Load() == measuring {
 		m.samples[what] = append(m.samples[what], d)

@@ -9,8 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Mix has clients renew, acquire and release locks of their own, eight, one and one times in
-// ten.
+// Mix returns a workload in which clients renew (80 %), acquire (10 %) and release (10 %) locks of their own.
 func Mix(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("mix-", clients), Clients: clients, Unit: "operations",
@@ -25,7 +24,7 @@ func Mix(clients int) Workload {
 	}
 }
 
-// A mixWorker client has locks of its own, some of which it holds.
+// A mixWorker is a client with locks of its own, some of which it holds.
 type mixWorker struct {
 	*worker
 	rng  *rand.Rand
@@ -38,7 +37,7 @@ type held struct {
 	lease system.Lease
 }
 
-// fill takes half of the locks.
+// fill acquires half of the locks.
 func (m *mixWorker) fill(ctx context.Context) error {
 	for range namesPerClient / 2 {
 		if err := m.acquireOne(ctx); err != nil {
@@ -50,10 +49,10 @@ func (m *mixWorker) fill(ctx context.Context) error {
 
 func (m *mixWorker) turn(ctx context.Context) error {
 	var err error
-	switch die := m.rng.IntN(10); {
-	case die == 0 && len(m.free) > 0 || len(m.held) == 0:
+	switch n := m.rng.IntN(10); {
+	case n == 0 && len(m.free) > 0 || len(m.held) == 0:
 		err = m.acquireOne(ctx)
-	case die == 1:
+	case n == 1:
 		err = m.releaseOne(ctx)
 	default:
 		err = m.renewOne(ctx)
@@ -108,7 +107,7 @@ func (m *mixWorker) empty(ctx context.Context) error {
 	return nil
 }
 
-// take removes one of them, any.
+// take removes a random element.
 func take[T any](m *mixWorker, from *[]T) T {
 	all := *from
 	i, last := m.rng.IntN(len(all)), len(all)-1

@@ -10,11 +10,11 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// renewInterval is how often a lease is renewed whose TTL is 30 s.
+// renewInterval is the interval between renewals of a lease with a TTL of 30 s.
 const renewInterval = 10 * time.Second
 
-// Renewals has clients hold leases, so many together, and renew each of them every ten seconds,
-// at moments that are spread evenly; or has them do so by themselves, if they are such.
+// Renewals returns a workload in which clients together hold that many leases and renew each of them
+// every ten seconds, evenly spread. A system.SelfRenewing client renews its leases itself.
 func Renewals(leases, clients int) Workload {
 	return Workload{
 		Name: fmt.Sprintf("renew-%d", leases), Clients: clients, Unit: "renewals", Paced: true,
@@ -26,7 +26,7 @@ func Renewals(leases, clients int) Workload {
 	}
 }
 
-// Renew has clients hold some leases each, and renew them as fast as they can.
+// Renew returns a workload in which clients renew their leases as fast as possible.
 func Renew(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("renew-max-", clients), Clients: clients, Unit: "renewals",
@@ -38,7 +38,7 @@ func Renew(clients int) Workload {
 	}
 }
 
-// A leaseSet is leases that a client has of its own.
+// A leaseSet contains the leases of a client.
 type leaseSet struct {
 	*worker
 	count  int
@@ -57,11 +57,11 @@ func (h *leaseSet) acquireAll(ctx context.Context) error {
 	return nil
 }
 
-// paced returns a turn that renews the next lease when it is due: each lease once in that time. The
-// clients are out of step with one another. Leases of a system.Keeper are renewed by it.
-func (h *leaseSet) paced(each time.Duration, clients int) func(context.Context) error {
+// paced returns a step that renews the next lease when it is due, each lease once per interval. The clients
+// are spread evenly over the interval. A system.SelfRenewing client renews its leases itself.
+func (h *leaseSet) paced(interval time.Duration, clients int) func(context.Context) error {
 	var due time.Time
-	gap := each / time.Duration(h.count)
+	gap := interval / time.Duration(h.count)
 	return func(ctx context.Context) error {
 		if keeper, ok := h.client.(system.SelfRenewing); ok {
 			return h.countRenewal(ctx, keeper)
@@ -88,7 +88,7 @@ func (h *leaseSet) renewNext(ctx context.Context) error {
 	return nil
 }
 
-// countRenewal waits until one of the leases was renewed.
+// countRenewal waits for a renewal by the client and counts it.
 func (h *leaseSet) countRenewal(ctx context.Context, keeper system.SelfRenewing) error {
 	select {
 	case took := <-keeper.Renewed():

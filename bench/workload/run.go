@@ -14,23 +14,26 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// runSlack is how much longer than it should a run may take before it is given up.
+// runSlack is how much longer than planned a run may take before it is aborted.
 const runSlack = time.Minute
 
-// Options say how long a run takes.
+// Options set the length of a run.
 type Options struct {
-	Warm     time.Duration // what is not counted
+	Warm     time.Duration // warm-up, not counted
 	Measured time.Duration
 }
 
-// Run drives a system that was started. The result says what went wrong, if anything did.
+// Run runs the workload on a started system. Errors are in the result.
 func (w Workload) Run(ctx context.Context, s system.System, o Options) result.Run {
 	ctx, cancel := context.WithTimeout(ctx, o.Warm+o.Measured+runSlack)
 	defer cancel()
-	r := result.Run{System: s.Name(), Title: s.Title(), Workload: w.Name, WorkloadTitle: w.Title, Unit: w.Unit, Clients: w.Clients, Paced: w.Paced}
+	r := result.Run{
+		System: s.Name(), Title: s.Title(), Workload: w.Name, WorkloadTitle: w.Title,
+		Unit: w.Unit, Clients: w.Clients, Paced: w.Paced,
+	}
 	err := w.drive(ctx, s, o, &r)
 	if err == nil && r.Operations == 0 {
-		err = errors.New("nothing was done")
+		err = errors.New("no operation was completed")
 	}
 	r.Unsupported = errors.Is(err, system.ErrUnsupported)
 	if err != nil {
@@ -55,24 +58,25 @@ func (w Workload) drive(ctx context.Context, s system.System, o Options, r *resu
 	return errors.Join(err, b.close(), probe.Close())
 }
 
-// A activeRun is a run that goes on.
+// An activeRun is the state of a run.
 type activeRun struct {
 	Workload
 	Options
 	probe   *measure.Probe
 	phase   atomic.Int32
 	workers []*worker
-	fsyncs  measure.LaggedRatio // for each operation
+	fsyncs  measure.LaggedRatio // per operation
 }
 
 func (b *activeRun) connect(ctx context.Context, s system.System) error {
-	field := newLockRegistry()
+	registry := newLockRegistry()
 	for i := range b.Clients {
 		client, err := s.Client(ctx)
 		if err != nil {
 			return fmt.Errorf("client %d: %w", i, err)
 		}
-		b.workers = append(b.workers, &worker{meter: newMeter(&b.phase), client: client, system: s, number: i, registry: field})
+		w := &worker{meter: newMeter(&b.phase), client: client, system: s, number: i, registry: registry}
+		b.workers = append(b.workers, w)
 	}
 	return nil
 }
@@ -85,7 +89,7 @@ func (b *activeRun) close() error {
 	return err
 }
 
-// run has all of them work, and measures meanwhile.
+// run runs all jobs and measures meanwhile.
 func (b *activeRun) run(ctx context.Context, r *result.Run) error {
 	jobs, err := b.setUp(ctx)
 	if err != nil {
@@ -111,7 +115,7 @@ func (b *activeRun) run(ctx context.Context, r *result.Run) error {
 	return nil
 }
 
-// setUp has them all do what comes before the first turn.
+// setUp creates the jobs and runs their setUp functions.
 func (b *activeRun) setUp(ctx context.Context) ([]job, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	jobs := make([]job, len(b.workers))
@@ -124,7 +128,7 @@ func (b *activeRun) setUp(ctx context.Context) ([]job, error) {
 	return jobs, all.Wait()
 }
 
-// work does the turns of one client until the run is over.
+// work runs the steps of one client until the run is over.
 func (b *activeRun) work(ctx context.Context, j job) error {
 	for b.phase.Load() != finished {
 		if err := j.step(ctx); err != nil {
@@ -137,7 +141,7 @@ func (b *activeRun) work(ctx context.Context, j job) error {
 	return j.tearDown(ctx)
 }
 
-// tearDown gives back what can be, after a run that failed, so that the next finds nothing held.
+// tearDown tries to release all locks after a failed run, so that the next run finds them free.
 func (b *activeRun) tearDown(jobs []job) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -147,11 +151,10 @@ func (b *activeRun) tearDown(jobs []job) {
 			all.Go(func() error { return j.tearDown(ctx) })
 		}
 	}
-	_ = all.Wait() // that it failed is known
+	_ = all.Wait() // the run has failed anyway
 }
 
-// measure lets the warm-up pass, and returns what had been used up before and after what is
-// measured.
+// measure waits for the warm-up and returns the costs before and after the measurement.
 func (b *activeRun) measure(ctx context.Context) (from, to measure.Mark, err error) {
 	if err := pause(ctx, b.Warm); err != nil {
 		return from, to, err
@@ -168,14 +171,14 @@ func (b *activeRun) measure(ctx context.Context) (from, to measure.Mark, err err
 	return from, to, err
 }
 
-// fsyncInterval is how often what PostgreSQL tells of its fsyncs is read.
+// fsyncInterval is the interval at which PostgreSQL's fsync counter is read.
 const fsyncInterval = 100 * time.Millisecond
 
-// maxFirstOperation is how long to wait for the first operation, at the most.
+// maxFirstOperation bounds the wait for the first operation.
 const maxFirstOperation = 20 * time.Second
 
-// waitMeasured lets pass what is measured: the time that it is to take, or more until something was
-// done.
+// waitMeasured waits until the measurement is over: for its planned time, or longer until the first
+// operation has completed.
 func (b *activeRun) waitMeasured(ctx context.Context) error {
 	began := time.Now()
 	for time.Since(began) < b.Measured || b.done() == 0 && time.Since(began) < maxFirstOperation {
@@ -193,7 +196,7 @@ func (b *activeRun) waitMeasured(ctx context.Context) error {
 	return nil
 }
 
-// done is how many operations there have been.
+// done returns the number of completed operations.
 func (b *activeRun) done() (sum int64) {
 	for _, w := range b.workers {
 		sum += w.operations.Load()

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/result"
 )
 
-// sum adds up what they all did between two marks.
+// sum sets the result from the counts of all workers and the costs between two marks.
 func (b *activeRun) sum(r *result.Run, from, to measure.Mark) {
 	samples := map[string][]time.Duration{}
 	var served []int
@@ -36,7 +36,7 @@ func (b *activeRun) sum(r *result.Run, from, to measure.Mark) {
 	}
 }
 
-// jain is Jain's index of fairness: 1 if all are served as often, 1/n if one of n alone is.
+// jain returns Jain's fairness index: 1 if all are served equally often, 1/n if only one of n is served.
 func jain(served []int) float64 {
 	var sum, squares float64
 	for _, n := range served {

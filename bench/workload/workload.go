@@ -7,39 +7,39 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// A Workload is what each of so many clients does.
+// A Workload describes what each client does.
 type Workload struct {
 	Name    string
 	Title   string
-	Unit    string // what an operation is, in the plural
+	Unit    string // what an operation is, plural
 	Clients int
-	// Paced is whether clients go at a fixed pace, and not as fast as they are answered.
+	// Paced means that clients run at a fixed pace instead of as fast as possible.
 	Paced bool
-	// Contended is whether clients want the same locks, so that it matters who is served.
+	// Contended means that clients compete for locks, so that fairness is measured.
 	Contended bool
 
-	matchesLoader bool // whether a system that makes its own load does about that
+	matchesLoader bool // corresponds to the load of a system.Loader
 	job           func(*worker) job
 }
 
-// A job is what one client does: begin, many turns, and end. Those that are nil do nothing.
+// A job is the work of one client: setUp, many steps, and tearDown. Nil functions are skipped.
 type job struct {
 	setUp    func(context.Context) error // before the warm-up
 	step     func(context.Context) error
 	tearDown func(context.Context) error
 }
 
-// A worker is a client of the system with what it has done.
+// A worker is a client of the system with its counts.
 type worker struct {
 	*meter
 	client     system.Client
 	system     system.System
 	number     int
-	inversions int // how often a token was not greater, where that may be
+	inversions int // grants with a token that is not greater, if the system is Unordered
 	registry   *lockRegistry
 }
 
-// granted notes that a lock was granted to the client, and checks that it may have been.
+// granted records a grant to the client and returns an error if it breaks a rule.
 func (w *worker) granted(s *trackedLock, l system.Lease) error {
 	err := s.granted(w.number, l.Token())
 	if _, unordered := w.system.(system.Unordered); unordered && errors.Is(err, errTokenOrder) {

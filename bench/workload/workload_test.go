@@ -33,7 +33,7 @@ func TestEveryWorkloadCountsItsOperations(t *testing.T) {
 				s := &fake{}
 				r := run(t, w, s)
 				if r.Error != "" || r.Operations == 0 || r.Seconds != 2 || r.PerSecond != float64(r.Operations)/2 {
-					t.Errorf("it came to %+v", r)
+					t.Errorf("the result is %+v", r)
 				}
 				for what, q := range r.Latency {
 					if q.Count == 0 || q.P50 < 1000 || q.P99 < q.P50 || q.Max < q.P99 {
@@ -81,7 +81,7 @@ func TestSelfRenewedLeasesAreNotRenewedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, workload.Renewals(300, 3), &fake{selfRenewing: true, refusesRenew: true})
 		if r.Operations < 57 || r.Operations > 63 || r.Latency["renew"].P50 != 1000 {
-			t.Errorf("three clients told of %d renewals in two seconds, %+v", r.Operations, r.Latency)
+			t.Errorf("three clients reported %d renewals in two seconds, %+v", r.Operations, r.Latency)
 		}
 	})
 }
@@ -106,20 +106,20 @@ func TestFaultsAreDetected(t *testing.T) {
 		system   *fake
 		want     string
 	}{
-		"a lock that two have":       {workload.Contended(3), &fake{grantsHeld: true}, "exclusion is broken"},
-		"and in queues":              {workload.Queues(3, 1), &fake{grantsHeld: true}, "exclusion is broken"},
-		"a token that does not grow": {workload.Contended(3), &fake{stale: true}, "tokens do not grow"},
-		"on names of one's own":      {workload.Distinct(1), &fake{stale: true}, "tokens do not grow"},
-		"in a batch":                 {workload.Batches(1, 10), &fake{stale: true}, "tokens do not grow"},
-		"in a mix":                   {workload.Mix(1), &fake{stale: true}, "tokens do not grow"},
-		"nothing that is done":       {workload.Distinct(1), &fake{neverAnswers: true}, "deadline"},
+		"two holders":                     {workload.Contended(3), &fake{grantsHeld: true}, "exclusion is broken"},
+		"two holders in queues":           {workload.Queues(3, 1), &fake{grantsHeld: true}, "exclusion is broken"},
+		"a token that does not increase":  {workload.Contended(3), &fake{stale: true}, "tokens do not increase"},
+		"such a token for distinct names": {workload.Distinct(1), &fake{stale: true}, "tokens do not increase"},
+		"such a token in a batch":         {workload.Batches(1, 10), &fake{stale: true}, "tokens do not increase"},
+		"such a token in a mix":           {workload.Mix(1), &fake{stale: true}, "tokens do not increase"},
+		"a service that never answers":    {workload.Distinct(1), &fake{neverAnswers: true}, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := run(t, c.workload, c.system)
 				if !strings.Contains(r.Error, c.want) || r.Unsupported {
-					t.Errorf("the error is %q, want one that says %q", r.Error, c.want)
+					t.Errorf("the error is %q, want one with %q", r.Error, c.want)
 				}
 				if c.system.closed != c.workload.Clients {
 					t.Errorf("%d of %d clients were closed", c.system.closed, c.workload.Clients)
@@ -133,7 +133,7 @@ func TestUnorderedTokensAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if r := run(t, workload.Contended(3), unordered{&fake{stale: true}}); r.Error != "" || r.Inversions < r.Operations {
-			t.Errorf("it came to %+v", r)
+			t.Errorf("the result is %+v", r)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestUnsupportedFeaturesAreNotFaults(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				if r := run(t, c.workload, c.system); !r.Unsupported {
-					t.Errorf("it came to %+v", r)
+					t.Errorf("the result is %+v", r)
 				}
 			})
 		})

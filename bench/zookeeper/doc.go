@@ -1,8 +1,8 @@
-// Package zookeeper measures the lock recipe of ZooKeeper's documentation: each who wants the
-// lock makes an ephemeral sequence node under it, the lowest has it, and each of the others
-// watches the one before its own.
+// Package zookeeper measures the lock recipe from ZooKeeper's documentation: each client creates an
+// ephemeral sequence node under the lock, the lowest node is the holder, and each other client watches
+// the node before its own.
 //
-// One server from Debian's libzookeeper-java, with the log synced before each answer as it is by
-// default. The recipe is written out here, with the nodes that go-zookeeper's Lock makes: that
-// one can neither try nor be told to stop waiting. The token is the sequence number.
+// It runs one server from Debian's libzookeeper-java, which syncs its log before each answer by default.
+// The package implements the recipe itself, with the same nodes as go-zookeeper's Lock, because that can
+// neither try nor cancel a wait. The token is the sequence number.
 package zookeeper

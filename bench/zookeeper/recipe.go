@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// root is the node under which the locks are.
+// root is the parent node of the locks.
 const root = "/locks"
 
-// digits is how long the number is that ZooKeeper appends to a sequence node's name.
+// digits is the length of the number that ZooKeeper appends to a sequence node's name.
 const digits = 10
 
 // A client follows the recipe over one session.
@@ -50,7 +50,7 @@ func (c client) Acquire(ctx context.Context, name string, wait bool) (system.Lea
 	return nil, errors.Join(err, c.conn.Delete(own, -1))
 }
 
-// createNode makes our node, and the lock's if there is none yet.
+// createNode creates a sequence node, and the lock's node if needed.
 func (c client) createNode(parent string) (string, error) {
 	own, err := c.conn.CreateProtectedEphemeralSequential(parent+"/lock-", nil, zk.WorldACL(zk.PermAll))
 	if !errors.Is(err, zk.ErrNoNode) {
@@ -64,7 +64,7 @@ func (c client) createNode(parent string) (string, error) {
 	return c.conn.CreateProtectedEphemeralSequential(parent+"/lock-", nil, zk.WorldACL(zk.PermAll))
 }
 
-// predecessor returns the path of the node next predecessor ours, empty if ours is the lowest.
+// predecessor returns the path of the node before the own one, empty if the own one is the lowest.
 func (c client) predecessor(parent string, mine int64) (string, error) {
 	children, _, err := c.conn.Children(parent)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c client) predecessor(parent string, mine int64) (string, error) {
 	return next, nil
 }
 
-// waitGone waits until something happens to a node, which is that it goes.
+// waitGone waits until the node changes, which can only mean that it was deleted.
 func (c client) waitGone(ctx context.Context, path string) error {
 	_, _, events, err := c.conn.GetW(path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -104,22 +104,22 @@ func (c client) waitGone(ctx context.Context, path string) error {
 func number(path string) (int64, error) {
 	n, err := strconv.ParseInt(path[max(0, len(path)-digits):], 10, 64)
 	if err != nil || !strings.Contains(path, "lock-") {
-		return 0, fmt.Errorf("%s is none of a lock's nodes", path)
+		return 0, fmt.Errorf("%s is not a node of a lock", path)
 	}
 	return n, nil
 }
 
-// A node is a sequence node that is the lowest.
+// A node is the sequence node of a holder.
 type node struct {
 	conn   *zk.Conn
 	path   string
 	number int64
 }
 
-// Token implements system.Lease. Numbers begin with 0.
+// Token implements system.Lease. Sequence numbers start at 0.
 func (n node) Token() int64 { return n.number + 1 }
 
-// Renew implements system.Lease: the session is kept alive by its connection.
+// Renew implements system.Lease. The connection keeps the session alive.
 func (n node) Renew(context.Context) error { return system.ErrUnsupported }
 
 func (n node) Release(context.Context) error { return n.conn.Delete(n.path, -1) }

@@ -17,14 +17,14 @@ import (
 	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Where Debian's packages have the server; its archive names what else it needs.
+// The server's location in Debian's packages. The archive refers to its other dependencies.
 const (
 	archive = "/usr/share/java/zookeeper.jar"
 	logging = "/usr/share/java/slf4j-simple.jar"
 )
 
-// settings are ZooKeeper's own but for where it listens, how many may connect from here, and a
-// web page of its own, which it does without.
+// settings are ZooKeeper's defaults except for the address, the limit of connections, and the admin
+// server, which is off.
 const settings = `dataDir=%s
 clientPort=%s
 clientPortAddress=%s
@@ -33,7 +33,7 @@ maxClientCnxns=0
 admin.enableServer=false
 `
 
-// Recipe is ZooKeeper with the recipe for locks.
+// Recipe is ZooKeeper with the lock recipe.
 type Recipe struct {
 	daemon *daemon.Daemon
 	addr   string
@@ -78,7 +78,7 @@ func (r *Recipe) Start(ctx context.Context, dir string) (err error) {
 	return waitUntilServing(ctx, r.addr)
 }
 
-// waitUntilServing waits until the server serves. It listens before, and forgets who connects then.
+// waitUntilServing waits until the server serves. It listens earlier, but drops sessions created then.
 func waitUntilServing(ctx context.Context, addr string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -89,7 +89,7 @@ func waitUntilServing(ctx context.Context, addr string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("zookeeper does not serve: %w", context.Cause(ctx))
+			return fmt.Errorf("zookeeper is not serving: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (r *Recipe) Processes() []system.Process {
 	return []system.Process{{Role: system.Server, PID: r.daemon.PID()}}
 }
 
-// Client implements system.System. Each has a session and a connection of its own.
+// Client implements system.System. Each client has its own session and connection.
 func (r *Recipe) Client(ctx context.Context) (system.Client, error) {
 	conn, err := connect(ctx, r.addr)
 	if err != nil {
@@ -131,28 +131,28 @@ func (r *Recipe) Client(ctx context.Context) (system.Client, error) {
 	return client{conn}, nil
 }
 
-// serverStatus is what the server says of itself, empty if nothing. go-zookeeper's own function does
-// not understand the version of Debian's.
+// serverStatus returns the server's answer to the command srvr, empty if there is none. go-zookeeper's
+// own function cannot parse the answer of Debian's version.
 func serverStatus(addr string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return ""
 	}
-	defer conn.Close() //nolint:errcheck // we have read all
+	defer conn.Close() //nolint:errcheck // everything has been read
 	_ = conn.SetDeadline(time.Now().Add(time.Second))
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return ""
 	}
-	said, _ := io.ReadAll(conn) // what is cut short is not serving
-	return string(said)
+	status, _ := io.ReadAll(conn) // an incomplete answer does not count
+	return string(status)
 }
 
-// discardLogger is a log for a client whose calls tell all that matters.
+// discardLogger drops the client's log; its errors contain what matters.
 type discardLogger struct{}
 
 func (discardLogger) Printf(string, ...any) {}
 
-// connect returns when the session is there.
+// connect opens a connection and waits for its session.
 func connect(ctx context.Context, addr string) (*zk.Conn, error) {
 	conn, events, err := zk.Connect([]string{addr}, lease.TTL, zk.WithLogger(discardLogger{}))
 	if err != nil {
@@ -166,7 +166,7 @@ func connect(ctx context.Context, addr string) (*zk.Conn, error) {
 			}
 		case <-ctx.Done():
 			conn.Close()
-			return nil, fmt.Errorf("zookeeper gives us no session: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("zookeeper has not created a session: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -14,7 +14,9 @@ import (
 // the error is also lock.ErrLeaseLost: the work may have overlapped with another holder's. A failed
 // release is not an error of Do, because the work was done under the lease, which ends with its
 // TTL. It is passed to Options.OnState.
-func Do(ctx context.Context, locks lock.Service, name string, o Options, work func(context.Context, *Lease) error) error {
+func Do(
+	ctx context.Context, locks lock.Service, name string, o Options, work func(context.Context, *Lease) error,
+) error {
 	l, err := Acquire(ctx, locks, name, o)
 	if err != nil {
 		return err

@@ -39,7 +39,9 @@ type Lease struct {
 
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
 // grant was requested. Renewals use the values of ctx but do not end with it.
-func newLease(ctx context.Context, locks lock.Service, o Options, c clock, g lock.Grant, suspended time.Duration) *Lease {
+func newLease(
+	ctx context.Context, locks lock.Service, o Options, c clock, g lock.Grant, suspended time.Duration,
+) *Lease {
 	l := &Lease{
 		locks: locks, opts: o, clock: c, stateNotifier: stateNotifier{callback: o.OnState},
 		granted: g.Lease, due: make(chan struct{}, 1), phase: processPhase(), state: Held,
@@ -138,7 +140,8 @@ func (l *Lease) deadlineError() error {
 		why = "it reached its MaxHold"
 	}
 	return &lock.Error{Code: lock.ErrLeaseLost, Token: l.granted.Token, Cause: textOnly(l.lastErr), Detail: fmt.Sprintf(
-		"The lease of %s ends in %v or has ended: %s. Stop the work. To continue, acquire the lock again and use the new token.",
+		"The lease of %s ends in %v or has ended: %s. "+
+			"Stop the work. To continue, acquire the lock again and use the new token.",
 		l.granted.Name, l.opts.Margin, why)}
 }
 
@@ -174,7 +177,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	if left > 0 {
 		err = release(ctx, l.locks, l.granted.Name, l.granted.ID, min(left, releaseTimeout))
 	} else {
-		err = releaseOnce(context.WithoutCancel(ctx), l.locks, lock.Release{Name: l.granted.Name, LeaseID: l.granted.ID}, lateReleaseTimeout)
+		r := lock.Release{Name: l.granted.Name, LeaseID: l.granted.ID}
+		err = releaseOnce(context.WithoutCancel(ctx), l.locks, r, lateReleaseTimeout)
 	}
 	if first {
 		l.notify(Released, err)

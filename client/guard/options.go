@@ -65,9 +65,11 @@ func (o Options) resolve() (Options, error) {
 	case o.TTL < lock.MinTTL || o.TTL > lock.MaxTTL:
 		return o, lock.Invalid("ttl", "is %v; use %v to %v", o.TTL, lock.MinTTL, lock.MaxTTL)
 	case o.Margin < 0 || o.Margin > o.TTL/3:
-		return o, lock.Invalid("margin", "is %v; use at most a third of the TTL of %v, or renewals come too late", o.Margin, o.TTL)
+		return o, lock.Invalid("margin", "is %v; use at most a third of the TTL of %v, or renewals come too late",
+			o.Margin, o.TTL)
 	case o.MaxHold > 0 && o.MaxHold <= o.Margin:
-		return o, lock.Invalid("max_hold", "is %v; use more than the margin of %v, or the lease is lost at once", o.MaxHold, o.Margin)
+		return o, lock.Invalid("max_hold", "is %v; use more than the margin of %v, or the lease is lost at once",
+			o.MaxHold, o.Margin)
 	case o.Wait < 0:
 		return o, lock.Invalid("wait", "is %v; use 0 not to wait, or Forever", o.Wait)
 	}

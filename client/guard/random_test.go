@@ -155,8 +155,8 @@ type job struct {
 	done   <-chan struct{} // of ctx; reading it does not check the clock
 }
 
-// mayRun reports whether the job has not been canceled. On a machine with suspensions the job also checks its context's
-// Err, which compares the clock.
+// mayRun reports whether the job has not been canceled. On a machine with suspensions, the job also checks
+// its context's Err, which compares the clock.
 func (k *job) mayRun() bool {
 	select {
 	case <-k.done:

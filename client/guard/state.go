@@ -68,7 +68,7 @@ func (n *stateNotifier) deliver() {
 	}
 }
 
-// invoke calls the callback without holding mu. The caller holds mu.
+// invoke calls the callback. It releases mu, which the caller holds, during the call.
 func (n *stateNotifier) invoke(c stateChange) {
 	n.mu.Unlock()
 	defer n.mu.Lock()

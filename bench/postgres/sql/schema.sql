@@ -1,8 +1,8 @@
 create table leases (
   name       text collate "C" primary key,
-  id         uuid,        -- whose it is; null while free
+  id         uuid,        -- of the holder; null while free
   token      bigint,
   expires_at timestamptz
-) with (fillfactor = 50); -- room for updates that touch no index
+) with (fillfactor = 50); -- leaves room for updates that change no index
 
 create sequence tokens;

@@ -1,4 +1,4 @@
--- KEYS: the lock. ARGV: the lease's id. Returns 0 if it is not ours any more.
+-- KEYS: the lock. ARGV: the lease's id. Returns 0 if the lease has ended.
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])
 end

@@ -63,6 +63,12 @@ func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issued
 	return k
 }
 
+// flags returns the flags of a client with the key.
+func (h *keyedReplica) flags(k issuedKey) serviceFlags {
+	env := variablesOf(map[string]string{"PADDOCK_KEY": k.secret})
+	return serviceFlags{URL: h.base, callerFlags: callerFlags{env: env}}
+}
+
 func (h *keyedReplica) revoke(id string) {
 	h.Helper()
 	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK ||
@@ -143,8 +149,8 @@ func TestRequestsWithoutAValidKeyAreRefused(t *testing.T) {
 func TestKeyIsLimitedToItsRoleAndPrefixes(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
-	reads, locks, admin := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock,
-		"billing"), h.newLoadedKey(access.Admin)
+	reads, locks := h.newLoadedKey(access.Read, "billing"), h.newLoadedKey(access.Lock, "billing")
+	admin := h.newLoadedKey(access.Admin)
 	h.expectStatus(http.StatusOK, "GET", theLock, "", reads.secret)
 	h.expectProblem(http.StatusForbidden, lock.ErrRoleMissing, "needs the role lock", "POST", theLock+"/acquire", aLease,
 		reads.secret)
@@ -182,7 +188,7 @@ func TestKeysAreReloadedWhileTheServiceRuns(t *testing.T) {
 	}
 	waits := make(chan error, 1)
 	go func() {
-		waiting := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": first.secret})}}
+		waiting := h.flags(first)
 		locks, err := waiting.client()
 		if err == nil {
 			_, err = locks.Acquire(h.Context(), lock.Acquire{Name: "billing:x", Holder: "waiter", Wait: lock.MaxWait})
@@ -190,7 +196,7 @@ func TestKeysAreReloadedWhileTheServiceRuns(t *testing.T) {
 		waits <- err
 	}()
 	h.eventually(func() bool {
-		locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": second.secret})}}.client()
+		locks, err := h.flags(second).client()
 		if err != nil {
 			t.Fatal(err)
 		}

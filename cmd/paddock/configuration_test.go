@@ -20,8 +20,9 @@ const configurationPage = "../../docs/configuration.md"
 
 const configurationIntro = `# Configuration
 
-Every flag of ` + "`paddock`" + `, with the environment variable that stands in for it, its type and its default. This page is
-generated from the flags: run ` + "`go test ./cmd/paddock -run TestConfigurationPage -update`" + ` after changing one.
+Every flag of ` + "`paddock`" + `, with the environment variable that stands in for it, its type and its default.
+This page is generated from the flags: run
+` + "`go test ./cmd/paddock -run TestConfigurationPage -update`" + ` after changing one.
 
 - A flag wins over its variable. If several variables are listed, the first that is set wins. An empty variable counts
   as unset.
@@ -31,10 +32,10 @@ generated from the flags: run ` + "`go test ./cmd/paddock -run TestConfiguration
 
 Variables without a flag:
 
-- ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given. No flag takes a key, because
-  other users of the machine can see arguments.
-- ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `. If neither is set, the heap may grow by up to
-  128 MiB before a collection.
+- ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given.
+  No flag takes a key, because other users of the machine can see arguments.
+- ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
+  If neither is set, the heap may grow by up to 128 MiB before a collection.
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command.
 `
 

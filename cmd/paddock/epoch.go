@@ -15,7 +15,7 @@ type epochCommand struct {
 	List   epochListCommand   `cmd:"" help:"List the epochs: when the database was failed over or restored."`
 	New    epochNewCommand    `cmd:"" help:"Start an epoch after the database was reset to an earlier state while no replica was running."`
 	Open   epochOpenCommand   `cmd:"" help:"End the pause of grants, if no lease can be unknown."`
-	Quorum epochQuorumCommand `cmd:"" help:"Require synchronous standbys for every decision, or stop to require them."`
+	Quorum epochQuorumCommand `cmd:"" help:"Require synchronous standbys for every decision, or stop requiring them."`
 }
 
 func (epochCommand) Help() string {

@@ -12,9 +12,11 @@ import (
 func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	known := map[lock.Code]int{
-		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost, lock.ErrLeaseIDInUse: exitUsage,
+		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost,
+		lock.ErrLeaseIDInUse:     exitUsage,
 		lock.ErrCapacityMismatch: exitUsage, lock.ErrTooManyWaiters: exitNotAcquired, lock.ErrTokenMismatch: exitFailed,
-		lock.ErrStaleToken: exitFailed, lock.ErrUnknownToken: exitFailed, lock.ErrVersionMismatch: exitFailed, lock.ErrNotFound: exitFailed,
+		lock.ErrStaleToken: exitFailed, lock.ErrUnknownToken: exitFailed, lock.ErrVersionMismatch: exitFailed,
+		lock.ErrNotFound:   exitFailed,
 		lock.ErrKeyMissing: exitNotAllowed, lock.ErrKeyInvalid: exitNotAllowed, lock.ErrKeyExpired: exitNotAllowed,
 		lock.ErrRoleMissing: exitNotAllowed, lock.ErrNameNotAllowed: exitNotAllowed, lock.ErrRateLimited: exitNotAcquired,
 		lock.ErrUnavailable: exitUnreachable, lock.ErrUnknownOutcome: exitUnreachable, lock.ErrInternal: exitInternal,

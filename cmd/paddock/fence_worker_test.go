@@ -128,7 +128,8 @@ func runFencedWorker(t *testing.T) {
 	locks, pool := fencedWorkerTargets(t)
 	defer pool.Close()
 	grant, err := locks.Acquire(t.Context(), lock.Acquire{
-		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder), TTL: fencedTTL, Wait: lock.MaxWait,
+		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder),
+		TTL: fencedTTL, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,8 @@ func TestJSONIsEscapedAndKeepsItsMeaning(t *testing.T) {
 func TestShellReadsTheExportedVariables(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"plain", "jobs:nightly", "two words", "it's", `"$(touch /tmp/never)"`, "`id`", `back\slash`, "a\nb", "~", "*", "'", "''", "a=b;c", "é", "#", "-n",
+		"plain", "jobs:nightly", "two words", "it's", `"$(touch /tmp/never)"`, "`id`", `back\slash`,
+		"a\nb", "~", "*", "'", "''", "a=b;c", "é", "#", "-n",
 	} {
 		line := exports([]variable{{"WORD", text}, {"GONE", ""}})
 		shell := exec.CommandContext(t.Context(), "sh", "-c", `eval "$1"; [ -z "${GONE+set}" ] && exec printenv WORD`, "sh",
@@ -68,8 +69,10 @@ func TestShellReadsTheExportedVariables(t *testing.T) {
 func TestShortDurations(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0s", 99 * time.Millisecond: "0s", 150 * time.Millisecond: "100ms", 1999 * time.Millisecond: "1.9s", 10999 * time.Millisecond: "10s",
-		time.Minute: "1m", 70 * time.Second: "1m10s", time.Hour: "1h", time.Hour + 59*time.Second: "1h0m59s", 100 * time.Minute: "1h40m",
+		0: "0s", 99 * time.Millisecond: "0s", 150 * time.Millisecond: "100ms",
+		1999 * time.Millisecond: "1.9s", 10999 * time.Millisecond: "10s",
+		time.Minute: "1m", 70 * time.Second: "1m10s", time.Hour: "1h",
+		time.Hour + 59*time.Second: "1h0m59s", 100 * time.Minute: "1h40m",
 		24 * time.Hour: "24h", 10*time.Minute + 400*time.Millisecond: "10m",
 	} {
 		if got := short(d); got != want {

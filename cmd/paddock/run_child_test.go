@@ -181,7 +181,9 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepare(exec.Command("sh", "-c", `trap '' HUP; exec "$PADDOCK" run jobs:nightly -- sh -c 'kill -HUP $$ $PPID; echo ready; read line; exit 3'`), self)
+	script := `trap '' HUP
+		exec "$PADDOCK" run jobs:nightly -- sh -c 'kill -HUP $$ $PPID; echo ready; read line; exit 3'`
+	p := d.prepare(exec.Command("sh", "-c", script), self)
 	hold, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 // children, since a shell that is about to fork cannot be stopped, and does not sleep, since a shell checks for
 // signals just before that.
 const (
-	waitScript = `"$PADDOCK" run --ttl 2s jobs:nightly -- sh -c 'trap "echo caught: \$((6*7)); exit 9" INT; trap "echo goes on: \$((6*7))" CONT; ` +
+	waitScript = `"$PADDOCK" run --ttl 2s jobs:nightly -- sh -c ' ` +
+		`trap "echo caught: \$((6*7)); exit 9" INT; trap "echo goes on: \$((6*7))" CONT; ` +
 		`echo ready: $((6*7)); while :; do :; done'`
 	echoScript = `"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); exec sed -u "s/^/< /"'`
 )
@@ -55,7 +56,7 @@ func TestStoppedCommandThatLosesItsLeaseIsNotContinued(t *testing.T) {
 	k.typeAndAwait(waitScript+"\n", "ready: 42")
 	k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
 	d.awaitEvent(nightly, lock.Expired, "me")
-	k.typeAndAwait("fg 2>/dev/null\n", `was stopped \(SIGKILL\), since it lost the lock(?s:.*)\? $`)
+	k.typeAndAwait("fg 2>/dev/null\n", `was stopped \(SIGKILL\)(?s:.*)\? $`)
 	if shown := k.stdout.String(); strings.Contains(shown, "goes on: 42") {
 		t.Errorf("it has run again:\n%s", shown)
 	}
@@ -71,7 +72,8 @@ func TestJobControlInAPipeline(t *testing.T) {
 	k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
 	k.typeAndAwait("fg\n", "goes on: 42")
 	k.typeAndAwait(ctrlC, `\? $`)
-	k.typeAndAwait("echo one | "+`"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); read line < /dev/tty; echo "< $line"'`+"\n", "ready: 42")
+	k.typeAndAwait("echo one | "+`"$PADDOCK" run jobs:nightly -- `+
+		`sh -c 'echo ready: $((6*7)); read line < /dev/tty; echo "< $line"'`+"\n", "ready: 42")
 	k.typeAndAwait("two\n", "< two")
 	k.exitShell()
 }

@@ -94,7 +94,7 @@ func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c",
 		strings.TrimSuffix(processTreeScript, "while :; do sleep 0.05; done")+"read line; exit 3")
 	pids := p.pids(t)
-	p.expectExit(t, 3, "left running is stopped")
+	p.expectExit(t, 3, "stopping the processes that the command left running")
 	for _, pid := range pids {
 		if alive(pid) {
 			t.Errorf("process %d of %v is still there", pid, pids)
@@ -134,9 +134,10 @@ func TestEarlierChildrenAreNotStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!; exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
+	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!
+		exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
 	p.run(t)
-	p.expectExit(t, 3, "left running is stopped")
+	p.expectExit(t, 3, "stopping the processes that the command left running")
 	before, after, _ := strings.Cut(strings.TrimSpace(p.stdout.String()), "\n")
 	others, ours := pidIn(t, before), pidIn(t, after)
 	if !alive(others) || alive(ours) {

@@ -219,8 +219,10 @@ func (s *secrets) sendBadRequests(keys ...string) {
 	for _, key := range keys {
 		id := uuid.UUID(s.leaseID()).String()
 		for _, body := range []string{
-			`{"lease_id":"` + id + `","lease_id":"` + id + `"}`, `{"holder":"me","lease_id":"` + id, `{"leaseid":"` + id + `"}`, `{"lease_id":["` + id + `"]}`,
-			`{"holder":"me","ttl_ms":"` + id + `"}`, `["` + key + `"]`, `{"lease_id":"` + id + `0"}`, id, `{"holder":"me","lease_id":"` + id + `","ttl_ms":-1}`,
+			`{"lease_id":"` + id + `","lease_id":"` + id + `"}`, `{"holder":"me","lease_id":"` + id,
+			`{"leaseid":"` + id + `"}`, `{"lease_id":["` + id + `"]}`,
+			`{"holder":"me","ttl_ms":"` + id + `"}`, `["` + key + `"]`, `{"lease_id":"` + id + `0"}`, id,
+			`{"holder":"me","lease_id":"` + id + `","ttl_ms":-1}`,
 		} {
 			for _, call := range []string{"acquire", "renew", "release"} {
 				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/v1/locks/bad/"+call,

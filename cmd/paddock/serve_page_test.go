@@ -61,7 +61,7 @@ func TestPageAndAPIRequireTheSameRights(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
 	admin, k := h.newLoadedKey(access.Admin), h.newLoadedKey(access.Read, "billing")
-	locks, err := serviceFlags{URL: h.base, callerFlags: callerFlags{env: variablesOf(map[string]string{"PADDOCK_KEY": admin.secret})}}.client()
+	locks, err := h.flags(admin).client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,8 @@ func TestPageAndAPIRequireTheSameRights(t *testing.T) {
 	reads, revokes := h.signIn(k), h.signIn(admin)
 	for path, want := range map[string]int{
 		"/ui/locks/billing:x": http.StatusOK, "/ui/?prefix=billing%3A": http.StatusOK, "/ui/": http.StatusOK,
-		"/ui/locks/strangers:x": http.StatusForbidden, "/ui/?prefix=strangers": http.StatusForbidden, "/ui/?holder=who": http.StatusOK,
+		"/ui/locks/strangers:x": http.StatusForbidden, "/ui/?prefix=strangers": http.StatusForbidden,
+		"/ui/?holder=who": http.StatusOK,
 	} {
 		status, page := reads.request(http.MethodGet, path, nil)
 		if status != want || strings.Contains(page, "who has strangers:x") {

@@ -13,7 +13,7 @@ import (
 type Lease interface {
 	Done() <-chan struct{} // closed when the lease is lost
 	Err() error            // nil until then
-	Deadline() time.Time   // when the lease must be considered ended
+	Deadline() time.Time   // when it is lost unless it is renewed; an earlier loss means that it has ended
 }
 
 // A Command is a program that must not outlive a lease.

@@ -92,7 +92,9 @@ func (b *batchBody) close() []byte {
 
 // post sends a batch. The function items returns its items once they are sent. The error is that of the batch as a
 // whole.
-func (c *Client) post(ctx context.Context, body io.Reader, items func() []lock.Command, setBody func(*http.Request)) (answer[[]lock.Result], error) {
+func (c *Client) post(
+	ctx context.Context, body io.Reader, items func() []lock.Command, setBody func(*http.Request),
+) (answer[[]lock.Result], error) {
 	return call[[]lock.Result]{
 		request: request{method: http.MethodPost, path: "/v1/batch", body: body, setBody: setBody},
 		changes: true, limit: maxListResponse,

@@ -78,7 +78,10 @@ func (c call[T]) do(ctx context.Context, client *Client) (answer[T], error) {
 		return answer[T]{}, lost(c.changes, trace, err)
 	}
 	out := answer[T]{status: res.StatusCode}
-	if c.success == nil && res.StatusCode != http.StatusOK || c.success != nil && !slices.Contains(c.success, res.StatusCode) {
+	if c.success == nil {
+		c.success = []int{http.StatusOK}
+	}
+	if !slices.Contains(c.success, res.StatusCode) {
 		return out, refusal(c.changes, res, text)
 	}
 	value, err := c.decode(res, text, sent)
@@ -189,7 +192,7 @@ func refusal(changes bool, res *http.Response, text []byte) error {
 func itemRefusal(p wire.Problem, status int) error {
 	if status >= http.StatusInternalServerError && !p.Code.Valid() {
 		return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: p.Domain().RetryAfter,
-			Detail: fmt.Sprintf("The answer, HTTP %d, is none that is known here. ", status) + maybeDone}
+			Detail: fmt.Sprintf("The answer, HTTP %d, has an unknown code. ", status) + maybeDone}
 	}
 	return errorOf(p, status)
 }

@@ -56,7 +56,9 @@ func New(o Options) (*Client, error) {
 	if o.TLS != nil && o.HTTP != nil && o.HTTP.Transport != nil {
 		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
-	c := &Client{baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), http: httpClient(o.HTTP, o.TLS)}
+	c := &Client{
+		baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), http: httpClient(o.HTTP, o.TLS),
+	}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
 	}

@@ -105,7 +105,8 @@ func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 // renew sends the call in a request of its own.
 func (c *Client) renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return call[lock.Grant]{
-		request: request{method: http.MethodPost, path: locksPath + r.Name + "/renew", body: r}, changes: true, parse: leaseOf(r),
+		request: request{method: http.MethodPost, path: locksPath + r.Name + "/renew", body: r},
+		changes: true, parse: leaseOf(r),
 	}.get(ctx, c)
 }
 
@@ -167,15 +168,15 @@ func (c *Client) giveBack(ctx context.Context, a lock.Acquire) error {
 // giveUp releases the lease or the place of an acquire whose response is lost. It returns the error of the acquire.
 func (c *Client) giveUp(ctx context.Context, a lock.Acquire, err error) error {
 	e := &lock.Error{Code: lock.ErrUnknownOutcome, Cause: errors.Join(context.Cause(ctx), err),
-		Detail: "The context ended while the call waited. Its place in the queue was given up, and so was a lease that came meanwhile; " +
-			"to wait again, choose a new lease_id."}
+		Detail: "The context ended while the call waited. Its place in the queue, or the lease granted meanwhile, was " +
+			"released. To wait again, choose a new lease_id."}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
 	defer cancel()
 	left := c.giveBack(ctx, a)
 	if left != nil && !errors.Is(left, lock.ErrLeaseLost) {
 		e.Cause = errors.Join(e.Cause, left)
-		e.Detail = "The context ended while the call waited, and nobody answers as to whether its place was given up, or a lease that " +
-			"came meanwhile. Such a lease ends with its TTL; release the lease_id to be sure, and choose a new one to wait again."
+		e.Detail = "The context ended while the call waited, and the release of its place got no answer. A lease granted " +
+			"meanwhile ends with its TTL; release the lease_id to be sure, and choose a new one to wait again."
 	}
 	return e
 }

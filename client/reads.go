@@ -107,7 +107,8 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: &w.Value, IfVersion: w.IfVersion,
 	}
 	return call[lock.FencedValue]{
-		request: request{method: http.MethodPut, path: fencedPath + w.Key, body: body}, changes: true, parse: resourceAt(w.Key),
+		request: request{method: http.MethodPut, path: fencedPath + w.Key, body: body},
+		changes: true, parse: resourceAt(w.Key),
 	}.get(ctx, c)
 }
 

@@ -48,8 +48,8 @@ func (r reply) withNext(cursor string) reply {
 	return r
 }
 
-// autoLengthSize is the greatest size, in bytes, of bodies for which net/http sets Content-Length by itself. One header
-// less keeps the map small.
+// autoLengthSize is the greatest size, in bytes, of bodies for which net/http sets Content-Length by itself. One
+// header less keeps the map small.
 const autoLengthSize = 1 << 10
 
 // redirectTo redirects a browser.
@@ -156,33 +156,33 @@ type refusal struct {
 
 // refusals is the only place that maps a Code to a status.
 var refusals = map[lock.Code]refusal{
-	lock.ErrInvalid:          {http.StatusBadRequest, "The request does not match /openapi.yaml. Fix it before sending it again."},
-	lock.ErrHeld:             {http.StatusConflict, "The lock is held. Retry later."},
-	lock.ErrLeaseLost:        {http.StatusConflict, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
-	lock.ErrLeaseIDInUse:     {http.StatusConflict, "The lease_id belongs to another lease or place. Choose a new random UUID."},
-	lock.ErrCapacityMismatch: {http.StatusConflict, "Permits of another capacity are held or queued. Use that capacity, or wait until all are released."},
-	lock.ErrTooManyWaiters:   {http.StatusTooManyRequests, "The limit on waiting calls is reached. Retry later."},
-	lock.ErrTokenMismatch:    {http.StatusConflict, "That token does not hold the lock. Read the lock again."},
-	lock.ErrVersionMismatch:  {http.StatusConflict, "The resource has another version. Read it again before writing."},
-	lock.ErrStaleToken:       {http.StatusPreconditionFailed, "A greater token has been granted or seen. Stop the work."},
-	lock.ErrUnknownToken:     {http.StatusPreconditionFailed, "The token was never granted for this lock. Send the one that acquire returned."},
-	lock.ErrNotFound:         {http.StatusNotFound, "Nothing was written under this key."},
-	lock.ErrKeyMissing:       {http.StatusUnauthorized, "This service requires an API key. Send it as Authorization: Bearer KEY."},
-	lock.ErrKeyInvalid:       {http.StatusUnauthorized, "Unknown API key: mistyped or revoked. Ask your operator for a new one."},
-	lock.ErrKeyExpired:       {http.StatusUnauthorized, "The API key has expired. Ask your operator for a new one."},
-	lock.ErrRoleMissing:      {http.StatusForbidden, "The API key's role does not allow this. Use a key with a higher role."},
-	lock.ErrNameNotAllowed:   {http.StatusForbidden, "The API key does not cover this name. Use a key whose prefixes do."},
-	lock.ErrRateLimited:      {http.StatusTooManyRequests, "Rate limit of the API key exceeded. Retry after Retry-After."},
-	lock.ErrUnavailable:      {http.StatusServiceUnavailable, "The service is unavailable. Nothing was changed; retry."},
-	lock.ErrUnknownOutcome:   {http.StatusServiceUnavailable, "The outcome is unknown. Send the same call again to find out."},
-	lock.ErrInternal:         {http.StatusInternalServerError, "Internal error. The log of the service has the cause under this request_id."},
-	ErrNoRoute:               {http.StatusNotFound, "There is nothing at this path. /docs/ lists the paths."},
-	ErrMethodNotAllowed:      {http.StatusMethodNotAllowed, "This path does not have this method. Allow lists its methods."},
-	ErrCrossOrigin:           {http.StatusForbidden, "A browser sent this from another site. Send it from the service's own origin, or without a browser."},
-	ErrBodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
-	ErrHeaderTooLarge: {http.StatusRequestHeaderFieldsTooLarge,
-		"The header has more than " + strconv.Itoa(maxHeaderSize) + " bytes. Send a shorter query and fewer or shorter header fields."},
-	ErrUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body must be application/json. Send that Content-Type, as curl --json does."},
+	lock.ErrInvalid:          {400, "The request does not match /openapi.yaml. Fix it before sending it again."},
+	lock.ErrHeld:             {409, "The lock is held. Retry later."},
+	lock.ErrLeaseLost:        {409, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
+	lock.ErrLeaseIDInUse:     {409, "The lease_id belongs to another lease or place. Choose a new random UUID."},
+	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
+	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},
+	lock.ErrTokenMismatch:    {409, "That token does not hold the lock. Read the lock again."},
+	lock.ErrVersionMismatch:  {409, "The resource has another version. Read it again before writing."},
+	lock.ErrStaleToken:       {412, "A greater token has been granted or seen. Stop the work."},
+	lock.ErrUnknownToken:     {412, "The token was never granted for this lock. Send the one that acquire returned."},
+	lock.ErrNotFound:         {404, "Nothing was written under this key."},
+	lock.ErrKeyMissing:       {401, "This service requires an API key. Send it as Authorization: Bearer KEY."},
+	lock.ErrKeyInvalid:       {401, "Unknown API key: mistyped or revoked. Ask your operator for a new one."},
+	lock.ErrKeyExpired:       {401, "The API key has expired. Ask your operator for a new one."},
+	lock.ErrRoleMissing:      {403, "The API key's role does not allow this. Use a key with a higher role."},
+	lock.ErrNameNotAllowed:   {403, "The API key does not cover this name. Use a key whose prefixes do."},
+	lock.ErrRateLimited:      {429, "Rate limit of the API key exceeded. Retry after Retry-After."},
+	lock.ErrUnavailable:      {503, "The service is unavailable. Nothing was changed; retry."},
+	lock.ErrUnknownOutcome:   {503, "The outcome is unknown. Send the same call again to find out."},
+	lock.ErrInternal:         {500, "Internal error. The log of the service has the cause under this request_id."},
+	ErrNoRoute:               {404, "There is nothing at this path. /docs/ lists the paths."},
+	ErrMethodNotAllowed:      {405, "This path does not have this method. Allow lists its methods."},
+	ErrCrossOrigin:           {403, "A browser sent this from another site. Send it from the service's own origin."},
+	ErrBodyTooLarge:          {413, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
+	ErrHeaderTooLarge: {431, "The header has more than " + strconv.Itoa(maxHeaderSize) +
+		" bytes. Send a shorter query and fewer or shorter header fields."},
+	ErrUnsupportedMediaType: {415, "The body must be application/json. Send that Content-Type, as curl --json does."},
 }
 
 // refusalOf returns err as an error of the domain with a known Code, a detail, and a RetryAfter where the status needs
@@ -201,7 +201,7 @@ func refusalOf(err error) *lock.Error {
 	if e.Detail == "" || e.Code == lock.ErrInternal {
 		e.Detail = known.detail
 	}
-	if (known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests) && e.RetryAfter <= 0 {
+	if e.RetryAfter <= 0 && (known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests) {
 		e.RetryAfter = defaultRetryAfter
 	}
 	return &e
@@ -212,8 +212,8 @@ type parameterError struct{ error }
 
 func (e parameterError) Unwrap() error { return e.error }
 
-// pointerTo returns where the fault is: the name of a parameter, or the JSON Pointer to a member of the body, empty for
-// the whole body. It returns nil for an error that is not about the input.
+// pointerTo returns where the fault is: the name of a parameter, or the JSON Pointer to a member of the body, empty
+// for the whole body. It returns nil for an error that is not about the input.
 func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 	inBody := r.Method == http.MethodPost || r.Method == http.MethodPut
 	if errors.As(err, new(parameterError)) {

@@ -84,7 +84,8 @@ func (a *api) WriteFenced(w http.ResponseWriter, r *http.Request, key wire.Key) 
 
 // execute decodes a command, calls the Service with it and replies with its value.
 func execute[Command, Value, Model any](
-	a *api, w http.ResponseWriter, r *http.Request, name string, from func(*wire.Decoder, string, []byte) (Command, error),
+	a *api, w http.ResponseWriter, r *http.Request, name string,
+	from func(*wire.Decoder, string, []byte) (Command, error),
 	call func(context.Context, Command) (Value, error), to func(Value) Model,
 ) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
@@ -270,7 +271,7 @@ func (b batch) execute(ctx context.Context, locks lock.Service) {
 	}
 }
 
-// logRefused logs the first refusal with each code. The others mostly have the same reason, and there may be a thousand.
+// logRefused logs the first refusal with each code. The others, up to a thousand, mostly have the same reason.
 func (s *Server) logRefused(b batch) {
 	seen := make(map[lock.Code]bool)
 	for _, result := range b.results {

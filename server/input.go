@@ -148,7 +148,8 @@ func (s *Server) rejectEncoded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if encoded, ok := r.Header["Content-Encoding"]; ok && r.ContentLength != 0 && !isIdentity(encoded) {
 			s.refuse(w, r, &lock.Error{Code: ErrUnsupportedMediaType, Detail: fmt.Sprintf(
-				"The body has Content-Encoding %.40q, which is not supported. Send the body without Content-Encoding.", strings.Join(encoded, ", "))})
+				"The body has Content-Encoding %.40q, which is not supported. Send the body without Content-Encoding.",
+				strings.Join(encoded, ", "))})
 			return
 		}
 		next.ServeHTTP(w, r)

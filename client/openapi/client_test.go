@@ -88,7 +88,7 @@ func TestClientSendsBatchesAndReadsStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stream.Body.Close()
+	t.Cleanup(func() { _ = stream.Body.Close() })
 	if line, err := bufio.NewReader(stream.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "id: ") {
 		t.Errorf("the stream begins with %q, %v", line, err)
 	}

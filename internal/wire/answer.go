@@ -44,7 +44,9 @@ func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error)
 
 // ParseResults returns the results of a batch of these items. It fails unless text is the answer to that batch. An
 // item that was refused has the error that refused returns.
-func ParseResults(text []byte, items []lock.Command, sent time.Time, refused func(p Problem, status int) error) ([]lock.Result, error) {
+func ParseResults(
+	text []byte, items []lock.Command, sent time.Time, refused func(p Problem, status int) error,
+) ([]lock.Result, error) {
 	r := newReader(text)
 	var results []lock.Result
 	r.object(func(member []byte) {
@@ -75,13 +77,13 @@ type reader struct {
 	err error
 }
 
-func newReader(text []byte) *reader {
-	return &reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))}
+func newReader(text []byte) reader {
+	return reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))}
 }
 
 // result reads the result of an item.
 func (r *reader) result(item lock.Command, sent time.Time, refused func(Problem, int) error) (out lock.Result) {
-	status, problem := 0, Problem{}
+	status, problem := 0, (*Problem)(nil) // most items have none, and it would be on the heap
 	r.object(func(member []byte) {
 		switch string(member) {
 		case `"status"`:
@@ -89,19 +91,20 @@ func (r *reader) result(item lock.Command, sent time.Time, refused func(Problem,
 		case `"lease"`:
 			out.Grant = r.lease(item, sent)
 		case `"problem"`:
+			problem = new(Problem)
 			if v := r.value(); r.err == nil {
-				r.err = json.Unmarshal(v, &problem)
+				r.err = json.Unmarshal(v, problem)
 			}
 		default:
 			r.skip()
 		}
 	})
 	switch {
-	case status/100 != 2 && problem.Code == "":
+	case status/100 != 2 && (problem == nil || problem.Code == ""):
 		r.fail(ErrNotTheAnswer)
 		return lock.Result{}
 	case status/100 != 2:
-		return lock.Result{Err: refused(problem, status)}
+		return lock.Result{Err: refused(*problem, status)}
 	case !answers(item, out.Grant):
 		r.fail(ErrNotTheAnswer)
 	}

@@ -18,8 +18,8 @@ const (
 	resultSize = 320 // about the size of a result of a batch
 )
 
-// Encode returns a model as one line of JSON. Characters such as < are not escaped. The only models that fail are those
-// with an instant after the year 9999.
+// Encode returns a model as one line of JSON. Characters such as < are not escaped. It fails only for an instant
+// after the year 9999.
 func Encode(v any) ([]byte, error) {
 	if l, is := v.(Lease); is {
 		return append(AppendLease(make([]byte, 0, leaseSize+len(l.Metadata)), l), '\n'), nil
@@ -94,8 +94,8 @@ func AppendItem(b []byte, c lock.Command) []byte {
 	return appendMembers(append(b, `",`...), c)
 }
 
-// AppendRequest appends an acquire, a renewal or a release as the body of a single call. Its text must be UTF-8 and its
-// metadata JSON.
+// AppendRequest appends an acquire, a renewal or a release as the body of a single call. Its text must be UTF-8 and
+// its metadata JSON.
 func AppendRequest(b []byte, c lock.Command) []byte { return appendMembers(append(b, '{'), c) }
 
 // appendMembers appends the members that a single call and an item have in common, and the end of the object. A zero

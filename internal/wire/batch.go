@@ -125,5 +125,6 @@ func InvalidBody(format string, args ...any) error {
 
 // TooLarge returns the error about a body or an item with more bytes than its limit.
 func TooLarge(what string, limit int64) error {
-	return &lock.Error{Code: lock.Code(CodeBodyTooLarge), Detail: fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)}
+	detail := fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)
+	return &lock.Error{Code: lock.Code(CodeBodyTooLarge), Detail: detail}
 }

@@ -42,9 +42,9 @@
 //
 // # The domain
 //
-// LeaseOf, LockOf and the other Of functions turn values of package lock into models. The method Domain of a model does the
-// reverse. On the wire an instant is in UTC, a duration is in whole milliseconds, and what is left of a lease is
-// rounded down.
+// LeaseOf, LockOf and the other Of functions turn values of package lock into models. The method Domain of a model
+// does the reverse. On the wire an instant is in UTC, a duration is in whole milliseconds, and what is left of a lease
+// is rounded down.
 package wire
 
 //go:generate go tool oapi-codegen -config config.yaml ../../openapi.yaml

@@ -12,10 +12,10 @@ import (
 // LeaseOf returns the lease of a grant. What is left of it is counted now, so call it just before it is written.
 func LeaseOf(g lock.Grant) Lease {
 	return Lease{
-		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode), Holder: g.Holder,
-		TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(), MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()),
-		AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: msLeft(time.Until(g.Until)),
-		Metadata: g.Metadata,
+		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode),
+		Holder: g.Holder, TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(),
+		MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
+		ExpiresInMs: msLeft(time.Until(g.Until)), Metadata: g.Metadata,
 	}
 }
 
@@ -89,9 +89,10 @@ func waiterOf(w lock.WaiterInfo) Waiter {
 // Domain returns the waiter.
 func (w Waiter) Domain() lock.WaiterInfo {
 	return lock.WaiterInfo{
-		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity), Holder: w.Holder,
-		JoinedAt: w.JoinedAt, Waited: DurationOf(w.WaitedMs), Attached: w.Attached, KeptFor: DurationOf(ValueOf(w.PlaceKeptMs)),
-		BlockedBy: lock.Blocker(w.BlockedBy), Leases: Each(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
+		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
+		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: DurationOf(w.WaitedMs), Attached: w.Attached,
+		KeptFor: DurationOf(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
+		Leases: Each(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
 	}
 }
 
@@ -118,8 +119,8 @@ func EventOf(e lock.Event) Event {
 func (e Event) Domain() lock.Event {
 	return lock.Event{
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
-		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)), Place: ValueOf(e.Place),
-		Reason: ValueOf(e.Reason),
+		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
+		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
 	}
 }
 
@@ -146,7 +147,8 @@ func (v TokenVerification) Domain() lock.Verification {
 // FencedValueOf returns the model of a resource.
 func FencedValueOf(f lock.FencedValue) FencedValue {
 	return FencedValue{
-		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value, WrittenAt: f.WrittenAt.UTC(),
+		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value,
+		WrittenAt: f.WrittenAt.UTC(),
 	}
 }
 
@@ -157,7 +159,8 @@ func (f FencedValue) Domain() lock.FencedValue {
 		value = *f.Value
 	}
 	return lock.FencedValue{
-		Key: f.Key, Lock: f.Lock, Token: lock.Token(f.FencingToken), Version: f.Version, Value: value, WrittenAt: f.WrittenAt,
+		Key: f.Key, Lock: f.Lock, Token: lock.Token(f.FencingToken), Version: f.Version, Value: value,
+		WrittenAt: f.WrittenAt,
 	}
 }
 
@@ -165,9 +168,10 @@ func (f FencedValue) Domain() lock.FencedValue {
 // request_id.
 func ProblemOf(e *lock.Error) Problem {
 	p := Problem{
-		Code: Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason), EndedAt: instantOf(e.EndedAt),
-		FencingToken: UnlessZero(int64(e.Token)), NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version),
-		WaitersAhead: UnlessZero(e.Ahead), PlaceKeptMs: UnlessZero(msLeft(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
+		Code: Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
+		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
+		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
+		PlaceKeptMs: UnlessZero(msLeft(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 	}
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
@@ -187,10 +191,12 @@ func ProblemOf(e *lock.Error) Problem {
 // Domain returns the error that the problem stands for, without a Cause.
 func (p Problem) Domain() *lock.Error {
 	return &lock.Error{
-		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"), Holder: ValueOf(p.Holder),
-		RetryAfter: DurationOf(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead), KeptFor: DurationOf(ValueOf(p.PlaceKeptMs)),
-		Capacity: ValueOf(p.Capacity), Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
-		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt), Reason: ValueOf(p.Reason),
+		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"),
+		Holder: ValueOf(p.Holder), RetryAfter: DurationOf(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead),
+		KeptFor: DurationOf(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
+		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
+		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
+		Reason: ValueOf(p.Reason),
 	}
 }
 

@@ -60,7 +60,8 @@ func checkLimit(n *int) error {
 
 // LockQueryString returns the query of a URL that lists locks; empty, or with its question mark.
 func LockQueryString(q lock.LockQuery) string {
-	return queryString("prefix", q.Prefix, "state", string(q.State), "holder", q.Holder, "limit", digits(int64(q.Limit)), "cursor", q.Cursor)
+	return queryString("prefix", q.Prefix, "state", string(q.State), "holder", q.Holder, "limit", digits(int64(q.Limit)),
+		"cursor", q.Cursor)
 }
 
 // EventQueryString returns the query of a URL that pages through events.

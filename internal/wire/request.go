@@ -281,7 +281,8 @@ func (o *object) integer(f field, bits int) (n int64, ok bool) {
 	}
 	n, err := strconv.ParseInt(string(v), 10, bits)
 	if err != nil {
-		o.err = lock.Invalid(fieldNames[f], "must be a whole number within its bounds, in digits, without fraction or exponent")
+		o.err = lock.Invalid(fieldNames[f], "must be a whole number within its bounds, in digits, "+
+			"without fraction or exponent")
 	}
 	return n, err == nil
 }
@@ -323,7 +324,8 @@ func durationOf(ms int64) time.Duration {
 func (o *object) positive(f field) time.Duration {
 	ms, ok := o.integer(f, 64)
 	if ok && ms <= 0 {
-		o.err = lock.Invalid(fieldNames[f], "is %d; give %d or more (milliseconds), or leave it out", ms, lock.MinTTL.Milliseconds())
+		o.err = lock.Invalid(fieldNames[f], "is %d; give %d or more (milliseconds), or leave it out",
+			ms, lock.MinTTL.Milliseconds())
 	}
 	return durationOf(ms)
 }
@@ -367,7 +369,8 @@ func (o *object) freeForm(f field) json.RawMessage {
 		}
 	}
 	if at := (*jsontext.SyntacticError)(nil); errors.As(err, &at) { // of a duplicate: v is known to be JSON
-		o.err = lock.Invalid(fieldNames[f], "has the name %q twice in one object; keep one of them", at.JSONPointer.LastToken())
+		o.err = lock.Invalid(fieldNames[f], "has the name %q twice in one object; keep one of them",
+			at.JSONPointer.LastToken())
 	}
 	return json.RawMessage(bytes.Clone(v))
 }

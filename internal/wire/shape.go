@@ -35,8 +35,8 @@ const (
 )
 
 var fieldNames = [fieldCount]string{
-	"acquired_at", "capacity", "fencing_token", "grace_ms", "holder", "if_version", "keep_place", "lease_id", "lock", "max_hold_ms",
-	"metadata", "mode", "name", "op", "reason", "skip_grace", "slot", "ttl_ms", "value", "wait_ms",
+	"acquired_at", "capacity", "fencing_token", "grace_ms", "holder", "if_version", "keep_place", "lease_id", "lock",
+	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "skip_grace", "slot", "ttl_ms", "value", "wait_ms",
 }
 
 // renamed has the members that had another name in a version before, and their names now.
@@ -73,8 +73,8 @@ type shape struct {
 var (
 	acquireBody = shape{
 		what: "body",
-		may: setOf(capacityField, graceField, holderField, keepPlaceField, leaseIDField, maxHoldField, metadataField, modeField,
-			ttlField, waitField),
+		may: setOf(capacityField, graceField, holderField, keepPlaceField, leaseIDField, maxHoldField, metadataField,
+			modeField, ttlField, waitField),
 		must: setOf(holderField),
 	}
 	renewBody   = shape{what: "body", may: setOf(leaseIDField, metadataField, ttlField), must: setOf(leaseIDField)}

@@ -74,7 +74,7 @@ func TestVerifyBearsCrashesOfPostgreSQL(t *testing.T) {
 		}
 	}
 	code, said := p.exit(t), p.stdout.String()
-	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "streams were told") {
+	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "blocking reads returned") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 }

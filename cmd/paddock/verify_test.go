@@ -78,7 +78,7 @@ func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 		}
 	}
 	code, said := p.exit(t), p.stdout.String()
-	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "streams were told") {
+	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "blocking reads returned") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 }

@@ -8,8 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 
+	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 )
 
@@ -46,4 +50,170 @@ func newLog(w io.Writer, level slog.Level) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in
+// for a flag; the first that is set wins.
+type commandLine struct {
+	LogLevel slog.Level `default:"info" variable:"PADDOCK_LOG_LEVEL" help:"Minimum level to log: debug, info, warn or error."`
+
+	Serve       serveCommand       `cmd:"" group:"service" help:"Run a replica of the service."`
+	Dev         devCommand         `cmd:"" group:"service" help:"Run the service on this machine with its own PostgreSQL and without API keys."`
+	Migrate     migrateCommand     `cmd:"" group:"service" help:"Migrate the database schema up or down."`
+	Epoch       epochCommand       `cmd:"" group:"service" help:"Inspect or start a database epoch after a fail-over or restore."`
+	Healthcheck healthcheckCommand `cmd:"" group:"service" help:"Check that a replica is ready."`
+	Key         keyCommand         `cmd:"" group:"service" help:"Manage API keys."`
+
+	Run     runCommand     `cmd:"" group:"locks" help:"Run a command while it holds a lock."`
+	Acquire acquireCommand `cmd:"" group:"locks" help:"Acquire a lock, or wait for it, and print the lease."`
+	Renew   renewCommand   `cmd:"" group:"locks" help:"Renew a lease."`
+	Release releaseCommand `cmd:"" group:"locks" help:"Release a lease."`
+	Get     getCommand     `cmd:"" group:"locks" help:"Show a lock and its holders."`
+	List    listCommand    `cmd:"" group:"locks" help:"List locks."`
+	Queue   queueCommand   `cmd:"" group:"locks" help:"Show the waiters of a lock, and what blocks them."`
+	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow the events of locks."`
+	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
+
+	Verify  verifyCommand  `cmd:"" group:"more" help:"Put load on a running service and check that it keeps its promises."`
+	Demo    demoCommand    `cmd:"" group:"more" help:"Demonstrate fencing tokens on a running service."`
+	Fence   fenceCommand   `cmd:"" group:"more" help:"Install fencing into your own database."`
+	Version versionCommand `cmd:"" group:"more" help:"Print the version."`
+
+	DemoWorker demoWorkerCommand `cmd:"" group:"more" hidden:""`
+}
+
+// groups returns the groups of commands in the order in which help shows them.
+func groups() []kong.Group {
+	return []kong.Group{
+		{Key: "locks", Title: "Locks:"},
+		{Key: "service", Title: "Running a service:"},
+		{Key: "more", Title: "More:"},
+	}
+}
+
+// parse reads args into line. It returns nil, and no error, if it has printed help.
+func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kong.Context, error) {
+	helped := false
+	parser, err := newParser(line, env, stdout, kong.Exit(func(int) { helped = true }))
+	if err != nil {
+		return nil, err
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case helped:
+		return nil, nil
+	case err != nil:
+		return nil, explainParseError(err)
+	}
+	return command, checkVariables(command.Flags(), env)
+}
+
+// newParser returns a parser that reads a command line into line.
+func newParser(line *commandLine, env lookup, stdout io.Writer, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(line, append(more,
+		kong.Name("paddock"),
+		kong.Description("A distributed lock service: leases with fencing tokens, over HTTP, on PostgreSQL."),
+		kong.Writers(stdout, io.Discard),
+		kong.Resolvers(environment(env)),
+		kong.Bind(env),
+		kong.ExplicitGroups(groups()),
+		kong.Help(help),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ValueFormatter(describe),
+	)...)
+}
+
+// help prints help, with the commands in the order of their groups.
+func help(options kong.HelpOptions, c *kong.Context) error {
+	place := func(n *kong.Node) int {
+		return slices.IndexFunc(groups(), func(g kong.Group) bool { return n.Group != nil && n.Group.Key == g.Key })
+	}
+	slices.SortStableFunc(c.Model.Children, func(a, b *kong.Node) int { return place(a) - place(b) })
+	return kong.DefaultHelpPrinter(options, c)
+}
+
+// explainParseError returns a usage error that names the relevant help and contains no secret.
+func explainParseError(err error) error {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	help := "paddock"
+	if wrong.Context != nil && wrong.Context.Selected() != nil {
+		help = wrong.Context.Selected().FullPath()
+	}
+	text := wrong.Unwrap().Error()
+	if strings.Contains(wrong.Error(), "://") {
+		return usagef("a URL stands where none is expected; it is not repeated here (see %s --help)", help)
+	}
+	if renamed := renamedFlag(text); renamed != "" {
+		text = renamed
+	}
+	text = uuids.ReplaceAllString(text, "(a UUID, not repeated here)")
+	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(text, "(an API key, not repeated here)"), help)
+}
+
+// apiKeys matches what may be an API key.
+var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
+
+// uuids matches what may be a lease_id, which is a secret.
+var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
+
+// oldNames lists flags and environment variables that were renamed. They are refused, so that a setting is never
+// ignored silently.
+var oldNames = []struct{ flag, newFlag, variable, newVariable string }{
+	{"--groups", "--batch-workers", "PADDOCK_GROUPS", "PADDOCK_BATCH_WORKERS"},
+	{"--keep-events", "--event-retention", "PADDOCK_KEEP_EVENTS", "PADDOCK_EVENT_RETENTION"},
+	{"--keep-idle", "--idle-lock-retention", "PADDOCK_KEEP_IDLE", "PADDOCK_IDLE_LOCK_RETENTION"},
+	{"--no-listen", "--pooler-mode=transaction", "PADDOCK_NO_LISTEN", "PADDOCK_POOLER_MODE=transaction"},
+	{"--at-once", "--skip-grace", "", ""},
+}
+
+// renamedFlag returns a better text for a parse error about a flag that was renamed, empty for other errors.
+func renamedFlag(parseError string) string {
+	for _, old := range oldNames {
+		rest, ok := strings.CutPrefix(parseError, "unknown flag "+old.flag)
+		if ok && (rest == "" || strings.HasPrefix(rest, ",")) {
+			return "unknown flag " + old.flag + "; it is now " + old.newFlag
+		}
+	}
+	return ""
+}
+
+// checkVariables returns a usage error if env has the old name of a variable of one of the flags.
+func checkVariables(flags []*kong.Flag, env lookup) error {
+	for _, old := range oldNames {
+		name, _, _ := strings.Cut(old.newVariable, "=")
+		concerned := func(f *kong.Flag) bool { return slices.Contains(variables(f.Tag), name) }
+		if value, _ := env(old.variable); value != "" && slices.ContainsFunc(flags, concerned) {
+			return usagef("unknown environment variable %s; it is now %s", old.variable, old.newVariable)
+		}
+	}
+	return nil
+}
+
+// environment finds the values of flags in env. Kong's own env tag would read the environment of the process.
+func environment(env lookup) kong.ResolverFunc {
+	return func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		for _, name := range variables(flag.Tag) {
+			if value, ok := env(name); ok && value != "" {
+				return value, nil
+			}
+		}
+		return nil, nil
+	}
+}
+
+// variables returns the environment variables that stand in for a flag.
+func variables(tag *kong.Tag) []string {
+	return strings.FieldsFunc(tag.Get("variable"), func(r rune) bool { return r == ',' })
+}
+
+// describe returns a flag's help together with its variables.
+func describe(value *kong.Value) string {
+	names := variables(value.Tag)
+	if len(names) == 0 {
+		return value.Help
+	}
+	return value.Help + " [$" + strings.Join(names, ", $") + "]"
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,6 +12,114 @@ import (
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
+
+type getCommand struct {
+	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	serviceFlags
+	envOutputFlags
+}
+
+func (getCommand) Help() string {
+	return `Prints the state of a lock and its holders. A lock that was never used is free.
+
+    paddock get jobs:nightly
+    paddock get jobs:nightly -o json | jq -r '.leases[].holder'
+
+With -o env the variables are PADDOCK_STATE, PADDOCK_NEWEST_TOKEN, PADDOCK_HELD_BY and PADDOCK_WAITERS. The token is
+that of the lock's newest lease, which need not be yours.`
+}
+
+func (c *getCommand) Run(ctx context.Context, p *program) error {
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	found, err := locks.Lock(ctx, c.Name)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showLock(found))
+}
+
+type listCommand struct {
+	serviceFlags
+	outputFlags
+
+	Prefix string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
+	State  string `placeholder:"STATE" help:"Only locks in this state: free, held or grace."`
+	Holder string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
+	Limit  int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
+}
+
+func (listCommand) Help() string {
+	return `Prints the known locks, ordered by name. A free lock that is idle for long is forgotten.
+
+    paddock list --prefix jobs: --state held
+    paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
+}
+
+func (c *listCommand) Run(ctx context.Context, p *program) error {
+	if c.Limit < 0 {
+		return usagef("--limit is %d; give a maximum number of locks, or 0 for all", c.Limit)
+	}
+	query := lock.LockQuery{Prefix: c.Prefix, State: lock.State(c.State), Holder: c.Holder}
+	if _, err := query.Resolve(); err != nil {
+		return explain(err)
+	}
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	found, err := c.collect(ctx, locks, query)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showLocks(found))
+}
+
+// collect reads all pages, or as many as the limit needs.
+func (c *listCommand) collect(ctx context.Context, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
+	var found []lock.Lock
+	for {
+		query.Limit = lock.DefaultLimit
+		if c.Limit > 0 {
+			query.Limit = min(query.Limit, c.Limit-len(found))
+		}
+		page, err := locks.Locks(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page.Items...)
+		if page.Next == "" || c.Limit > 0 && len(found) >= c.Limit {
+			return found, nil
+		}
+		query.Cursor = page.Next
+	}
+}
+
+type queueCommand struct {
+	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	serviceFlags
+	outputFlags
+}
+
+func (queueCommand) Help() string {
+	return `Prints the waiters of a lock in the order in which they are served, and what blocks each of them.
+
+    paddock queue jobs:nightly`
+}
+
+func (c *queueCommand) Run(ctx context.Context, p *program) error {
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	found, err := locks.Queue(ctx, c.Name)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showQueue(found))
+}
 
 // showLease returns the output for a lease, for its holder.
 func showLease(g lock.Grant) output {

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+type acquireCommand struct {
+	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	serviceFlags
+	leaseFlags
+	retryFlags
+	envOutputFlags
+
+	LeaseID leaseID `name:"lease-id" placeholder:"UUID" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it. Random by default."`
+}
+
+func (acquireCommand) Help() string {
+	return `Acquires a lock and prints the lease. The lease ends after its TTL unless it is renewed with the printed
+lease_id. To run a command while the lease is renewed for you, use paddock run.
+
+Acquire a lock for a minute, and wait for it for up to five:
+
+    paddock acquire jobs:nightly --ttl 1m --wait 5m
+
+In a script, where renew and release find the lease_id in the environment:
+
+    lease=$(paddock acquire jobs:nightly -o env) || exit
+    eval "$lease"
+    paddock release jobs:nightly
+
+Exit code 75 means that another holder has the lock.`
+}
+
+// Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is
+// lost.
+func (c *acquireCommand) Run(ctx context.Context, p *program) error {
+	o, err := c.options(c.Name)
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return err
+	}
+	locks, err := c.client()
+	if err != nil {
+		return err
+	}
+	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.logRetries()
+	grant, err := guard.AcquireUnmanaged(ctx, locks, c.Name, o)
+	if err != nil && ctx.Err() != nil {
+		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w",
+			c.Name, context.Cause(ctx), err)}
+	}
+	if err != nil {
+		return findEnclosingLease(p.env, c.URL).explain(c.Name, err)
+	}
+	if err := p.print(c.Output, showLease(grant)); err != nil {
+		return errors.Join(err, locks.Release(context.WithoutCancel(ctx), lock.Release{Name: c.Name, LeaseID: grant.ID}))
+	}
+	return nil
+}
+
+type renewCommand struct {
+	Name string `arg:"" help:"The lock's name."`
+	serviceFlags
+	heldFlags
+	retryFlags
+	envOutputFlags
+
+	TTL      time.Duration `name:"ttl" placeholder:"DURATION" help:"New TTL of the lease. Unchanged by default."`
+	Metadata string        `placeholder:"JSON" help:"New metadata of the lease, a JSON object. Unchanged by default."`
+}
+
+func (renewCommand) Help() string {
+	return `Sets the end of a lease to one TTL from now, and prints the lease. An ended lease cannot be renewed.
+
+    PADDOCK_LEASE_ID=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11 paddock renew jobs:nightly
+
+Exit code 76 means that the lease is lost: stop the work. After any other failure the lease may still be yours: go on
+until its end, and retry.`
+}
+
+func (c *renewCommand) Run(ctx context.Context, p *program) error {
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	locks, err := c.clientWithTimeout(attemptTimeout)
+	if err != nil {
+		return err
+	}
+	grant, err := retry(ctx, p.log, c.limit(), func(ctx context.Context) (lock.Grant, error) {
+		return locks.Renew(ctx, r)
+	})
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showLease(grant))
+}
+
+// request returns the call, or a usage error.
+func (c *renewCommand) request() (lock.Renew, error) {
+	id, err := c.id()
+	if err == nil {
+		err = c.check()
+	}
+	if err == nil {
+		err = checkNotNegative("--ttl", c.TTL)
+	}
+	if err != nil {
+		return lock.Renew{}, err
+	}
+	widest, err := lock.Bounds{}.Resolve()
+	if err != nil {
+		return lock.Renew{}, err
+	}
+	r := lock.Renew{Name: c.Name, LeaseID: id, TTL: c.TTL, Metadata: rawJSON(c.Metadata)}
+	_, err = r.Resolve(widest)
+	return r, explain(err)
+}
+
+type releaseCommand struct {
+	Name string `arg:"" help:"The lock's name."`
+	serviceFlags
+	heldFlags
+	retryFlags
+}
+
+func (releaseCommand) Help() string {
+	return `Releases a lease, or gives up a place in the queue. It prints nothing, also if the lease was released
+before.
+
+    PADDOCK_LEASE_ID=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11 paddock release jobs:nightly
+
+Exit code 76 means that the lease had ended otherwise: work under it may have overlapped with that of another holder.`
+}
+
+func (c *releaseCommand) Run(ctx context.Context, p *program) error {
+	id, err := c.id()
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return err
+	}
+	r, err := lock.Release{Name: c.Name, LeaseID: id}.Resolve()
+	if err != nil {
+		return explain(err)
+	}
+	locks, err := c.clientWithTimeout(attemptTimeout)
+	if err != nil {
+		return err
+	}
+	_, err = retry(ctx, p.log, c.limit(), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, locks.Release(ctx, r)
+	})
+	return explainUnlessStopped(ctx, err)
+}
+
+type revokeCommand struct {
+	Name string `arg:"" help:"The lock's name."`
+	serviceFlags
+	outputFlags
+
+	Token      int64     `required:"" placeholder:"N" help:"Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake."`
+	Reason     string    `required:"" placeholder:"TEXT" help:"Why. The former holder and the events show it."`
+	Slot       *int      `placeholder:"N" help:"Revoke only the lease in this slot, of those with the token."`
+	AcquiredAt time.Time `placeholder:"INSTANT" help:"Revoke only the lease that was acquired at this instant: acquired_at of get -o json. Give it with --slot for a shared lease."`
+	SkipGrace  bool      `help:"Skip the grace of the lease, also of one that was revoked before: the lock is free at once."`
+}
+
+func (revokeCommand) Help() string {
+	return `Takes a lease away from its holder, and prints the lock as it is then. The holder's next renewal is refused;
+the next grant has a greater token. The grace of the lease, counted from now, passes before another holder is granted
+the lock, unless you give --skip-grace.
+
+    paddock get jobs:nightly
+    paddock revoke jobs:nightly --token 41 --reason 'db-3 is being replaced'`
+}
+
+// Run revokes the lease and prints the lock. It does not retry: after a lost answer another holder may have the lock,
+// and an operator has to look at it first.
+func (c *revokeCommand) Run(ctx context.Context, p *program) error {
+	r, err := lock.Revoke{
+		Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason,
+		SkipGrace: c.SkipGrace,
+	}.Resolve()
+	if err != nil {
+		return explain(err)
+	}
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	found, err := locks.Revoke(ctx, r)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showLock(found))
+}
+
+// The leaseFlags describe the wanted lease, and how long to wait for it.
+type leaseFlags struct {
+	Holder   string        `placeholder:"TEXT" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people (USER@HOST; with paddock run USER@HOST:PID)."`
+	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
+	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
+	MaxHold  time.Duration `placeholder:"DURATION" help:"How long renewals can extend the lease at most (unlimited)."`
+	Shared   bool          `xor:"mode" help:"Acquire the lock in shared mode: readers share it, writers do not."`
+	Permits  *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
+	Wait     waitTime      `default:"0s" help:"How long to wait in the queue: a duration, or forever; 0s does not wait."`
+	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
+}
+
+// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no
+// service would grant.
+func (f leaseFlags) request(name string) (lock.Acquire, error) {
+	a := lock.Acquire{
+		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace,
+		MaxHold: f.MaxHold, Metadata: rawJSON(f.Metadata),
+	}
+	switch {
+	case f.TTL <= 0:
+		return a, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
+	case f.MaxHold < 0:
+		return a, usagef("--max-hold is %v; give a positive duration, or leave it out", f.MaxHold)
+	case f.Shared:
+		a.Mode = lock.Shared
+	case f.Permits != nil:
+		a.Mode, a.Capacity = lock.Permit, *f.Permits
+	}
+	return a, checkWidestBounds(a)
+}
+
+// options returns the request as options of a guard.
+func (f leaseFlags) options(name string) (guard.Options, error) {
+	a, err := f.request(name)
+	return guard.Options{
+		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
+		Metadata: a.Metadata, Wait: time.Duration(f.Wait),
+	}, err
+}
+
+// checkWidestBounds returns a usage error if even the widest bounds that a service can have do not allow a.
+func checkWidestBounds(a lock.Acquire) error {
+	widest, err := lock.Bounds{}.Resolve()
+	if err != nil {
+		return err
+	}
+	_, err = a.Resolve(widest)
+	return explain(err)
+}
+
+// rawJSON returns nil for an empty text.
+func rawJSON(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// defaultHolder returns USER@HOST. It names no process: an acquire must be repeated with the same holder, and another
+// process may do so.
+func defaultHolder() string {
+	text := fmt.Sprintf("uid-%d", os.Getuid())
+	if us, err := user.Current(); err == nil && us.Username != "" {
+		text = us.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return holderText(text+"@"+host, "")
+}
+
+// processHolder returns USER@HOST:PID, the default holder of paddock run. The process id distinguishes several runs
+// of one user on one machine.
+func processHolder() string { return holderText(defaultHolder(), fmt.Sprintf(":%d", os.Getpid())) }
+
+// holderText returns text and suffix as a holder that every service accepts: "?" replaces characters that cannot be
+// printed, and text is cut so that the whole fits into lock.MaxHolderLength characters.
+func holderText(text, suffix string) string {
+	printable := []rune(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text))
+	return string(printable[:min(len(printable), lock.MaxHolderLength-utf8.RuneCountInString(suffix))]) + suffix
+}
+
+// A waitTime is how long to wait for a lock.
+type waitTime time.Duration
+
+// forever is the waitTime that ends with the command.
+const forever = waitTime(guard.Forever)
+
+// UnmarshalText reads a duration, or the word forever.
+func (w *waitTime) UnmarshalText(text []byte) error {
+	if string(text) == "forever" {
+		*w = forever
+		return nil
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is not a waiting time; give a duration such as 90s or 1h, or forever", text)
+	}
+	*w = waitTime(d)
+	return nil
+}
+
+// A leaseID is a lease_id on the command line. The error of one that cannot be parsed does not repeat it, since it may
+// be a mistyped secret.
+type leaseID lock.LeaseID
+
+// UnmarshalText reads a UUID.
+func (id *leaseID) UnmarshalText(text []byte) error {
+	parsed, err := uuid.ParseBytes(text)
+	if err != nil || parsed == uuid.Nil {
+		return errors.New("is not a random UUID")
+	}
+	*id = leaseID(parsed)
+	return nil
+}
+
+// The heldFlags identify a lease of the caller.
+type heldFlags struct {
+	LeaseID leaseID `name:"lease-id" placeholder:"UUID" variable:"PADDOCK_LEASE_ID" help:"The lease_id that acquire printed. Prefer the variable: other users of the machine can see arguments."`
+}
+
+// id returns the lease_id, or a usage error that says how to give it.
+func (f heldFlags) id() (lock.LeaseID, error) {
+	if f.LeaseID == (leaseID{}) {
+		return lock.LeaseID{}, usagef("the lease_id is missing; set PADDOCK_LEASE_ID to the lease_id that acquire " +
+			"printed, or give --lease-id")
+	}
+	return lock.LeaseID(f.LeaseID), nil
+}

@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -111,3 +113,40 @@ func (o Options) String() string { return o.BaseURL }
 
 // GoString returns the same as String, so that %#v does not print the Key.
 func (o Options) GoString() string { return o.String() }
+
+// pingTimeout is the idle time of an HTTP/2 connection before it is pinged, and the time allowed
+// for the answer. All calls share such a connection, so a dead one must be replaced well within
+// a TTL. With HTTP/1.1, the end of a call's context closes its connection.
+const pingTimeout = 2 * time.Second
+
+// httpClient returns a copy of h that does not follow redirects and has a default transport
+// unless h has one.
+func httpClient(h *http.Client, tlsConfig *tls.Config) *http.Client {
+	var c http.Client
+	if h != nil {
+		c = *h
+	}
+	if c.Transport == nil {
+		c.Transport = transport(tlsConfig)
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
+}
+
+// transport returns a transport like http.DefaultTransport that keeps more idle connections to
+// a host. With the default of two, a third concurrent caller would dial for each call.
+func transport(tlsConfig *tls.Config) *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
+		MaxIdleConns:          512,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       90 * time.Second,
+		TLSClientConfig:       tlsConfig.Clone(),
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}
+}

@@ -40,7 +40,7 @@ func main() {
 	log.SetFlags(0)
 	text, err := collect()
 	if err == nil {
-		err = os.WriteFile(target, []byte(text), 0o644) //nolint:gosec // a file for everyone to read
+		err = os.WriteFile(target, []byte(text), 0o644)
 	}
 	if err != nil {
 		log.Fatalf("licenses: %v", err)

@@ -42,10 +42,10 @@ func TestThirdPartyLicensesAreUpToDate(t *testing.T) {
 	}
 }
 
-// The license text of Swagger UI is copied by hand, so it must belong to the bundle that the module embeds.
+// The license text of Swagger UI is copied by hand, so it must belong to the script that the module embeds.
 func TestSwaggerUILicenseBelongsToTheEmbeddedVersion(t *testing.T) {
 	t.Parallel()
-	const version5_29_1 = "a600ebf8f885c92373e2210b1fd7422b24a4ff9cad93d3d7d6481f40b7704564"
+	const of5291 = "a600ebf8f885c92373e2210b1fd7422b24a4ff9cad93d3d7d6481f40b7704564"
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/swaggest/swgui").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestSwaggerUILicenseBelongsToTheEmbeddedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer script.Close()
+	t.Cleanup(func() { _ = script.Close() })
 	unzipped, err := gzip.NewReader(script)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestSwaggerUILicenseBelongsToTheEmbeddedVersion(t *testing.T) {
 	if _, err := io.Copy(hash, unzipped); err != nil {
 		t.Fatal(err)
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != version5_29_1 {
+	if got := hex.EncodeToString(hash.Sum(nil)); got != of5291 {
 		t.Errorf("swgui embeds another version of Swagger UI (SHA-256 %s): update swagger-ui.txt and its title", got)
 	}
 }

@@ -254,7 +254,7 @@ func TestKeyCannotExceedItsLimits(t *testing.T) {
 	for range 3 {
 		h.expectStatus(http.StatusOK, "GET", theLock, "", k.secret)
 	}
-	h.expectProblem(http.StatusTooManyRequests, lock.ErrRateLimited, "calls a second", "GET", theLock, "", k.secret)
+	h.expectProblem(http.StatusTooManyRequests, lock.ErrRateLimited, "calls per second", "GET", theLock, "", k.secret)
 	h.expectStatus(http.StatusOK, "GET", theLock, "", other.secret)
 	follows, err := http.NewRequestWithContext(t.Context(), "GET", h.base+"/v1/events/stream", nil)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"demo with a zero TTL":               {[]string{"demo", "--ttl=0s"}, "--ttl is 0s"},
 		"serve with a negative timeout":      {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
 		"serve with too many batch workers":  {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
-		"serve with a short event retention": {[]string{"serve", url, "--event-retention=1s"}, "events are kept"},
+		"serve with a short event retention": {[]string{"serve", url, "--event-retention=1s"}, "event retention"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,7 +72,7 @@ func TestKeyCommandErrorsAreExplained(t *testing.T) {
 		"no name":       {exitUsage, []string{"new", "--auth-file", path, "--role=read"}, "<name>"},
 		"an empty name": {exitUsage, []string{"new", "--auth-file", path, "--role=read", ""}, "name"},
 		"a prefix with its colon": {exitUsage,
-			[]string{"new", "--auth-file", path, "--role=read", "--prefix=billing:", "x"}, "leave the last colon out"},
+			[]string{"new", "--auth-file", path, "--role=read", "--prefix=billing:", "x"}, "omit the last colon"},
 		"a negative expiry": {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--expires=-1h", "x"},
 			"--expires is -1h"},
 		"an expiry below a second": {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--expires=1ms", "x"},

@@ -123,7 +123,7 @@ func TestListFollowsThePages(t *testing.T) {
 func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	const header = "POSITION  HOLDER  MODE  JOINED  WAITED  WAITS FOR\n"
+	const header = "POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"
 	d.expectOutput(header, "queue", "jobs:nightly")
 	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
 	s := &fixture{T: t, name: "jobs:nightly"}
@@ -131,7 +131,7 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	s.enqueue(d.locks, "first")
 	s.enqueue(d.locks, "second")
 	d.expectOutput(header+fmt.Sprintf("1  first  exclusive  INSTANT  DURATION  before (token %d)\n", before.Token)+
-		"2  second  exclusive  INSTANT  DURATION  its turn, 1 before\n", "queue", "jobs:nightly")
+		"2  second  exclusive  INSTANT  DURATION  1 ahead in the queue\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")
 	var queue wire.Queue
 	if err := json.Unmarshal([]byte(stdout), &queue); err != nil || len(queue.Waiters) != 2 ||

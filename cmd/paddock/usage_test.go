@@ -16,7 +16,7 @@ func TestUsageErrorsAreReportedBeforeAnyRequest(t *testing.T) {
 		want string
 	}{
 		"no name":                        {[]string{"acquire"}, "<name>"},
-		"an invalid name":                {[]string{"acquire", "a/b"}, "NAME: name has a character"},
+		"an invalid name":                {[]string{"acquire", "a/b"}, "NAME: name has an invalid character"},
 		"metadata that is not JSON":      {[]string{"acquire", "x", "--metadata={"}, "--metadata: "},
 		"metadata that is not an object": {[]string{"acquire", "x", "--metadata=7"}, "--metadata: "},
 		"metadata that is too long": {[]string{"acquire", "x",

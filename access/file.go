@@ -159,7 +159,7 @@ func render(keys []Key) ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-// ErrKeyNotFound: the auth file has no key with this id.
+// ErrKeyNotFound means that the auth file has no key with this id.
 var ErrKeyNotFound = errors.New("there is no such key")
 
 // Add adds the key to the auth file, which it creates with mode 0600 if there is none. The change is atomic, and

@@ -26,8 +26,9 @@ import (
 const (
 	// DefaultRequestTimeout is how long the Service may take for a request if Options do not set it.
 	DefaultRequestTimeout = 10 * time.Second
-	// DefaultMaxStreams bounds the streams open at once, DefaultStreamsPerKey those with one API key.
-	DefaultMaxStreams    = 2000
+	// DefaultMaxStreams bounds the streams open at once.
+	DefaultMaxStreams = 2000
+	// DefaultStreamsPerKey bounds the streams of one API key.
 	DefaultStreamsPerKey = 200
 	// MaxBodySize is the greatest size of a request's body, in bytes.
 	MaxBodySize = wire.MaxBodySize

@@ -79,7 +79,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	if err != nil {
 		return err
 	}
-	return t.Lease.SetMetadata(ctx, metadata)
+	return t.SetMetadata(ctx, metadata)
 }
 
 // Resign ends the term like Lease.Release. The next candidate is elected immediately.

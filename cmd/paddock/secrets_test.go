@@ -109,7 +109,7 @@ func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedR
 
 // newKey creates a key, waits until the replica has read it, and records the secret.
 func (s *secrets) newKey(role access.Role, prefixes ...string) issuedKey {
-	k := s.keyedReplica.newLoadedKey(role, prefixes...)
+	k := s.newLoadedKey(role, prefixes...)
 	s.add("a key", k.secret)
 	s.add("the end of a key", k.secret[len(k.secret)-43:])
 	return k

@@ -126,7 +126,7 @@ type flood struct {
 func (f *flood) start() {
 	f.t.Helper()
 	f.resetPeak()
-	f.unread = f.securedReplica.openUnread()
+	f.unread = f.openUnread()
 	unread := f.logState(f.steady, "with unread connections")
 	f.streams = &streamGroup{securedReplica: f.securedReplica, name: fmt.Sprint("news:", f.n)}
 	f.streams.openAll()
@@ -138,7 +138,7 @@ func (f *flood) start() {
 	full := f.logState(f.steady, "with waiters, too")
 	f.checkMemory("stream", streaming.resident-unread.resident, floodStreams, streamMemory)
 	f.checkMemory("waiter", full.resident-streaming.resident, floodWaiters, waiterMemory)
-	f.slow = f.securedReplica.openSlow()
+	f.slow = f.openSlow()
 	var asking errgroup.Group
 	asking.Go(func() error { return f.exceedRate(greedyKey(f.n)) })
 	f.sendExcess()

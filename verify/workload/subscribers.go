@@ -189,7 +189,7 @@ func (r *eventReader) receive(page lock.Page[lock.Event]) (end bool) {
 	for _, e := range page.Items {
 		end = end || e.Kind == lock.Granted && e.Name == r.endOf()
 	}
-	r.cursorReady.Do(r.subscribers.ready.Done)
+	r.cursorReady.Do(r.ready.Done)
 	return end
 }
 

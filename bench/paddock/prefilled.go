@@ -25,7 +25,7 @@ func (s *Prefilled) Filled() int { return s.Locks }
 
 // Start implements system.System.
 func (s *Prefilled) Start(ctx context.Context, dir string) error {
-	s.Deployment.prefill = s.fill
+	s.prefill = s.fill
 	return s.start(ctx, dir)
 }
 

@@ -252,7 +252,7 @@ func (s *clusterHarness) withLateReplica(l loss) loss {
 			knows, other := s.replicas[0], s.replicas[1]
 			err := errors.Join(knows.signal(syscall.SIGSTOP), l.trigger(ctx))
 			s.eventually("the other replica begins an epoch",
-				func() bool { return bytes.Contains(other.output.bytes(), []byte("a new epoch has begun")) })
+				func() bool { return bytes.Contains(other.output.bytes(), []byte("new epoch started")) })
 			return errors.Join(err, knows.signal(syscall.SIGCONT))
 		},
 	}

@@ -235,7 +235,7 @@ func (c *waiterGroup) wait(name, key string) string {
 func (c *waiterGroup) fillLimits() {
 	c.t.Helper()
 	c.add(0, waitersEach)
-	c.checkLimit(c.wait(c.lock(0), "late"), "wait for this lock")
+	c.checkLimit(c.wait(c.lock(0), "late"), "The queue of this lock is full")
 	c.checkLimit(c.wait(c.lock(1), waiterKey(0)), "API key")
 	c.replaceOne()
 	c.add(waitersEach, floodWaiters)

@@ -61,10 +61,10 @@ func (r *streamGroup) openAll() {
 			r.must(r.openUnread(key))
 		}
 		if k == 0 {
-			r.checkLimit(r.request(http.MethodGet, streamPath, key, ""), "with this API key")
+			r.checkLimit(r.request(http.MethodGet, streamPath, key, ""), "with one API key")
 		}
 	}
-	r.checkLimit(r.request(http.MethodGet, streamPath, "late", ""), "As many streams are open here as may be.")
+	r.checkLimit(r.request(http.MethodGet, streamPath, "late", ""), "The limit on open event streams is reached.")
 	r.must(checkCount("listeners", r.next, listeners))
 }
 

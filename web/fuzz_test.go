@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/web"
 )
@@ -20,8 +21,8 @@ func FuzzAddress(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	fx := newFixture()
-	fx.grant(lock.Acquire{Name: "deploy:production", Holder: hostile, TTL: time.Hour}, 0)
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Name: "deploy:production", Holder: webtest.Hostile, TTL: time.Hour}, 0)
 	h := web.New(web.Options{Locks: fx})
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, path := range []string{"/ui/", "/ui/locks/deploy:production", "/ui/revoke", "/ui/login"} {
@@ -48,7 +49,7 @@ func FuzzRevokeForm(f *testing.F) {
 		r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
-		web.New(web.Options{Locks: newBusyFixture()}).ServeHTTP(w, r)
+		web.New(web.Options{Locks: webtest.NewBusyService()}).ServeHTTP(w, r)
 		to, err := url.Parse(w.Header().Get("Location"))
 		switch {
 		case w.Code >= http.StatusInternalServerError, err != nil:

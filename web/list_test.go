@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func TestRowsShowLocks(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newBusyFixture(), "/ui/")
+	r, body := get(t, webtest.NewBusyService(), "/ui/")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		"2031-05-04 12:00:00</time> UTC",
@@ -39,8 +40,8 @@ func TestTimeLeftIsShownInTwoUnits(t *testing.T) {
 	} {
 		t.Run(left.String(), func(t *testing.T) {
 			t.Parallel()
-			fx := newFixture()
-			fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
+			fx := webtest.NewService()
+			fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
 			_, body := get(t, fx, "/ui/")
 			wantText(t, body, want)
 		})
@@ -50,7 +51,7 @@ func TestTimeLeftIsShownInTwoUnits(t *testing.T) {
 func TestUntrustedTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/", "/ui/revoke?name=hostile&token=6"} {
-		_, body := get(t, newBusyFixture(), target)
+		_, body := get(t, webtest.NewBusyService(), target)
 		wantText(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>")
 		for _, bad := range []string{"<script>", "<img src=x", "</pre><script"} {
 			if strings.Contains(body, bad) {
@@ -58,7 +59,7 @@ func TestUntrustedTextIsEscaped(t *testing.T) {
 			}
 		}
 	}
-	_, body := get(t, newBusyFixture(), `/ui/?prefix="><script>alert(1)</script>&holder="><script>alert(1)</script>`)
+	_, body := get(t, webtest.NewBusyService(), `/ui/?prefix="><script>alert(1)</script>&holder="><script>alert(1)</script>`)
 	if strings.Contains(body, "<script>alert") {
 		t.Error("a filter is not escaped")
 	}
@@ -81,7 +82,7 @@ func TestFiltersNarrowTheListAndAreKept(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
-			r, body := get(t, newBusyFixture(), "/ui/?"+query)
+			r, body := get(t, webtest.NewBusyService(), "/ui/?"+query)
 			wantStatus(t, r, http.StatusOK)
 			wantText(t, body, c.kept)
 			if n := strings.Count(body, `scope="rowgroup"`); n != c.rows {
@@ -93,17 +94,17 @@ func TestFiltersNarrowTheListAndAreKept(t *testing.T) {
 
 func TestInvalidFilterShowsAProblem(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newBusyFixture(), "/ui/?state=broken&prefix=deploy")
+	r, body := get(t, webtest.NewBusyService(), "/ui/?state=broken&prefix=deploy")
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "use free, held or grace", `value="deploy"`)
 }
 
 func TestPagesAreLinked(t *testing.T) {
 	t.Parallel()
-	fx := newFixture()
-	fx.limit = 2
+	fx := webtest.NewService()
+	fx.PageSize = 2
 	for i := range 5 {
-		fx.free(fmt.Sprintf("n:%d", i))
+		fx.Free(fmt.Sprintf("n:%d", i))
 	}
 	next := regexp.MustCompile(`id="next" rel="next" href="([^"]*)"`)
 	target, seen := "/ui/?prefix=n", 0
@@ -125,13 +126,13 @@ func TestPagesAreLinked(t *testing.T) {
 
 func TestEmptyListsHaveHints(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newFixture(), "http://paddock.example:8080/ui/")
+	_, body := get(t, webtest.NewService(), "http://paddock.example:8080/ui/")
 	wantText(t, body, "No lock yet.", `curl --json`, "http://paddock.example:8080</span>/v1/locks/first/acquire")
-	_, body = get(t, newFixture(), "http://a$(b)/ui/")
+	_, body = get(t, webtest.NewService(), "http://a$(b)/ui/")
 	wantText(t, body, "http://127.0.0.1:8080</span>/v1/locks/first/acquire")
-	_, body = get(t, newBusyFixture(), "/ui/?prefix=zzz&state=held")
+	_, body = get(t, webtest.NewBusyService(), "/ui/?prefix=zzz&state=held")
 	wantText(t, body, "No lock matches.", "“<bdi>zzz</bdi>” and the state held", "Show all")
-	_, body = get(t, newBusyFixture(), "/ui/?cursor=zzz")
+	_, body = get(t, webtest.NewBusyService(), "/ui/?cursor=zzz")
 	wantText(t, body, "There are no more locks.", "First page")
 }
 
@@ -151,7 +152,7 @@ func TestNoticeIsShownOnlyIfTrue(t *testing.T) {
 	} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			_, body := get(t, newBusyFixture(), target)
+			_, body := get(t, webtest.NewBusyService(), target)
 			if strings.Contains(body, `class="notice"`) != shown {
 				t.Errorf("notice shown: %v, want %v", !shown, shown)
 			}

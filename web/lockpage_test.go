@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func TestListShowsModesHoldersAndWaiters(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newSharedFixture(), "/ui/?prefix=")
+	r, body := get(t, webtest.NewSharedService(), "/ui/?prefix=")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		"<small class=\"mode\">shared</small><small>3 holders, one token</small>",
@@ -29,26 +30,26 @@ func TestListShowsModesHoldersAndWaiters(t *testing.T) {
 
 func TestFilteredHolderIsShownAmongMany(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newSharedFixture(), "/ui/?holder=search-7")
+	_, body := get(t, webtest.NewSharedService(), "/ui/?holder=search-7")
 	wantText(t, body, "<bdi>search-7</bdi>", "and 4 more")
 }
 
 func TestLockPageShowsLeases(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newSharedFixture(), "/ui/locks/gpu:pool")
+	r, body := get(t, webtest.NewSharedService(), "/ui/locks/gpu:pool")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		`<h1 class="lock">gpu:<wbr>pool`, "<dd>permit<small>3 of 4 out</small></dd>", "No waiters.",
 		"<bdi>train-a</bdi>", "<div>2<small>slot 1</small></div>", "<div>4<small>slot 3</small></div>",
 		`data-left-ms="3510000">58 min 30 s<`, "then 5 s grace",
 		`data-stream="/v1/events/stream?lock=gpu%3Apool"`, `href="/v1/events?lock=gpu%3Apool"`)
-	_, body = get(t, newSharedFixture(), "/ui/locks/index%3Adocs")
+	_, body = get(t, webtest.NewSharedService(), "/ui/locks/index%3Adocs")
 	wantText(t, body, "7 holders, one token", "Revoke all 7")
 }
 
 func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newSharedFixture(), "/ui/locks/jobs:night")
+	_, body := get(t, webtest.NewSharedService(), "/ui/locks/jobs:night")
 	wantText(t, body,
 		`<dd>3<small>1 disconnected</small></dd>`,
 		`class="number">1</th>`, "<bdi>worker-2</bdi>", "2031-05-04 11:59:45", `for <span data-age-ms="15000">15 s</span>`,
@@ -59,16 +60,16 @@ func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")
 	}
-	_, body = get(t, newSharedFixture(), "/ui/locks/db:schema")
+	_, body = get(t, webtest.NewSharedService(), "/ui/locks/db:schema")
 	wantText(t, body, `<bdi>report-2</bdi> (token 1 in slot 2, ends in `, "<div>shared</div>", "<div>exclusive</div>")
 }
 
 func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
 	t.Parallel()
-	fx := newSharedFixture()
-	fx.wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
+	fx := webtest.NewSharedService()
+	fx.Wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
 	for range 2 {
-		fx.wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
+		fx.Wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
 	}
 	_, body := get(t, fx, "/ui/locks/index:docs")
 	wantText(t, body, `<span class="line">and 4 more</span>`, "2 others ahead", "permit<small>one of 9</small>")
@@ -76,37 +77,37 @@ func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
 
 func TestWaiterForALeaseInGrace(t *testing.T) {
 	t.Parallel()
-	fx := newBusyFixture()
-	fx.wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
+	fx := webtest.NewBusyService()
+	fx.Wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
 	_, body := get(t, fx, "/ui/locks/cron:reindex")
 	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
 }
 
 func TestUnblockedWaiterIsNext(t *testing.T) {
 	t.Parallel()
-	fx := newFixture()
-	fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
-	fx.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
-	fx.pass(2 * time.Second) // and no sweep has run
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
+	fx.Wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+	fx.Pass(2 * time.Second) // and no sweep has run
 	_, body := get(t, fx, "/ui/locks/n")
 	wantText(t, body, "No holders.", "nothing; it is next in line")
 }
 
 func TestUnusedLockIsFree(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newFixture(), "/ui/locks/never:used")
+	r, body := get(t, webtest.NewService(), "/ui/locks/never:used")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "No holders.", "No waiters.", `<span class="past">none</span>`, "revision 0")
 }
 
 func TestLongLockPagesAreCut(t *testing.T) {
 	t.Parallel()
-	fx := newFixture()
+	fx := webtest.NewService()
 	for i := range 120 {
-		fx.grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
+		fx.Grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
 	}
 	for range 130 {
-		fx.wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+		fx.Wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
 	}
 	for target, rows := range map[string]int{"/ui/locks/n?back=prefix%3Dn": 200, "/ui/locks/n?back=prefix%3Dn&all=1": 250} {
 		_, body := get(t, fx, target)
@@ -122,26 +123,26 @@ func TestLongLockPagesAreCut(t *testing.T) {
 
 func TestLockPageLinksBackToTheFilteredList(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newSharedFixture(), "/ui/?prefix=jobs&state=held")
+	_, body := get(t, webtest.NewSharedService(), "/ui/?prefix=jobs&state=held")
 	wantText(t, body, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld#queue"`, `data-stream="/v1/events/stream?prefix=jobs"`)
-	_, body = get(t, newSharedFixture(), "/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld")
+	_, body = get(t, webtest.NewSharedService(), "/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld")
 	wantText(t, body, `<a href="/ui/?prefix=jobs&amp;state=held">Locks</a>`, `href="/ui/locks/jobs:night?back=prefix%3Djobs%26state%3Dheld&amp;refresh=5">Refresh every 5 s`)
-	_, body = get(t, newSharedFixture(), "/ui/locks/jobs:night?refresh=5")
+	_, body = get(t, webtest.NewSharedService(), "/ui/locks/jobs:night?refresh=5")
 	wantText(t, body, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "Stop refreshing")
 }
 
 func TestInvalidLockNameIsRefusedWithoutAStream(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/ui/locks/_", "/ui/locks/%3Cb%3E", "/ui/locks/a%2Fb", "/ui/locks/" + strings.Repeat("n", 201)} {
-		r, body := get(t, newFixture(), target)
+		r, body := get(t, webtest.NewService(), target)
 		wantStatus(t, r, http.StatusBadRequest)
 		wantText(t, body, `role="alert"`, "No such lock")
 		if strings.Contains(body, "data-stream") || strings.Contains(body, "<b>") {
 			t.Errorf("%s has a stream, or is not escaped:\n%s", target, body)
 		}
 	}
-	fx := newFixture()
-	fx.breakDown(lock.ErrUnavailable)
+	fx := webtest.NewService()
+	fx.BreakDown(lock.ErrUnavailable)
 	r, body := get(t, fx, "/ui/locks/n")
 	wantStatus(t, r, http.StatusServiceUnavailable)
 	wantText(t, body, "data-stream", "Try again in a moment.")
@@ -149,8 +150,8 @@ func TestInvalidLockNameIsRefusedWithoutAStream(t *testing.T) {
 
 func TestUntrustedTextIsEscapedInTheQueue(t *testing.T) {
 	t.Parallel()
-	fx := newBusyFixture()
-	fx.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Minute}, 0)
+	fx := webtest.NewBusyService()
+	fx.Wait(lock.Acquire{Name: "hostile", Holder: webtest.Hostile, TTL: time.Minute}, 0)
 	_, body := get(t, fx, "/ui/locks/hostile")
 	const inert = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>"
 	if n := strings.Count(body, inert); n != 3 {
@@ -165,6 +166,6 @@ func TestUntrustedTextIsEscapedInTheQueue(t *testing.T) {
 
 func TestPageListsAllKindsOfEvents(t *testing.T) {
 	t.Parallel()
-	_, body := get(t, newFixture(), "/ui/")
+	_, body := get(t, webtest.NewService(), "/ui/")
 	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated"`)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/web"
 )
@@ -19,14 +20,14 @@ func form(name, token, reason, back string) url.Values {
 
 func TestRevokeRevokesAndRedirectsBack(t *testing.T) {
 	t.Parallel()
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	r, _ := post(t, fx, form("deploy:production", "4", "  stuck\r\nsince noon ", "prefix=deploy&refresh=5&evil=https%3A%2F%2Fx"))
 	wantStatus(t, r, http.StatusSeeOther)
 	if got, want := r.Header.Get("Location"), "/ui/?prefix=deploy&refresh=5&revoked=deploy%3Aproduction&token=4"; got != want {
 		t.Errorf("leads to %q, want %q", got, want)
 	}
 	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
-	if d := cmp.Diff(want, fx.revocations()); d != "" {
+	if d := cmp.Diff(want, fx.Revocations()); d != "" {
 		t.Error(d)
 	}
 	_, body := get(t, fx, r.Header.Get("Location"))
@@ -38,7 +39,7 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 	for name, revocations := range map[string]int{"of a lease": 0, "of a lease that was revoked before": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fx := newBusyFixture()
+			fx := webtest.NewBusyService()
 			typed := form("deploy:production", "4", "stuck", "")
 			for range revocations {
 				post(t, fx, typed)
@@ -49,7 +50,7 @@ func TestRevokeMaySkipTheGrace(t *testing.T) {
 			r, _ := post(t, fx, typed)
 			wantStatus(t, r, http.StatusSeeOther)
 			want := lock.Revoke{Name: "deploy:production", Token: 4, Reason: "stuck", SkipGrace: true}
-			if d := cmp.Diff(want, fx.revocations()[revocations]); d != "" {
+			if d := cmp.Diff(want, fx.Revocations()[revocations]); d != "" {
 				t.Error(d)
 			}
 			_, body = get(t, fx, r.Header.Get("Location"))
@@ -65,13 +66,13 @@ func TestRefusedRevokeKeepsSkipGrace(t *testing.T) {
 	t.Parallel()
 	typed := form("deploy:production", "4", " ", "")
 	typed.Set("skip_grace", "1")
-	_, body := post(t, newBusyFixture(), typed)
+	_, body := post(t, webtest.NewBusyService(), typed)
 	wantText(t, body, `name="skip_grace" value="1" checked>`)
 }
 
 func TestRepeatedRevokeSucceeds(t *testing.T) {
 	t.Parallel()
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	for range 2 {
 		r, _ := post(t, fx, form("deploy:production", "4", "stuck", ""))
 		wantStatus(t, r, http.StatusSeeOther)
@@ -97,7 +98,7 @@ func TestRefusedRevokeKeepsTheReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, body := post(t, newBusyFixture(), c.form)
+			r, body := post(t, webtest.NewBusyService(), c.form)
 			wantStatus(t, r, c.status)
 			wantText(t, body, c.words, `role="alert"`, "stuck &lt;b&gt;")
 		})
@@ -106,19 +107,19 @@ func TestRefusedRevokeKeepsTheReason(t *testing.T) {
 
 func TestBlankReasonIsEmpty(t *testing.T) {
 	t.Parallel()
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	r, body := post(t, fx, form("deploy:production", "4", " \r\n ", ""))
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "reason has 0 characters")
-	if len(fx.revocations()) != 0 {
+	if len(fx.Revocations()) != 0 {
 		t.Error("revoked")
 	}
 }
 
 func TestUnknownOutcomeShowsTheFormAgain(t *testing.T) {
 	t.Parallel()
-	fx := newBusyFixture()
-	fx.breakDown(&lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The answer was lost. Send it again."})
+	fx := webtest.NewBusyService()
+	fx.BreakDown(&lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The answer was lost. Send it again."})
 	r, body := post(t, fx, form("deploy:production", "4", "stuck", "state=held"))
 	wantStatus(t, r, http.StatusServiceUnavailable)
 	wantText(t, body, "The answer was lost. Send it again.", "unknown</dd>", ">stuck</textarea>", `name="back" value="state=held"`)
@@ -126,7 +127,7 @@ func TestUnknownOutcomeShowsTheFormAgain(t *testing.T) {
 
 func TestRevokeForm(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newBusyFixture(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
+	r, body := get(t, webtest.NewBusyService(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "deploy:production", "<bdi>pipeline 1881</bdi>", "This does not stop the holder", "fencing",
 		`required maxlength="500"`, `href="/ui/?prefix=deploy">Cancel`)
@@ -136,7 +137,7 @@ func TestRevokeForm(t *testing.T) {
 		"/ui/revoke?name=a/b&token=3":               http.StatusBadRequest,
 		"/ui/revoke":                                http.StatusBadRequest,
 	} {
-		r, body := get(t, newBusyFixture(), target)
+		r, body := get(t, webtest.NewBusyService(), target)
 		wantStatus(t, r, want)
 		wantText(t, body, "Nothing was revoked", "Back to the locks")
 		if strings.Contains(body, "<textarea") {
@@ -155,14 +156,14 @@ func TestOtherSitesCannotRevoke(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fx := newBusyFixture()
+			fx := webtest.NewBusyService()
 			r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form("deploy:production", "4", "stuck", "").Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.Header.Set(head[0], head[1])
 			answer, body := ask(t, web.New(web.Options{Locks: fx}), r)
 			wantStatus(t, answer, http.StatusForbidden)
 			wantText(t, body, "nothing was done")
-			if len(fx.revocations()) != 0 {
+			if len(fx.Revocations()) != 0 {
 				t.Error("revoked")
 			}
 		})
@@ -171,14 +172,14 @@ func TestOtherSitesCannotRevoke(t *testing.T) {
 
 func TestMalformedFormsAreRefused(t *testing.T) {
 	t.Parallel()
-	r, body := post(t, newBusyFixture(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
+	r, body := post(t, webtest.NewBusyService(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
 	wantStatus(t, r, http.StatusRequestEntityTooLarge)
 	wantText(t, body, "too large")
 	bad := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", strings.NewReader("name=%zz"))
 	bad.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r, _ = ask(t, web.New(web.Options{Locks: newBusyFixture()}), bad)
+	r, _ = ask(t, web.New(web.Options{Locks: webtest.NewBusyService()}), bad)
 	wantStatus(t, r, http.StatusBadRequest)
 	bare := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", nil)
-	r, _ = ask(t, web.New(web.Options{Locks: newBusyFixture()}), bare)
+	r, _ = ask(t, web.New(web.Options{Locks: webtest.NewBusyService()}), bare)
 	wantStatus(t, r, http.StatusBadRequest)
 }

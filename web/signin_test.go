@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/web"
 )
 
 // readBy requests the page with the key in the context, from a Service behind a Guard.
 func readBy(t *testing.T, k access.Key, r *http.Request) (*http.Response, string) {
 	t.Helper()
-	h := web.New(web.Options{Locks: access.Guard(newBusyFixture(), access.Limits{})})
+	h := web.New(web.Options{Locks: access.Guard(webtest.NewBusyService(), access.Limits{})})
 	return ask(t, h, r.WithContext(access.WithKey(r.Context(), k)))
 }
 
@@ -30,7 +31,7 @@ func TestSignInForm(t *testing.T) {
 		"?why=signed_out":                          {"You are signed out", `role="status"`},
 		"?why=%3Cb%3E":                             {"Sign in"},
 	} {
-		r, body := get(t, newFixture(), "/ui/login"+query)
+		r, body := get(t, webtest.NewService(), "/ui/login"+query)
 		wantStatus(t, r, http.StatusOK)
 		wantText(t, body, want...)
 		if strings.Contains(body, "<script") || strings.Contains(body, "<b>") || strings.Contains(body, "Sign out") {
@@ -53,7 +54,7 @@ func TestPageShowsTheKeyAndRole(t *testing.T) {
 			t.Errorf("%s: the page offers to revoke: %t", role, !may)
 		}
 	}
-	_, open := ask(t, web.New(web.Options{Locks: newBusyFixture()}), httptest.NewRequest(http.MethodGet, "/ui/", nil))
+	_, open := ask(t, web.New(web.Options{Locks: webtest.NewBusyService()}), httptest.NewRequest(http.MethodGet, "/ui/", nil))
 	if strings.Contains(open, "Signed in") || !strings.Contains(open, "data-revoke") {
 		t.Error("a page without keys shows a key, or offers no revoke")
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/web"
 )
@@ -28,12 +29,12 @@ func ask(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string)
 	return w.Result(), string(body)
 }
 
-func get(t *testing.T, fx *fixture, target string) (*http.Response, string) {
+func get(t *testing.T, fx *webtest.Service, target string) (*http.Response, string) {
 	t.Helper()
 	return ask(t, web.New(web.Options{Locks: fx}), httptest.NewRequest(http.MethodGet, target, nil))
 }
 
-func post(t *testing.T, fx *fixture, form url.Values) (*http.Response, string) {
+func post(t *testing.T, fx *webtest.Service, form url.Values) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -62,7 +63,7 @@ func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 	for _, target := range []string{"/ui/", "/ui/?state=none", "/ui/revoke?name=hostile&token=6", "/ui/revoke", "/ui/nothing", "/ui/locks/hostile", "/ui/locks/_", "/ui/assets/x/paddock.js", "/ui/assets/x/none"} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			r, body := get(t, newBusyFixture(), target)
+			r, body := get(t, webtest.NewBusyService(), target)
 			for key, want := range map[string]string{
 				"X-Content-Type-Options": "nosniff",
 				"Referrer-Policy":        "same-origin",
@@ -88,7 +89,7 @@ var inline = regexp.MustCompile(`<script[^>]*>[^<]|<style|<[^>"]*("[^"]*"[^>"]*)
 
 func TestAssetsAreCachedByContent(t *testing.T) {
 	t.Parallel()
-	fx := newFixture()
+	fx := webtest.NewService()
 	_, page := get(t, fx, "/ui/")
 	types := map[string]string{"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 	for ext, want := range types {
@@ -110,7 +111,7 @@ func TestAssetsAreCachedByContent(t *testing.T) {
 
 func TestScriptsImportOnlyAssets(t *testing.T) {
 	t.Parallel()
-	fx := newFixture()
+	fx := webtest.NewService()
 	imports := regexp.MustCompile(`(?m)^import .*'(.*)';$`)
 	seen, queue := map[string]bool{}, []string{"paddock.js"}
 	for ; len(queue) > 0; queue = queue[1:] {
@@ -133,10 +134,10 @@ func TestScriptsImportOnlyAssets(t *testing.T) {
 
 func TestUnknownPagesAndMethodsAreRefused(t *testing.T) {
 	t.Parallel()
-	r, body := get(t, newFixture(), "/ui/nothing/here")
+	r, body := get(t, webtest.NewService(), "/ui/nothing/here")
 	wantStatus(t, r, http.StatusNotFound)
 	wantText(t, body, "There is no such page.", `href="/ui/"`)
-	r, _ = ask(t, web.New(web.Options{Locks: newFixture()}), httptest.NewRequest(http.MethodDelete, "/ui/revoke", nil))
+	r, _ = ask(t, web.New(web.Options{Locks: webtest.NewService()}), httptest.NewRequest(http.MethodDelete, "/ui/revoke", nil))
 	wantStatus(t, r, http.StatusMethodNotAllowed)
 }
 
@@ -155,8 +156,8 @@ func TestProblemsAreShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fx := newFixture()
-			fx.breakDown(c.fault)
+			fx := webtest.NewService()
+			fx.BreakDown(c.fault)
 			r, body := get(t, fx, "/ui/?prefix=kept")
 			wantStatus(t, r, c.status)
 			wantText(t, body, c.words, `value="kept"`, `role="alert"`)
@@ -169,8 +170,8 @@ func TestProblemsAreShown(t *testing.T) {
 
 func TestInternalErrorsAreLoggedWithTheirCause(t *testing.T) {
 	t.Parallel()
-	fx := newFixture()
-	fx.breakDown(&lock.Error{Code: lock.ErrInternal, Detail: "Sorry.", Cause: errors.New("disk on fire")})
+	fx := webtest.NewService()
+	fx.BreakDown(&lock.Error{Code: lock.ErrInternal, Detail: "Sorry.", Cause: errors.New("disk on fire")})
 	var log bytes.Buffer
 	h := web.New(web.Options{Locks: fx, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	_, body := ask(t, h, httptest.NewRequest(http.MethodGet, "/ui/", nil))

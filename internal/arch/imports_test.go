@@ -84,7 +84,7 @@ func TestForbiddenImports(t *testing.T) {
 		"test/sim":        append(modulePaths("store", "server", "web", "migrations", "access", "internal/batch", "internal/pgserver"), "net/http", pgx, chi),
 		"verify":          append(modulePaths("store", "server", "client", "web", "migrations", "access"), pgx, chi),
 		"verify/workload": append(modulePaths("store", "server", "client", "web", "migrations", "access"), pgx, chi),
-		"cmd/paddock": append(modulePaths("internal/testkit/pgtest", "internal/testkit/locktest", "internal/testkit/memlock", "internal/testkit/tcpproxy", "internal/testkit/pgbouncer", "internal/arch"),
+		"cmd/paddock": append(modulePaths("internal/testkit", "internal/arch", "test"),
 			"testing", "github.com/testcontainers", "github.com/stretchr/testify", "github.com/chromedp"),
 	} {
 		t.Run(folder, func(t *testing.T) {
@@ -144,20 +144,16 @@ func TestOnlyTheCommandImportsAllParts(t *testing.T) {
 
 func TestProductionCodeDoesNotDependOnTesting(t *testing.T) {
 	t.Parallel()
-	tests := modulePaths(
-		"internal/testkit/pgtest",
-		"internal/testkit/locktest",
-		"internal/testkit/tcpproxy",
-		"internal/testkit/pgcluster",
-		"internal/testkit/pgbouncer",
-		"test/sim",
-	)
+	tests := modulePaths("internal/testkit", "test")
+	isTest := func(path string) bool {
+		return slices.ContainsFunc(tests, func(folder string) bool { return isIn(path, folder) })
+	}
 	for _, p := range modulePackages(t) {
-		if slices.ContainsFunc(tests, func(folder string) bool { return isIn(p.ImportPath, folder) }) {
+		if isTest(p.ImportPath) {
 			continue
 		}
 		for _, dep := range p.Deps {
-			if dep == "testing" || slices.Contains(tests, dep) {
+			if dep == "testing" || isTest(dep) {
 				t.Errorf("%s depends on %s", p.ImportPath, dep)
 			}
 		}

@@ -1,4 +1,4 @@
-package web_test
+package browser_test
 
 import (
 	"context"
@@ -10,19 +10,20 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // A tab fails its test if a script runs, throws or opens a dialog.
 
 func strangersTextIsInert(t *testing.T, browser context.Context) {
-	b := open(t, browser, newBusyFixture())
+	b := open(t, browser, webtest.NewBusyService())
 	b.visit("/ui/?prefix=hostile", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.Click(chromedp.CSS("[data-revoke] button")))
 	b.wait("document.getElementById('ask').open")
 	for _, selector := range []string{".holder bdi", "#ask bdi"} {
-		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
-			t.Errorf("%s holds %q, want %q", selector, got, hostile)
+		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != webtest.Hostile {
+			t.Errorf("%s holds %q, want %q", selector, got, webtest.Hostile)
 		}
 	}
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-close]")), chromedp.Click(chromedp.CSS("#refresh")))
@@ -30,17 +31,17 @@ func strangersTextIsInert(t *testing.T, browser context.Context) {
 }
 
 func strangersWaitInertly(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
-	fx.wait(lock.Acquire{Name: "hostile", Holder: hostile, TTL: time.Hour}, time.Second)
-	fx.wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
+	fx := webtest.NewBusyService()
+	fx.Wait(lock.Acquire{Name: "hostile", Holder: webtest.Hostile, TTL: time.Hour}, time.Second)
+	fx.Wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
 	b := open(t, browser, fx)
 	b.visit("/ui/locks/hostile", 1280, 800)
 	b.waitLive()
-	fx.feed.send(lock.Event{At: noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: hostile, Token: 6, Reason: hostile})
+	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: webtest.Hostile, Token: 6, Reason: webtest.Hostile})
 	b.wait("document.querySelectorAll('#events tbody tr').length === 1")
 	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".queue .reason bdi", "#events .holder bdi", "#events .reason bdi"} {
-		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
-			t.Errorf("%s holds %q, want %q", selector, got, hostile)
+		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != webtest.Hostile {
+			t.Errorf("%s holds %q, want %q", selector, got, webtest.Hostile)
 		}
 	}
 	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
@@ -49,9 +50,9 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 // turningTextStaysInside checks that the text after a hostile text is right of it or below it, in its own direction.
 func turningTextStaysInside(t *testing.T, browser context.Context) {
 	const turning = "\u2069\u2069\u202eabc"
-	fx := newFixture()
-	fx.grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
-	fx.wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	fx.Wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
 	b := open(t, browser, fx)
 	for path, selector := range map[string]string{
 		"/ui/": ".holder bdi", "/ui/locks/n": ".queue .holder bdi", "/ui/locks/n?x": ".queue .reason bdi",
@@ -71,7 +72,7 @@ func turningTextStaysInside(t *testing.T, browser context.Context) {
 }
 
 func policyHolds(t *testing.T, browser context.Context) {
-	b := open(t, browser, newBusyFixture())
+	b := open(t, browser, webtest.NewBusyService())
 	b.allowed = "Content Security Policy"
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`(() => {
@@ -92,21 +93,21 @@ func policyHolds(t *testing.T, browser context.Context) {
 }
 
 // newLongTextFixture returns a fixture with the longest possible texts.
-func newLongTextFixture() *fixture {
-	fx := newFixture()
-	fx.last = lock.MaxToken - 10
-	fx.limit = 4
-	fx.grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
+func newLongTextFixture() *webtest.Service {
+	fx := webtest.NewService()
+	fx.LastToken = lock.MaxToken - 10
+	fx.PageSize = 4
+	fx.Grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
 		Metadata: []byte(`{"` + strings.Repeat("k", 200) + `":"` + strings.Repeat("v", 200) + `"}`)}, time.Hour)
-	fx.grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
-	fx.grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
-	fx.free("x")
+	fx.Grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
+	fx.Grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
+	fx.Free("x")
 	for i := range 5 {
-		fx.grant(lock.Acquire{Name: "d:e", Mode: lock.Permit, Capacity: 1000, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
+		fx.Grant(lock.Acquire{Name: "d:e", Mode: lock.Permit, Capacity: 1000, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
 	}
 	for _, name := range []string{"d:e", strings.Repeat("n", lock.MaxNameLength)} {
-		fx.wait(lock.Acquire{Name: name, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
-		fx.do(fx.wait(lock.Acquire{Name: name, Mode: lock.Permit, Capacity: 1000, Holder: "h", TTL: time.Hour}, 0), 0)
+		fx.Wait(lock.Acquire{Name: name, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
+		fx.Apply(fx.Wait(lock.Acquire{Name: name, Mode: lock.Permit, Capacity: 1000, Holder: "h", TTL: time.Hour}, 0), 0)
 	}
 	return fx
 }

@@ -1,4 +1,4 @@
-package web_test
+package browser_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/web"
 )
 
@@ -73,11 +74,11 @@ func chromium(t *testing.T) context.Context {
 }
 
 // open opens a tab for a server with the fixture and its feed.
-func open(t *testing.T, browser context.Context, fx *fixture) *tab {
+func open(t *testing.T, browser context.Context, fx *webtest.Service) *tab {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/ui/", web.New(web.Options{Locks: fx}))
-	mux.Handle("GET /v1/events/stream", fx.feed)
+	mux.Handle("GET /v1/events/stream", fx.Feed)
 	return show(t, browser, mux)
 }
 

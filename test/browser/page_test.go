@@ -1,4 +1,4 @@
-package web_test
+package browser_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -50,7 +51,7 @@ func inTabs(t *testing.T, tests map[string]func(*testing.T, context.Context)) {
 }
 
 func listShowsEachLock(t *testing.T, browser context.Context) {
-	b := open(t, browser, newBusyFixture())
+	b := open(t, browser, webtest.NewBusyService())
 	b.visit("/ui/", 1280, 800)
 	if n := value[int](b, "document.querySelectorAll('tbody tr').length"); n != 7 {
 		t.Errorf("%d rows, want 7", n)
@@ -64,9 +65,9 @@ func listShowsEachLock(t *testing.T, browser context.Context) {
 }
 
 func timeRunsDown(t *testing.T, browser context.Context) {
-	fx := newFixture()
-	fx.grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
-	fx.grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#pause")))
@@ -80,7 +81,7 @@ func timeRunsDown(t *testing.T, browser context.Context) {
 }
 
 func prefixFilters(t *testing.T, browser context.Context) {
-	b := open(t, browser, newBusyFixture())
+	b := open(t, browser, webtest.NewBusyService())
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Focus(chromedp.CSS("#prefix")))
 	b.press("deploy:" + kb.Enter)
@@ -103,7 +104,7 @@ func (b *tab) tabTo(selector string) {
 }
 
 func revokeByKeyboard(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.tabTo(".skip")
@@ -124,13 +125,13 @@ func revokeByKeyboard(t *testing.T, browser context.Context) {
 	b.wait("document.querySelector('.notice')?.innerText.includes('Token 4 no longer holds deploy:production')")
 	b.wait("document.activeElement.matches('.notice') && location.search === '?prefix=deploy'")
 	want := []lock.Revoke{{Name: "deploy:production", Token: 4, Reason: "stuck since noon"}}
-	if d := cmp.Diff(want, fx.revocations()); d != "" {
+	if d := cmp.Diff(want, fx.Revocations()); d != "" {
 		t.Error(d)
 	}
 }
 
 func escapeGivesBack(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.tabTo("[data-revoke] button")
@@ -142,7 +143,7 @@ func escapeGivesBack(t *testing.T, browser context.Context) {
 	b.wait("document.getElementById('ask').open && document.getElementById('reason').value === ''")
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-close]")))
 	b.wait("!document.getElementById('ask').open")
-	if len(fx.revocations()) != 0 {
+	if len(fx.Revocations()) != 0 {
 		t.Error("revoked")
 	}
 }

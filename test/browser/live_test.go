@@ -1,4 +1,4 @@
-package web_test
+package browser_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -35,28 +36,28 @@ func TestLiveInABrowser(t *testing.T) {
 }
 
 func waiterAppearsInList(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("window.same = true"))
-	fx.wait(lock.Acquire{Name: "deploy:production", Holder: "pipeline 1882", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Name: "deploy:production", Holder: "pipeline 1882", TTL: time.Minute}, 0)
 	b.wait("document.querySelector('.waiting a')?.textContent === '1 waiting for deploy:production'")
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".waiting a")))
 	b.wait("location.pathname === '/ui/locks/deploy:production' && location.hash === '#queue'")
 	b.wait("document.querySelector('.queue bdi').textContent === 'pipeline 1882'")
-	if got := fx.feed.queries()[0]; got != "prefix=deploy" {
+	if got := fx.Feed.Queries()[0]; got != "prefix=deploy" {
 		t.Errorf("the page follows %q", got)
 	}
 }
 
 func waiterAppearsOnPage(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/locks/billing:invoice-run", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("window.same = true"))
-	fx.wait(lock.Acquire{Name: "billing:invoice-run", Holder: "worker-8", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Name: "billing:invoice-run", Holder: "worker-8", TTL: time.Minute}, 0)
 	b.wait("/worker-7 on db-3 \\(token 1, ends in \\d+ s unless renewed\\)/.test(document.querySelector('.queue .reason')?.innerText)")
 	if !value[bool](b, "window.same === true") {
 		t.Error("the page was reloaded")
@@ -64,39 +65,39 @@ func waiterAppearsOnPage(t *testing.T, browser context.Context) {
 }
 
 func cutIsSaid(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	fx.feed.cut()
+	fx.Feed.Cut()
 	b.wait("document.getElementById('live').textContent === 'not connected; showing data as of 12:00:00'")
 	if got := value[string](b, "document.querySelector('[role=status][aria-live=polite]').id"); got != "live" {
 		t.Errorf("the live region is %q", got)
 	}
-	fx.pass(time.Second)
-	fx.feed.repair()
+	fx.Pass(time.Second)
+	fx.Feed.Repair()
 	b.waitLive()
 	b.wait("document.querySelector('#as-of time').textContent.endsWith('12:00:01')")
 }
 
 func refreshedWhileCut(t *testing.T, browser context.Context) {
-	fx := newFixture()
-	fx.free("first")
-	fx.feed.cut()
+	fx := webtest.NewService()
+	fx.Free("first")
+	fx.Feed.Cut()
 	b := open(t, browser, fx)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
 	b.wait("document.getElementById('live').textContent === 'not connected; showing data as of 12:00:00'")
-	fx.grant(lock.Acquire{Name: "second", Holder: "h", TTL: time.Hour}, 0)
-	fx.pass(2 * time.Second)
+	fx.Grant(lock.Acquire{Name: "second", Holder: "h", TTL: time.Hour}, 0)
+	fx.Pass(2 * time.Second)
 	b.wait("document.querySelectorAll('tbody tr').length === 2")
 	b.wait("document.getElementById('live').textContent === 'not connected; showing data as of 12:00:02'")
 }
 
 func silentStreamIsNone(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
-	fx.feed.hold()
+	fx := webtest.NewBusyService()
+	fx.Feed.Hold()
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.wait("document.getElementById('live').textContent === 'connecting…'")
@@ -104,34 +105,34 @@ func silentStreamIsNone(t *testing.T, browser context.Context) {
 }
 
 func eventsAreGathered(t *testing.T, browser context.Context) {
-	fx := newFixture()
-	fx.free("first")
+	fx := webtest.NewService()
+	fx.Free("first")
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	before, begin := fx.lookups(), time.Now()
+	before, begin := fx.Lookups(), time.Now()
 	stroke := time.NewTicker(40 * time.Millisecond)
 	defer stroke.Stop()
 	for i := range 40 {
 		<-stroke.C
-		fx.grant(lock.Acquire{Name: fmt.Sprintf("n:%d", i), Holder: "h", TTL: time.Hour}, 0)
+		fx.Grant(lock.Acquire{Name: fmt.Sprintf("n:%d", i), Holder: "h", TTL: time.Hour}, 0)
 	}
 	b.wait("document.querySelectorAll('tbody tr').length === 41")
-	if n, most := fx.lookups()-before, 2+int(time.Since(begin)/(500*time.Millisecond)); n > most {
+	if n, most := fx.Lookups()-before, 2+int(time.Since(begin)/(500*time.Millisecond)); n > most {
 		t.Errorf("%d requests, want %d at most", n, most)
 	}
 }
 
 func pausedStays(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	b.tabTo("#pause")
 	b.press(" ")
 	b.wait("document.getElementById('live').textContent === 'paused; showing data as of 12:00:00'")
-	fx.feed.await(t, 0)
-	fx.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.Feed.Await(t, 0)
+	fx.Grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
 	b.wait("/, [2-9] s ago$/.test(document.getElementById('as-of').textContent)")
 	if n := value[int](b, "document.querySelectorAll('tbody tr').length"); n != 7 {
 		t.Errorf("%d rows, want 7", n)
@@ -149,61 +150,61 @@ func (b *tab) seen(yes bool) {
 }
 
 func hiddenLetsGo(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
 	b.seen(false)
-	fx.feed.await(t, 0)
-	fx.grant(lock.Acquire{Name: "deploy:staging", Holder: "missed", TTL: time.Hour}, 0)
+	fx.Feed.Await(t, 0)
+	fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "missed", TTL: time.Hour}, 0)
 	b.seen(true)
 	b.waitLive()
 	b.wait("document.querySelector('#events .holder').innerText === 'missed' && document.querySelector('.leases .holder').innerText === 'missed'")
-	if got := fx.feed.queries(); !strings.Contains(got[len(got)-1], "cursor=") {
+	if got := fx.Feed.Queries(); !strings.Contains(got[len(got)-1], "cursor=") {
 		t.Errorf("connected with %q", got)
 	}
 }
 
 func eventsAreTold(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
 	for range 12 {
-		fx.grant(lock.Acquire{Name: "deploy:staging", Holder: "h", TTL: time.Hour}, 0)
-		fx.do(lock.Release{Name: "deploy:staging", LeaseID: callID(fx.calls)}, 0)
+		fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "h", TTL: time.Hour}, 0)
+		fx.Apply(lock.Release{Name: "deploy:staging", LeaseID: webtest.CallID(fx.Calls)}, 0)
 	}
-	fx.grant(lock.Acquire{Name: "deploy:staging", Holder: "last", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "last", TTL: time.Hour}, 0)
 	b.wait("[...document.querySelectorAll('#events tbody tr')].at(-1)?.innerText.includes('last')")
 	if n := value[int](b, "document.querySelectorAll('#events tbody tr').length"); n != 20 {
 		t.Errorf("%d events are shown, want 20", n)
 	}
-	fx.feed.lose()
+	fx.Feed.Lose()
 	b.wait("[...document.querySelectorAll('#events tbody tr')].at(-1).innerText === 'Events are missing here; see all events.'")
 }
 
 func badFilterFollowsNothing(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.allowed = "400 (Bad Request)"
 	b.visit("/ui/?state=bad", 1280, 800)
 	b.wait("document.getElementById('age') !== null || document.querySelector('.problem') !== null")
-	if got := b.text("#live"); got != "" || len(fx.feed.queries()) > 0 {
-		t.Errorf("it shows %q and subscribes to %q", got, fx.feed.queries())
+	if got := b.text("#live"); got != "" || len(fx.Feed.Queries()) > 0 {
+		t.Errorf("it shows %q and subscribes to %q", got, fx.Feed.Queries())
 	}
 }
 
 func brokenServiceIsSaid(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
-	fx.breakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
-	fx.feed.send(lock.Event{At: noon, Name: "deploy:staging", Kind: lock.Queued, Mode: lock.Shared, Holder: "h", Place: 3})
+	fx.BreakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
+	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "deploy:staging", Kind: lock.Queued, Mode: lock.Shared, Holder: "h", Place: 3})
 	b.wait("document.getElementById('live').textContent === 'not refreshed; showing data as of 12:00:00'")
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
-	fx.breakDown(nil)
+	fx.BreakDown(nil)
 	b.waitLive()
 	b.wait("document.getElementById('trouble').hidden")
 }

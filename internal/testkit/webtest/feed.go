@@ -1,4 +1,4 @@
-package web_test
+package webtest
 
 import (
 	"encoding/json"
@@ -13,8 +13,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A feed is a minimal event stream of the service. Its connections can be cut, and are refused until repair.
-type feed struct {
+// awaitTimeout bounds Feed.Await.
+const awaitTimeout = time.Minute
+
+// A Feed is a minimal event stream of the service. Its connections can be cut, and are refused until repair.
+type Feed struct {
 	mu      sync.Mutex
 	events  []lock.Event
 	changed chan struct{} // closed by the next change
@@ -25,10 +28,10 @@ type feed struct {
 	asked   []string // queries of the connections, in order
 }
 
-func newFeed() *feed { return &feed{changed: make(chan struct{})} }
+func newFeed() *Feed { return &Feed{changed: make(chan struct{})} }
 
 // change runs do and wakes the connections.
-func (f *feed) change(do func()) {
+func (f *Feed) change(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	do()
@@ -36,7 +39,7 @@ func (f *feed) change(do func()) {
 	f.changed = make(chan struct{})
 }
 
-func (f *feed) send(events ...lock.Event) {
+func (f *Feed) Send(events ...lock.Event) {
 	f.change(func() {
 		for _, e := range events {
 			e.ID = int64(len(f.events) + 1)
@@ -45,21 +48,21 @@ func (f *feed) send(events ...lock.Event) {
 	})
 }
 
-func (f *feed) cut()    { f.change(func() { f.broken = true }) }
-func (f *feed) repair() { f.change(func() { f.broken = false }) }
-func (f *feed) hold()   { f.change(func() { f.silent = true }) }
+func (f *Feed) Cut()    { f.change(func() { f.broken = true }) }
+func (f *Feed) Repair() { f.change(func() { f.broken = false }) }
+func (f *Feed) Hold()   { f.change(func() { f.silent = true }) }
 
-// lose makes the stream send a gap.
-func (f *feed) lose() { f.change(func() { f.gaps++ }) }
+// Lose makes the stream send a gap.
+func (f *Feed) Lose() { f.change(func() { f.gaps++ }) }
 
-func (f *feed) queries() []string {
+func (f *Feed) Queries() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.asked...)
 }
 
-// await waits until there are n connections.
-func (f *feed) await(t *testing.T, n int) {
+// Await waits until there are n connections.
+func (f *Feed) Await(t *testing.T, n int) {
 	t.Helper()
 	for {
 		f.mu.Lock()
@@ -70,7 +73,7 @@ func (f *feed) await(t *testing.T, n int) {
 		}
 		select {
 		case <-turned:
-		case <-time.After(patience):
+		case <-time.After(awaitTimeout):
 			t.Fatalf("%d connections, want %d", open, n)
 		}
 	}
@@ -85,14 +88,14 @@ type chunk struct {
 }
 
 // after returns the events after the first n.
-func (f *feed) after(n int) chunk {
+func (f *Feed) after(n int) chunk {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return chunk{f.events[min(n, len(f.events)):], f.gaps, f.changed, f.broken}
 }
 
 // begin returns the number of events before the start of the request's stream.
-func (f *feed) begin(r *http.Request) (seen int, silent, broken bool) {
+func (f *Feed) begin(r *http.Request) (seen int, silent, broken bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, r.URL.RawQuery)
@@ -103,7 +106,7 @@ func (f *feed) begin(r *http.Request) (seen int, silent, broken bool) {
 	return seen, f.silent, f.broken
 }
 
-func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seen, silent, broken := f.begin(r)
 	if broken {
 		http.Error(w, "no", http.StatusServiceUnavailable)

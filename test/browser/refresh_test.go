@@ -1,4 +1,4 @@
-package web_test
+package browser_test
 
 import (
 	"context"
@@ -11,16 +11,17 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func refreshKeepsPlace(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")))
 	b.do(b.ctx, chromedp.Focus(chromedp.CSS("form[data-holder='cron-2'] button")))
-	fx.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("document.getElementById('refresh').click()"))
 	b.wait("document.querySelectorAll('tbody tr').length === 8")
 	if !value[bool](b, "document.activeElement.matches(\"form[data-holder='cron-2'] button\")") {
@@ -32,17 +33,17 @@ func refreshKeepsPlace(t *testing.T, browser context.Context) {
 }
 
 func unreachableIsSaid(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
-	fx.breakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
+	fx.BreakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
-	fx.breakDown(nil)
+	fx.BreakDown(nil)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').hidden")
-	fx.feed.cut()
+	fx.Feed.Cut()
 	b.server.Close()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The service cannot be reached.'")
@@ -63,35 +64,35 @@ func (b *tab) withoutPeriods() {
 }
 
 func endIsLookedUp(t *testing.T, browser context.Context) {
-	fx := newFixture()
-	fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, fx)
 	b.withoutPeriods()
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	fx.pass(time.Minute)
+	fx.Pass(time.Minute)
 	b.wait("document.querySelector('.pill').textContent === 'free'")
 }
 
 func renewalShows(t *testing.T, browser context.Context) {
-	fx := newFixture()
-	fx.grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	fx.do(lock.Renew{Name: "n", LeaseID: callID(1), TTL: 24 * time.Hour}, 0)
+	fx.Apply(lock.Renew{Name: "n", LeaseID: webtest.CallID(1), TTL: 24 * time.Hour}, 0)
 	b.wait("/^(1 d 0 h|23 h 59 min)$/.test(document.querySelector('.left').textContent)")
 }
 
 func newsKeepsPlace(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.SendKeys(chromedp.CSS("#prefix"), "half a na"),
 		chromedp.Focus(chromedp.CSS("form[data-holder='pipeline 1881'] button")),
 		chromedp.Evaluate[chromedp.Void]("getSelection().selectAllChildren(document.querySelector(`[data-key='lock cron:reindex'] bdi`))"))
-	fx.grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 8")
 	for what, holds := range map[string]string{
 		"the selection":      "getSelection().toString() === 'cron-2'",
@@ -104,32 +105,32 @@ func newsKeepsPlace(t *testing.T, browser context.Context) {
 			t.Errorf("%s is lost", what)
 		}
 	}
-	fx.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
+	fx.Apply(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
 	b.wait("document.activeElement.id === 'list'")
 }
 
 func newsKeepsDialog(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("form[data-holder='pipeline 1881'] button")))
 	b.wait("document.activeElement.id === 'reason'")
 	b.press("stuck")
-	fx.grant(lock.Acquire{Name: "deploy:a", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Name: "deploy:a", Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 3")
 	b.press(" since noon")
 	if got := value[string](b, "document.getElementById('ask').open && document.getElementById('reason').value"); got != "stuck since noon" {
 		t.Errorf("the reason is %q", got)
 	}
-	fx.do(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
+	fx.Apply(lock.Revoke{Name: "deploy:production", Token: 4, Reason: "x", SkipGrace: true}, 0)
 	b.wait("!document.querySelector(`form[data-holder='pipeline 1881']`)")
 	b.press(kb.Escape)
 	b.wait("document.activeElement.id === 'list'")
 }
 
 func revokeWithoutScript(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
@@ -137,19 +138,19 @@ func revokeWithoutScript(t *testing.T, browser context.Context) {
 	b.visit("/ui/?prefix=deploy", 360, 740)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("main .sheet textarea")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	if got := fx.revocations(); len(got) != 1 || got[0].Token != 4 || got[0].Reason != "by hand" {
+	if got := fx.Revocations(); len(got) != 1 || got[0].Token != 4 || got[0].Reason != "by hand" {
 		t.Errorf("revoked %v", got)
 	}
 }
 
 // revokeOverPlainHTTP revokes where browsers send no Sec-Fetch-Site: the Origin must be enough.
 func revokeOverPlainHTTP(t *testing.T, browser context.Context) {
-	fx := newBusyFixture()
+	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
 	b.visit("/ui/revoke?name=deploy:production&token=4", 1280, 800)
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "from afar"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	if got := fx.revocations(); len(got) != 1 || got[0].Reason != "from afar" {
+	if got := fx.Revocations(); len(got) != 1 || got[0].Reason != "from afar" {
 		t.Errorf("revoked %v", got)
 	}
 }

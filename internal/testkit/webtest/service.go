@@ -1,0 +1,190 @@
+package webtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// Noon is the initial time of a fixture's clock. It is far from today, to detect uses of the wall clock.
+var Noon = time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// self is the replica of a fixture, where all calls wait.
+const self lock.Replica = 1
+
+// A Service is a minimal lock.Service in memory, with the rules of package lock. It sends events to its feed. Methods that
+// the page does not call panic.
+type Service struct {
+	lock.Service
+	Feed      *Feed
+	mu        sync.Mutex
+	now       time.Time
+	states    map[string]lock.Record
+	LastToken lock.Token
+	Calls     int   // of acquire; the number of a call is its lease_id and attachment
+	PageSize  int   // of a page; zero: the query's
+	fault     error // of every call; nil: none
+	lists     int   // calls of Locks
+	revoked   []lock.Revoke
+}
+
+func NewService() *Service {
+	return &Service{Feed: newFeed(), now: Noon, states: map[string]lock.Record{}}
+}
+
+// Grant grants the lock at a time in the past.
+func (fx *Service) Grant(a lock.Acquire, ago time.Duration) lock.Token {
+	if d := fx.acquire(a, ago); d.Err != nil || d.Queued {
+		panic(fmt.Sprintf("not granted: %v", d.Err))
+	}
+	return fx.Record(a.Name).Token
+}
+
+// Wait adds a waiter since a time in the past, and returns the command that disconnects it but keeps its place.
+func (fx *Service) Wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
+	a.Wait = lock.MaxWait
+	if d := fx.acquire(a, ago); !d.Queued {
+		panic("not queued")
+	}
+	return lock.Leave{Name: a.Name, LeaseID: CallID(fx.Calls), Attachment: lock.Attachment(fx.Calls), KeepPlace: true}
+}
+
+func CallID(n int) lock.LeaseID { return lock.LeaseID{byte(n >> 8), byte(n), 1} }
+
+func (fx *Service) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
+	bounds, err := lock.Bounds{}.Resolve()
+	if err == nil {
+		holder := a.Holder // an older release may have allowed it
+		a.Holder = "holder"
+		a, err = a.Resolve(bounds)
+		a.Holder = holder
+	}
+	if err != nil {
+		panic(err)
+	}
+	fx.Calls++
+	a.LeaseID, a.Attachment, a.Replica = CallID(fx.Calls), lock.Attachment(fx.Calls), self
+	return fx.Apply(a, ago)
+}
+
+// Apply applies the command at a time in the past.
+func (fx *Service) Apply(c lock.Command, ago time.Duration) lock.Decision {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	d := c.Apply(lock.View{Now: fx.now.Add(-ago), Self: self, Locks: []lock.Record{fx.Record(c.Names()[0])}, Tokens: func() lock.Token {
+		fx.LastToken++
+		return fx.LastToken
+	}})
+	fx.states[d.Locks[0].Name] = d.Locks[0]
+	fx.Feed.Send(d.Events...)
+	return d
+}
+
+// Pass advances the clock without an event.
+func (fx *Service) Pass(d time.Duration) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.now = fx.now.Add(d)
+}
+
+// Free adds a free lock.
+func (fx *Service) Free(name string) {
+	token := fx.Grant(lock.Acquire{Name: name, Holder: "gone", TTL: time.Second}, time.Minute)
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.states[name] = lock.Record{Name: name, Token: token, Revision: 2, LastEnd: lock.Released}
+}
+
+func (fx *Service) BreakDown(err error) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.fault = err
+}
+
+func (fx *Service) Revocations() []lock.Revoke {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	return slices.Clone(fx.revoked)
+}
+
+// Lookups returns the number of calls of Locks.
+func (fx *Service) Lookups() int {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	return fx.lists
+}
+
+func (fx *Service) Record(name string) lock.Record {
+	s := fx.states[name]
+	s.Name = name
+	return s
+}
+
+func (fx *Service) Revoke(_ context.Context, c lock.Revoke) (lock.Lock, error) {
+	c, err := c.Resolve()
+	if err = cmp.Or(fx.broken(), err); err != nil {
+		return lock.Lock{}, err
+	}
+	d := fx.Apply(c, 0)
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.revoked = append(fx.revoked, c)
+	return d.Locks[0].Lock(fx.now), d.Err
+}
+
+func (fx *Service) broken() error {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	return fx.fault
+}
+
+func (fx *Service) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	if err := cmp.Or(fx.fault, lock.CheckName(name)); err != nil {
+		return lock.QueueInfo{}, err
+	}
+	return fx.Record(name).QueueInfo(fx.now, self), nil
+}
+
+func (fx *Service) Lock(_ context.Context, name string) (lock.Lock, error) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	if err := cmp.Or(fx.fault, lock.CheckName(name)); err != nil {
+		return lock.Lock{}, err
+	}
+	return fx.Record(name).Lock(fx.now), nil
+}
+
+func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.lists++
+	q, err := q.Resolve()
+	if err = cmp.Or(fx.fault, err); err != nil {
+		return lock.Page[lock.Lock]{}, err
+	}
+	var p lock.Page[lock.Lock]
+	for _, s := range fx.states {
+		if l := s.Lock(fx.now); matches(l, q) {
+			p.Items = append(p.Items, l)
+		}
+	}
+	slices.SortFunc(p.Items, func(a, b lock.Lock) int { return strings.Compare(a.Name, b.Name) })
+	if n := cmp.Or(fx.PageSize, q.Limit); len(p.Items) > n {
+		p.Items = p.Items[:n]
+		p.Next = p.Items[n-1].Name
+	}
+	return p, nil
+}
+
+func matches(l lock.Lock, q lock.LockQuery) bool {
+	return l.Name > q.Cursor && strings.HasPrefix(l.Name, q.Prefix) && (q.State == "" || l.State == q.State) &&
+		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder }))
+}

@@ -5,11 +5,11 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## Say what can be made
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Run the service with a PostgreSQL of its own, on 127.0.0.1:8080
+run: ## Run the service with its own PostgreSQL, on 127.0.0.1:8080
 	go run ./cmd/paddock dev
 
 .PHONY: test
@@ -17,12 +17,12 @@ test: ## Run all tests
 	go test ./...
 
 .PHONY: test-sdk
-test-sdk: build ## Run the tests of the TypeScript and the Python SDK
+test-sdk: build ## Run the tests of the TypeScript and Python SDKs
 	cd sdk/typescript && npm ci && npm run check && PADDOCK_BIN=$(CURDIR)/bin/paddock npm test
 	PADDOCK_BIN=$(CURDIR)/bin/paddock python3 -m unittest discover -s sdk/python/tests
 
 .PHONY: generate
-generate: ## Make the code that comes from openapi.yaml anew; the TypeScript types need npm
+generate: ## Generate code from openapi.yaml; the TypeScript types need npm
 	go generate ./...
 	cd sdk/typescript && npm ci && npm run generate
 
@@ -43,7 +43,7 @@ lint-openapi: ## Lint openapi.yaml with redocly and spectral
 	.ci/openapi-lint
 
 .PHONY: check
-check: ## Run all that CI runs
+check: ## Run everything that CI runs
 	.ci/run
 
 .PHONY: build
@@ -51,18 +51,18 @@ build: ## Build bin/paddock
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT)" -o bin/paddock ./cmd/paddock
 
 .PHONY: bench
-bench: ## Measure Paddock and its peers side by side, and write docs/benchmarks.md's figures anew; ten minutes
+bench: ## Benchmark Paddock and its peers, and rewrite the figures of docs/benchmarks.md; ten minutes
 	bench/install
 	mkdir -p docs/benchmarks
 	cd bench && go run ./cmd/bench all -results ../docs/benchmarks/results.json && go run ./cmd/bench report
 
 .PHONY: bench-smoke
-bench-smoke: ## Have everything that is measured do so for a moment
+bench-smoke: ## Run every benchmark for a moment
 	bench/install
 	cd bench && go run ./cmd/bench smoke
 
 .PHONY: faults-long
-faults-long: ## Restore the database 20 times in each variant, and make noise in full size; ten minutes
+faults-long: ## Restore the database 20 times in each variant, and run the noisy-neighbour tests at full size; ten minutes
 	go test ./test/faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease|TestJoinRateDoesNotDependOnQueueLength' -faults.restores=20 -faults.noise
 
 .PHONY: docker

@@ -123,7 +123,7 @@ func TestListFollowsThePages(t *testing.T) {
 func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	const header = "POSITION  HOLDER  MODE  JOINED  WAITED  WAITS FOR\n"
+	const header = "POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"
 	d.expectOutput(header, "queue", "jobs:nightly")
 	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
 	s := &fixture{T: t, name: "jobs:nightly"}
@@ -131,7 +131,7 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	s.enqueue(d.locks, "first")
 	s.enqueue(d.locks, "second")
 	d.expectOutput(header+fmt.Sprintf("1  first  exclusive  INSTANT  DURATION  before (token %d)\n", before.Token)+
-		"2  second  exclusive  INSTANT  DURATION  its turn, 1 before\n", "queue", "jobs:nightly")
+		"2  second  exclusive  INSTANT  DURATION  the queue, 1 ahead\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")
 	var queue wire.Queue
 	if err := json.Unmarshal([]byte(stdout), &queue); err != nil || len(queue.Waiters) != 2 ||
@@ -144,14 +144,14 @@ func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 	t.Parallel()
 	reader := lock.LeaseInfo{Holder: "reader", Token: 7}
 	for want, w := range map[string]lock.WaiterInfo{
-		"its turn, 3 before":          {BlockedBy: lock.BlockedByQueue, Ahead: 3},
+		"the queue, 3 ahead":          {BlockedBy: lock.BlockedByQueue, Ahead: 3},
 		"reader (token 7)":            {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader}},
 		"reader (token 7) and 1 more": {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader, reader}},
 		"the lock":                    {BlockedBy: lock.BlockedByHolders},
-		"nothing: no call waits here now, and the place is kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
+		"its disconnect, place kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
 			KeptFor: 8 * time.Second},
 	} {
-		if got := waitsFor(w); got != want {
+		if got := blockedBy(w); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -86,7 +86,7 @@ func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 			if again := len(l.released); again != map[string]int{"which the server has removed already": 3}[name] {
 				t.Errorf("released %d more times", again) // the release may have overtaken the acquire
 			}
-			if !strings.Contains(e.Detail, "was given up") || strings.Contains(e.Detail, "nobody answers") {
+			if !strings.Contains(e.Detail, "was released") || strings.Contains(e.Detail, "got no answer") {
 				t.Errorf("the error says %q", e.Detail)
 			}
 		})
@@ -97,7 +97,7 @@ func TestAPlaceThatCannotBeGivenUpIsReported(t *testing.T) {
 	t.Parallel()
 	l, c := newQueueServer(t, http.NotFound)
 	e := l.cancelAcquire(t, c)
-	if !strings.Contains(e.Detail, "nobody answers") || !errors.Is(e.Cause, lock.ErrUnavailable) {
+	if !strings.Contains(e.Detail, "got no answer") || !errors.Is(e.Cause, lock.ErrUnavailable) {
 		t.Errorf("the error says %q because of %v", e.Detail, e.Cause)
 	}
 }

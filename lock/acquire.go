@@ -21,7 +21,7 @@ type Acquire struct {
 	Capacity int             // number of permits, 1 to MaxHolders; Permit only
 	TTL      time.Duration   // from the grant, within the Bounds; zero: their default
 	Grace    time.Duration   // within the Bounds
-	MaxHold  time.Duration   // from MinTTL to MaxHold; zero: unlimited
+	MaxHold  time.Duration   // from the Bounds' MinTTL to the constant MaxHold; zero: unlimited
 	Metadata json.RawMessage // a JSON object of up to MaxMetadataSize bytes, or nil
 
 	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
@@ -139,11 +139,11 @@ func errInUse() error {
 }
 
 // capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none.
-func (s Record) capacityInUse() int {
-	if s.Capacity != 0 {
-		return s.Capacity
+func (r Record) capacityInUse() int {
+	if r.Capacity != 0 {
+		return r.Capacity
 	}
-	for _, w := range s.Queue {
+	for _, w := range r.Queue {
 		if w.Lease.Mode == Permit {
 			return w.Capacity
 		}

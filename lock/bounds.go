@@ -14,7 +14,7 @@ const (
 	MaxHold  = 366 * 24 * time.Hour
 	// DefaultTTL is the TTL of an Acquire that gives none.
 	DefaultTTL = 30 * time.Second
-	// MaxWait is the longest wait of one call. Load balancers cut connections at a minute.
+	// MaxWait is the longest wait of one call. It is short because load balancers close idle connections after a minute.
 	MaxWait = 50 * time.Second
 )
 
@@ -59,7 +59,7 @@ type Bounds struct {
 	MaxWaiters int           // of one lock; zero: DefaultMaxWaiters
 }
 
-// Resolve returns b with its zero fields filled in, or an error that names the fields that contradict.
+// Resolve returns b with its zero fields filled in, or an error that names the invalid limit.
 func (b Bounds) Resolve() (Bounds, error) {
 	b.MinTTL = cmp.Or(b.MinTTL, MinTTL)
 	b.MaxTTL = cmp.Or(b.MaxTTL, MaxTTL)

@@ -101,7 +101,7 @@ func checkNumbers(field string, value json.RawMessage) error {
 	return nil
 }
 
-// Characters that have a visible category and no glyph.
+// Characters that display as blank although their Unicode category is a visible one.
 const (
 	brailleBlank = '\u2800'
 	nullNotehead = '\U0001D159'

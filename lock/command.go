@@ -8,8 +8,8 @@ type Command interface {
 	Names() []string
 	// Refs returns the leases whose end events the command needs.
 	Refs() []LeaseRef
-	// Needs returns how many tokens and events the decision takes at most at a lock without waiters and with at most
-	// one ended lease. Promoting waiters and ending further leases takes more.
+	// Needs returns upper bounds of the tokens and events that the decision uses, for a lock without waiters and with
+	// at most one ended lease. The decision uses more if it promotes waiters or ends further leases.
 	Needs() (tokens, events int)
 	// Apply decides. It does not modify the View.
 	Apply(View) Decision
@@ -24,8 +24,8 @@ type View struct {
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
-	// WaiterLimitReached refuses an Acquire that would join a queue with ErrTooManyWaiters: the service-wide limit on
-	// waiting calls is reached. The limit of a single lock is in the Bounds.
+	// WaiterLimitReached reports whether the service-wide limit on waiting calls is reached. An Acquire that would
+	// join a queue is then refused with ErrTooManyWaiters. The limit of a single lock is in the Bounds.
 	WaiterLimitReached bool
 	Tokens             func() Token // returns the next token, greater than all before
 }
@@ -36,20 +36,20 @@ type Decision struct {
 	Locks   []Record  // the new state of the View's locks
 	Changed bool      // whether Locks differ from those of the View
 	Events  []Event   // the transitions, in order
-	Err     error     // the refusal, or nil. Locks may have changed even so: an expired lease is ended
+	Err     error     // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 
 	Grant    Lease    // the lease, for Acquire, Claim, Renew and Leave
 	Replay   bool     // Acquire: whether Grant was already granted by an earlier call
 	Queued   bool     // Acquire and Claim: whether the call is waiting
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
-	// Due is when time alone changes the locks: a Sweep at this instant ends or promotes something, or returns a
-	// later Due. Zero means never.
+	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
+	// waiter, or returns a later Due. Zero means never.
 	Due time.Time
 }
 
-// A Sweep records what time alone has changed about the lock Name: it ends expired leases, withdraws unclaimed
+// A Sweep records the changes of the lock Name that need no request: it ends expired leases, withdraws unclaimed
 // grants, removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes
-// it prompt.
+// these changes happen on time.
 type Sweep struct {
 	Name string
 }

@@ -71,7 +71,7 @@ func (d *decider) lease(id LeaseID) (Lease, bool) {
 	return d.record.Leases[i], true
 }
 
-// grant adds the lease want, which must be compatible. The place is the one that it comes from, zero for none.
+// grant adds the lease want, which must be compatible. place is that of the waiter, or zero if it did not wait.
 func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 	l := want
 	l.Place, l.AcquiredAt, l.ExpiresAt = place, d.now, time.Time{}
@@ -123,7 +123,7 @@ func (d *decider) endLease(l Lease, how Kind, reason string) {
 }
 
 // withdraw takes back a grant that no client knows of. The event has no Ref, so the lease_id may be granted again.
-// The place is the one that the waiter has in the queue again, zero for none.
+// place is the place to which the waiter returns, or zero if it leaves the queue.
 func (d *decider) withdraw(l Lease, reason string, place int64) {
 	d.removeEnded(l, Withdrawn)
 	if w, ok := d.waiter(l.ID); ok {
@@ -133,7 +133,7 @@ func (d *decider) withdraw(l Lease, reason string, place int64) {
 	d.emit(Event{Kind: Withdrawn, Reason: reason, Place: place}, l)
 }
 
-// removeEnded removes the lease, which this decision may have granted.
+// removeEnded removes the lease and records how it ended. If this decision granted it, its waiter is not notified.
 func (d *decider) removeEnded(l Lease, how Kind) {
 	d.removePromoted(l.ID)
 	d.removeLease(l)
@@ -149,7 +149,7 @@ func (d *decider) removeLease(l Lease) {
 	d.changed = true
 }
 
-// setLastEnd records how the newest token ended, if l, which has ended, was its last lease.
+// setLastEnd records how the newest token ended, if l was the last lease with that token. l has ended.
 func (d *decider) setLastEnd(l Lease, how Kind) {
 	active := func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }
 	if l.Token == d.record.Token && !slices.ContainsFunc(d.record.Leases, active) {
@@ -257,19 +257,19 @@ func (d *decider) errLost(id LeaseID) error {
 	}
 }
 
-// nextDue returns the earliest instant at which time alone changes the lock, zero for never.
+// nextDue returns the earliest instant at which the lock may change without a request, or zero for never.
 func (d *decider) nextDue() time.Time {
 	var first time.Time
-	sooner := func(at time.Time) {
+	include := func(at time.Time) {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
 	for i := range d.record.Leases {
-		sooner(d.record.Leases[i].EndsAt())
+		include(d.record.Leases[i].EndsAt())
 	}
 	if d.paused() && len(d.record.Queue) > 0 {
-		sooner(d.now.Add(d.view.GrantsPausedUntil.Sub(d.view.Now)))
+		include(d.now.Add(d.view.GrantsPausedUntil.Sub(d.view.Now)))
 	}
 	lastOwn := int64(math.MinInt64)
 	for _, w := range slices.Backward(d.record.Queue) {
@@ -280,14 +280,15 @@ func (d *decider) nextDue() time.Time {
 	}
 	for _, w := range d.record.Queue {
 		if !w.GrantedUnclaimed {
-			sooner(d.waiterDue(w, w.Place < lastOwn))
+			include(d.waiterDue(w, w.Place < lastOwn))
 		}
 	}
 	return first
 }
 
-// waiterDue returns when time alone changes what w means to this replica. ownBehind reports whether this replica has
-// a waiter of its own behind w.
+// waiterDue returns the next instant at which this replica treats w differently without a request: the wait ends, the
+// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this replica
+// has a waiter behind w, which may then be granted the lock.
 func (d *decider) waiterDue(w *Waiter, ownBehind bool) time.Time {
 	if w.Replica == d.view.Self && d.attached(w) {
 		return w.Until

@@ -5,8 +5,9 @@
 //
 // A lock is identified by its name. A lease is one grant of a lock to a holder until an instant. The lease_id is the
 // secret UUID that proves ownership of the lease. The fencing token is a number that grows with each grant and
-// accompanies every guarded write. A waiter is a request in the queue of a lock; its place is its position there. A
-// replica is one process of the service. All instants are those of the database's clock.
+// accompanies every guarded write. A waiter is a request in the queue of a lock. Its place is a number that orders the
+// queue; it stays the same when earlier waiters leave. A replica is one process of the service. All instants are
+// on the database's clock, except [Grant].Until.
 //
 // # States
 //
@@ -20,12 +21,12 @@
 //	 │   Release, or the end of the grace                 │
 //	 └────────────────────────────────────────────────────┘
 //
-// In grace the lease has expired: its holder may still renew it, and no other client can acquire the lock. Past the
-// grace the lock is free for every decision, whether or not the expiry has been recorded yet.
+// In grace the lease has expired: its holder may still renew it, and no other client can acquire the lock. After the
+// grace every decision treats the lock as free, even if the expiry is not stored yet.
 //
-// Revoke ends a lease that is held or in grace. From then on the holder is refused. The lock stays in grace until the
-// grace of the lease is over, counted from the revocation or from the expiry, whichever came first. A revocation may
-// skip the grace.
+// Revoke ends a lease that is held or in grace. The holder can no longer renew or release it. The lock stays in grace
+// until the grace of the lease is over, counted from the revocation or from the expiry, whichever came first. A
+// revocation may skip the grace.
 //
 // # Modes
 //
@@ -58,8 +59,8 @@
 //
 // The rules are pure functions. A [Command] names the locks that it needs; Apply receives them in a [View], with the
 // current time and the other inputs of the decision, and returns a [Decision]: the new locks, the events, and the
-// answer. Apply does not modify its input. The caller must keep other decisions off the same names until the result
-// is stored, and must read the time after it has excluded them.
+// answer. Apply does not modify its input. The caller must exclude other decisions on the same names until it has
+// stored the result. It must read the time after that exclusion begins.
 //
 // [Service] is the interface of a lock service. The store implements it on PostgreSQL and the client over HTTP.
 //
@@ -69,6 +70,6 @@
 //     [CheckFence].
 //   - A TTL is a lower bound: unless the lease is released or revoked, the next conflicting grant comes no earlier, but
 //     perhaps later.
-//   - There are no sessions: each lease is renewed by itself.
-//   - A lock is not re-entrant: the lease_id identifies the owner, not the holder's text.
+//   - There are no sessions: each lease is renewed separately.
+//   - A lock is not re-entrant: the owner of a lease is identified by its lease_id, not by the text in Holder.
 package lock

@@ -13,7 +13,8 @@ type Code string
 const (
 	// ErrInvalid: the request is invalid; Field names the field.
 	ErrInvalid Code = "invalid_request"
-	// ErrHeld: the lock cannot be granted now. Holder holds it; RetryAfter is when a lease ends unless it is renewed.
+	// ErrHeld: the lock cannot be granted now. Holder holds it. RetryAfter is the time until the first lease ends,
+	// unless that is renewed.
 	ErrHeld Code = "lock_held"
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
@@ -45,7 +46,7 @@ const (
 	ErrNameNotAllowed Code = "name_not_allowed"
 	// ErrRateLimited: the rate limit is exceeded; retry after RetryAfter.
 	ErrRateLimited Code = "rate_limited"
-	// ErrUnavailable: the service cannot do it now, and nothing was changed; retry.
+	// ErrUnavailable: the service cannot run the call now, and the call has changed nothing; retry.
 	ErrUnavailable Code = "unavailable"
 	// ErrUnknownOutcome: the answer was lost, so the call may or may not have taken effect; retry to find out.
 	ErrUnknownOutcome Code = "unknown_outcome"
@@ -74,7 +75,7 @@ type Error struct {
 	Field  string // the invalid field of the request
 
 	Holder     string        // the lock's holder
-	RetryAfter time.Duration // the earliest time for a retry
+	RetryAfter time.Duration // how long to wait before a retry
 	Ahead      int           // how many attached waiters the lock has
 	KeptFor    time.Duration // how long the place in the queue is kept; zero if it is not
 	Capacity   int           // of the permits that are held or waited for

@@ -58,10 +58,12 @@ type Event struct {
 	Kind     Kind
 	Mode     Mode
 	Holder   string
-	Token    Token  // zero for Queued and Dequeued
-	Place    int64  // in the queue: taken, given up, granted from, or, for Withdrawn, restored; zero for none
-	Reason   string // of Revoked, Dequeued and Withdrawn
-	// Ref is the lease that ended, for Released, Expired and the first Revoked, or whose place a Release gave up, for
-	// Dequeued.
+	Token    Token // zero for Queued and Dequeued
+	// Place is the waiter's place, in Queued, Dequeued and Granted, or the place to which the waiter returns, in
+	// Withdrawn. It is zero for none.
+	Place  int64
+	Reason string // of Revoked, Dequeued and Withdrawn
+	// Ref identifies the lease that ended, in Released, Expired and the first Revoked. In Dequeued, it identifies the
+	// request whose place a Release has removed. It is zero in all other events.
 	Ref LeaseRef
 }

@@ -9,29 +9,30 @@ import (
 	"unicode/utf8"
 )
 
-// CheckFence checks whether a write with the token shown is allowed on a resource that has seen tokens up to seen,
-// where newest is the newest token granted for the lock. A holder may write any number of times with its token.
+// CheckFence checks whether a resource may accept a write with the token. seen is the greatest token that the resource
+// has accepted, zero for none. newest is the newest token granted for the lock. A holder may write any number of times
+// with its token.
 //
 // It refuses a token lower than seen or newest with ErrStaleToken, so that a paused holder is rejected even before
 // the next holder's first write. It refuses a token greater than newest with ErrUnknownToken.
 //
 // The rule is that of Chubby's sequencers (Burrows, OSDI 2006) and of Kleppmann's
 // "How to do distributed locking" (2016).
-func CheckFence(shown, seen, newest Token) error {
+func CheckFence(token, seen, newest Token) error {
 	switch greatest := max(seen, newest); {
-	case shown < greatest:
-		return &Error{Code: ErrStaleToken, Token: shown, Newest: greatest,
+	case token < greatest:
+		return &Error{Code: ErrStaleToken, Token: token, Newest: greatest,
 			Detail: fmt.Sprintf("Token %d is stale: token %d has been granted or seen. "+
-				"The lease is lost; stop the work.", shown, greatest)}
-	case shown > newest:
-		return &Error{Code: ErrUnknownToken, Token: shown, Newest: newest,
+				"The lease is lost; stop the work.", token, greatest)}
+	case token > newest:
+		return &Error{Code: ErrUnknownToken, Token: token, Newest: newest,
 			Detail: fmt.Sprintf("Token %d was never granted for this lock. "+
-				"Send the fencing_token that acquire returned for it.", shown)}
+				"Send the fencing_token that acquire returned for it.", token)}
 	}
 	return nil
 }
 
-// A FencedWrite writes Value under Key if CheckFence allows the Token of the lock Lock.
+// A FencedWrite writes Value under Key if CheckFence accepts Token, which the lock named Lock has granted.
 type FencedWrite struct {
 	Key       string
 	Lock      string
@@ -60,24 +61,25 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 // Newest returns the token that the write must have: the newest granted for the lock or, with a Slot, that of the
 // permit in the slot. Permits have different tokens, so they must guard one resource for each slot. Newest refuses
 // with ErrStaleToken if the slot has no permit.
-func (w FencedWrite) Newest(s Record, now time.Time) (Token, error) {
+func (w FencedWrite) Newest(r Record, now time.Time) (Token, error) {
 	if w.Slot == 0 {
-		return s.Token, nil
+		return r.Token, nil
 	}
-	for _, l := range s.ActiveLeases(now) {
+	for _, l := range r.ActiveLeases(now) {
 		if l.Slot == w.Slot && !l.Revoked() {
 			return l.Token, nil
 		}
 	}
-	return 0, &Error{Code: ErrStaleToken, Token: w.Token, Newest: s.Token,
+	return 0, &Error{Code: ErrStaleToken, Token: w.Token, Newest: r.Token,
 		Detail: fmt.Sprintf("Slot %d has no lease. The permit has ended; stop the work.", w.Slot)}
 }
 
-// A FencedValue is the example resource: a value that only the holder of the newest token can change.
+// A FencedValue is a resource that the service itself provides, as an example of fencing: a value that only the holder
+// of the newest token can change.
 type FencedValue struct {
 	Key       string
 	Lock      string
-	Token     Token // the greatest seen
+	Token     Token // of the last write: the greatest accepted
 	Version   int64 // number of writes; zero if it does not exist
 	Value     json.RawMessage
 	WrittenAt time.Time

@@ -76,16 +76,16 @@ type Lease struct {
 
 	// Place is the place in the queue that the lease was granted from; zero for none.
 	Place int64
-	// Attachment is the call that the lease was granted to; zero for a call that did not wait, and once another call
-	// has requested the lease.
+	// Attachment identifies the waiting call that was granted the lease. It is zero if the call did not wait, and
+	// after another call has requested the same lease.
 	Attachment Attachment
-	// ClaimDeadline is when an unclaimed grant is withdrawn. It is zero once the grant is claimed, and for a grant to
-	// a call of the replica that decided.
+	// ClaimDeadline is when an unclaimed grant is withdrawn. It is zero once the grant is claimed. It is always zero
+	// if the replica that decided the grant also serves the call: such a grant needs no claim.
 	ClaimDeadline time.Time
 }
 
-// request returns the lease as it was requested.
-func (l Lease) request() Lease {
+// asRequested returns the lease as it was requested, without what the grant added.
+func (l Lease) asRequested() Lease {
 	return Lease{
 		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
 		MaxHold: l.MaxHold, Metadata: l.Metadata,

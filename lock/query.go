@@ -41,7 +41,9 @@ type EventQuery struct {
 	Name   string
 	Prefix string // not together with Name
 	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
-	Cursor string // an event's ID or a page's Next: the page begins after it; or CursorNow; empty: the oldest events
+	// Cursor is where the page begins: after an event's ID or a page's Next; with the next event for CursorNow; with
+	// the oldest event if empty.
+	Cursor string
 	// Wait is how long to wait, up to MaxWait, while the page is empty.
 	Wait time.Duration
 }
@@ -93,7 +95,7 @@ type Page[T any] struct {
 	Items []T // read-only: pages may share them
 	// Next is the cursor of the next page. It is empty at the end of a list of locks, and never empty for events.
 	Next string
-	// Gap reports whether events between the cursor and Items have been pruned, or whether the cursor is that of an
-	// event that a fail-over or a restore has lost.
+	// Gap reports whether events may be missing before Items: events after the cursor were pruned, or a fail-over or a
+	// restore has lost the event of the cursor.
 	Gap bool
 }

@@ -16,17 +16,17 @@ const (
 )
 
 // isCompatible reports whether a lease of the mode can be granted beside the current leases.
-func (s Record) isCompatible(m Mode, capacity int) bool {
-	if len(s.Leases) == 0 {
+func (r Record) isCompatible(m Mode, capacity int) bool {
+	if len(r.Leases) == 0 {
 		return true
 	}
-	switch first := s.Leases[0]; {
+	switch first := r.Leases[0]; {
 	case m != first.Mode || m == Exclusive:
 		return false
 	case m == Permit:
-		return capacity == s.Capacity && len(s.Leases) < capacity
+		return capacity == r.Capacity && len(r.Leases) < capacity
 	}
-	return len(s.Leases) < MaxHolders
+	return len(r.Leases) < MaxHolders
 }
 
 // promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
@@ -108,8 +108,8 @@ func (d *decider) hasAttachedWaiter() bool {
 }
 
 // isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while
-// its call waits, and for PlaceRetention after that: the place of a dead replica is kept longer, but must not keep
-// new waiters out.
+// its call waits, and for PlaceRetention after that. The place of a waiter whose replica died is kept longer, but does
+// not count, so that it does not keep new waiters out.
 func (d *decider) isQueueFull(limit int) (n int, full bool) {
 	if len(d.record.Queue) < limit {
 		return len(d.record.Queue), false

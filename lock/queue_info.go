@@ -15,7 +15,7 @@ type WaiterInfo struct {
 	Position  int   // 1 for the first
 	Place     int64 // the lock's revision when it joined, as in its Queued event
 	Mode      Mode
-	Capacity  int // of a permit
+	Capacity  int // number of permits, for mode Permit
 	Holder    string
 	JoinedAt  time.Time
 	Waited    time.Duration // as of the queue's AsOf
@@ -31,20 +31,21 @@ type Blocker string
 
 // The reasons for waiting.
 const (
-	// BlockedByHolders: it is the first in the queue; Leases are the conflicting leases.
+	// BlockedByHolders: no attached waiter is ahead. Leases are the conflicting leases, perhaps none while
+	// grants are paused.
 	BlockedByHolders Blocker = "holders"
-	// BlockedByQueue: earlier waiters are ahead; Ahead is their number.
+	// BlockedByQueue: attached waiters are ahead; Ahead is their number.
 	BlockedByQueue Blocker = "queue"
 	// BlockedByDisconnect: no call waits at the place. It is skipped until the client calls again.
 	BlockedByDisconnect Blocker = "disconnected"
 )
 
 // QueueInfo returns the waiters at now and what blocks each, as the replica self knows it.
-func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
-	q := QueueInfo{Name: s.Name, Revision: s.Revision, AsOf: now}
+func (r Record) QueueInfo(now time.Time, self Replica) QueueInfo {
+	q := QueueInfo{Name: r.Name, Revision: r.Revision, AsOf: now}
 	ahead := 0
-	for _, w := range s.Queue {
-		if w.hasLapsed(now, self) || w.GrantedUnclaimed && s.hasGranted(w, now) {
+	for _, w := range r.Queue {
+		if w.hasLapsed(now, self) || w.GrantedUnclaimed && r.hasLeaseOf(w, now) {
 			continue
 		}
 		v := WaiterInfo{
@@ -61,16 +62,16 @@ func (s Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 		case !v.Attached:
 			v.BlockedBy = BlockedByDisconnect
 		case v.Ahead == 0:
-			v.BlockedBy, v.Leases = BlockedByHolders, s.blockers(w, now)
+			v.BlockedBy, v.Leases = BlockedByHolders, r.blockers(w, now)
 		}
 		q.Waiters = append(q.Waiters, v)
 	}
 	return q
 }
 
-// hasGranted reports whether the waiter has a lease at now.
-func (s Record) hasGranted(w *Waiter, now time.Time) bool {
-	for _, l := range s.ActiveLeases(now) {
+// hasLeaseOf reports whether r has the lease of the waiter at now.
+func (r Record) hasLeaseOf(w *Waiter, now time.Time) bool {
+	for _, l := range r.ActiveLeases(now) {
 		if l.ID == w.Lease.ID {
 			return true
 		}
@@ -79,13 +80,13 @@ func (s Record) hasGranted(w *Waiter, now time.Time) bool {
 }
 
 // blockers returns the leases that conflict with w.
-func (s Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
-	s.Leases = s.ActiveLeases(now)
-	if s.isCompatible(w.Lease.Mode, w.Capacity) {
+func (r Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
+	r.Leases = r.ActiveLeases(now)
+	if r.isCompatible(w.Lease.Mode, w.Capacity) {
 		return nil
 	}
 	var held []LeaseInfo
-	for _, l := range s.Leases {
+	for _, l := range r.Leases {
 		held = append(held, l.info(now))
 	}
 	return held

@@ -14,26 +14,25 @@ type Record struct {
 	Token     Token     // the newest granted; zero for none
 	LastEnd   Kind      // how the newest grant ended; zero while it is active
 	ChangedAt time.Time // time of the last transition
-	// Leases are the leases whose end is not recorded: at most one exclusive lease, or shared leases, or up to
-	// Capacity permits. Some may have expired, see ActiveLeases. A revoked lease is among them until its grace is
-	// over.
+	// Leases are at most one exclusive lease, or shared leases, or up to Capacity permits. A lease stays here until
+	// its end is recorded, so some may have expired, see ActiveLeases. A revoked lease stays until its grace is over.
 	Leases   []Lease
 	Capacity int // of the permits in Leases; zero if there are none
-	// Queue are the waiters in order. Records share Waiters, so a Waiter is never modified in place: a copy of the
-	// slice points to a modified copy of the Waiter.
+	// Queue contains the waiters in order. Several Records may share one Waiter, so never modify a Waiter in place: copy
+	// the slice and the Waiter.
 	Queue []*Waiter
 }
 
 // ActiveLeases returns the leases that have not ended at now, those in grace included.
-func (s Record) ActiveLeases(now time.Time) []Lease {
-	return slices.DeleteFunc(slices.Clone(s.Leases), func(l Lease) bool { return !now.Before(l.EndsAt()) })
+func (r Record) ActiveLeases(now time.Time) []Lease {
+	return slices.DeleteFunc(slices.Clone(r.Leases), func(l Lease) bool { return !now.Before(l.EndsAt()) })
 }
 
 // firstUnrevoked returns the first lease that is not revoked, false if there is none.
-func (s Record) firstUnrevoked() (Lease, bool) {
-	for i := range s.Leases {
-		if !s.Leases[i].Revoked() {
-			return s.Leases[i], true
+func (r Record) firstUnrevoked() (Lease, bool) {
+	for i := range r.Leases {
+		if !r.Leases[i].Revoked() {
+			return r.Leases[i], true
 		}
 	}
 	return Lease{}, false
@@ -75,22 +74,22 @@ type LeaseInfo struct {
 	Remaining  time.Duration // from the lock's AsOf until ExpiresAt, never negative
 	Grace      time.Duration
 	Metadata   json.RawMessage
-	Revoked    bool // revoked at ExpiresAt or during the grace; only the grace is left
+	Revoked    bool // only the grace is left; it began at ExpiresAt, which the revocation may have set
 }
 
-// Lock returns the public view of s at now.
-func (s Record) Lock(now time.Time) Lock {
+// Lock returns the public view of r at now.
+func (r Record) Lock(now time.Time) Lock {
 	l := Lock{
-		Name: s.Name, State: Free, Revision: s.Revision, Token: s.Token, ChangedAt: s.ChangedAt, AsOf: now,
-		Waiters: len(s.Queue),
+		Name: r.Name, State: Free, Revision: r.Revision, Token: r.Token, ChangedAt: r.ChangedAt, AsOf: now,
+		Waiters: len(r.Queue),
 	}
-	for _, lease := range s.ActiveLeases(now) {
+	for _, lease := range r.ActiveLeases(now) {
 		if now.Before(lease.ExpiresAt) {
 			l.State = Held
 		} else if l.State == Free {
 			l.State = InGrace
 		}
-		l.Capacity = s.Capacity
+		l.Capacity = r.Capacity
 		if lease.Unclaimed() {
 			l.Waiters-- // its waiter stays in the queue until the grant is claimed
 		}
@@ -108,8 +107,8 @@ func (l Lease) info(now time.Time) LeaseInfo {
 	}
 }
 
-// Version identifies the state of l: it changes with every change except the remaining time. It is the Seen of a
-// Watch and is never empty.
+// Version identifies the state of l: it changes with every change except the remaining time. Pass it as the Seen of a
+// Watch. It is never empty.
 func (l Lock) Version() string {
 	return fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Renew extends a lease to a TTL from now, but never to an earlier expiry than the current one, and never beyond the
-// lease's MaxHold. It works until the end of the grace. It does not revive a lease that has ended.
+// Renew sets the expiry of a lease to now plus its TTL, but never to an earlier expiry than the current one, and never
+// beyond the lease's MaxHold. It works until the end of the grace. It does not revive a lease that has ended.
 type Renew struct {
 	Name    string
 	LeaseID LeaseID
@@ -43,7 +43,7 @@ func (r Renew) Apply(v View) Decision {
 	if !ok {
 		return d.finish(d.errLost(r.LeaseID))
 	}
-	l = d.claim(l, 0) // its holder knows of it
+	l = d.claim(l, 0) // a client that renews knows of the lease, so no call may withdraw it
 	l.TTL = cmp.Or(r.TTL, l.TTL)
 	l.ExpiresAt = l.expiryFrom(d.now)
 	if !d.now.Before(l.ExpiresAt) {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Revoke ends leases on behalf of an operator. It names the token of the leases, so that it cannot end one that was
-// granted meanwhile, and a reason, which the holders and the events show. Shared leases that overlap have one token
-// and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease with the same token and
-// slot.
+// Revoke ends leases on behalf of an operator. It selects them by Token, so that it cannot end a lease that was granted
+// after the operator looked. The errors of the holders and the events contain the Reason. Shared leases that overlap
+// have one token and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease with the
+// same token and slot.
 //
-// The lease ends at once. Conflicting grants wait until its grace, counted from the revocation, is over; if the lease
-// was in grace already, until that grace is over. SkipGrace skips the grace, also that of a lease that was revoked
-// before. A grant that no client knows of has no grace.
+// The lease ends at once. Conflicting grants wait until its grace is over, which starts at the revocation, or at the
+// expiry if that was earlier. SkipGrace skips the grace; it also ends the grace of a lease that is revoked already. A
+// grant that no client knows of has no grace.
 type Revoke struct {
 	Name       string
 	Token      Token
@@ -43,8 +43,8 @@ func (r Revoke) Refs() []LeaseRef { return nil }
 // Needs returns one event, for the end of the lease.
 func (r Revoke) Needs() (tokens, events int) { return 0, 1 }
 
-// Apply ends the selected leases, or refuses with ErrTokenMismatch. Repeated, it succeeds until the next grant after
-// the grace, unless another lease has the token.
+// Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is over.
+// After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
 	d := newDecider(v)
 	selected := slices.DeleteFunc(slices.Clone(d.record.Leases), func(l Lease) bool { return !r.matches(l) })
@@ -63,18 +63,18 @@ func (r Revoke) Apply(v View) Decision {
 
 // revoke ends the lease, and its grace if r skips it.
 func (d *decider) revoke(l Lease, r Revoke) {
-	left := l.revokedAt(d.now)
+	revoked := l.revokedAt(d.now)
 	switch {
 	case l.Revoked() && r.SkipGrace:
 		d.removeLease(l)
 		d.emit(Event{Kind: Revoked, Reason: r.Reason}, l)
 	case l.Revoked():
-	case r.SkipGrace || d.isUndelivered(l) || !d.now.Before(left.EndsAt()):
+	case r.SkipGrace || d.isUndelivered(l) || !d.now.Before(revoked.EndsAt()):
 		d.endLease(l, Revoked, r.Reason)
 	default:
-		d.replaceLease(left)
-		d.setLastEnd(left, Revoked)
-		d.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(d.record.Name, l.ID)}, left)
+		d.replaceLease(revoked)
+		d.setLastEnd(revoked, Revoked)
+		d.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(d.record.Name, l.ID)}, revoked)
 	}
 }
 

@@ -8,11 +8,12 @@ import "context"
 // If the context ends first, the error is ErrUnavailable if the call has certainly not taken effect, and
 // ErrUnknownOutcome otherwise; repeat the call to find out.
 type Service interface {
-	// Acquire acquires the lock, or refuses with ErrHeld when its Wait has ended. That may take longer if the service
-	// cannot decide then, so bound it by the context, too. If the context is cancelled during the wait, the waiter
-	// leaves the queue; if its deadline passes, the place may be kept for a repeated call. In both cases a grant that
-	// crossed the end is withdrawn. The error is ErrTooManyWaiters if a limit on waiters is reached, and
-	// ErrUnavailable if the service is stopping: then the place is kept, and a repeated call finds it.
+	// Acquire acquires the lock, or refuses with ErrHeld when its Wait has ended. The call may take longer than Wait
+	// if the service cannot decide at that time, so give the context a deadline, too. If the context is cancelled
+	// during the wait, the waiter leaves the queue; if its deadline passes, the place may be kept for a repeated call.
+	// In both cases the service withdraws a grant that it made before it noticed. The error is ErrTooManyWaiters if a
+	// limit on waiters is reached, and ErrUnavailable if the service is stopping: then the place is kept, and a
+	// repeated call finds it.
 	Acquire(context.Context, Acquire) (Grant, error)
 	// Renew extends a lease, or refuses with ErrLeaseLost.
 	Renew(context.Context, Renew) (Grant, error)

@@ -17,8 +17,8 @@ const MaxToken Token = 1<<53 - 1
 // tokenKey is the context key of a Token.
 type tokenKey struct{}
 
-// WithToken returns a context that carries the token of the lease under which the work runs, for use where the work
-// writes. It replaces a token that ctx carries already.
+// WithToken returns a context that carries the token of the lease under which the work runs. Code that writes gets it
+// with TokenFrom. It replaces a token that ctx carries already.
 func WithToken(ctx context.Context, t Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, t)
 }
@@ -67,10 +67,11 @@ type Verification struct {
 	Remaining time.Duration // until the lease expires; zero unless Current
 }
 
-// RestsOnTime reports whether the status is not Current although s has the token's lease: it has expired, but its end
-// is not recorded. A renewal decided earlier may still be missing from s.
-func (v Verify) RestsOnTime(s Record, now time.Time) bool {
-	return slices.ContainsFunc(s.Leases, v.refersTo) && v.Check(s, now).Status != Current
+// RestsOnTime reports whether only the clock says that the token's lease has ended: r still contains the lease, but
+// the status is not Current. The status may be wrong if r was read before a renewal was stored. Read r again
+// then, with other decisions excluded.
+func (v Verify) RestsOnTime(r Record, now time.Time) bool {
+	return slices.ContainsFunc(r.Leases, v.refersTo) && v.Check(r, now).Status != Current
 }
 
 // refersTo reports whether the token is that of the lease, and the lease is not revoked.
@@ -79,18 +80,18 @@ func (v Verify) refersTo(l Lease) bool {
 }
 
 // Check returns the status of the token at now.
-func (v Verify) Check(s Record, now time.Time) Verification {
-	d := Verification{Name: v.Name, Token: v.Token, Newest: s.Token, CheckedAt: now}
-	for _, l := range s.ActiveLeases(now) {
+func (v Verify) Check(r Record, now time.Time) Verification {
+	d := Verification{Name: v.Name, Token: v.Token, Newest: r.Token, CheckedAt: now}
+	for _, l := range r.ActiveLeases(now) {
 		if v.refersTo(l) {
 			d.Status, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
 			return d
 		}
 	}
 	switch {
-	case v.Token > s.Token:
+	case v.Token > r.Token:
 		d.Status = Unknown
-	case v.Token == s.Token:
+	case v.Token == r.Token:
 		d.Status = Ended
 	default:
 		d.Status = Stale

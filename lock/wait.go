@@ -39,7 +39,7 @@ func (d *decider) resumeWait(a Acquire, w Waiter) Decision {
 		return d.finishWithLease(d.claim(l, a.Attachment), false)
 	}
 	if a.Wait > 0 {
-		d.replaceWaiter(w.attach(a, d.now))
+		d.replaceWaiter(w)
 	}
 	return d.waitOrEnd(a, w)
 }
@@ -54,7 +54,8 @@ func (d *decider) waitOrEnd(a Acquire, w Waiter) Decision {
 	return out
 }
 
-// promoteNow attaches w for this decision only, and returns the lease if it is granted.
+// promoteNow attaches w, promotes, and returns the lease if w was granted one. Otherwise w stays in the queue with a
+// wait that has almost ended; the caller must replace or remove it.
 func (d *decider) promoteNow(w Waiter) (Lease, bool) {
 	w.Attachment, w.Replica, w.Until = cmp.Or(w.Attachment, momentary), d.view.Self, d.now.Add(1)
 	d.replaceWaiter(w)
@@ -82,9 +83,9 @@ func (d *decider) endWait(w Waiter, keep bool) error {
 	return e
 }
 
-// claim assigns the lease to the call. The TTL and max hold start now if the grant was still unclaimed. A lease that
-// was claimed before and is requested by another call is detached from both: a client may know of it, so a call that
-// leaves must not withdraw it.
+// claim assigns the lease to the call. The TTL and max hold start now if the grant was still unclaimed. If an
+// earlier decision granted the lease to another call, claim sets the Attachment to zero: a client may know of the
+// lease, so the Leave of neither call may withdraw it.
 func (d *decider) claim(l Lease, by Attachment) Lease {
 	switch {
 	case l.Unclaimed():
@@ -151,8 +152,9 @@ type Leave struct {
 	LeaseID    LeaseID
 	Attachment Attachment
 	KeepPlace  bool // keep the place for PlaceRetention
-	// Disconnected reports whether the client is gone. A grant that crossed the Leave is then withdrawn, and put back
-	// to its place if KeepPlace is set. Otherwise the Leave returns that grant.
+	// Disconnected reports whether the client is gone. It decides what happens if the call was granted the lock before
+	// the Leave: if set, the grant is withdrawn, and with KeepPlace the waiter returns to its place. If not set, the
+	// Leave returns the grant.
 	Disconnected bool
 }
 
@@ -173,7 +175,7 @@ func (l Leave) Apply(v View) Decision {
 		if !l.Disconnected {
 			return d.finishWithLease(d.claim(lease, l.Attachment), false)
 		}
-		d.takeBack(lease, l.KeepPlace)
+		d.withdrawDisconnected(lease, l.KeepPlace)
 		return d.finish(nil)
 	}
 	w, ok := d.waiter(l.LeaseID)
@@ -194,9 +196,9 @@ func (l Leave) Apply(v View) Decision {
 	return d.finish(d.endWait(w, l.KeepPlace))
 }
 
-// takeBack withdraws a grant whose call has left.
-func (d *decider) takeBack(l Lease, keep bool) {
-	w := Waiter{Place: l.Place, Lease: l.request(), JoinedAt: l.AcquiredAt}
+// withdrawDisconnected withdraws a grant whose client is gone. keep returns the waiter to its place.
+func (d *decider) withdrawDisconnected(l Lease, keep bool) {
+	w := Waiter{Place: l.Place, Lease: l.asRequested(), JoinedAt: l.AcquiredAt}
 	if l.Mode == Permit {
 		w.Capacity = d.record.Capacity
 	}

@@ -14,7 +14,7 @@ type Attachment int64
 type Waiter struct {
 	Place    int64 // the lock's revision when the place was taken: the order of the queue
 	Lease    Lease // the requested lease: no slot, token or instants yet
-	Capacity int   // of a permit
+	Capacity int   // number of permits, for mode Permit
 	JoinedAt time.Time
 
 	// The waiting call. A waiter is attached while its call waits and its replica is alive. A detached waiter keeps
@@ -30,12 +30,12 @@ type Waiter struct {
 	GrantedUnclaimed bool
 }
 
-// Attached reports whether a call waits at the place at now, as the replica self knows it: its own waiters do not
-// depend on AliveUntil.
+// Attached reports whether a call waits at the place at now, in the view of the replica self. For waiters that self
+// serves, AliveUntil does not matter.
 func (w Waiter) Attached(now time.Time, self Replica) bool { return w.attachedAt(now, now, self) }
 
-// attachedAt is Attached with now on the lock's time and clock on the database's clock, which may show an earlier
-// instant and decides whether a replica is alive.
+// attachedAt is Attached with two times. now, the time of the decision, decides whether the wait has ended. clock, the
+// database's clock, decides whether the replica is alive. It is earlier than now if it was set back.
 func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
 	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.Until)
 }

@@ -47,7 +47,7 @@ func acquire(ctx context.Context, locks lock.Service, name string, o Options, c 
 }
 
 // AcquireUnmanaged acquires the lock like Acquire, but the caller must renew and release the
-// lease. It ignores Margin and OnState.
+// lease. It does not call OnState.
 func AcquireUnmanaged(ctx context.Context, locks lock.Service, name string, o Options) (lock.Grant, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -72,11 +72,11 @@ type acquirer struct {
 	opts  Options
 	clock clock
 
-	id         lock.LeaseID
-	mayExist   bool      // the service may have a lease or a place under the id
-	waitUntil  time.Time // on the clock; zero for no limit
-	retryUntil time.Time // on the clock; zero for no limit
-	backoff    retryBackoff
+	id           lock.LeaseID
+	needsCleanUp bool      // the service may have a lease or a place under the id
+	waitUntil    time.Time // on the clock; zero for no limit
+	retryUntil   time.Time // on the clock; zero for no limit
+	backoff      retryBackoff
 }
 
 func newAcquirer(locks lock.Service, name string, o Options, c clock) *acquirer {
@@ -113,14 +113,14 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 
 // attempt sends one acquire, which waits for maxCallWait at most.
 func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
-	req := a.opts.acquire(a.name, a.id)
-	left := a.remaining(a.waitUntil)
+	req := a.opts.request(a.name, a.id)
+	left := a.timeUntil(a.waitUntil)
 	req.Wait = min(left, maxCallWait)
 	req.KeepPlace = left > req.Wait
 	ctx, cancel := context.WithTimeout(ctx, req.Wait+answerTimeout)
 	defer cancel()
 	g, err := a.locks.Acquire(ctx, req)
-	a.mayExist = a.mayExist || err == nil || req.Wait > 0 ||
+	a.needsCleanUp = a.needsCleanUp || err == nil || req.Wait > 0 ||
 		errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
 	return g, err
 }
@@ -131,8 +131,8 @@ func (a *acquirer) remainingOf(g lock.Grant, suspended time.Duration) time.Durat
 	return g.Until.Add(suspended).Sub(a.clock.now())
 }
 
-// isFresh reports whether a grant has the requested TTL and at least 90 % of it are left. That is
-// not so after a wait or a slow answer, or if an earlier call was granted.
+// isFresh reports whether a grant has the requested TTL and at least 90 % of it are left. A grant
+// is not fresh after a wait or a slow answer, or if an earlier call of this acquirer was granted it.
 func (a *acquirer) isFresh(g lock.Grant, suspended time.Duration) bool {
 	return g.TTL == a.opts.TTL.Truncate(time.Millisecond) && a.remainingOf(g, suspended) >= a.opts.TTL*9/10
 }
@@ -149,8 +149,8 @@ func (a *acquirer) renew(ctx context.Context, suspended time.Duration) (lock.Gra
 	return g, err
 }
 
-// remaining returns the time until the instant, zero if it has passed.
-func (a *acquirer) remaining(until time.Time) time.Duration {
+// timeUntil returns the time until the instant: zero if it has passed, Forever if it is zero.
+func (a *acquirer) timeUntil(until time.Time) time.Duration {
 	if until.IsZero() {
 		return Forever
 	}
@@ -163,7 +163,7 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, lock.ErrHeld):
-		if a.remaining(a.waitUntil) == 0 || !keepsPlace(err) && a.idIsShared() {
+		if a.timeUntil(a.waitUntil) == 0 || !keepsPlace(err) && a.idIsShared() {
 			return err
 		}
 		if keepsPlace(err) {
@@ -173,11 +173,11 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 		// The place was not kept, or a delayed call of ours has taken it: join the queue again.
 	case errors.Is(err, lock.ErrLeaseLost) && !a.idIsShared():
 		// A lease was granted under this id, but its answer was lost and it has expired.
-		a.id, a.mayExist = newID(), false
+		a.id, a.needsCleanUp = newID(), false
 	case !isTransient(err):
 		return err
 	}
-	if a.remaining(a.retryUntil) == 0 {
+	if a.timeUntil(a.retryUntil) == 0 {
 		return err
 	}
 	if a.opts.OnRetry != nil {
@@ -189,24 +189,27 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	return nil
 }
 
-// idIsShared reports whether another process may use the lease_id, and so own its lease.
+// idIsShared reports whether the caller chose the lease_id. Another process may then use it, too,
+// and own its lease.
 func (a *acquirer) idIsShared() bool { return a.opts.LeaseID != (lock.LeaseID{}) }
 
-// keepsPlace reports whether the next call finds the place of the refused one. It does not if the
-// wait is over or if another call with the same lease_id waits at that place now.
+// keepsPlace reports whether the service keeps the place of the refused call, so that the next call
+// resumes there. It does not if the call did not ask for it, or if another call with the same
+// lease_id waits at that place now.
 func keepsPlace(err error) bool {
 	var e *lock.Error
 	return errors.As(err, &e) && e.KeptFor > 0
 }
 
-// cleanUp releases what the acquirer may have and returns the error for the caller.
+// cleanUp releases the lease or the place that the acquirer may have. It returns the error for the
+// caller, which says what remains.
 func (a *acquirer) cleanUp(ctx context.Context, err error) error {
 	remains := "Nothing is left behind."
 	if a.idIsShared() {
 		remains = "The lease_id was not released."
-	} else if a.mayExist {
-		left := release(ctx, a.locks, a.name, a.id, cleanUpTimeout)
-		if left != nil && !errors.Is(left, lock.ErrLeaseLost) {
+	} else if a.needsCleanUp {
+		releaseErr := release(ctx, a.locks, a.name, a.id, cleanUpTimeout)
+		if releaseErr != nil && !errors.Is(releaseErr, lock.ErrLeaseLost) {
 			remains = "The release was not answered; if a lease was granted, it ends with its TTL."
 			err = fmt.Errorf("%w %s", err, remains)
 		}

@@ -7,13 +7,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Do acquires the lock, runs the work, and releases the lock, also if the work fails or panics.
+// Do acquires the lock, runs the work, and releases the lock, even if the work fails or panics.
 // The work gets a context from Lease.Context.
 //
 // Do returns the error of Acquire or of the work. If the lease was lost before the work returned,
-// the error is also lock.ErrLeaseLost: the work may have overlapped with another holder's. A failed
-// release is not an error of Do, because the work was done under the lease, which ends with its
-// TTL. It is passed to Options.OnState.
+// the error also matches lock.ErrLeaseLost: the work may have overlapped with another holder's. Do
+// does not return the error of a failed release, because the work was done under the lease, which
+// ends with its TTL. Options.OnState gets that error.
 func Do(
 	ctx context.Context, locks lock.Service, name string, o Options, work func(context.Context, *Lease) error,
 ) error {
@@ -30,8 +30,8 @@ func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error
 	defer func() {
 		lost := l.Err()
 		cancel()
-		if left := l.Release(ctx); lost == nil && errors.Is(left, lock.ErrLeaseLost) {
-			lost = left
+		if releaseErr := l.Release(ctx); lost == nil && errors.Is(releaseErr, lock.ErrLeaseLost) {
+			lost = releaseErr
 		}
 		if errors.Is(lost, lock.ErrLeaseLost) && !errors.Is(err, lock.ErrLeaseLost) {
 			err = errors.Join(lost, err)
@@ -71,17 +71,17 @@ type leaseContext struct {
 
 // Err implements context.Context.
 func (c *leaseContext) Err() error {
-	c.check()
+	c.cancelIfEnded()
 	return c.Context.Err()
 }
 
 // Done implements context.Context.
 func (c *leaseContext) Done() <-chan struct{} {
-	c.check()
+	c.cancelIfEnded()
 	return c.Context.Done()
 }
 
-func (c *leaseContext) check() {
+func (c *leaseContext) cancelIfEnded() {
 	if err := c.lease.Err(); err != nil {
 		c.cancel(err)
 	}

@@ -20,7 +20,7 @@
 // needed while keeping its place.
 //
 // A Lease is renewed every third of its TTL, or slightly earlier. All leases of a process with the
-// same TTL are renewed at common points in time, so that a client can send many renewals in one
+// same TTL are renewed at the same moments, so that a client can send many renewals in one
 // request. A release is sent even if the caller's context has ended.
 //
 // The deadline of a Lease is the time at which the last successful request was sent, plus the
@@ -54,8 +54,8 @@
 // no client can close. The fencing token closes it at the resource: see package pgfence and
 // lock.TokenFrom.
 //
-// Leases are not re-entrant. A nested Do of the same name asks for another lease: it is refused, or
-// it waits for the outer one.
+// Leases are not re-entrant. A nested Do of the same name asks for another lease: it is refused, or,
+// with Options.Wait, it waits for the outer lease, which does not end while the nested call waits.
 //
 // A Lease that is never released is renewed until the process ends, unless Options.MaxHold is set.
 package guard

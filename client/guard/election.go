@@ -27,7 +27,7 @@ func NewElection(locks lock.Service, name string, o Options) *Election {
 	return &Election{locks: locks, name: name, opts: o}
 }
 
-// A Term is the lease of an elected leader. Its Token is the number of the term.
+// A Term is the lease of an elected leader. Its Token grows with each term.
 type Term struct {
 	*Lease
 }
@@ -36,7 +36,7 @@ type Term struct {
 type Leader struct {
 	Holder string
 	Value  string
-	Term   lock.Token
+	Token  lock.Token
 	Since  time.Time // on the database's clock
 }
 
@@ -105,7 +105,7 @@ func leaderOf(l lock.Lock) *Leader {
 	if err := json.Unmarshal(h.Metadata, &v); err != nil {
 		v.Value = "" // a holder with other metadata leads nevertheless
 	}
-	return &Leader{Holder: h.Holder, Value: v.Value, Term: h.Token, Since: h.AcquiredAt}
+	return &Leader{Holder: h.Holder, Value: v.Value, Token: h.Token, Since: h.AcquiredAt}
 }
 
 // Observe yields the current leader, nil if there is none, and then each change of the leader or of
@@ -176,5 +176,5 @@ func (o *observer) onError(err error) bool {
 }
 
 func sameLeader(a, b *Leader) bool {
-	return a == nil && b == nil || a != nil && b != nil && a.Term == b.Term && a.Value == b.Value
+	return a == nil && b == nil || a != nil && b != nil && a.Token == b.Token && a.Value == b.Value
 }

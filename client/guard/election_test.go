@@ -113,7 +113,7 @@ func TestTheLeaderIsTheHolderOfTheLock(t *testing.T) {
 		term := s.campaign(e, "here")
 		leader, err := e.Leader(s.Context())
 		s.must(err)
-		if leader.Holder != "a" || leader.Value != "here" || leader.Term != term.Token() || leader.Since.IsZero() {
+		if leader.Holder != "a" || leader.Value != "here" || leader.Token != term.Token() || leader.Since.IsZero() {
 			s.Errorf("the leader is %+v", leader)
 		}
 		s.must(term.Resign(s.Context()))

@@ -97,7 +97,7 @@ func ExampleElection() {
 			fmt.Println(leader.Holder, "leads at", leader.Value)
 			fmt.Println(term.Proclaim(ctx, "10.0.0.1:7001"))
 		default:
-			fmt.Println(leader.Holder, "leads at", leader.Value, leader.Term == term.Token())
+			fmt.Println(leader.Holder, "leads at", leader.Value, leader.Token == term.Token())
 			fmt.Println(term.Resign(ctx))
 		}
 	}

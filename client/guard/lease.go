@@ -22,7 +22,7 @@ type Lease struct {
 	clock clock
 	stateNotifier
 
-	granted lock.Lease // as first granted
+	granted lock.Lease // as Acquire got it; renewals do not update it
 	ctx     context.Context
 	end     context.CancelCauseFunc // ends ctx
 	due     chan struct{}           // signals that a renewal is due
@@ -83,7 +83,7 @@ func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.check()
+	l.enforceDeadline()
 	return context.Cause(l.ctx)
 }
 
@@ -91,15 +91,15 @@ func (l *Lease) Err() error {
 func (l *Lease) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.check()
+	l.enforceDeadline()
 	return l.state
 }
 
 // ended reports whether the lease is lost or released. The caller holds mu.
 func (l *Lease) ended() bool { return l.state == Lost || l.state == Released }
 
-// check ends the lease if the deadline has passed. The caller holds mu.
-func (l *Lease) check() {
+// enforceDeadline ends the lease if the deadline has passed. The caller holds mu.
+func (l *Lease) enforceDeadline() {
 	if !l.ended() && !l.clock.now().Before(l.deadline) {
 		l.finish(Lost, l.deadlineError())
 	}
@@ -159,12 +159,12 @@ const (
 //
 // An unanswered release is repeated until the lease has ended, that is, until its TTL and grace have
 // passed since the last successful renewal was sent. If the lease has ended already, the release is
-// sent once and waits half a second, because an unanswered renewal may have extended the lease.
+// still sent, because an unanswered renewal may have extended the lease: once, for up to half a second.
 //
 // Release returns nil if the lease was held until now, and lock.ErrLeaseLost if it had ended before:
 // the work may then have overlapped with another holder's. Any other error means that the release
-// was not answered; the lease ends with its TTL. Release may be called again, and after a loss, where
-// it frees the lock sooner.
+// was not answered; the lease ends with its TTL. Release may be called again. After a loss, call it
+// to free the lock sooner.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.ended()
@@ -187,14 +187,14 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 // remaining returns the time until the lease and its grace end, as far as this process knows. It is
-// not positive afterwards. The caller holds mu.
+// zero or negative afterwards. The caller holds mu.
 func (l *Lease) remaining() time.Duration {
 	return l.deadline.Add(l.opts.Margin + l.opts.Grace).Sub(l.clock.now())
 }
 
-// release repeats a release until it is answered or the time is over.
-func release(ctx context.Context, locks lock.Service, name string, id lock.LeaseID, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+// release repeats a release until it is answered or the timeout has passed.
+func release(ctx context.Context, locks lock.Service, name string, id lock.LeaseID, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	for pauses := newRetryBackoff(); ; {
 		err := releaseOnce(ctx, locks, lock.Release{Name: name, LeaseID: id}, releaseCallTimeout)
@@ -204,8 +204,8 @@ func release(ctx context.Context, locks lock.Service, name string, id lock.Lease
 	}
 }
 
-func releaseOnce(ctx context.Context, locks lock.Service, r lock.Release, answer time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, answer)
+func releaseOnce(ctx context.Context, locks lock.Service, r lock.Release, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return locks.Release(ctx, r)
 }

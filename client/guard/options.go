@@ -17,11 +17,11 @@ const Forever time.Duration = math.MaxInt64
 const (
 	// DefaultRetry is the default of Options.Retry.
 	DefaultRetry = 10 * time.Second
-	// MaxMargin is the upper limit of the default margin.
-	MaxMargin = 5 * time.Second
+	// MaxDefaultMargin is the upper limit of the default margin.
+	MaxDefaultMargin = 5 * time.Second
 )
 
-// Options describe the lease to acquire. The zero Options try to get an exclusive lease with the
+// Options describe the lease to acquire. The zero Options ask for an exclusive lease with the
 // default TTL, without waiting.
 type Options struct {
 	// Holder names the holder for people; empty means host name and process id.
@@ -30,7 +30,7 @@ type Options struct {
 	Capacity int             // number of permits; for lock.Permit only
 	TTL      time.Duration   // zero means lock.DefaultTTL; the service may have narrower bounds
 	Grace    time.Duration   // time after the end during which the lock is granted to no other client
-	MaxHold  time.Duration   // time since the grant after which renewals have no effect; zero means no limit
+	MaxHold  time.Duration   // renewals extend the lease up to this time after the grant; zero means no limit
 	Metadata json.RawMessage // a JSON object that all clients can read, or nil
 
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
@@ -44,7 +44,7 @@ type Options struct {
 	// OnRetry is called with the error of each acquire that is repeated; it may be nil.
 	OnRetry func(error)
 	// Margin is how long before its end the lease counts as lost. Choose the time that the work
-	// needs to stop, at most a third of the TTL. Zero means a tenth of the TTL, MaxMargin at most.
+	// needs to stop, at most a third of the TTL. Zero means a tenth of the TTL, MaxDefaultMargin at most.
 	Margin time.Duration
 	// OnState is called for each change of state, one at a time, with its reason: for AtRisk
 	// the error of the renewal, for Lost the loss, for Released the error of the release, if any.
@@ -56,7 +56,7 @@ type Options struct {
 // fields are invalid.
 func (o Options) resolve() (Options, error) {
 	o.TTL = cmp.Or(o.TTL, lock.DefaultTTL)
-	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, MaxMargin))
+	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, MaxDefaultMargin))
 	o.Retry = max(cmp.Or(o.Retry, DefaultRetry), 0)
 	if o.Holder == "" {
 		o.Holder = defaultHolder()
@@ -85,8 +85,8 @@ func defaultHolder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// acquire returns the acquire call for the lease.
-func (o Options) acquire(name string, id lock.LeaseID) lock.Acquire {
+// request returns the acquire request for the lease.
+func (o Options) request(name string, id lock.LeaseID) lock.Acquire {
 	return lock.Acquire{
 		Name: name, LeaseID: id, Holder: o.Holder, Mode: o.Mode, Capacity: o.Capacity,
 		TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,

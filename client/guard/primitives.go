@@ -47,25 +47,25 @@ func NewRWLock(locks lock.Service, name string, o Options) *RWLock {
 
 // Read acquires a shared lease like the function Acquire. Readers that overlap have the same token.
 func (l *RWLock) Read(ctx context.Context) (*Lease, error) {
-	return Acquire(ctx, l.locks, l.name, l.as(lock.Shared))
+	return Acquire(ctx, l.locks, l.name, l.optionsFor(lock.Shared))
 }
 
 // Write acquires an exclusive lease like the function Acquire.
 func (l *RWLock) Write(ctx context.Context) (*Lease, error) {
-	return Acquire(ctx, l.locks, l.name, l.as(lock.Exclusive))
+	return Acquire(ctx, l.locks, l.name, l.optionsFor(lock.Exclusive))
 }
 
 // DoRead runs the work under a shared lease like the function Do.
 func (l *RWLock) DoRead(ctx context.Context, work func(context.Context, *Lease) error) error {
-	return Do(ctx, l.locks, l.name, l.as(lock.Shared), work)
+	return Do(ctx, l.locks, l.name, l.optionsFor(lock.Shared), work)
 }
 
 // DoWrite runs the work under an exclusive lease like the function Do.
 func (l *RWLock) DoWrite(ctx context.Context, work func(context.Context, *Lease) error) error {
-	return Do(ctx, l.locks, l.name, l.as(lock.Exclusive), work)
+	return Do(ctx, l.locks, l.name, l.optionsFor(lock.Exclusive), work)
 }
 
-func (l *RWLock) as(m lock.Mode) Options {
+func (l *RWLock) optionsFor(m lock.Mode) Options {
 	o := l.opts
 	o.Mode, o.Capacity = m, 0
 	return o

@@ -30,7 +30,7 @@ func (l *Lease) renewLoop() {
 func (l *Lease) onTimer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.check(); l.ended() {
+	if l.enforceDeadline(); l.ended() {
 		return
 	}
 	if !l.clock.now().Before(l.renewAt) {
@@ -59,9 +59,8 @@ func (l *Lease) renew() {
 	l.applyResult(l.sendRenew(ctx, nil))
 }
 
-// renewTimeout returns the timeout of the next renewal. It is shorter after an odd number of
-// failures, so that there is time for several attempts if a connection is dead. It is long again
-// after an even number, in case the service is slow.
+// renewTimeout returns the timeout of the next renewal: long after an even number of failures, for a
+// slow service; short after an odd number, so that a dead connection leaves time for more attempts.
 func (l *Lease) renewTimeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +131,7 @@ func processPhase() int64 {
 func (l *Lease) applyFailure(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.check(); l.ended() {
+	if l.enforceDeadline(); l.ended() {
 		return
 	}
 	l.lastErr = err

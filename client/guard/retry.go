@@ -27,8 +27,8 @@ func newRetryBackoff() retryBackoff {
 	return retryBackoff{b}
 }
 
-// sleep pauses before the next attempt, for at least the error's RetryAfter but no longer than
-// maxBackoff for that. It returns false if ctx ends first.
+// sleep pauses before the next attempt. The pause is at least the error's RetryAfter, of which at
+// most maxBackoff counts. It returns false if ctx ends first.
 func (p retryBackoff) sleep(ctx context.Context, err error) bool {
 	pause := p.NextBackOff()
 	if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {

@@ -102,10 +102,10 @@ type epochNewCommand struct {
 }
 
 func (epochNewCommand) Help() string {
-	return `Paddock detects a fail-over, a restore by recovery and a dump that was loaded into another database by
-itself, and everything that happens while a replica runs. It cannot detect that the files of a server were replaced
-by older ones (a snapshot of its volume, for example) while no replica was running. In that case start an epoch
-before the first replica.
+	return `Without this command, Paddock detects a fail-over, a restore by recovery, a dump that was loaded into
+another server, and older files of the same server if a replica was running. It cannot detect older files (a snapshot
+of the volume, for example) or a dump that was loaded into the same server if no replica was running. In these cases
+start an epoch before the first replica.
 
     paddock epoch new --reason "volume restored from the snapshot of 3 May"`
 }

@@ -25,7 +25,7 @@ func TestAcquire(t *testing.T) {
 	t.Run("a free lock is granted with a token and a TTL from now", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
-		l := w.must(acquire(1)).Grant
+		l := w.must(acquire(1)).Lease
 		if l.Token != 1 || !l.AcquiredAt.Equal(t0) || !l.ExpiresAt.Equal(t0.Add(10*time.Second)) {
 			t.Errorf("granted %+v", l)
 		}
@@ -48,11 +48,11 @@ func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 	t.Run("the same lease_id returns the same lease with its remaining time", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
-		first := w.must(acquire(1)).Grant
+		first := w.must(acquire(1)).Lease
 		w.advance(4 * time.Second)
 		d := w.must(acquire(1))
-		if !d.Replay || d.Changed || !cmp.Equal(d.Grant, first) {
-			t.Errorf("replayed %+v, want %+v", d.Grant, first)
+		if !d.Replayed || d.Changed || !cmp.Equal(d.Lease, first) {
+			t.Errorf("replayed %+v, want %+v", d.Lease, first)
 		}
 	})
 	t.Run("the same lease_id with another holder is refused", func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAcquireAfterExpiry(t *testing.T) {
 		w.refused(acquire(2), lock.ErrHeld)
 		w.advance(time.Nanosecond)
 		d := w.must(acquire(2))
-		if d.Grant.Token != 2 || len(d.Events) != 2 || d.Events[0].Kind != lock.Expired ||
+		if d.Lease.Token != 2 || len(d.Events) != 2 || d.Events[0].Kind != lock.Expired ||
 			d.Events[1].Kind != lock.Granted {
 			t.Errorf("decided %+v", d)
 		}
@@ -120,7 +120,7 @@ func TestAcquireAfterExpiry(t *testing.T) {
 		w := newModel(t)
 		a := acquire(1)
 		a.MaxHold = 3 * time.Second
-		if l := w.must(a).Grant; !l.ExpiresAt.Equal(t0.Add(3 * time.Second)) {
+		if l := w.must(a).Lease; !l.ExpiresAt.Equal(t0.Add(3 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
 	})
@@ -134,7 +134,7 @@ func TestRenew(t *testing.T) {
 		w.must(acquire(1))
 		w.advance(4 * time.Second)
 		d := w.must(renew(1))
-		if !d.Grant.ExpiresAt.Equal(t0.Add(14*time.Second)) || d.Grant.Token != 1 || len(d.Events) != 0 {
+		if !d.Lease.ExpiresAt.Equal(t0.Add(14*time.Second)) || d.Lease.Token != 1 || len(d.Events) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 	})
@@ -144,7 +144,7 @@ func TestRenew(t *testing.T) {
 		w.must(acquire(1))
 		r := renew(1)
 		r.TTL = time.Second
-		if l := w.must(r).Grant; !l.ExpiresAt.Equal(t0.Add(10*time.Second)) || l.TTL != time.Second {
+		if l := w.must(r).Lease; !l.ExpiresAt.Equal(t0.Add(10*time.Second)) || l.TTL != time.Second {
 			t.Errorf("renewed to %+v", l)
 		}
 	})
@@ -180,7 +180,7 @@ func TestRenewAtItsBounds(t *testing.T) {
 	t.Run("works during the grace", func(t *testing.T) {
 		t.Parallel()
 		w := inGrace(t)
-		if l := w.must(renew(1)).Grant; !l.ExpiresAt.Equal(w.now.Add(10 * time.Second)) {
+		if l := w.must(renew(1)).Lease; !l.ExpiresAt.Equal(w.now.Add(10 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
 	})
@@ -191,7 +191,7 @@ func TestRenewAtItsBounds(t *testing.T) {
 		a.MaxHold, a.Grace = 12*time.Second, time.Minute
 		w.must(a)
 		w.advance(9 * time.Second)
-		if l := w.must(renew(1)).Grant; !l.ExpiresAt.Equal(t0.Add(12 * time.Second)) {
+		if l := w.must(renew(1)).Lease; !l.ExpiresAt.Equal(t0.Add(12 * time.Second)) {
 			t.Errorf("expires at %v", l.ExpiresAt)
 		}
 		w.advance(3 * time.Second)

@@ -38,8 +38,8 @@ type Decision struct {
 	Events  []Event   // the transitions, in order
 	Err     error     // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 
-	Grant    Lease    // the lease, for Acquire, Claim, Renew and Leave
-	Replay   bool     // Acquire: whether Grant was already granted by an earlier call
+	Lease    Lease    // the lease, for Acquire, Claim, Renew and Leave
+	Replayed bool     // Acquire: whether Grant was already granted by an earlier call
 	Queued   bool     // Acquire and Claim: whether the call is waiting
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a

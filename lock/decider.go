@@ -53,7 +53,7 @@ func (d *decider) finish(err error) Decision {
 func (d *decider) finishWithLease(l Lease, replay bool) Decision {
 	d.removePromoted(l.ID)
 	out := d.finish(nil)
-	out.Grant, out.Replay = l, replay
+	out.Lease, out.Replayed = l, replay
 	return out
 }
 
@@ -291,7 +291,7 @@ func (d *decider) nextDue() time.Time {
 // has a waiter behind w, which may then be granted the lock.
 func (d *decider) waiterDue(w *Waiter, ownBehind bool) time.Time {
 	if w.Replica == d.view.Self && d.attached(w) {
-		return w.Until
+		return w.WaitUntil
 	}
 	alive := w.AliveUntil
 	if !d.now.Before(alive) { // the lock's time is ahead of the clock
@@ -300,8 +300,8 @@ func (d *decider) waiterDue(w *Waiter, ownBehind bool) time.Time {
 	switch {
 	case !d.attached(w):
 		return w.KeptUntil
-	case ownBehind && alive.Before(w.Until):
+	case ownBehind && alive.Before(w.WaitUntil):
 		return alive
 	}
-	return w.Until
+	return w.WaitUntil
 }

@@ -169,7 +169,7 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	if w.Replica != self && !clock.Before(w.AliveUntil) {
 		return false
 	}
-	w.AliveUntil = w.Until
+	w.AliveUntil = w.WaitUntil
 	return w.Attached(now, self)
 }
 

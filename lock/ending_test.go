@@ -53,8 +53,8 @@ func TestRevoke(t *testing.T) {
 		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Revoked || e.Reason != "maintenance" {
 			t.Errorf("refused with %+v", e)
 		}
-		if d := w.must(acquire(2)); d.Grant.Token != 2 {
-			t.Errorf("next token %d", d.Grant.Token)
+		if d := w.must(acquire(2)); d.Lease.Token != 2 {
+			t.Errorf("next token %d", d.Lease.Token)
 		}
 	})
 	t.Run("succeeds when repeated before the next grant", func(t *testing.T) {

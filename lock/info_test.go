@@ -216,7 +216,7 @@ func TestFencedWriteBySlot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := lock.FencedWrite{Key: "k", Lock: name, Token: c.token, Slot: c.slot}
-			newest, err := f.Newest(w.record, w.now.Add(c.after))
+			newest, err := f.RequiredToken(w.record, w.now.Add(c.after))
 			if err == nil {
 				_, err = f.Apply(lock.FencedValue{}, newest, w.now)
 			}

@@ -26,7 +26,7 @@ func TestWaitEnds(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
-		if d := w.must(endWait(calls[2])); d.Grant.ID != id(2) || d.Changed || d.Replay {
+		if d := w.must(endWait(calls[2])); d.Lease.ID != id(2) || d.Changed || d.Replayed {
 			t.Errorf("decided %+v", d)
 		}
 	})
@@ -36,7 +36,7 @@ func TestWaitEnds(t *testing.T) {
 		w.must(acquire(1))
 		call := w.enqueue(2, func(a *lock.Acquire) { a.Wait = 10 * time.Second })
 		w.advance(10 * time.Second)
-		if d := w.must(endWait(call)); d.Grant.ID != id(2) || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
+		if d := w.must(endWait(call)); d.Lease.ID != id(2) || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 	})

@@ -149,7 +149,7 @@ func (w *model) enqueue(n byte, change ...func(*lock.Acquire)) lock.Acquire {
 	w.t.Helper()
 	a := w.call(acquire(n, change...))
 	if d := w.must(a); !d.Queued {
-		w.t.Fatalf("lease_id %d is not queued: %+v", n, d.Grant)
+		w.t.Fatalf("lease_id %d is not queued: %+v", n, d.Lease)
 	}
 	return a
 }

@@ -15,15 +15,15 @@ func TestSharedLeases(t *testing.T) {
 		w := newModel(t)
 		w.must(acquire(1, shared))
 		w.advance(time.Second)
-		second := w.must(acquire(2, shared)).Grant
+		second := w.must(acquire(2, shared)).Lease
 		w.must(release(1))
-		third := w.must(acquire(3, shared)).Grant
+		third := w.must(acquire(3, shared)).Lease
 		if second.Token != 1 || third.Token != 1 || second.Slot != 2 || third.Slot != 1 {
 			t.Errorf("granted %+v and %+v", second, third)
 		}
 		w.must(release(2))
 		w.must(release(3))
-		if l := w.must(acquire(4, shared)).Grant; l.Token != 2 {
+		if l := w.must(acquire(4, shared)).Lease; l.Token != 2 {
 			t.Errorf("the next reader has token %d", l.Token)
 		}
 	})
@@ -83,11 +83,11 @@ func TestSeveralSharedLeases(t *testing.T) {
 			)
 		}
 		d := acquire(1, shared).Apply(lock.View{Now: t0, Locks: []lock.Record{full}})
-		if d.Err != nil || d.Grant.Slot != lock.MaxHolders || d.Grant.Token != 1 {
-			t.Errorf("decided %+v, %v", d.Grant, d.Err)
+		if d.Err != nil || d.Lease.Slot != lock.MaxHolders || d.Lease.Token != 1 {
+			t.Errorf("decided %+v, %v", d.Lease, d.Err)
 		}
 		if d = acquire(2, shared).Apply(lock.View{Now: t0, Locks: d.Locks}); !errors.Is(d.Err, lock.ErrHeld) {
-			t.Errorf("one lease more: %+v, %v", d.Grant, d.Err)
+			t.Errorf("one lease more: %+v, %v", d.Lease, d.Err)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestPermits(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
 		for n := byte(1); n <= 3; n++ {
-			if l := w.must(acquire(n, permit(3))).Grant; l.Token != lock.Token(n) || l.Slot != int(n) {
+			if l := w.must(acquire(n, permit(3))).Lease; l.Token != lock.Token(n) || l.Slot != int(n) {
 				t.Errorf("granted %+v", l)
 			}
 		}
@@ -123,7 +123,7 @@ func TestPermits(t *testing.T) {
 		}
 		w.must(release(3))
 		w.must(release(1))
-		first, second := w.must(acquire(5, permit(4))).Grant, w.must(acquire(6, permit(4))).Grant
+		first, second := w.must(acquire(5, permit(4))).Lease, w.must(acquire(6, permit(4))).Lease
 		if first.Slot != 1 || second.Slot != 3 {
 			t.Errorf("the slots are %d and %d, want 1 and 3", first.Slot, second.Slot)
 		}

@@ -33,7 +33,7 @@ func TestPausedGrants(t *testing.T) {
 		t.Parallel()
 		w := pausedModel(t)
 		w.must(renew(1))
-		if d := w.must(acquire(1)); !d.Replay {
+		if d := w.must(acquire(1)); !d.Replayed {
 			t.Errorf("decided %+v", d)
 		}
 		if e := w.refused(acquire(2), lock.ErrHeld); e.Holder == "" {

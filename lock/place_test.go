@@ -22,7 +22,7 @@ func TestPlaceBelongsToTheLeaseID(t *testing.T) {
 		w.do(disconnect(calls[2]))
 		w.expect("1 | 2 3")
 		w.must(release(1))
-		if d := w.on(2).must(claim(again)); d.Grant.ID != id(2) || d.Grant.Token != 2 {
+		if d := w.on(2).must(claim(again)); d.Lease.ID != id(2) || d.Lease.Token != 2 {
 			t.Errorf("decided %+v", d)
 		}
 	})
@@ -32,7 +32,7 @@ func TestPlaceBelongsToTheLeaseID(t *testing.T) {
 		w.advance(5 * time.Second)
 		again := w.call(acquire(2, func(a *lock.Acquire) { a.Wait = 30 * time.Second }))
 		w.must(again)
-		if o := w.record.Queue[0]; !o.Until.Equal(t0.Add(35*time.Second)) || !o.JoinedAt.Equal(t0) || o.Place != 2 {
+		if o := w.record.Queue[0]; !o.WaitUntil.Equal(t0.Add(35*time.Second)) || !o.JoinedAt.Equal(t0) || o.Place != 2 {
 			t.Errorf("the waiter is %+v", o)
 		}
 	})
@@ -66,7 +66,7 @@ func TestLeaseIDWithAPlaceOrALease(t *testing.T) {
 		w, calls := heldWithQueue(t, 2)
 		w.advance(10 * time.Second)
 		again := w.call(acquire(2))
-		if d := w.must(again); d.Replay || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
+		if d := w.must(again); d.Replayed || kinds(d) != "expired granted " || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 		w.do(disconnect(calls[2]))
@@ -79,7 +79,7 @@ func TestLeaseIDWithAPlaceOrALease(t *testing.T) {
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
 		again := w.on(2).call(acquire(2))
-		if d := w.must(again); !d.Replay || d.Grant.Token != 2 {
+		if d := w.must(again); !d.Replayed || d.Lease.Token != 2 {
 			t.Errorf("decided %+v", d)
 		}
 		w.on(1).do(disconnect(calls[2]))
@@ -142,7 +142,7 @@ func TestDetachedWaiterIsSkipped(t *testing.T) {
 		w := keptPlace(t)
 		w.must(release(1))
 		w.must(release(3))
-		if d := w.must(acquire(2)); d.Replay || d.Queued || kinds(d) != "granted " || d.Events[0].Place != 2 ||
+		if d := w.must(acquire(2)); d.Replayed || d.Queued || kinds(d) != "granted " || d.Events[0].Place != 2 ||
 			len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}

@@ -157,11 +157,11 @@ func (m *machine) acquire(t *rapid.T) {
 			t.Fatalf("refused although the lock is free, or with a place that was not kept: %+v", place)
 		}
 	case d.Err == nil:
-		if over || lease == nil || lease.Unclaimed() || lease.Token != d.Grant.Token || place != nil {
-			t.Fatalf("granted a lease that has ended or is not in the record: %+v", d.Grant)
+		if over || lease == nil || lease.Unclaimed() || lease.Token != d.Lease.Token || place != nil {
+			t.Fatalf("granted a lease that has ended or is not in the record: %+v", d.Lease)
 		}
-		if d.Replay && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
-			t.Fatalf("replayed a lease that did not exist: %+v", d.Grant)
+		if d.Replayed && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
+			t.Fatalf("replayed a lease that did not exist: %+v", d.Lease)
 		}
 	}
 }
@@ -193,17 +193,17 @@ func (m *machine) renew(t *rapid.T) {
 		t.Fatalf("renewed a lease that had ended or never existed")
 	}
 	if known := before != nil && !before.Unclaimed(); known &&
-		(d.Grant.ExpiresAt.Before(before.ExpiresAt) || d.Grant.Token != before.Token) {
-		t.Fatalf("renewed %+v to %+v", before, d.Grant)
+		(d.Lease.ExpiresAt.Before(before.ExpiresAt) || d.Lease.Token != before.Token) {
+		t.Fatalf("renewed %+v to %+v", before, d.Lease)
 	}
-	if d.Grant.Unclaimed() || d.Grant.Attachment != 0 {
-		t.Fatalf("renewed, and still unclaimed: %+v", d.Grant)
+	if d.Lease.Unclaimed() || d.Lease.Attachment != 0 {
+		t.Fatalf("renewed, and still unclaimed: %+v", d.Lease)
 	}
-	if r.Metadata != nil && string(d.Grant.Metadata) != string(r.Metadata) {
-		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, d.Grant.Metadata)
+	if r.Metadata != nil && string(d.Lease.Metadata) != string(r.Metadata) {
+		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, d.Lease.Metadata)
 	}
-	if hold := d.Grant.ExpiresAt.Sub(d.Grant.AcquiredAt); d.Grant.MaxHold > 0 && hold > d.Grant.MaxHold {
-		t.Fatalf("held for %v of at most %v", hold, d.Grant.MaxHold)
+	if hold := d.Lease.ExpiresAt.Sub(d.Lease.AcquiredAt); d.Lease.MaxHold > 0 && hold > d.Lease.MaxHold {
+		t.Fatalf("held for %v of at most %v", hold, d.Lease.MaxHold)
 	}
 }
 

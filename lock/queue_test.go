@@ -83,7 +83,7 @@ func TestGrantFromTheQueue(t *testing.T) {
 	t.Run("a free lock is granted without waiting", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)
-		if d := w.must(w.call(acquire(1))); d.Queued || d.Grant.Token != 1 || kinds(d) != "granted " {
+		if d := w.must(w.call(acquire(1))); d.Queued || d.Lease.Token != 1 || kinds(d) != "granted " {
 			t.Errorf("decided %+v", d)
 		}
 	})

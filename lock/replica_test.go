@@ -33,7 +33,7 @@ func TestRemoteGrant(t *testing.T) {
 		}
 		w.advance(lock.ClaimTimeout - time.Millisecond)
 		d := w.on(2).must(claim(call))
-		if l := d.Grant; l.Token != 2 || l.Unclaimed() || !l.AcquiredAt.Equal(w.now) ||
+		if l := d.Lease; l.Token != 2 || l.Unclaimed() || !l.AcquiredAt.Equal(w.now) ||
 			!l.ExpiresAt.Equal(w.now.Add(10*time.Second)) {
 			t.Errorf("granted %+v", l)
 		}
@@ -56,7 +56,7 @@ func TestRemoteGrant(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		again := w.on(1).call(acquire(2))
-		if d := w.must(again); d.Replay || d.Queued || d.Grant.Unclaimed() {
+		if d := w.must(again); d.Replayed || d.Queued || d.Lease.Unclaimed() {
 			t.Errorf("decided %+v", d)
 		}
 		w.on(2).refused(claim(call), lock.ErrHeld)
@@ -81,7 +81,7 @@ func TestRemoteGrantEnds(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		w.advance(time.Second)
-		if l := w.must(renew(2)).Grant; l.Unclaimed() || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) ||
+		if l := w.must(renew(2)).Lease; l.Unclaimed() || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) ||
 			!l.AcquiredAt.Equal(w.now) {
 			t.Errorf("renewed %+v", l)
 		}
@@ -184,7 +184,7 @@ func TestPlaceAfterAWithdrawnGrant(t *testing.T) {
 		w.advance(lock.ClaimTimeout)
 		w.must(sweep)
 		w.expect("3 | (2)")
-		if l := w.must(acquire(4, shared)).Grant; l.Token != 2 || l.Slot != 1 {
+		if l := w.must(acquire(4, shared)).Lease; l.Token != 2 || l.Slot != 1 {
 			t.Errorf("granted %+v", l)
 		}
 	})
@@ -206,7 +206,7 @@ func TestDeadReplica(t *testing.T) {
 		w.on(2).expect("1 | 2 3")
 		w.must(release(1)) // it had only lost its heartbeat
 		w.expect("2 | 3")
-		if d := w.must(claim(call)); d.Grant.ID != id(2) {
+		if d := w.must(claim(call)); d.Lease.ID != id(2) {
 			t.Errorf("decided %+v", d)
 		}
 	})

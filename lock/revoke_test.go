@@ -58,8 +58,8 @@ func TestRevocationKeepsTheGrace(t *testing.T) {
 			if l := w.record.Lock(w.now); l.State != lock.Free || len(l.Leases) != 0 {
 				t.Errorf("after the grace the lock is %+v", l)
 			}
-			if d := w.must(acquire(2)); kinds(d) != "granted " || d.Grant.Token != 2 {
-				t.Errorf("decided %v, %+v", kinds(d), d.Grant)
+			if d := w.must(acquire(2)); kinds(d) != "granted " || d.Lease.Token != 2 {
+				t.Errorf("decided %v, %+v", kinds(d), d.Lease)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestTokenOfARevokedLeaseHasEnded(t *testing.T) {
 	if v := verify.Check(w.record, w.now); v.Status != lock.Ended || v.Remaining != 0 {
 		t.Errorf("the verification is %+v", v)
 	}
-	if newest, err := (lock.FencedWrite{Lock: name, Token: 1}).Newest(w.record, w.now); newest != 1 || err != nil {
+	if newest, err := (lock.FencedWrite{Lock: name, Token: 1}).RequiredToken(w.record, w.now); newest != 1 || err != nil {
 		t.Errorf("a fenced write needs token %d, %v", newest, err)
 	}
 }
@@ -194,7 +194,7 @@ func TestRevokedReaderBlocksWritersOnly(t *testing.T) {
 		w.must(acquire(2, shared))
 		w.must(revoke(1, slot(1)))
 		w.expect("1! 2 |")
-		if l := w.must(acquire(3, shared)).Grant; l.Token != 1 || l.Slot != 3 {
+		if l := w.must(acquire(3, shared)).Lease; l.Token != 1 || l.Slot != 3 {
 			t.Errorf("granted %+v", l)
 		}
 		w.must(renew(2))
@@ -216,7 +216,7 @@ func TestRevokedReaderBlocksWritersOnly(t *testing.T) {
 		w.must(acquire(2, shared, withGrace))
 		w.must(revoke(1, nil))
 		w.expect("1! 2! |")
-		if l := w.must(acquire(3, shared)).Grant; l.Token != 2 || l.Slot != 3 {
+		if l := w.must(acquire(3, shared)).Lease; l.Token != 2 || l.Slot != 3 {
 			t.Errorf("granted %+v", l)
 		}
 		w.must(revoke(1, nil)) // repeated, it does not affect the next reader
@@ -237,7 +237,7 @@ func TestRevokedPermitKeepsItsSlot(t *testing.T) {
 	w.must(revoke(1, nil))
 	w.expect("1! 2 | 3")
 	write := lock.FencedWrite{Lock: name, Token: 1, Slot: 1}
-	if _, err := write.Newest(w.record, w.now); err == nil {
+	if _, err := write.RequiredToken(w.record, w.now); err == nil {
 		t.Error("a write with the revoked permit was accepted")
 	}
 	w.must(release(2))

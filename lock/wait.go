@@ -57,7 +57,7 @@ func (d *decider) waitOrEnd(a Acquire, w Waiter) Decision {
 // promoteNow attaches w, promotes, and returns the lease if w was granted one. Otherwise w stays in the queue with a
 // wait that has almost ended; the caller must replace or remove it.
 func (d *decider) promoteNow(w Waiter) (Lease, bool) {
-	w.Attachment, w.Replica, w.Until = cmp.Or(w.Attachment, momentary), d.view.Self, d.now.Add(1)
+	w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, momentary), d.view.Self, d.now.Add(1)
 	d.replaceWaiter(w)
 	d.promote()
 	return d.lease(w.Lease.ID)

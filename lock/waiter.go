@@ -21,7 +21,7 @@ type Waiter struct {
 	// its place until KeptUntil and is skipped.
 	Attachment Attachment // zero: none
 	Replica    Replica    // serves the call
-	Until      time.Time  // when the call's wait ends
+	WaitUntil  time.Time  // when the call's wait ends
 	AliveUntil time.Time  // until when the replica is known to be alive
 	KeptUntil  time.Time  // when the place is removed, unless a call is attached
 
@@ -37,7 +37,7 @@ func (w Waiter) Attached(now time.Time, self Replica) bool { return w.attachedAt
 // attachedAt is Attached with two times. now, the time of the decision, decides whether the wait has ended. clock, the
 // database's clock, decides whether the replica is alive. It is earlier than now if it was set back.
 func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
-	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.Until)
+	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.WaitUntil)
 }
 
 // hasLapsed reports whether no call waits at the place and its retention is over.
@@ -48,14 +48,14 @@ func (w Waiter) hasLapsed(now time.Time, self Replica) bool {
 // attach returns w with the call of a.
 func (w Waiter) attach(a Acquire, now time.Time) Waiter {
 	w.Attachment, w.Replica = a.Attachment, a.Replica
-	w.Until, w.AliveUntil = now.Add(a.Wait), now.Add(ReplicaTTL)
-	w.KeptUntil = w.Until.Add(PlaceRetention)
+	w.WaitUntil, w.AliveUntil = now.Add(a.Wait), now.Add(ReplicaTTL)
+	w.KeptUntil = w.WaitUntil.Add(PlaceRetention)
 	return w
 }
 
 // detach returns w without a call. Its place is kept for PlaceRetention.
 func (w Waiter) detach(now time.Time) Waiter {
-	w.Attachment, w.Replica, w.Until, w.AliveUntil = 0, 0, now, now
+	w.Attachment, w.Replica, w.WaitUntil, w.AliveUntil = 0, 0, now, now
 	w.KeptUntil = now.Add(PlaceRetention)
 	w.GrantedUnclaimed = false
 	return w

@@ -143,7 +143,7 @@ func TestFailedGetLockHasNoETag(t *testing.T) {
 func TestQueueIsAnswered(t *testing.T) {
 	t.Parallel()
 	lease := lock.Lease{Name: "a", Slot: 1, Mode: lock.Permit, Holder: "h", Token: 41, TTL: time.Minute, AcquiredAt: instant, ExpiresAt: instant.Add(time.Minute)}
-	waiter := lock.Waiter{Place: 2, Capacity: 1, JoinedAt: instant.Add(-time.Second), Attachment: 5, Replica: 6, Until: instant.Add(time.Minute),
+	waiter := lock.Waiter{Place: 2, Capacity: 1, JoinedAt: instant.Add(-time.Second), Attachment: 5, Replica: 6, WaitUntil: instant.Add(time.Minute),
 		Lease: lock.Lease{Mode: lock.Permit, Holder: "w"}, KeptUntil: instant.Add(9 * time.Second)}
 	left := waiter
 	waiter.Lease.ID, left.Lease.ID = lock.LeaseID{1}, lock.LeaseID{2}

@@ -157,7 +157,7 @@ func (s *Store) tellOne(o outcome, w lock.Waiter) {
 	told := false
 	for _, l := range o.Locks[0].Leases {
 		if l.ID == w.Lease.ID {
-			told = s.seats.grant(w.Attachment, outcome{Decision: lock.Decision{Now: o.Now, Grant: l}, began: o.began})
+			told = s.seats.grant(w.Attachment, outcome{Decision: lock.Decision{Now: o.Now, Lease: l}, began: o.began})
 		}
 	}
 	if !told {

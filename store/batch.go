@@ -72,7 +72,7 @@ func (s *Store) offer(calls []*call) {
 
 // resultOf returns what came of an item, of which a release grants nothing.
 func resultOf(o outcome, err error) lock.Result {
-	if err != nil || o.Grant.ID == (lock.LeaseID{}) {
+	if err != nil || o.Lease.ID == (lock.LeaseID{}) {
 		return lock.Result{Err: err}
 	}
 	return lock.Result{Grant: grantOf(o)}

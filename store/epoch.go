@@ -96,7 +96,7 @@ func (e epoch) covers(length time.Duration) error {
 
 // longestOf returns the length of the longest lease that the decision gave.
 func longestOf(d lock.Decision) time.Duration {
-	longest := d.Grant.TTL + d.Grant.Grace
+	longest := d.Lease.TTL + d.Lease.Grace
 	for i := range d.Promoted {
 		longest = max(longest, d.Promoted[i].Lease.TTL+d.Promoted[i].Lease.Grace)
 	}

@@ -91,7 +91,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 }
 
 func applyFenced(w lock.FencedWrite, before lock.FencedValue, guard lock.Record, now time.Time) (lock.FencedValue, error) {
-	newest, err := w.Newest(guard, now)
+	newest, err := w.RequiredToken(guard, now)
 	if err != nil {
 		return before, err
 	}

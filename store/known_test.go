@@ -69,7 +69,7 @@ func TestALongerLeaseIsNotedFirst(t *testing.T) {
 	if err := e.covers(time.Minute + 1); !errors.As(err, &longer) || longer.length != time.Minute+1 {
 		t.Errorf("longer than before: %v", err)
 	}
-	d := lock.Decision{Grant: lock.Lease{TTL: 2 * time.Second, Grace: time.Second}}
+	d := lock.Decision{Lease: lock.Lease{TTL: 2 * time.Second, Grace: time.Second}}
 	d.Promoted = []lock.Waiter{{Lease: lock.Lease{TTL: 4 * time.Second}}}
 	if got := longestOf(d); got != 4*time.Second {
 		t.Errorf("longestOf = %v, want that of who was promoted", got)

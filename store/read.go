@@ -70,7 +70,7 @@ func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificati
 		return lock.Verification{}, err
 	}
 	l, state, err := s.readLock(ctx, v.Name)
-	if err == nil && v.RestsOnTime(state, l.AsOf) {
+	if err == nil && v.NeedsLockedRead(state, l.AsOf) {
 		l, state, err = s.readLockedLock(ctx, v.Name)
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Store) grant(ctx context.Context, cmd lock.Command) (lock.Grant, error)
 
 // grantOf returns what a caller is told of the lease that it got.
 func grantOf(o outcome) lock.Grant {
-	return lock.Grant{Lease: o.Grant, Until: o.until(o.Grant.ExpiresAt), Replayed: o.Replay}
+	return lock.Grant{Lease: o.Lease, Until: o.until(o.Lease.ExpiresAt), Replayed: o.Replayed}
 }
 
 // Release ends a lease, see lock.Service.

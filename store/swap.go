@@ -146,7 +146,7 @@ func (one *swapping) apply(s *swap, token lock.Token) (draws int, ok bool) {
 			Now: s.now, Self: s.self, Locks: []lock.Record{one.after}, Ended: ended, GrantsPausedUntil: s.recents.epoch.closedUntil,
 			Tokens: func() lock.Token { draws++; return token },
 		})
-		if d.Err != nil || d.Replay || s.recents.epoch.covers(longestOf(d)) != nil {
+		if d.Err != nil || d.Replayed || s.recents.epoch.covers(longestOf(d)) != nil {
 			return draws, false
 		}
 		if len(one.calls) > 1 {

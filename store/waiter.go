@@ -17,10 +17,10 @@ func scanWaiter(r pgx.CollectableRow) (*lock.Waiter, error) {
 	var ttl, grace, maxHold int64
 	var metadata []byte
 	err := r.Scan(&w.Lease.Name, &w.Place, &id, &w.Lease.Mode, &w.Capacity, &w.Lease.Holder, &ttl, &grace, &maxHold, &metadata,
-		&w.JoinedAt, &w.Attachment, &w.Replica, &w.Until, &w.AliveUntil, &w.KeptUntil, &w.GrantedUnclaimed)
+		&w.JoinedAt, &w.Attachment, &w.Replica, &w.WaitUntil, &w.AliveUntil, &w.KeptUntil, &w.GrantedUnclaimed)
 	w.Lease.ID, w.Lease.Metadata = id.Bytes, metadata
 	w.Lease.TTL, w.Lease.Grace, w.Lease.MaxHold = fromMS(ttl), fromMS(grace), fromMS(maxHold)
-	for _, at := range []*time.Time{&w.JoinedAt, &w.Until, &w.AliveUntil, &w.KeptUntil} {
+	for _, at := range []*time.Time{&w.JoinedAt, &w.WaitUntil, &w.AliveUntil, &w.KeptUntil} {
 		*at = at.UTC()
 	}
 	return w, err
@@ -67,7 +67,7 @@ func (r *waiters) add(name string, before, now []*lock.Waiter) {
 
 // sameSeat is whether nothing has changed of what a decision can change.
 func sameSeat(a, b *lock.Waiter) bool {
-	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.Until.Equal(b.Until) && a.KeptUntil.Equal(b.KeptUntil) &&
+	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.WaitUntil.Equal(b.WaitUntil) && a.KeptUntil.Equal(b.KeptUntil) &&
 		a.GrantedUnclaimed == b.GrantedUnclaimed
 }
 
@@ -85,7 +85,7 @@ func (r *waiters) save(name string, w *lock.Waiter) {
 	r.joinedAts = append(r.joinedAts, w.JoinedAt)
 	r.attachments = append(r.attachments, int64(w.Attachment))
 	r.replicas = append(r.replicas, int64(w.Replica))
-	r.untils = append(r.untils, w.Until)
+	r.untils = append(r.untils, w.WaitUntil)
 	r.aliveUntils = append(r.aliveUntils, w.AliveUntil)
 	r.keptUntils = append(r.keptUntils, w.KeptUntil)
 	r.offered = append(r.offered, w.GrantedUnclaimed)

@@ -129,10 +129,10 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 	}
 	r.Name, r.Metadata = t.name, nil
 	d := r.Apply(viewAt(s, at))
-	if d.Err != nil || !d.Grant.ExpiresAt.Equal(g.ExpiresAt) || !d.Grant.AcquiredAt.Equal(g.AcquiredAt) {
+	if d.Err != nil || !d.Lease.ExpiresAt.Equal(g.ExpiresAt) || !d.Lease.AcquiredAt.Equal(g.AcquiredAt) {
 		return s, false
 	}
-	return withLease(s, i, d.Grant), true
+	return withLease(s, i, d.Lease), true
 }
 
 // releaseStep requires that the lease of an answered release is not held. The release itself is the
@@ -320,7 +320,7 @@ func (t *lockHistory) writeStep(c *Call, w lock.FencedWrite) step {
 	switch {
 	case passed:
 		return func(s lock.Record) (lock.Record, bool) {
-			newest, err := w.Newest(s, s.ChangedAt)
+			newest, err := w.RequiredToken(s, s.ChangedAt)
 			return s, err == nil && lock.CheckFence(w.Token, 0, newest) == nil
 		}
 	case errors.Is(c.Err, lock.ErrStaleToken):

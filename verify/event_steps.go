@@ -82,11 +82,11 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 		}
 		d := a.Apply(v)
 		next := d.Locks[0]
-		if d.Err != nil || !l.matches(d.Grant) || !d.Now.Equal(at) {
+		if d.Err != nil || !l.matches(d.Lease) || !d.Now.Equal(at) {
 			return s, false
 		}
 		i, _ := findLease(next, a.LeaseID)
-		next = withLease(next, i, d.Grant)
+		next = withLease(next, i, d.Lease)
 		if l.granted != nil {
 			next.Leases[i].Place = l.granted.Place
 		}
@@ -108,7 +108,7 @@ const remoteCall lock.Attachment = 1
 func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock.Record, bool) {
 	s, later := v.Locks[0], v.Now.Add(time.Hour)
 	w := lock.Waiter{
-		Place: l.granted.Place, Capacity: a.Capacity, Attachment: remoteCall, Replica: otherReplica, Until: later,
+		Place: l.granted.Place, Capacity: a.Capacity, Attachment: remoteCall, Replica: otherReplica, WaitUntil: later,
 		AliveUntil: later, KeptUntil: later,
 		Lease: lock.Lease{
 			ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
@@ -131,10 +131,10 @@ func (t *lockHistory) claimOperation(l *lease, g lock.Grant) *operation {
 		step: func(s lock.Record) (lock.Record, bool) {
 			d := lock.Claim{Name: t.name, LeaseID: l.group.id, Attachment: remoteCall}.Apply(viewAt(s, g.AcquiredAt))
 			i, ok := findLease(s, l.group.id)
-			if !ok || d.Err != nil || d.Queued || !l.matches(d.Grant) || !d.Grant.AcquiredAt.Equal(g.AcquiredAt) {
+			if !ok || d.Err != nil || d.Queued || !l.matches(d.Lease) || !d.Lease.AcquiredAt.Equal(g.AcquiredAt) {
 				return s, false
 			}
-			return withLease(s, i, d.Grant), true
+			return withLease(s, i, d.Lease), true
 		},
 	}
 }

@@ -200,7 +200,7 @@ func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	newest, err := w.Newest(r.state(w.Lock), r.clock.now())
+	newest, err := w.RequiredToken(r.state(w.Lock), r.clock.now())
 	if err != nil {
 		return lock.FencedValue{}, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // grantOf returns the grant of the decision, with Until on the clock of package time.
 func grantOf(d outcome) lock.Grant {
-	return lock.Grant{Lease: d.Grant, Until: d.began.Add(d.Grant.ExpiresAt.Sub(d.Now)), Replayed: d.Replay}
+	return lock.Grant{Lease: d.Lease, Until: d.began.Add(d.Lease.ExpiresAt.Sub(d.Now)), Replayed: d.Replayed}
 }
 
 // Acquire decides, and waits while the call is queued.

@@ -13,18 +13,18 @@ import (
 
 // The default limits of Attempts.
 const (
-	DefaultAttempts      = 10
-	DefaultAttemptsInAll = 10_000
+	DefaultFailuresPerMinute = 10
+	DefaultMaxAddresses      = 10_000
 )
 
-// Attempts limits failed authentication attempts per address. An IPv6 address counts with its /64, which one customer
-// commonly has. It is safe for concurrent use.
+// Attempts limits failed authentication attempts per address. All addresses of an IPv6 /64 count as one, because one
+// customer commonly has a whole /64. It is safe for concurrent use.
 type Attempts struct {
 	perMinute    int
 	maxAddresses int
 
 	mu        sync.Mutex
-	known     map[netip.Prefix]*list.Element // of *addressFailures
+	byAddress map[netip.Prefix]*list.Element // of *addressFailures
 	byRecency *list.List                     // the latest failure first
 }
 
@@ -34,23 +34,23 @@ type addressFailures struct {
 }
 
 // NewAttempts returns Attempts that allow perMinute failures at once, and perMinute in each later minute. It remembers
-// at most maxAddresses addresses, and drops the one that failed longest ago. Zeros stand for DefaultAttempts and
-// DefaultAttemptsInAll.
+// at most maxAddresses addresses, and drops the one that failed longest ago. Zero values mean DefaultFailuresPerMinute
+// and DefaultMaxAddresses.
 func NewAttempts(perMinute, maxAddresses int) *Attempts {
 	if perMinute <= 0 {
-		perMinute = DefaultAttempts
+		perMinute = DefaultFailuresPerMinute
 	}
 	if maxAddresses <= 0 {
-		maxAddresses = DefaultAttemptsInAll
+		maxAddresses = DefaultMaxAddresses
 	}
 	return &Attempts{
 		perMinute: perMinute, maxAddresses: maxAddresses,
-		known: map[netip.Prefix]*list.Element{}, byRecency: list.New(),
+		byAddress: map[netip.Prefix]*list.Element{}, byRecency: list.New(),
 	}
 }
 
-// Failed counts a failure, and returns ErrRateLimited if there were too many before it.
-func (a *Attempts) Failed(ip netip.Addr) error {
+// CountFailure counts a failure. It returns ErrRateLimited if there were too many before.
+func (a *Attempts) CountFailure(ip netip.Addr) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if f := a.failuresFrom(network(ip)); !f.limiter.Allow() {
@@ -59,19 +59,19 @@ func (a *Attempts) Failed(ip netip.Addr) error {
 	return nil
 }
 
-// failuresFrom returns the address's failures, as the most recent. The caller holds mu.
+// failuresFrom returns the address's failures and marks them as the most recent. The caller holds mu.
 func (a *Attempts) failuresFrom(from netip.Prefix) *addressFailures {
-	if e, known := a.known[from]; known {
+	if e, known := a.byAddress[from]; known {
 		a.byRecency.MoveToFront(e)
 		return e.Value.(*addressFailures)
 	}
 	if a.byRecency.Len() >= a.maxAddresses {
 		oldest := a.byRecency.Back()
-		delete(a.known, a.byRecency.Remove(oldest).(*addressFailures).from)
+		delete(a.byAddress, a.byRecency.Remove(oldest).(*addressFailures).from)
 	}
 	limiter := rate.NewLimiter(rate.Every(time.Minute/time.Duration(a.perMinute)), a.perMinute)
 	f := &addressFailures{from: from, limiter: limiter}
-	a.known[from] = a.byRecency.PushFront(f)
+	a.byAddress[from] = a.byRecency.PushFront(f)
 	return f
 }
 
@@ -82,7 +82,7 @@ func (a *Attempts) errTooMany(f *addressFailures) error {
 		Detail:     "Too many failed API key attempts from your address. Fix the key and retry after Retry-After."}
 }
 
-// network returns the network that counts as one address.
+// network returns the network of ip that counts as one address: an IPv4 address or an IPv6 /64.
 func network(ip netip.Addr) netip.Prefix {
 	bits := 64
 	if ip = ip.Unmap().WithZone(""); ip.Is4() {

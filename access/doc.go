@@ -1,17 +1,17 @@
 // Package access authenticates and authorizes callers: API keys with roles and name prefixes.
 //
-// It depends neither on HTTP nor on a database. A [Keyring] finds a [Key] by its secret in a file of hashes. [Guard]
-// wraps a [lock.Service] and checks the key of every call, whatever transport the call used.
+// It depends neither on HTTP nor on a database. A [Keyring] finds a [Key] by its secret, in a file of hashes. [Guard]
+// wraps a [lock.Service] and checks the key of every call.
 //
 // # Keys
 //
-// A secret looks like pk_k3f9a2xy_dGhpcyBp…, with 256 random bits after the id. Only its SHA-256 is stored. That is
-// enough for a random secret; slow hashes are for passwords that people choose. Secrets are compared in constant time.
+// A secret looks like pk_k3f9a2xy_dGhpcyBp…, with 256 random bits after the id. Only its SHA-256 is stored. A random
+// secret needs no slow hash, unlike a password. Secrets are compared in constant time.
 // The id is not secret: it appears in lists, logs and errors.
 //
-// The file is JSON that people may read and edit; see [ReadFile] for its form. A [Keyring] reloads it within about a
-// second of a change, also when a symbolic link in its path is replaced, as Kubernetes does. If the new file is
-// malformed, the Keyring keeps its keys and logs the error.
+// The file is JSON that operators may edit; see [ReadFile] for its form. A [Keyring] reloads it within about a second
+// of a change. It follows symbolic links, which Kubernetes replaces. If the new file is malformed, the Keyring keeps
+// its keys and logs the error.
 //
 // # Roles and prefixes
 //
@@ -20,9 +20,9 @@
 //	admin   lock, plus Revoke
 //
 // A key with prefixes covers the names under them: billing covers the lock billing and all names that begin with
-// billing:, but not billing2. Lists, events and watches need a name, or a prefix that the key covers entirely.
-// billing: is such a prefix; billing is not, because billing2 begins with it, too. A fenced write needs a key that
-// covers both the resource and the lock.
+// billing:, but not billing2. The list of locks needs a prefix parameter that the key covers entirely; events need such
+// a prefix or one name. billing: is such a prefix. billing is not, because billing2 begins with it, too. A fenced write
+// needs a key that covers both the resource and the lock.
 //
 // Each item of a batch is checked and counted like a single call.
 //
@@ -33,17 +33,17 @@
 //	locks := access.Guard(store, limits)    // once; it refuses a ctx without a key
 //
 // A call is checked when it starts. If its key is revoked, changed or expires while the call waits, the call ends with
-// ErrKeyInvalid or ErrKeyExpired. So a stream, which is a sequence of calls under one context, ends within a second or
-// two of the revocation. Calls for later pages use [Continued], so that they do not count towards the rate.
+// ErrKeyInvalid or ErrKeyExpired. A stream is a sequence of calls under one context, so it ends within a second or two
+// of the revocation. Its calls for later pages use [Continued], so that they do not count towards the rate.
 //
-// Whatever outlives a request, such as a cookie, stores the secret, which every request looks up again.
+// Do not store a Key beyond a request. Store the secret, for example in a cookie, and look it up for every request.
 //
-// [Attempts] limits invalid secrets per address. Call Find first, and Attempts only if Find has refused, so that a
-// valid key is never affected by other clients behind the same address:
+// [Attempts] limits invalid secrets per address. Call Find first, and CountFailure only if Find fails, so that a valid
+// key is never affected by other clients behind the same address:
 //
 //	key, err := keyring.Find(secret)
 //	if err != nil {
-//		if limited := attempts.Failed(ip); limited != nil {
+//		if limited := attempts.CountFailure(ip); limited != nil {
 //			err = limited // ErrRateLimited
 //		}
 //		return err
@@ -51,6 +51,6 @@
 //
 // # Not guaranteed
 //
-// Replicas do not share keys: give each the same file. Each replica counts rates and waiters separately. A process
-// that can write the file may do everything.
+// Replicas do not share keys: give each replica the same file. Each replica counts rates and waiters separately. A
+// process that can write the file can add keys.
 package access

@@ -24,7 +24,7 @@ func Render(keys []Key) ([]byte, error) { return render(keys) }
 func (a *Attempts) Allow(ip netip.Addr) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e, known := a.known[network(ip)]; known {
+	if e, known := a.byAddress[network(ip)]; known {
 		if v := e.Value.(*addressFailures); v.limiter.Tokens() < 1 {
 			return a.errTooMany(v)
 		}

@@ -31,7 +31,7 @@ type authFile struct {
 	Keys []authFileKey `json:"keys"`
 }
 
-// An authFileKey is one key of it. Nil Prefixes are a missing member.
+// An authFileKey is one key of an authFile. Prefixes is nil if the member is missing.
 type authFileKey struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -50,10 +50,10 @@ type authFileKey struct {
 //	  "hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 //	}]}
 //
-// All members but the times are required; prefixes may be [], for all names. Malformed files, duplicate ids and files
-// that are writable by others than owner and group are errors that name the place.
+// All members except the times are required; prefixes may be [], for all names. It returns an error with the location
+// for a malformed file or a duplicate id, and an error for a file that is writable by every user.
 func ReadFile(path string) ([]Key, error) {
-	file, err := readText(path)
+	file, err := readContent(path)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ type fileContent struct {
 	mode  fs.FileMode
 }
 
-func readText(path string) (_ fileContent, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would block until a writer opens it
+func readContent(path string) (_ fileContent, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // otherwise opening a named pipe would block
 	if err != nil {
 		return fileContent{}, err
 	}
@@ -117,7 +117,7 @@ func parse(content []byte) ([]Key, error) {
 	return keys, nil
 }
 
-// withLineNumber returns a JSON error with its line.
+// withLineNumber adds the line number to a JSON error.
 func withLineNumber(content []byte, err error) error {
 	var offset int64
 	if s := (*jsontext.SyntacticError)(nil); errors.As(err, &s) {
@@ -162,9 +162,9 @@ func render(keys []Key) ([]byte, error) {
 // ErrKeyNotFound means that the auth file has no key with this id.
 var ErrKeyNotFound = errors.New("there is no such key")
 
-// Add adds the key to the auth file, which it creates with mode 0600 if there is none. The change is atomic, and
-// concurrent changes are not lost. An existing file keeps its owner and group, and whether they may read it. A
-// malformed file is not changed.
+// Add adds the key to the auth file. It creates a missing file with mode 0600. The change is atomic, and concurrent
+// changes are not lost. An existing file keeps its owner, its group and the group's read permission. A malformed file
+// is not changed.
 func Add(path string, k Key) error {
 	if err := k.check(); err != nil {
 		return err
@@ -196,8 +196,8 @@ func Revoke(path, id string) (revoked Key, err error) {
 	return revoked, err
 }
 
-// updateFile replaces the keys by what edit returns; edit gets the results of ReadFile. A lock on the file's folder,
-// which ends with the process, serializes updates.
+// updateFile calls edit with the results of ReadFile, and replaces the keys by those that edit returns. A lock on the
+// file's folder serializes updates; it ends with the process.
 func updateFile(path string, edit func([]Key, error) ([]Key, error)) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -256,7 +256,7 @@ func replaceFile(path string, content []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// copyOwnership gives f the owner and group of the file at path, and its read permission for the group.
+// copyOwnership gives f the owner, group and group read permission of the file at path, or mode 0600 if there is none.
 func copyOwnership(f *os.File, path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Guard returns inner behind access checks. Each call needs a key in its context, see [WithKey], with the method's
-// role and with prefixes that cover every name it uses, and must stay within the limits. It refuses other calls with
-// ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and
-// ErrTooManyWaiters, without calling inner, so that a caller does not learn whether another's name is in use.
+// Guard returns a Service that checks each call and passes it to inner. The call needs a key in its context, see
+// [WithKey]. The key needs the role of the method and prefixes that cover every name in the call, and the call must be
+// within the limits. Other calls are refused without calling inner, so that they do not reveal whether a name is in
+// use. The codes are ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and
+// ErrTooManyWaiters.
 func Guard(inner lock.Service, l Limits) lock.Service {
 	return &guard{inner: inner, limits: l, meters: map[string]*usageMeter{}}
 }
@@ -49,22 +50,22 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 		return lock.FailAll(len(items), err)
 	}
 	results := make([]lock.Result, len(items))
-	allowed, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
+	allowed, indexes := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
 	for i, item := range items {
 		if _, _, err := g.admit(ctx, requirementOf(item)); err != nil {
 			results[i].Err = err
 			continue
 		}
-		allowed, places = append(allowed, item), append(places, i)
+		allowed, indexes = append(allowed, item), append(indexes, i)
 	}
 	for i, r := range g.inner.Batch(ctx, allowed) {
-		results[places[i]] = r
+		results[indexes[i]] = r
 	}
 	return results
 }
 
-// requirementOf returns the requirement of a batch item. For a command that cannot be an item it is minimal: inner
-// refuses the command.
+// requirementOf returns the requirement of a batch item. For other commands it requires only a role: inner refuses
+// them.
 func requirementOf(item lock.Command) requirement {
 	switch c := item.(type) {
 	case lock.Acquire:
@@ -129,14 +130,14 @@ func (g *guard) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 		func(ctx context.Context) (lock.FencedValue, error) {
 			f, err := g.inner.ReadFenced(ctx, key)
 			if k, ok := KeyFrom(ctx); err == nil && (!ok || !k.Covers(f.Lock)) {
-				return lock.FencedValue{}, k.errName(
+				return lock.FencedValue{}, k.errNameNotAllowed(
 					"covers the resource %s, but not the lock that guards it. Use a key for both", key)
 			}
 			return f, err
 		})
 }
 
-// A requirement is what a call needs of its key.
+// A requirement is what a call requires of its key.
 type requirement struct {
 	role       Role
 	scopes     []scope
@@ -145,7 +146,7 @@ type requirement struct {
 }
 
 // checkedCall makes the call if its key allows it. If the key is revoked or expires while the call waits, the call
-// fails with that error, except after an unknown outcome: the caller must know that it may hold a lease.
+// fails with that error. ErrUnknownOutcome takes precedence: the caller must know that it may hold a lease.
 func checkedCall[T any](
 	ctx context.Context, g *guard, n requirement, call func(context.Context) (T, error),
 ) (none T, err error) {
@@ -173,7 +174,7 @@ func checkedCall[T any](
 	return answer, err
 }
 
-// admit counts the call and returns its key and meter, or why the key does not allow the call.
+// admit counts the call and returns its key and meter, or an error if the key does not allow the call.
 func (g *guard) admit(ctx context.Context, n requirement) (Key, *usageMeter, error) {
 	k, err := keyOf(ctx)
 	if err != nil {
@@ -195,7 +196,7 @@ func keyOf(ctx context.Context) (Key, error) {
 	case !ok:
 		return k, &lock.Error{Code: lock.ErrKeyMissing,
 			Detail: "This service requires an API key. Send Authorization: Bearer KEY."}
-	case k.revoked != nil && k.revoked.Err() != nil:
+	case k.revocation != nil && k.revocation.Err() != nil:
 		return k, errInvalid()
 	case k.Expired(time.Now()):
 		return k, k.errExpired()
@@ -206,7 +207,7 @@ func keyOf(ctx context.Context) (Key, error) {
 // check returns an error unless the key meets the requirement.
 func (n requirement) check(k Key) error {
 	if k.Role < n.role {
-		return k.errRole(n.role)
+		return k.errRoleMissing(n.role)
 	}
 	for _, s := range n.scopes {
 		if err := s.check(k); err != nil {
@@ -216,15 +217,15 @@ func (n requirement) check(k Key) error {
 	return nil
 }
 
-// keyEnded is the cause of a context that ended because its key was revoked or has expired.
+// keyEnded is the cause of a context that ended because its key was revoked or expired.
 type keyEnded struct{ error }
 
-// untilEnd returns a context that ends, with the cause keyEnded, when the key does.
+// untilEnd returns a context that ends, with the cause keyEnded, when the key is revoked or expires.
 func (k Key) untilEnd(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := []func(){func() { cancel(nil) }}
-	if k.revoked != nil {
-		stop := context.AfterFunc(k.revoked, func() { cancel(keyEnded{errInvalid()}) })
+	if k.revocation != nil {
+		stop := context.AfterFunc(k.revocation, func() { cancel(keyEnded{errInvalid()}) })
 		release = append(release, func() { stop() })
 	}
 	if !k.ExpiresAt.IsZero() {
@@ -238,7 +239,7 @@ func (k Key) untilEnd(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// meter returns the key's meter.
+// meter returns the key's meter. It creates the meter at the first call.
 func (g *guard) meter(k Key) *usageMeter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,15 +248,15 @@ func (g *guard) meter(k Key) *usageMeter {
 	}
 	m := newUsageMeter(g.limits)
 	g.meters[k.ID] = m
-	if k.revoked != nil {
-		g.dropMeterWith(k.revoked, k.ID, m)
+	if k.revocation != nil {
+		g.dropMeterAfter(k.revocation, k.ID, m)
 	}
 	return m
 }
 
-// dropMeterWith drops the meter when the key's context ends. Inside meter, the closure would make every k escape to
+// dropMeterAfter drops the meter when revoked ends. It is separate from meter, where the closure would move every k to
 // the heap.
-func (g *guard) dropMeterWith(revoked context.Context, id string, m *usageMeter) {
+func (g *guard) dropMeterAfter(revoked context.Context, id string, m *usageMeter) {
 	context.AfterFunc(revoked, func() { g.dropMeter(id, m) })
 }
 
@@ -267,35 +268,37 @@ func (g *guard) dropMeter(id string, m *usageMeter) {
 	}
 }
 
-// A scope is a name, or all names with a prefix, that a key must cover.
+// A scope is one name, or all names with a prefix. The key must cover it.
 type scope struct {
-	field string // of the request
-	text  string
-	all   bool // text is a prefix
+	field    string // of the request, for errors
+	text     string
+	isPrefix bool // text is a prefix
 }
 
 func singleName(field, name string) []scope { return []scope{{field: field, text: name}} }
 
-func namePrefix(prefix string) []scope { return []scope{{field: "prefix", text: prefix, all: true}} }
+func namePrefix(prefix string) []scope {
+	return []scope{{field: "prefix", text: prefix, isPrefix: true}}
+}
 
 func (c scope) check(k Key) error {
 	switch {
-	case c.all && k.CoversAll(c.text), !c.all && k.Covers(c.text):
+	case c.isPrefix && k.CoversAll(c.text), !c.isPrefix && k.Covers(c.text):
 		return nil
 	case c.text != "" && lock.CheckName(c.text) != nil:
 		return lock.Invalid(c.field, "is not a valid name; use 1 to %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first",
 			lock.MaxNameLength)
-	case c.all && c.text == "":
-		return k.errName("does not cover all names. Use %s", k.prefixHint())
-	case c.all:
-		return k.errName("does not cover every name that begins with %s. Use %s", c.text, k.prefixHint())
+	case c.isPrefix && c.text == "":
+		return k.errNameNotAllowed("does not cover all names. Use %s", k.prefixHint())
+	case c.isPrefix:
+		return k.errNameNotAllowed("does not cover every name that begins with %s. Use %s", c.text, k.prefixHint())
 	case c.field == "key":
-		return k.errName("does not cover the resource %s. Use a key that does", c.text)
+		return k.errNameNotAllowed("does not cover the resource %s. Use a key that does", c.text)
 	}
-	return k.errName("does not cover the lock %s. Use a key that does", c.text)
+	return k.errNameNotAllowed("does not cover the lock %s. Use a key that does", c.text)
 }
 
-// prefixHint returns the parameters that select what the key covers.
+// prefixHint returns the prefix parameters that the key allows.
 func (k Key) prefixHint() string {
 	var hints []string
 	for _, p := range k.Prefixes {
@@ -304,13 +307,13 @@ func (k Key) prefixHint() string {
 	return strings.Join(hints, " or ")
 }
 
-func (k Key) errName(format string, args ...any) error {
+func (k Key) errNameNotAllowed(format string, args ...any) error {
 	prefixes := strings.Join(k.Prefixes, ", ")
 	return &lock.Error{Code: lock.ErrNameNotAllowed,
 		Detail: fmt.Sprintf("The API key %s is for names under %s. It ", k, prefixes) + fmt.Sprintf(format, args...) + "."}
 }
 
-func (k Key) errRole(needed Role) error {
+func (k Key) errRoleMissing(needed Role) error {
 	return &lock.Error{Code: lock.ErrRoleMissing, Detail: fmt.Sprintf(
 		"The API key %s has the role %s, but this call needs the role %s. Use another key.", k, k.Role, needed)}
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A Role is what a key may do. Each includes those before it. The zero Role allows nothing.
+// A Role is the set of operations that a key may call. Each role includes the previous ones. The zero Role allows none.
 type Role int
 
 // The roles.
 const (
-	// Read may read.
+	// Read may call the methods that change nothing.
 	Read Role = 1 + iota
-	// Lock may hold locks, and write under their tokens.
+	// Lock may also acquire, renew and release, and write fenced resources.
 	Lock
-	// Admin may revoke leases of others.
+	// Admin may also revoke leases of other holders.
 	Admin
 )
 
@@ -53,7 +53,7 @@ func RoleOf(text string) Role {
 // MaxKeyName is the greatest length of a key's name, in characters.
 const MaxKeyName = 100
 
-// A Key is what a secret permits. It has no secret, and does not print its hash.
+// A Key is an API key without its secret. Printing and logging it show only the id and the name.
 type Key struct {
 	ID        string // random, or chosen by the editor of the file: 1 to 32 of a-z 0-9
 	Name      string // for people: who or what uses the key; need not be unique
@@ -63,7 +63,7 @@ type Key struct {
 	ExpiresAt time.Time         // zero: never
 	Hash      [sha256.Size]byte // of the secret
 
-	revoked context.Context // of a Key that a Keyring found: ends when the key is removed or changed
+	revocation context.Context // ends when the key is removed or changed; nil unless from a Keyring
 }
 
 // String returns the key's name and id.
@@ -77,7 +77,7 @@ func (k Key) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID), slog.String("name", k.Name))
 }
 
-// Covers reports whether the key is for this name, of a lock or of a fenced resource.
+// Covers reports whether the key covers this name of a lock or a fenced resource.
 func (k Key) Covers(name string) bool {
 	for _, p := range k.Prefixes {
 		if rest, under := strings.CutPrefix(name, p); under && (rest == "" || rest[0] == ':') {
@@ -87,7 +87,7 @@ func (k Key) Covers(name string) bool {
 	return len(k.Prefixes) == 0
 }
 
-// CoversAll reports whether the key is for every name that begins with the text.
+// CoversAll reports whether the key covers every name that begins with the text.
 func (k Key) CoversAll(begin string) bool {
 	for _, p := range k.Prefixes {
 		if strings.HasPrefix(begin, p+":") {
@@ -100,7 +100,7 @@ func (k Key) CoversAll(begin string) bool {
 // Expired reports whether the key has expired at now.
 func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
-// sameAs reports whether two keys with one id are equal in everything that matters.
+// sameAs reports whether two keys with the same id are equal, except for CreatedAt.
 func (k Key) sameAs(other Key) bool {
 	return k.Hash == other.Hash && k.Role == other.Role && k.Name == other.Name &&
 		slices.Equal(k.Prefixes, other.Prefixes) && k.ExpiresAt.Equal(other.ExpiresAt)
@@ -116,7 +116,7 @@ func (k Key) errExpired() error {
 		"The API key %s expired at %s. Ask your operator for a new one.", k, k.ExpiresAt.UTC().Format(time.RFC3339))}
 }
 
-// check returns an error that names the invalid member, if there is one.
+// check returns an error that names the first invalid member, or nil.
 func (k Key) check() error {
 	if !isID(k.ID) {
 		return errors.New("id: use 1 to 32 of the characters a-z 0-9")
@@ -170,8 +170,8 @@ const (
 	randomLength = 43 // of 256 bits in base64
 )
 
-// Issue returns a new key and its secret, which is stored nowhere. Empty prefixes are for all names, a zero expires is
-// for never. The error names the invalid argument.
+// Issue returns a new key and its secret, and stores neither. Empty prefixes cover all names; a zero expires means
+// never. The error names the invalid argument.
 func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, string, error) {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails
@@ -188,32 +188,32 @@ func Issue(name string, role Role, prefixes []string, expires time.Time) (Key, s
 	return k, secret, k.check()
 }
 
-// KeyID returns the id in a secret, or false if text is not a secret.
+// KeyID returns the id in a secret. It reports false if text does not have the form of a secret.
 func KeyID(text string) (id string, ok bool) {
 	rest, marked := strings.CutPrefix(text, secretPrefix)
 	id, random, _ := strings.Cut(rest, "_")
 	return id, marked && isID(id) && len(random) == randomLength
 }
 
-type keyOfContext struct{}
+type keyContextKey struct{}
 
-// WithKey returns ctx with the key, which Guard checks for each call under ctx.
+// WithKey returns ctx with the key. Guard checks this key for each call under ctx.
 func WithKey(ctx context.Context, k Key) context.Context {
-	return context.WithValue(ctx, keyOfContext{}, k)
+	return context.WithValue(ctx, keyContextKey{}, k)
 }
 
 // KeyFrom returns the key of ctx, and whether it has one.
 func KeyFrom(ctx context.Context) (Key, bool) {
-	k, ok := ctx.Value(keyOfContext{}).(Key)
+	k, ok := ctx.Value(keyContextKey{}).(Key)
 	return k, ok
 }
 
-type continuedOfContext struct{}
+type continuedContextKey struct{}
 
 // Continued returns ctx for calls that continue an earlier one, such as the next page of a stream. They do not count
 // towards rates and waiters. They are checked like other calls.
 func Continued(ctx context.Context) context.Context {
-	return context.WithValue(ctx, continuedOfContext{}, true)
+	return context.WithValue(ctx, continuedContextKey{}, true)
 }
 
-func isContinued(ctx context.Context) bool { return ctx.Value(continuedOfContext{}) != nil }
+func isContinued(ctx context.Context) bool { return ctx.Value(continuedContextKey{}) != nil }

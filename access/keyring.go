@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// reloadInterval is how often a Keyring reads the auth file.
+// reloadInterval is the time between two reads of the auth file.
 const reloadInterval = time.Second
 
 // A Keyring finds the keys of an auth file by their secrets. It is safe for concurrent use.
@@ -30,15 +30,15 @@ type Keyring struct {
 	done      chan struct{} // closed when polling has stopped
 }
 
-// A loadedKey is a key, and the function that ends its context.
+// A loadedKey is a key, and the function that ends its revocation context.
 type loadedKey struct {
 	key    Key
 	revoke context.CancelFunc
 }
 
-// Open returns a Keyring of the keys in the auth file, or the error of [ReadFile]. It reloads the file when it
-// changes, until Close. It logs changes and errors, and a warning if every user of the machine may read the file. The
-// log may be nil.
+// Open returns a Keyring of the keys in the auth file, or the error of [ReadFile]. The Keyring reloads the
+// file when it changes, until Close. It logs changes and errors, and warns if every user of the machine may read the
+// file. The log may be nil.
 func Open(path string, log *slog.Logger) (*Keyring, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -65,16 +65,16 @@ func (r *Keyring) Find(secret string) (Key, error) {
 	sum := sha256.Sum256([]byte(secret))
 	id, _ := KeyID(secret)
 	r.mu.RLock()
-	h, known := r.keys[id] // for an unknown id, the zero Hash is compared
+	found, known := r.keys[id] // for an unknown id, the zero Hash is compared
 	r.mu.RUnlock()
-	same := subtle.ConstantTimeCompare(sum[:], h.key.Hash[:]) == 1
+	same := subtle.ConstantTimeCompare(sum[:], found.key.Hash[:]) == 1
 	if !known || !same {
 		return Key{}, errInvalid()
 	}
-	if h.key.Expired(time.Now()) {
-		return Key{}, h.key.errExpired()
+	if found.key.Expired(time.Now()) {
+		return Key{}, found.key.errExpired()
 	}
-	return h.key, nil
+	return found.key, nil
 }
 
 // pollFile reloads the file periodically until ctx ends.
@@ -107,9 +107,9 @@ func (r *Keyring) reload() {
 	r.lastError = failure
 }
 
-// load replaces the keys by those in the file. On an error it changes nothing.
+// load replaces the keys by those in the file, if it has changed. On an error it changes nothing.
 func (r *Keyring) load() error {
-	file, err := readText(r.path)
+	file, err := readContent(r.path)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (r *Keyring) load() error {
 	return nil
 }
 
-// replaceKeys replaces the keys, and ends the contexts of those that were removed or changed.
+// replaceKeys replaces the keys, and revokes those that were removed or changed.
 func (r *Keyring) replaceKeys(keys []Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,12 +142,12 @@ func (r *Keyring) replaceKeys(keys []Key) {
 			continue
 		}
 		ctx, revoke := context.WithCancel(context.Background())
-		k.revoked = ctx
+		k.revocation = ctx
 		next[k.ID], added = loadedKey{k, revoke}, append(added, k.ID)
 	}
 	dropped := slices.Sorted(maps.Keys(r.keys))
-	for _, h := range r.keys {
-		h.revoke()
+	for _, before := range r.keys {
+		before.revoke()
 	}
 	r.keys = next
 	if len(next) == 0 {

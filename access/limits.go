@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Limits are what each key may use of one replica. The zero value limits nothing.
+// Limits are per key and per replica. The zero value limits nothing.
 type Limits struct {
-	// Rate is the calls per second of a key; zero: no limit. Renew and Release have their own limit, of the same size,
-	// so that a client with too many other calls does not lose its leases.
+	// Rate is the maximum number of calls per second; zero: no limit. Renew and Release have a separate limit of the
+	// same size, so that a client that makes too many other calls does not lose its leases.
 	Rate float64
-	// Burst is how many calls may come at once after a pause; zero: Rate, but at least one.
+	// Burst is the maximum number of calls at once after a pause; zero: Rate, but at least one.
 	Burst int
-	// Waiters is how many calls of a key may wait at once, for a lock or for events; zero: no limit.
+	// Waiters is the maximum number of calls that wait at once, for a lock or for events; zero: no limit.
 	Waiters int
 }
 
@@ -43,8 +43,8 @@ func newUsageMeter(l Limits) *usageMeter {
 	return &usageMeter{limits: l, calls: rate.NewLimiter(limit, burst), leaseCalls: rate.NewLimiter(limit, burst)}
 }
 
-// countCall counts one call, or refuses it with ErrRateLimited and a RetryAfter. It holds the mutex because a limiter
-// that sees times out of order counts some time twice.
+// countCall counts one call, or refuses it with ErrRateLimited and a RetryAfter. It holds the mutex because a
+// limiter that gets times out of order counts some time twice.
 func (m *usageMeter) countCall(k Key, keepsLease bool) error {
 	limiter := m.calls
 	if keepsLease {

@@ -135,22 +135,22 @@ func TestFailuresPerAddressAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts(0, 0)
 		here, there := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		for i := range access.DefaultAttempts {
-			if err := errors.Join(a.Allow(here), a.Failed(here)); err != nil {
+		for i := range access.DefaultFailuresPerMinute {
+			if err := errors.Join(a.Allow(here), a.CountFailure(here)); err != nil {
 				t.Fatalf("the failure %d: %v", i+1, err)
 			}
 		}
-		for _, err := range []error{a.Failed(here), a.Allow(here), a.Allow(netip.MustParseAddr("::ffff:192.0.2.1"))} {
+		for _, err := range []error{a.CountFailure(here), a.Allow(here), a.Allow(netip.MustParseAddr("::ffff:192.0.2.1"))} {
 			var e *lock.Error
 			if !errors.As(err, &e) || e.Code != lock.ErrRateLimited || e.RetryAfter <= 0 || e.RetryAfter > 6*time.Second {
 				t.Errorf("one more: %v", err)
 			}
 		}
-		if err := errors.Join(a.Allow(there), a.Failed(there)); err != nil {
+		if err := errors.Join(a.Allow(there), a.CountFailure(there)); err != nil {
 			t.Errorf("from elsewhere: %v", err)
 		}
 		time.Sleep(6 * time.Second)
-		if err := errors.Join(a.Allow(here), a.Failed(here)); err != nil {
+		if err := errors.Join(a.Allow(here), a.CountFailure(here)); err != nil {
 			t.Errorf("after six seconds: %v", err)
 		}
 	})
@@ -161,15 +161,16 @@ func TestAddressesOfOneNetworkCountAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts(2, 0)
 		for i := range 3 {
-			err := a.Failed(netip.MustParseAddr(fmt.Sprintf("2001:db8::%x%%eth0", i)))
+			err := a.CountFailure(netip.MustParseAddr(fmt.Sprintf("2001:db8::%x%%eth0", i)))
 			if limited := errors.Is(err, lock.ErrRateLimited); limited != (i == 2) {
 				t.Errorf("address %d: %v", i, err)
 			}
 		}
-		if err := a.Failed(netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
+		if err := a.CountFailure(netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
 			t.Errorf("the next customer: %v", err)
 		}
-		if err := errors.Join(a.Failed(netip.Addr{}), a.Failed(netip.Addr{})); err != nil || a.Failed(netip.Addr{}) == nil {
+		none := netip.Addr{}
+		if err := errors.Join(a.CountFailure(none), a.CountFailure(none)); err != nil || a.CountFailure(none) == nil {
 			t.Errorf("an invalid address is limited: %v", err)
 		}
 	})
@@ -181,7 +182,7 @@ func TestOldestAddressIsDropped(t *testing.T) {
 		a := access.NewAttempts(1, 2)
 		addr := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, i}) }
 		for i := range byte(100) {
-			if err := a.Failed(addr(i)); err != nil {
+			if err := a.CountFailure(addr(i)); err != nil {
 				t.Fatal(err)
 			}
 		}

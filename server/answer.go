@@ -18,8 +18,8 @@ import (
 // jsonType is the media type of bodies.
 const jsonType = "application/json"
 
-// A reply is the response to a call that succeeded. It is written as soon as it is made, so that what it says is left
-// of a lease holds.
+// A reply is the response to a call that succeeded. Write it at once: a lease in it has the remaining time of when the
+// reply was made.
 type reply struct {
 	status int
 	body   any    // a model or a batch; nil: none
@@ -31,10 +31,10 @@ func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 
 func noContent() reply { return reply{status: http.StatusNoContent} }
 
-// granted returns the reply to an acquire.
-func granted(g lock.Grant) reply { return reply{status: grantStatus(g), body: wire.LeaseOf(g)} }
+// grantReply returns the reply to an acquire.
+func grantReply(g lock.Grant) reply { return reply{status: grantStatus(g), body: wire.LeaseOf(g)} }
 
-// grantStatus tells a new lease from one that an earlier call was granted.
+// grantStatus returns 201 for a new lease, and 200 for the lease that an earlier call with this id was granted.
 func grantStatus(g lock.Grant) int {
 	if g.Replayed {
 		return http.StatusOK
@@ -42,32 +42,32 @@ func grantStatus(g lock.Grant) int {
 	return http.StatusCreated
 }
 
-// withNext returns r with a link to the next page, unless there is no cursor.
+// withNext returns r with a link to the page at cursor. An empty cursor adds none.
 func (r reply) withNext(cursor string) reply {
 	r.next = cursor
 	return r
 }
 
-// autoLengthSize is the greatest size, in bytes, of bodies for which net/http sets Content-Length by itself. One
-// header less keeps the map small.
+// autoLengthSize is the greatest size, in bytes, of bodies for which net/http sets Content-Length. For these, send
+// saves an entry in the header map.
 const autoLengthSize = 1 << 10
 
-// redirectTo redirects a browser.
+// redirectTo returns a handler that redirects to address.
 func redirectTo(address string) http.HandlerFunc {
 	return http.RedirectHandler(address, http.StatusTemporaryRedirect).ServeHTTP
 }
 
 // answer writes the reply of do, or its error as a problem. The context of do has the request timeout.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func(context.Context) (reply, error)) {
-	s.answerLate(w, r, func() (reply, error) {
+	s.answerUntimed(w, r, func() (reply, error) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 		defer cancel()
 		return do(ctx)
 	})
 }
 
-// answerLate is answer for a call that may wait and that sets its own timeout.
-func (s *Server) answerLate(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
+// answerUntimed is answer without the request timeout. A call that may wait sets its own, see waitContext.
+func (s *Server) answerUntimed(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
 	out, err := do()
 	if err != nil {
 		s.refuse(w, r, err)
@@ -106,19 +106,19 @@ func encoded(body any) []byte {
 	}
 	text, err := wire.Encode(body)
 	if err != nil {
-		panic(err) // no instant of the database fails; withRecovery turns this into a problem
+		panic(err) // cannot happen: only years after 9999 fail, and the database has none
 	}
 	return text
 }
 
-// writeText sends a text that only a new binary changes.
+// writeText sends a text that clients may cache: it changes only with the binary.
 func (s *Server) writeText(w http.ResponseWriter, r *http.Request, kind string, text []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "max-age=60")
 	s.send(w, r, http.StatusOK, text)
 }
 
-// send writes the response. A write error is logged at debug level only: the client is gone, and retries if it wants.
+// send writes the response. It logs a write error at Debug only, because it means that the client has disconnected.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	if len(text) > autoLengthSize {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
@@ -129,7 +129,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, text [
 	}
 }
 
-// The codes of HTTP itself, beside those of the domain.
+// The codes of this package, in addition to those of package lock.
 const (
 	// ErrNoRoute: there is nothing at this path.
 	ErrNoRoute lock.Code = "no_route"
@@ -148,7 +148,7 @@ const (
 // defaultRetryAfter is the Retry-After of a 503 or a 429 whose error has none.
 const defaultRetryAfter = time.Second
 
-// A refusal is the HTTP form of a Code. Its detail is for errors without one.
+// A refusal is the status of a Code, and the default detail.
 type refusal struct {
 	status int
 	detail string
@@ -185,8 +185,8 @@ var refusals = map[lock.Code]refusal{
 	ErrUnsupportedMediaType: {415, "The body must be application/json. Send that Content-Type, as curl --json does."},
 }
 
-// refusalOf returns err as an error of the domain with a known Code, a detail, and a RetryAfter where the status needs
-// one.
+// refusalOf returns err as a *lock.Error with a known Code, a detail, and a RetryAfter if the status needs one. An
+// error without a known Code becomes ErrInternal.
 func refusalOf(err error) *lock.Error {
 	e := lock.Error{Code: lock.ErrInternal}
 	if found := (*lock.Error)(nil); errors.As(err, &found) {
@@ -212,8 +212,8 @@ type parameterError struct{ error }
 
 func (e parameterError) Unwrap() error { return e.error }
 
-// pointerTo returns where the fault is: the name of a parameter, or the JSON Pointer to a member of the body, empty
-// for the whole body. It returns nil for an error that is not about the input.
+// pointerTo returns the location of invalid input: the name of a parameter, or a JSON Pointer into the body, which is
+// "" for the whole body. It returns nil for other errors.
 func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 	inBody := r.Method == http.MethodPost || r.Method == http.MethodPut
 	if errors.As(err, new(parameterError)) {
@@ -230,8 +230,8 @@ func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 	return new(string(jsontext.Pointer("").AppendToken(e.Field)))
 }
 
-// refuse answers with the problem that err is. An error that is no *lock.Error is logged, and answered as internal
-// without its text.
+// refuse logs err and answers with its problem document. An error without a lock.Code becomes an internal error, and
+// its text is only logged.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e := refusalOf(err)
 	s.logRefusal(r, e, err)
@@ -256,7 +256,7 @@ func challenge(code lock.Code) string {
 	return `Bearer realm="paddock", error="invalid_token"`
 }
 
-// problemTo returns the problem document for e, made of err, as an answer to r.
+// problemTo returns the problem document for r. e is refusalOf(err).
 func problemTo(r *http.Request, e *lock.Error, err error) wire.Problem {
 	p := wire.ProblemOf(e)
 	p.Status = refusals[e.Code].status
@@ -265,8 +265,8 @@ func problemTo(r *http.Request, e *lock.Error, err error) wire.Problem {
 	return p
 }
 
-// logRefusal logs the service's faults at Error or Warn, and the callers' at Debug. The cause is for operators and
-// appears in the log only.
+// logRefusal logs errors of the service at Error or Warn, and errors of clients at Debug. The cause is for operators
+// and appears in the log only.
 func (s *Server) logRefusal(r *http.Request, e *lock.Error, err error) {
 	level := slog.LevelDebug
 	switch refusals[e.Code].status {

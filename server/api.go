@@ -39,7 +39,7 @@ func newAPI(s *Server) *api {
 
 // AcquireLock acquires a lock, or waits for it.
 func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
-	a.answerLate(w, r, func() (reply, error) {
+	a.answerUntimed(w, r, func() (reply, error) {
 		in, err := decode(w, r, name, (*wire.Decoder).Acquire)
 		if err != nil {
 			return reply{}, err
@@ -47,11 +47,11 @@ func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name
 		ctx, done := a.waitContext(w, r, in.Wait)
 		defer done()
 		grant, err := a.locks.Acquire(ctx, in)
-		return granted(grant), err
+		return grantReply(grant), err
 	})
 }
 
-// RenewLease moves the end of a lease.
+// RenewLease extends a lease.
 func (a *api) RenewLease(w http.ResponseWriter, r *http.Request, name wire.Name) {
 	execute(a, w, r, name, (*wire.Decoder).Renew, a.locks.Renew, wire.LeaseOf)
 }
@@ -67,12 +67,12 @@ func (a *api) ReleaseLease(w http.ResponseWriter, r *http.Request, name wire.Nam
 	})
 }
 
-// RevokeLock takes a lease from its holder.
+// RevokeLock ends a lease of another holder.
 func (a *api) RevokeLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
 	execute(a, w, r, name, (*wire.Decoder).Revoke, a.locks.Revoke, wire.LockOf)
 }
 
-// VerifyToken tells whether a token is current.
+// VerifyToken returns the status of a token.
 func (a *api) VerifyToken(w http.ResponseWriter, r *http.Request) {
 	execute(a, w, r, "", (*wire.Decoder).Verify, a.locks.VerifyToken, wire.VerificationOf)
 }
@@ -82,7 +82,7 @@ func (a *api) WriteFenced(w http.ResponseWriter, r *http.Request, key wire.Key) 
 	execute(a, w, r, key, (*wire.Decoder).FencedWrite, a.locks.WriteFenced, wire.FencedValueOf)
 }
 
-// execute decodes a command, calls the Service with it and replies with its value.
+// execute decodes a command, calls the Service with it and replies with the result.
 func execute[Command, Value, Model any](
 	a *api, w http.ResponseWriter, r *http.Request, name string,
 	from func(*wire.Decoder, string, []byte) (Command, error),
@@ -98,9 +98,9 @@ func execute[Command, Value, Model any](
 	})
 }
 
-// GetLock returns a lock, or waits until it differs from what the client has.
+// GetLock returns a lock. With wait_ms it waits until the lock differs from the versions that the client has.
 func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name wire.Name, params wire.GetLockParams) {
-	a.answerLate(w, r, func() (reply, error) {
+	a.answerUntimed(w, r, func() (reply, error) {
 		in, err := params.Domain(name)
 		if err != nil {
 			return reply{}, err
@@ -133,10 +133,10 @@ func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params wire.List
 	})
 }
 
-// ListEvents returns a page of events, or waits for one. An empty page has a cursor for later, but no link to a next
-// page.
+// ListEvents returns a page of events, or waits for one. An empty page has a cursor to continue from, but no Link
+// header.
 func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params wire.ListEventsParams) {
-	a.answerLate(w, r, func() (reply, error) {
+	a.answerUntimed(w, r, func() (reply, error) {
 		in, err := params.Domain()
 		if err != nil {
 			return reply{}, err
@@ -152,7 +152,7 @@ func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params wire.Lis
 	})
 }
 
-// ReadFenced returns the resource of that key.
+// ReadFenced returns the resource with this key.
 func (a *api) ReadFenced(w http.ResponseWriter, r *http.Request, key wire.Key) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		value, err := a.locks.ReadFenced(ctx, key)
@@ -160,7 +160,7 @@ func (a *api) ReadFenced(w http.ResponseWriter, r *http.Request, key wire.Key) {
 	})
 }
 
-// reply returns the reply with the lock, without it if the client has that version.
+// reply returns 304 if the set has the lock's version, and 200 with the lock otherwise.
 func (s ifNoneMatch) reply(l lock.Lock) reply {
 	r := reply{status: http.StatusNotModified, tag: etagOf(l)}
 	if !s.has(l.Version()) {
@@ -169,7 +169,7 @@ func (s ifNoneMatch) reply(l lock.Lock) reply {
 	return r
 }
 
-// etagOf returns the lock's ETag. It is weak, because answers with the same tag may differ in the time left.
+// etagOf returns the lock's ETag. It is weak, because answers with the same tag may differ in as_of and expires_in_ms.
 func etagOf(l lock.Lock) string { return `W/"` + l.Version() + `"` }
 
 // An ifNoneMatch is the set of versions in an If-None-Match header. The zero value is empty.
@@ -178,7 +178,7 @@ type ifNoneMatch struct {
 	versions []string
 }
 
-// parseIfNoneMatch reads the header up to the first syntax error (RFC 9110). Unknown tags match no lock.
+// parseIfNoneMatch reads the header up to the first syntax error (RFC 9110). A tag that is no version matches no lock.
 func parseIfNoneMatch(header string) ifNoneMatch {
 	if strings.TrimSpace(header) == "*" {
 		return ifNoneMatch{any: true}
@@ -196,7 +196,8 @@ func parseIfNoneMatch(header string) ifNoneMatch {
 
 func (s ifNoneMatch) has(version string) bool { return s.any || slices.Contains(s.versions, version) }
 
-// watchUntilChanged returns the lock as soon as its version is not in the set, or unchanged when the wait is over.
+// watchUntilChanged returns the lock as soon as its version is not in seen, or when the wait is over. Watch takes one
+// version, so a change to another version in seen continues the wait.
 func (s *Server) watchUntilChanged(ctx context.Context, in lock.Watch, seen ifNoneMatch) (lock.Lock, error) {
 	if in.Wait == 0 || !seen.any && len(seen.versions) == 0 {
 		return s.locks.Lock(ctx, in.Name)
@@ -236,8 +237,8 @@ func (a *api) Batch(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reserveBatch takes a slot for a large body, which release gives back. Without a free slot the request is refused. A
-// body that is no longer than that of a single call needs no slot.
+// reserveBatch takes a slot for a large body until release is called. It fails if no slot is free. A body of at most
+// MaxBodySize needs no slot.
 func (s *Server) reserveBatch(r *http.Request) (release func(), err error) {
 	if 0 <= r.ContentLength && r.ContentLength <= MaxBodySize {
 		return func() {}, nil
@@ -254,24 +255,24 @@ func (s *Server) reserveBatch(r *http.Request) (release func(), err error) {
 // A batch is the items of one request and their results.
 type batch struct {
 	request *http.Request
-	items   []lock.Command // not valid where the result has an error from decoding
+	items   []lock.Command // undefined where decoding failed, and the result has the error
 	results []lock.Result
 }
 
-// execute calls the Service with the items that were decoded.
+// execute runs the decoded items and stores their results.
 func (b batch) execute(ctx context.Context, locks lock.Service) {
-	valid, places := make([]lock.Command, 0, len(b.items)), make([]int, 0, len(b.items))
+	valid, indexes := make([]lock.Command, 0, len(b.items)), make([]int, 0, len(b.items))
 	for i, item := range b.items {
 		if b.results[i].Err == nil {
-			valid, places = append(valid, item), append(places, i)
+			valid, indexes = append(valid, item), append(indexes, i)
 		}
 	}
 	for i, result := range locks.Batch(ctx, valid) {
-		b.results[places[i]] = result
+		b.results[indexes[i]] = result
 	}
 }
 
-// logRefused logs the first refusal with each code. The others, up to a thousand, mostly have the same reason.
+// logRefused logs the first refusal with each code. A batch may have a thousand, and most have the same reason.
 func (s *Server) logRefused(b batch) {
 	seen := make(map[lock.Code]bool)
 	for _, result := range b.results {
@@ -285,7 +286,7 @@ func (s *Server) logRefused(b batch) {
 	}
 }
 
-// encode returns the response. What is left of each lease is counted as the lease is written.
+// encode returns the results as JSON. The remaining time of each lease is that at its encoding.
 func (b batch) encode() []byte {
 	var lease wire.Lease
 	return append(wire.AppendResults(nil, len(b.results), func(i int) wire.BatchResult {

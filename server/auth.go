@@ -30,14 +30,14 @@ func (s *Server) withAuthentication(next http.Handler) http.Handler {
 			return
 		}
 		recordKey(w, key)
-		q := requestOf(r)
+		q := requestContextOf(r)
 		q.Context = access.WithKey(q.Context, key)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// isPublic reports whether the request needs no key: health checks, the sign-in page with its assets, and signing out,
-// also with a key that is no longer valid.
+// isPublic reports whether the request needs no key: health checks, the sign-in page with its assets, and signing out.
+// A user whose key is no longer valid can sign out.
 func (s *Server) isPublic(r *http.Request) bool {
 	at := routePath(r)
 	switch at {
@@ -61,7 +61,7 @@ func routePath(r *http.Request) string {
 	return r.URL.Path
 }
 
-// findKey returns the key whose secret the request has.
+// findKey returns the key that the request's secret belongs to.
 func (s *Server) findKey(r *http.Request) (access.Key, error) {
 	secret, err := s.secretOf(r)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Server) findKey(r *http.Request) (access.Key, error) {
 	return s.keys.Find(secret)
 }
 
-// secretOf returns the API key that the request has. An invalid Authorization header is an error even if there is a
-// cookie.
+// secretOf returns the secret in the Authorization header or the cookie. An invalid header is an error even if there is
+// a cookie.
 func (s *Server) secretOf(r *http.Request) (string, error) {
 	headers := r.Header.Values("Authorization")
 	switch {
@@ -92,7 +92,7 @@ func (s *Server) secretOf(r *http.Request) (string, error) {
 	return "", lock.ErrKeyMissing
 }
 
-// bearerOf returns the key in an Authorization header. Errors do not repeat the header, because it may hold a secret.
+// bearerOf returns the secret in an Authorization header. Errors do not repeat the header, because it may be a secret.
 func bearerOf(header string) (string, error) {
 	scheme, rest, _ := strings.Cut(strings.Trim(header, " \t"), " ")
 	secret := strings.TrimLeft(rest, " ")
@@ -111,9 +111,8 @@ func bearerOf(header string) (string, error) {
 
 func badKey(detail string) error { return &lock.Error{Code: lock.ErrKeyInvalid, Detail: detail} }
 
-// acceptsCookie reports whether the cookie authenticates the request: for the pages and for what they read. It never
-// does for API calls that change something. Writes of the page are under /ui/ and refused when another site sends
-// them.
+// acceptsCookie reports whether the cookie may authenticate the request: any request under /ui/, and the reads that the
+// pages make elsewhere. API calls that change state need the header. withCrossOriginCheck protects writes under /ui/.
 func acceptsCookie(r *http.Request) bool {
 	path := routePath(r)
 	switch {
@@ -139,7 +138,7 @@ func (s *Server) countFailure(r *http.Request, err error) error {
 		return err
 	}
 	client := clientAddress(r)
-	if limited := s.attempts.Failed(client); limited != nil {
+	if limited := s.attempts.CountFailure(client); limited != nil {
 		return limited
 	}
 	s.log.LogAttrs(r.Context(), slog.LevelWarn, "invalid API key",
@@ -156,9 +155,9 @@ func clientAddress(r *http.Request) netip.Addr {
 	return client.Addr()
 }
 
-// rejectUnauthenticated redirects page requests to the sign-in page and refuses all other requests. Browsers do not
-// send the SameSite cookie after a link from another site, or a redirect from there. So such a request is answered
-// with a page that reloads itself, which counts as same-site.
+// rejectUnauthenticated redirects page requests to the sign-in page and refuses all other requests. A browser omits the
+// SameSite=Strict cookie when the user follows a link from another site. Such a request is answered with a page that
+// reloads itself: the browser sends the cookie with the reload.
 func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case !s.hasSignIn || !isPage(r) || !strings.Contains(r.Header.Get("Accept"), "text/html"):
@@ -172,39 +171,39 @@ func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, e
 	s.refuse(w, r, err)
 }
 
-// clearBadCookie deletes the rejected cookie, which would otherwise count as a failure with every request. It runs
-// only where the user sees why.
+// clearBadCookie deletes the rejected cookie, which would otherwise count as a failure with every request. Call it only
+// if the answer tells the user why.
 func (s *Server) clearBadCookie(w http.ResponseWriter, r *http.Request) {
 	if len(r.CookiesNamed(s.cookieName(r))) > 0 && len(r.Header.Values("Authorization")) == 0 {
 		http.SetCookie(w, s.cookie(r, "", -1))
 	}
 }
 
-// isPage reports whether the path is of a page for people.
+// isPage reports whether the path belongs to a page, not to the API.
 func isPage(r *http.Request) bool {
 	at := routePath(r)
 	return at == "/" || at == "/ui" || at == "/docs" || strings.HasPrefix(at, "/ui/") || strings.HasPrefix(at, "/docs/")
 }
 
-// Where users sign in and out. The page has the form.
+// The paths to sign in and out. Options.UI serves the form.
 const (
 	signInPath  = "/ui/login"
 	signOutPath = "/ui/logout"
 )
 
 const (
-	maxSignIn     = 8 * time.Hour // the cookie's greatest age
-	maxSignInSize = 8 << 10       // of the form, in bytes
+	maxCookieAge  = 8 * time.Hour // the cookie's greatest age
+	maxFormSize   = 8 << 10       // of the form, in bytes
 	maxReturnPath = 2 << 10       // of the path to return to, in bytes
 )
 
-// signedOut takes the place of a Code in the sign-in page's parameter why, after signing out.
+// signedOut is the value of the sign-in page's parameter why after signing out. Otherwise why is a lock.Code.
 const signedOut = "signed_out"
 
-// signIn reads the form. With a valid key it sets the cookie and redirects to the page first asked for; otherwise back
-// to the form, with the reason. The cookie holds the key itself, so replicas share no session state.
+// signIn reads the form. With a valid key it sets the cookie and redirects to the requested page. Otherwise it
+// redirects to the form, with the reason. The cookie holds the secret itself, so replicas share no session state.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxSignInSize)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormSize)
 	if err := r.ParseForm(); err != nil {
 		s.redirectToSignIn(w, r, lock.ErrInvalid)
 		return
@@ -231,8 +230,8 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	redirectSeeOther(w, signInPath+"?"+url.Values{"why": {signedOut}}.Encode())
 }
 
-// The cookie with the user's API key. Browsers accept the first name only over TLS and only for this host. The second
-// is for plain HTTP, on the user's own machine.
+// The names of the cookie with the user's secret. Browsers accept a __Host- cookie only over TLS and only for this
+// host. plainCookie is for plain HTTP on the user's own machine.
 const (
 	secureCookie = "__Host-paddock"
 	plainCookie  = "paddock"
@@ -259,14 +258,14 @@ func (s *Server) cookie(r *http.Request, value string, seconds int) *http.Cookie
 
 // cookieMaxAge returns the maximum age of the key's cookie, in seconds.
 func cookieMaxAge(key access.Key) int {
-	life := maxSignIn
+	life := maxCookieAge
 	if !key.ExpiresAt.IsZero() {
 		life = min(life, time.Until(key.ExpiresAt))
 	}
 	return max(int(life/time.Second), 1)
 }
 
-// redirectToSignIn redirects to the form, with the reason and the path to return to.
+// redirectToSignIn redirects to the form, with the reason and the path to return to after signing in.
 func (s *Server) redirectToSignIn(w http.ResponseWriter, r *http.Request, why lock.Code) {
 	v := url.Values{}
 	if why != lock.ErrKeyMissing || r.Method == http.MethodPost {
@@ -286,7 +285,7 @@ func (s *Server) redirectToSignIn(w http.ResponseWriter, r *http.Request, why lo
 	redirectSeeOther(w, to)
 }
 
-// localPath returns the address if it is of a page of this service, and /ui/ otherwise, against open redirects.
+// localPath returns the address if it is a page of this service, and /ui/ otherwise. This prevents open redirects.
 func localPath(address string) string {
 	const home = "/ui/"
 	u, err := url.Parse(address)

@@ -7,38 +7,38 @@
 //
 //	withRecovery           turns a panic into a problem document
 //	withHeaders            sets the security headers; routes HEAD as GET
-//	withWriteDeadline      limits the time for the answer to leave
+//	withWriteDeadline      limits the time to write the answer
 //	withHeaderLimit        rejects headers over 16 KiB
 //	withCrossOriginCheck   rejects writes that a browser sends from another site
-//	withLocalHostCheck     rejects foreign Host names, if every local caller may do everything
+//	withLocalHostCheck     with Options.RequireLocalHost, rejects requests for other hosts
 //	withDecodedPath        makes a%3Ab the same name as a:b
 //	withAuthentication     rejects requests without a valid API key; stores the key in the context
-//	(routing)              by chi; an unknown path or method is answered with a problem, too
+//	(routing)              by chi; an unknown path or method is refused with a problem, too
 //	withParameterCheck     rejects invalid names in the path and unknown parameters in the query
 //	rejectEncoded          rejects bodies with a Content-Encoding
 //
-// A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. Handlers name
-// no status except that of success: answer.go writes replies and problems, and is the only place that maps a lock.Code
-// to a status. Package wire decodes and encodes the JSON.
+// A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. A handler
+// chooses the status of a success only. answer.go maps each lock.Code to the status of its problem; no other file does.
+// Package wire decodes and encodes the JSON.
 //
-// The context of a request holds everything known about it: the id, the routing state and the key. Buffers for bodies
-// are pooled.
+// A requestContext is the context of a request. It holds the request id, the routing state and the key. Buffers for
+// bodies are pooled.
 //
 // # Time limits
 //
 // The Service waits for locks and events; this package does not poll. The other limits start when the wait ends.
 //
-//	a call                     10 s for the Service (Options.RequestTimeout), then 10 s for the answer to leave
+//	a call                     10 s for the Service (Options.RequestTimeout), then 10 s to write the answer
 //	a waiting call             the same, after its wait_ms
 //	an event stream            the same for each page; a client that does not read for 10 s is disconnected
 //	an idle stream             a comment every 15 s
 //	an unavailable Service     a stream tries 3 times, a second apart, then ends
 //
-// When a client disconnects, the context passed to the Service ends. net/http notices a disconnect once the body has
-// been read, and not while a pipelined request waits on the connection, or while a GET has an unread body.
+// When a client disconnects, the context passed to the Service is canceled. net/http detects a disconnect only after
+// the body has been read. It detects none while a pipelined request is buffered on the connection.
 //
-// On shutdown, Serve first calls Options.Drain, so that the Service answers waiting calls with lock.ErrUnavailable,
-// and ends the streams.
+// On shutdown, Serve ends the streams and calls Options.Drain, which makes the Service answer waiting calls with
+// lock.ErrUnavailable.
 //
 // # Other limits
 //
@@ -46,12 +46,12 @@
 //	a batch                    1000 items, 1 MiB in all, 16 KiB per item
 //	batch bodies over 16 KiB   64 in memory at once, then unavailable
 //	event streams              2000 (Options.MaxStreams), 200 per API key (Options.StreamsPerKey), then too_many_waiters
-//	unread events of a stream  64 KiB; encoded events are shared by all streams
+//	unread events of a stream  64 KiB; all streams share the encoded events
 //
 // # Authentication
 //
 // With Options.Keys, every request needs an API key, except health checks, the sign-in page with its assets, and
-// signing out. All other paths are protected, including unknown ones. The key is in the Authorization: Bearer header.
+// signing out. All other paths need a key, including unknown ones. The key is in the Authorization: Bearer header.
 // For the pages and the reads that they make, the cookie that sign-in sets also counts. The cookie authenticates
 // writes only under /ui/, where browsers send it only from the page itself. It holds the key, so replicas share no
 // session state.
@@ -59,24 +59,23 @@
 // This package does not decide what a key may do. Options.Locks, an access.Guard, checks the key in the context, so a
 // handler cannot forget the check. Streams and waiting calls end soon after their key is revoked or expires.
 //
-// All unknown keys get the same answer. Too many of them are rate-limited by the connection's address; valid keys are
-// not.
+// All unknown keys get the same answer. Failed attempts are rate-limited by the connection's address; requests with a
+// valid key are not.
 //
 // # Strictness
 //
 // Requests that openapi.yaml does not describe are refused: unknown, repeated or null members, unknown or repeated
-// parameters, text after the object, other media types, encoded bodies. An explicit zero differs from a missing
-// member: ttl_ms: 0 is refused, although a zero Duration means the default to the Service. Where zero means the same
-// as a missing member, as in wait_ms: 0, it is accepted.
+// parameters, text after the object, other media types, encoded bodies. An explicit zero is accepted where it is a
+// value, as in wait_ms: 0. It is refused where the Service takes zero for "use the default", as in ttl_ms: 0.
 //
-// A batch is refused as a whole only for errors that concern no single item, such as a missing key or a body that is
-// not a list of items. Every other error is the result of its item, equal to the answer to a single call. The log has
-// one line for the batch, and one for each code of refused items.
+// An error of one item is the result of that item, and equals the answer to a single call. Other errors refuse the
+// whole batch: for example a missing key, or a body that is not a list of items. The log has one line for the batch,
+// and one for each code among the refused items.
 //
 // # Not guaranteed
 //
 // Without Options.Keys, every caller may do everything. The listener provides TLS. Forwarding headers are ignored:
-// behind a proxy all clients have its address, and Options.SecureCookies states that the proxy terminates TLS. An
-// answer may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id
-// appears in bodies only. The log has no bodies and no query strings, and API keys only by id.
+// behind a proxy all clients have the proxy's address. Set Options.SecureCookies if the proxy terminates TLS. An answer
+// may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id appears
+// in bodies only. The log has no bodies and no query strings, and only the ids of API keys.
 package server

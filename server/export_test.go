@@ -23,11 +23,11 @@ const (
 
 	WriteTimeout      = writeTimeout
 	KeepAliveInterval = keepAliveInterval
-	StreamPage        = streamPage
+	StreamPage        = streamPageSize
 	MaxStreamAttempts = maxStreamAttempts
 	StreamRetryDelay  = streamRetryDelay
 
-	CachedEvents  = cachedEvents
+	CachedEvents  = eventCacheSize
 	MaxStreamText = maxStreamText
 )
 
@@ -59,4 +59,4 @@ func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byt
 	return (&sseEncoder{events: s.events}).encodePage(p, cursor)
 }
 
-func Parameters() map[string][]string { return parameters }
+func Parameters() map[string][]string { return queryParameters }

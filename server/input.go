@@ -19,16 +19,16 @@ import (
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// parameters are the query parameters of each route. Other routes have none.
-var parameters = map[string][]string{
+// queryParameters are the query parameters of each route. Other routes have none.
+var queryParameters = map[string][]string{
 	"/v1/locks":         {"cursor", "holder", "limit", "prefix", "state"},
 	"/v1/locks/{name}":  {"wait_ms"},
 	"/v1/events":        {"cursor", "limit", "lock", "prefix", "wait_ms"},
 	"/v1/events/stream": {"cursor", "lock", "prefix"},
 }
 
-// withDecodedPath makes a%3Ab the same name as a:b: chi routes on the decoded path. A path with an encoded slash stays
-// as it was sent, so that the slash does not split a name; the name check refuses it.
+// withDecodedPath makes chi route on the decoded path, so that a%3Ab is the same name as a:b. It keeps a path with an
+// encoded slash as it was sent, so that the slash does not split a name. checkName refuses such a name.
 func withDecodedPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
@@ -38,8 +38,8 @@ func withDecodedPath(next http.Handler) http.Handler {
 	})
 }
 
-// withParameterCheck refuses invalid names, before they are decoded a second time, and unknown parameters. It joins
-// several If-None-Match headers into one.
+// withParameterCheck refuses invalid names and unknown parameters. The generated code decodes names a second time, so
+// this check is first. It joins several If-None-Match headers into one.
 func (s *Server) withParameterCheck(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
@@ -53,7 +53,7 @@ func (s *Server) withParameterCheck(next http.Handler) http.Handler {
 	})
 }
 
-// checkParameters checks the path and, under /v1, the query. Probes of other paths may have any query.
+// checkParameters checks the path and, under /v1, the query. Other paths, such as /livez, accept any query.
 func checkParameters(route *chi.Context, query string) error {
 	for _, param := range route.URLParams.Keys {
 		if err := checkName(param, route.URLParam(param)); err != nil {
@@ -67,10 +67,10 @@ func checkParameters(route *chi.Context, query string) error {
 	if !strings.HasPrefix(pattern, "/v1/") {
 		return nil
 	}
-	return checkQuery(query, parameters[pattern])
+	return checkQuery(query, queryParameters[pattern])
 }
 
-// checkName checks the name of a lock, or the key of a resource.
+// checkName checks a parameter of the path: the name of a lock, or the key of a resource.
 func checkName(param, value string) error {
 	if param == "key" {
 		return lock.CheckKey(value)
@@ -86,7 +86,7 @@ func checkQuery(query string, allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(allowed, name) && len(allowed) == 0:
-			return lock.Invalid(name, "is a parameter of the query, and this call has none; leave it out")
+			return lock.Invalid(name, "is not a parameter of this call, which has none; leave it out")
 		case !slices.Contains(allowed, name):
 			return lock.Invalid(name, "is not a parameter of this call, which has %s", strings.Join(allowed, ", "))
 		case len(values[name]) > 1:
@@ -96,8 +96,8 @@ func checkQuery(query string, allowed []string) error {
 	return nil
 }
 
-// rejectParameter refuses a parameter that the generated code could not read: a number, since all other parameters are
-// strings, or a repeated header.
+// rejectParameter refuses a parameter that the generated code could not parse: a malformed number or a repeated header.
+// All other parameters are strings.
 func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var bad *openapi.InvalidParamFormatError
 	var many *openapi.TooManyValuesForParamError
@@ -110,11 +110,11 @@ func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err err
 	s.refuse(w, r, err)
 }
 
-// decode returns the command in the request's body, for the lock of that name.
+// decode returns the command in the request's body, for the lock or resource with this name.
 func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
 	from func(*wire.Decoder, string, []byte) (Command, error),
 ) (Command, error) {
-	decoders := requestOf(r).decoders
+	decoders := requestContextOf(r).decoders
 	d := decoders.Get().(*wire.Decoder)
 	defer decoders.Put(d)
 	body, err := readBody(&d.Body, w, r, MaxBodySize)
@@ -124,8 +124,8 @@ func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
 	return from(d, name, body)
 }
 
-// readBody reads the request's body, which must be JSON by its Content-Type and have at most limit bytes, into the
-// buffer. The result is valid until the buffer is used again.
+// readBody reads the request's body into the buffer. The Content-Type must be JSON, and the body at most limit bytes.
+// The result is valid until the buffer is used again.
 func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func isIdentity(values []string) bool {
 	return true
 }
 
-// checkMediaType allows parameters, such as a charset: JSON is UTF-8 whatever they say.
+// checkMediaType refuses a Content-Type other than JSON. It ignores parameters such as charset: JSON is always UTF-8.
 func checkMediaType(header string) error {
 	if header == jsonType {
 		return nil

@@ -12,7 +12,7 @@ import (
 // them for same-origin.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
-	open := server.New(server.Options{LocalNames: true})
+	open := server.New(server.Options{RequireLocalHost: true})
 	wide := server.New(server.Options{})
 	for host, local := range map[string]bool{
 		"localhost:8080": true, "LOCALHOST": true, "127.0.0.1:8080": true, "[::1]:8080": true, "192.0.2.7": true,

@@ -27,7 +27,7 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, path, recorder := time.Now(), r.URL.Path, &responseRecorder{ResponseWriter: w}
 	route := s.routings.Get().(*chi.Context)
-	q := &request{Context: r.Context(), route: route, decoders: &s.decoders, id: [1]string{newRequestID()}}
+	q := &requestContext{Context: r.Context(), route: route, decoders: &s.decoders, id: [1]string{newRequestID()}}
 	q.route.Reset()
 	w.Header()["X-Request-Id"] = q.id[:]
 	defer func() {
@@ -39,22 +39,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(recorder, r.WithContext(q))
 }
 
-// A request is the context of an HTTP request and holds everything known about it. One context instead of several
-// saves copies of the http.Request. It has no reference to the response writer, because a timer may keep it alive
-// after the answer.
-type request struct {
-	context.Context // of the client and the Server; with the key once it is known
+// A requestContext is the context of an HTTP request, with the values of all middleware. One context instead of several
+// saves copies of the http.Request. It must not refer to the response writer: a timer may keep the context alive after
+// the answer.
+type requestContext struct {
+	context.Context // ends with the connection or the Server; has the key after withAuthentication
 	route           *chi.Context
 	decoders        *sync.Pool // of *wire.Decoder
 	id              [1]string  // the values of the X-Request-Id header
 }
 
-type requestKey struct{}
+type requestContextKey struct{}
 
-// Value returns q for requestKey, and the routing context for chi, which otherwise creates one.
-func (q *request) Value(key any) any {
+// Value returns q for requestContextKey, and q.route for chi, which would otherwise allocate a routing context.
+func (q *requestContext) Value(key any) any {
 	switch key {
-	case requestKey{}:
+	case requestContextKey{}:
 		return q
 	case chi.RouteCtxKey:
 		return q.route
@@ -62,15 +62,15 @@ func (q *request) Value(key any) any {
 	return q.Context.Value(key)
 }
 
-// requestOf returns the request that is r's context, or nil before ServeHTTP.
-func requestOf(r *http.Request) *request {
-	q, _ := r.Context().Value(requestKey{}).(*request)
+// requestContextOf returns the requestContext of r, or nil before ServeHTTP has set it.
+func requestContextOf(r *http.Request) *requestContext {
+	q, _ := r.Context().Value(requestContextKey{}).(*requestContext)
 	return q
 }
 
 // requestID returns the id that ServeHTTP assigned, or "" before that.
 func requestID(r *http.Request) string {
-	if q := requestOf(r); q != nil {
+	if q := requestContextOf(r); q != nil {
 		return q.id[0]
 	}
 	return ""
@@ -79,7 +79,7 @@ func requestID(r *http.Request) string {
 // clientContext returns the request's context without the request timeout: it ends when the client disconnects or the
 // Server stops.
 func clientContext(r *http.Request) context.Context {
-	if q := requestOf(r); q != nil {
+	if q := requestContextOf(r); q != nil {
 		return q
 	}
 	return r.Context()
@@ -94,8 +94,8 @@ func newRequestID() string {
 	return id.String()
 }
 
-// accessLevel logs requests with an API key at Info. Anonymous requests are logged at Debug, because anyone could
-// flood the log. countFailure logs bad keys, at a bounded rate.
+// accessLevel returns Info for requests with an API key. It returns Debug for anonymous requests, because any client
+// could flood the log. countFailure logs invalid keys, at a limited rate.
 func accessLevel(c *responseRecorder) slog.Level {
 	if c.key == "" {
 		return slog.LevelDebug
@@ -103,7 +103,7 @@ func accessLevel(c *responseRecorder) slog.Level {
 	return slog.LevelInfo
 }
 
-// A responseRecorder counts what a handler writes, for the access log.
+// A responseRecorder records the status and size of the answer, and the key, for the access log.
 type responseRecorder struct {
 	http.ResponseWriter
 	status int // zero until the answer begins
@@ -119,7 +119,7 @@ func recordKey(w http.ResponseWriter, key access.Key) {
 }
 
 // logAttrs returns the attributes of the access log.
-func (c *responseRecorder) logAttrs(q *request, method, path string, start time.Time) []slog.Attr {
+func (c *responseRecorder) logAttrs(q *requestContext, method, path string, start time.Time) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("request_id", q.id[0]),
 		slog.String("method", method),
@@ -158,7 +158,7 @@ func (c *responseRecorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap gives http.ResponseController access to the connection.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (c *responseRecorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // withRecovery answers a panic with a problem and logs it with its stack. If the answer has begun, it closes the
@@ -188,7 +188,7 @@ func (s *Server) withRecovery(next http.Handler) http.Handler {
 // policies.
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// hstsPolicy makes browsers use only TLS for a year.
+// hstsPolicy makes browsers use TLS only, for a year.
 const hstsPolicy = "max-age=31536000"
 
 // A headerField has its name in canonical form. The values are shared and must not be changed.
@@ -209,8 +209,8 @@ func defaultHeaders() []headerField {
 	}
 }
 
-// withHeaders sets the default headers and routes HEAD as GET; net/http drops the body. No answer has CORS headers, so
-// other origins cannot read any.
+// withHeaders sets the default headers and routes HEAD as GET; net/http drops the body. It sets no CORS headers,
+// so pages of other origins cannot read answers.
 func (s *Server) withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -233,14 +233,15 @@ func (s *Server) withHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// isAmbiguouslyFramed reports whether a proxy may see another end of the request than net/http does, so that the bytes
-// after it could be a smuggled request (RFC 9112, section 6.1). net/http silently drops a Content-Length beside
-// Transfer-Encoding, and a Transfer-Encoding in HTTP/1.0. So every chunked request and every HTTP/1.0 request counts.
+// isAmbiguouslyFramed reports whether a proxy and net/http may disagree about where the request ends. The bytes after
+// it could then be a smuggled request (RFC 9112, section 6.1). r does not show this: net/http drops a Content-Length
+// beside Transfer-Encoding, and a Transfer-Encoding in HTTP/1.0. So the result is true for all chunked and HTTP/1.0
+// requests.
 func isAmbiguouslyFramed(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
 }
 
-// withWriteDeadline limits the time for the answer to leave. It sets a deadline per request, not the http.Server's, so
+// withWriteDeadline limits the time to write the answer. It sets a deadline per request, not the http.Server's, so
 // that waiting calls and streams can extend it.
 func (s *Server) withWriteDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +250,7 @@ func (s *Server) withWriteDeadline(next http.Handler) http.Handler {
 	})
 }
 
-// setWriteDeadline makes writes fail after this time. Without a connection, as in a test's recorder, it does nothing.
+// setWriteDeadline makes writes fail after this time. It does nothing for a writer without deadlines, as in tests.
 func (s *Server) setWriteDeadline(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -266,23 +267,23 @@ func (s *Server) withTimeout(next http.Handler) http.Handler {
 	})
 }
 
-// waitContext returns the context for a call that may wait this long: the request timeout starts after the wait, and
-// the answer's time to leave after that. The context also ends when the client disconnects.
+// waitContext returns a context for a call that may wait this long. Its timeout is the wait plus the request timeout;
+// the write deadline moves accordingly. The context also ends when the client disconnects.
 func (s *Server) waitContext(
 	w http.ResponseWriter, r *http.Request, wait time.Duration,
 ) (context.Context, context.CancelFunc) {
 	limit := s.timeout + min(max(wait, 0), lock.MaxWait)
-	if wait > 0 { // otherwise withWriteDeadline's deadline is right
+	if wait > 0 { // without a wait, withWriteDeadline has set this deadline
 		s.setWriteDeadline(w, r, limit+writeTimeout)
 	}
 	return context.WithTimeout(clientContext(r), limit)
 }
 
-// fieldOverhead is what an HTTP/2 header field counts beside its name and value, in bytes (RFC 9113, section 6.5.2).
+// fieldOverhead is the size of an HTTP/2 header field beyond its name and value, in bytes (RFC 9113, section 6.5.2).
 const fieldOverhead = 32
 
-// withHeaderLimit refuses a header of more than maxHeaderSize bytes. net/http's own limit bounds memory while the
-// header arrives, but is some kilobytes higher.
+// withHeaderLimit refuses a header of more than maxHeaderSize bytes. net/http has its own limit, which bounds memory
+// while the header arrives, but is some kilobytes higher.
 func (s *Server) withHeaderLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headerSize(r) > maxHeaderSize {
@@ -320,10 +321,10 @@ func (s *Server) withCrossOriginCheck() func(http.Handler) http.Handler {
 	return guard.Handler
 }
 
-// withLocalHostCheck, with Options.LocalNames, refuses hosts other than this machine. Against DNS rebinding the
-// cross-origin check does not help: the browser takes the attacker's name for the page's own origin.
+// withLocalHostCheck implements Options.RequireLocalHost. The cross-origin check does not stop DNS rebinding: for the
+// browser, the attacker's name is the origin of both the page and this service.
 func (s *Server) withLocalHostCheck(next http.Handler) http.Handler {
-	if !s.localNames {
+	if !s.requireLocalHost {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -41,44 +41,44 @@ const (
 
 	headerTimeout = 5 * time.Second   // for a request's header to arrive
 	readTimeout   = 10 * time.Second  // for the whole request to arrive
-	writeTimeout  = 10 * time.Second  // for the answer to leave, after the Service's time; for each write of a stream
+	writeTimeout  = 10 * time.Second  // to write the answer, after the Service's time; for each write of a stream
 	idleTimeout   = 120 * time.Second // between two requests of a connection
 	maxDrain      = 20 * time.Second  // for requests in flight when Serve ends
-	drainMargin   = 2 * time.Second   // added to the request timeout when draining, and for the last answers
+	drainMargin   = 2 * time.Second   // to shut down: added to the request timeout, and after a cancellation
 )
 
 // Options configure a Server. Locks is required, all other fields are optional.
 type Options struct {
-	// Locks answers every call. With Keys it must check the key in the context, as access.Guard does.
+	// Locks executes every call. If Keys is set, it must check the key in the context, as access.Guard does.
 	Locks lock.Service
 	// Keys are the accepted API keys. Nil: every caller may do everything.
 	Keys *access.Keyring
 	// Attempts limits failed API keys per address. Nil: the default limits.
 	Attempts *access.Attempts
-	// SecureCookies sets Secure on the page's cookie, and HSTS, for requests that arrive without TLS. Set it
-	// behind a proxy that terminates TLS.
+	// SecureCookies treats requests that arrive without TLS as if they had TLS: the cookie is Secure, and HSTS is
+	// set. Set it behind a proxy that terminates TLS.
 	SecureCookies bool
 	// Ready returns an error while this replica should receive no requests; the error is logged, not shown. It is
 	// called at most once a second. Nil: ready until shutdown.
 	Ready func(context.Context) error
-	// UI serves paths under /ui/, unstripped. Nil: no page. With Keys it must serve a form at /ui/login that posts
-	// key and back to the same path.
+	// UI serves paths under /ui/, and gets them with that prefix. Nil: no page. With Keys it must serve a form at
+	// /ui/login that posts key and back to the same path.
 	UI      http.Handler
 	Log     *slog.Logger // nil: no log
 	Version Version
 	// RequestTimeout is how long the Service may take for a request. Zero: DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// MaxStreams bounds the event streams open at once, StreamsPerKey those with one API key. Zero:
-	// DefaultMaxStreams and DefaultStreamsPerKey.
+	// MaxStreams limits the open event streams, StreamsPerKey those of one API key. Zero: DefaultMaxStreams and
+	// DefaultStreamsPerKey.
 	MaxStreams, StreamsPerKey int
 	// DrainDelay is how long the Server keeps serving after it stops being ready, so that load balancers notice.
 	DrainDelay time.Duration
-	// Drain makes the Service answer waiting calls, now and later, with lock.ErrUnavailable. Serve calls it once,
-	// after DrainDelay. It must not block. Nil: Serve waits for these calls as for any other.
+	// Drain makes the Service answer current and future waiting calls with lock.ErrUnavailable. Serve calls it
+	// once, after DrainDelay. It must not block. Nil: Serve waits for these calls as for any other.
 	Drain func()
-	// LocalNames refuses requests whose Host is a name other than localhost. Set it when every caller on this
-	// machine may do everything: a DNS name that resolves to this machine makes a remote page's requests look local.
-	LocalNames bool
+	// RequireLocalHost refuses requests whose Host is neither localhost nor an IP address. Set it when every caller on
+	// this machine may do everything: through DNS rebinding, a remote page could otherwise send requests here.
+	RequireLocalHost bool
 }
 
 // A Version identifies the running binary.
@@ -104,10 +104,10 @@ type Server struct {
 	decoders sync.Pool // of *wire.Decoder
 	routings sync.Pool // of *chi.Context
 
-	drainDelay time.Duration
-	drain      func()
-	localNames bool
-	hasSignIn  bool // there are a page and keys, so users sign in
+	drainDelay       time.Duration
+	drain            func()
+	requireLocalHost bool
+	hasSignIn        bool // users sign in: Options has both UI and Keys
 
 	secureCookies bool
 	headers       []headerField // of every answer
@@ -123,7 +123,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{
 		locks: o.Locks, keys: o.Keys, attempts: o.Attempts, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
-		drainDelay: o.DrainDelay, drain: o.Drain, localNames: o.LocalNames,
+		drainDelay: o.DrainDelay, drain: o.Drain, requireLocalHost: o.RequireLocalHost,
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
@@ -194,7 +194,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, ErrNoRoute)
 }
 
-// methodNotAllowed lists the path's methods in Allow. chi also calls it for a method it does not know, on any path.
+// methodNotAllowed lists the path's methods in Allow. chi also calls it, for any path, if the method is unknown to it.
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allowed := s.allowed(r)
 	if allowed == "" {
@@ -224,9 +224,9 @@ func (s *Server) allowed(r *http.Request) string {
 	return list
 }
 
-// Serve answers connections from l until ctx ends. Then /readyz fails; after DrainDelay the streams end, Serve calls
-// Options.Drain, closes l and waits for requests in flight. After the request timeout, or 20 s if that is shorter, it
-// cancels their contexts. It returns nil after a shutdown, and an error if l fails earlier. Call it once.
+// Serve answers connections from l until ctx ends. Then /readyz fails. After DrainDelay, Serve ends the streams, calls
+// Options.Drain, closes l and waits for requests in flight. 2 s after the request timeout, or after 20 s if that is
+// shorter, it cancels their contexts. It returns nil after a shutdown, and an error if l fails earlier. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// Requests in flight outlive ctx, so they get another context.
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -265,7 +265,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) httpServer(base context.Context) *http.Server {
 	return &http.Server{
 		Handler: s,
-		// "OPTIONS *" is no route of this service: the router must refuse it.
+		// The router must refuse "OPTIONS *", which net/http would otherwise answer itself.
 		DisableGeneralOptionsHandler: true,
 
 		ReadHeaderTimeout: headerTimeout,
@@ -278,8 +278,8 @@ func (s *Server) httpServer(base context.Context) *http.Server {
 	}
 }
 
-// httpErrorLog logs what net/http reports of connections. Failed handshakes are logged at Debug, because any client
-// can cause them without end.
+// httpErrorLog logs what net/http reports of connections. It logs failed handshakes at Debug, because any client
+// could flood the log with them.
 type httpErrorLog struct{ log *slog.Logger }
 
 // Write logs one message.

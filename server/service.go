@@ -39,8 +39,7 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// readinessTTL is how long a result is reused. Clients without a key may ask, so the Service is probed at most this
-// often.
+// readinessTTL is how long a result is reused. It limits the rate of probes, because /readyz needs no key.
 const readinessTTL = time.Second
 
 // A readiness caches whether this replica should receive requests. One probe runs at a time; concurrent callers wait
@@ -54,7 +53,7 @@ type readiness struct {
 	err       error
 }
 
-// newReadiness returns a readiness with this probe, or one that is always ready if it is nil.
+// newReadiness returns a readiness with this probe. A nil probe is always ready.
 func newReadiness(probe func(context.Context) error, timeout time.Duration) *readiness {
 	if probe == nil {
 		probe = func(context.Context) error { return nil }
@@ -62,8 +61,8 @@ func newReadiness(probe func(context.Context) error, timeout time.Duration) *rea
 	return &readiness{probe: probe, timeout: timeout, busy: make(chan struct{}, 1)}
 }
 
-// check returns nil, or why this replica should receive no requests. A probe continues when its caller disconnects,
-// because other callers wait for the result.
+// check returns an error if this replica should receive no requests. A probe continues when its caller disconnects,
+// because other callers wait for its result.
 func (r *readiness) check(ctx context.Context) error {
 	select {
 	case r.busy <- struct{}{}:
@@ -104,7 +103,7 @@ var docsFiles = []string{
 	"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png",
 }
 
-// mountDocs adds Swagger UI, which reads /openapi.json. All files are embedded; the policy forbids other origins.
+// mountDocs adds Swagger UI, which loads /openapi.json. All files are embedded, so the policy forbids other origins.
 func mountDocs(r chi.Router) {
 	ui := v5emb.NewHandlerWithConfig(swgui.Config{Title: "Paddock", SwaggerJSON: "/openapi.json", BasePath: "/docs/"})
 	policy := docsPolicy(ui)
@@ -120,7 +119,7 @@ func mountDocs(r chi.Router) {
 	}
 }
 
-// docsPolicy allows files of this origin, and the page's inline scripts and styles by their hashes.
+// docsPolicy returns a policy that allows files of this origin, and the page's inline scripts and styles by hash.
 func docsPolicy(ui http.Handler) string {
 	page := bufferedPage{header: http.Header{}}
 	ui.ServeHTTP(&page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/docs/"}})

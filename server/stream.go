@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	streamPage    = 200      // events that a stream requests at once
-	maxStreamText = 64 << 10 // bytes of them that a stream holds until its client has read them; at least one event
+	streamPageSize = 200      // events per page
+	maxStreamText  = 64 << 10 // bytes of encoded events that a stream writes at once; one larger event is allowed
 
 	keepAliveInterval = 15 * time.Second // between two comments of an idle stream
 	maxStreamAttempts = 3                // calls to an unavailable Service before the stream ends
-	streamRetryDelay  = time.Second      // between two of these
+	streamRetryDelay  = time.Second      // between two of these calls
 )
 
 // StreamEvents sends events until the client disconnects, the Service fails or the Server stops.
@@ -36,10 +36,10 @@ func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params wire.S
 		a.refuse(w, r, err)
 		return
 	}
-	query.Limit = streamPage
+	query.Limit = streamPageSize
 	first, err := a.locks.Events(r.Context(), query)
 	if err != nil {
-		a.refuse(w, r, ofLastEventID(err, params))
+		a.refuse(w, r, asLastEventIDError(err, params))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -51,8 +51,8 @@ func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params wire.S
 	s.run(first)
 }
 
-// ofLastEventID makes an error about the cursor one about Last-Event-ID if the cursor came from that header.
-func ofLastEventID(err error, params wire.StreamEventsParams) error {
+// asLastEventIDError replaces an error about the cursor by one about Last-Event-ID if the cursor is from that header.
+func asLastEventIDError(err error, params wire.StreamEventsParams) error {
 	e := (*lock.Error)(nil)
 	if wire.ValueOf(params.LastEventID) == "" || !errors.As(err, &e) || e.Field != "cursor" {
 		return err
@@ -69,7 +69,7 @@ type stream struct {
 	encoder sseEncoder
 }
 
-// run sends pages until reading or writing one fails. A client that is still there reconnects.
+// run sends pages until the Service or the connection fails.
 func (s *stream) run(page lock.Page[lock.Event]) {
 	ctx, cancel := context.WithCancel(access.Continued(clientContext(s.r)))
 	defer cancel()
@@ -90,7 +90,7 @@ func (s *stream) run(page lock.Page[lock.Event]) {
 	}
 }
 
-// next returns the next page, which is empty when a keep-alive is due. It retries while the Service is unavailable.
+// next returns the next page; it is empty when a keep-alive is due. If the Service is unavailable, next retries.
 func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err error) {
 	for try := 1; ; try++ {
 		page, err = s.poll(ctx)
@@ -106,7 +106,7 @@ func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err erro
 	}
 }
 
-// poll asks the Service for a page, and waits for new events once the client has all earlier ones.
+// poll requests a page from the Service. It waits for new events if the client has all earlier ones.
 func (s *stream) poll(ctx context.Context) (lock.Page[lock.Event], error) {
 	if s.query.Wait = 0; s.encoder.synced {
 		s.query.Wait = keepAliveInterval
@@ -116,8 +116,8 @@ func (s *stream) poll(ctx context.Context) (lock.Page[lock.Event], error) {
 	return s.locks.Events(ctx, s.query)
 }
 
-// send writes the texts without copying them, and fails if the client does not read them in time. Afterwards it
-// removes the deadline: over HTTP/2 one that passes ends the stream even while nothing is written.
+// send writes and flushes the texts. It fails if the client does not read them within writeTimeout. It clears the
+// deadline afterwards, because over HTTP/2 an expired deadline ends even an idle stream.
 func (s *stream) send(texts ...[]byte) error {
 	s.setWriteDeadline(s.w, s.r, writeTimeout)
 	for _, text := range texts {
@@ -135,7 +135,7 @@ func (s *stream) send(texts ...[]byte) error {
 	return nil
 }
 
-// end writes why the stream ends, as a comment for people who debug it.
+// end writes a comment with the reason why the stream ends, for debugging.
 func (s *stream) end(ctx context.Context, err error) {
 	why := ": this replica is shutting down; reconnect\n\n"
 	if s.stopped.Err() == nil {
@@ -160,16 +160,16 @@ type sseEncoder struct {
 	synced bool // the client has all events since the start, or since the last gap
 }
 
-// A cursorData is the data of the events sync and gap.
+// A cursorData is the data of a sync or gap event.
 type cursorData struct {
 	Cursor string `json:"cursor"`
 }
 
-// encodePage returns the page that was requested with this cursor, as texts to write in order, and the next cursor. It
-// returns at least one text: for an empty page, a keep-alive. The texts of events are shared with other streams.
-// Events beyond maxStreamText bytes are left for the next request.
+// encodePage returns texts to write in order, and the cursor for the next page. The page p was requested with cursor.
+// An empty page becomes a keep-alive. Events beyond maxStreamText bytes are left for the next page. Other streams share
+// the texts of events.
 //
-// Each id that the client sees is a cursor after everything sent so far. The id of a gap is the cursor before the gap.
+// The id of each text is the cursor to resume after it. The id of a gap is the cursor before the gap.
 func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
 	texts = make([][]byte, 0, len(p.Items)+2) // a gap first, a sync last
 	if p.Gap {
@@ -184,7 +184,7 @@ func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [
 		}
 		texts = append(texts, text)
 	}
-	if !t.synced && len(p.Items) < streamPage {
+	if !t.synced && len(p.Items) < streamPageSize {
 		texts = append(texts, encodeSSE(p.Next, "sync", cursorData{p.Next}))
 		t.synced = true
 	}
@@ -194,8 +194,8 @@ func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [
 	return texts, p.Next
 }
 
-// keepAliveComment returns a comment, preceded by the cursor if it has moved. Clients keep an id without data, but see
-// no event.
+// keepAliveComment returns a comment, with the cursor as id if it has moved. Clients store an id without data, but
+// dispatch no event.
 func keepAliveComment(moved bool, cursor string) []byte {
 	if moved {
 		return []byte("id: " + cursor + "\n: still here\n\n")
@@ -212,14 +212,14 @@ func encodeSSE(id, name string, data any) []byte {
 	return slices.Concat([]byte("id: "+id+"\nevent: "+name+"\ndata: "), encoded(data), []byte("\n"))
 }
 
-// cachedEvents bounds an eventCache. The store's tail holds as many, so streams that are not far behind hit the cache.
-const cachedEvents = 4096
+// eventCacheSize is the number of slots of an eventCache. It equals the size of the store's tail.
+const eventCacheSize = 4096
 
 // An eventCache holds the latest events as text/event-stream, so that an event is encoded once for all streams. The
-// slot of an event is its id modulo cachedEvents. It is safe for concurrent use.
+// slot of an event is its id modulo eventCacheSize. It is safe for concurrent use.
 type eventCache struct {
 	encode func(lock.Event) []byte
-	slots  [cachedEvents]eventCacheSlot
+	slots  [eventCacheSize]eventCacheSlot
 }
 
 type eventCacheSlot struct {
@@ -234,7 +234,7 @@ type cachedEvent struct {
 
 // text returns the encoded event, which must not be changed.
 func (c *eventCache) text(e lock.Event) []byte {
-	slot := &c.slots[uint64(e.ID)%cachedEvents]
+	slot := &c.slots[uint64(e.ID)%eventCacheSize]
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	// After a database restore, another event may have the same id.
@@ -244,7 +244,7 @@ func (c *eventCache) text(e lock.Event) []byte {
 	return slot.last.text
 }
 
-// A streamLimiter bounds the streams open at once, in total and per API key.
+// A streamLimiter limits the open streams, in total and per API key.
 type streamLimiter struct {
 	limit, limitPerKey int
 
@@ -257,7 +257,8 @@ func newStreamLimiter(limit, limitPerKey int) *streamLimiter {
 	return &streamLimiter{limit: limit, limitPerKey: limitPerKey, byKey: map[string]int{}}
 }
 
-// acquire counts a stream of the key, or refuses it. The id is empty without keys. Every success needs a release.
+// acquire counts one more stream of the key, or fails at a limit. Every success needs a release. key is the key's id,
+// empty without authentication; then only the total is limited.
 func (l *streamLimiter) acquire(key string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -174,7 +174,7 @@ func showLock(l lock.Lock) output {
 
 // showLocks returns the output for many locks, one per row.
 func showLocks(locks []lock.Lock) output {
-	return output{wire: wire.Each(locks, wire.LockOf), table: func(s table) {
+	return output{wire: wire.MapSlice(locks, wire.LockOf), table: func(s table) {
 		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
 		for _, l := range locks {
 			if len(l.Leases) == 0 {

@@ -110,7 +110,7 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	service := server.New(server.Options{
 		Locks: locks, Ready: stored.Ready, Drain: stored.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
-		Keys: auth.keys, SecureCookies: auth.PlainHTTP, LocalNames: auth.localNames,
+		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
 	})
 	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version,
@@ -279,14 +279,14 @@ func (f accessFlags) howToListenBeyondLoopback() string {
 // An authConfig is what the accessFlags refer to. The zero value answers every client.
 type authConfig struct {
 	accessFlags
-	keys         *access.Keyring
-	certificates *certificates
-	localNames   bool // answer only requests for localhost
+	keys             *access.Keyring
+	certificates     *certificates
+	requireLocalHost bool // answer only requests for localhost
 }
 
 // load reads the files of the flags. Close what it returns.
 func (f accessFlags) load(log *slog.Logger) (authConfig, error) {
-	a := authConfig{accessFlags: f, localNames: f.AuthFile == "" && !f.NoAuth}
+	a := authConfig{accessFlags: f, requireLocalHost: f.AuthFile == "" && !f.NoAuth}
 	var err error
 	if a.certificates, err = f.loadCertificates(log); err != nil || f.AuthFile == "" {
 		return a, err

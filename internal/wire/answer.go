@@ -14,11 +14,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// ErrNotTheAnswer reports that the JSON of an answer is not what the request asked for.
+// ErrNotTheAnswer: the answer belongs to another request, or has another form than its answer.
 var ErrNotTheAnswer = errors.New("the answer is not one to this request")
 
-// Parse returns the domain's value of an answer. The answer must be one that the request asked for, which matches
-// reports.
+// Parse decodes an answer and converts it to the domain. It returns ErrNotTheAnswer if matches reports that the answer
+// belongs to another request.
 func Parse[Model interface{ Domain() Value }, Value any](text []byte, matches func(Model) bool) (v Value, err error) {
 	var m Model
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -30,20 +30,20 @@ func Parse[Model interface{ Domain() Value }, Value any](text []byte, matches fu
 	return m.Domain(), nil
 }
 
-// ParseLease returns the grant that the answer to c is. Its Until is counted from sent, the instant at which the
-// request was sent.
+// ParseLease decodes the answer to c. The Until of the grant is sent plus the remaining time. sent is when the request
+// was sent, so that Until is never too late.
 func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error) {
 	r := newReader(text)
 	grant := r.lease(c, sent)
 	r.end()
-	if r.err == nil && !answers(c, grant) {
+	if r.err == nil && !isAnswer(c, grant) {
 		r.err = ErrNotTheAnswer
 	}
 	return grant, r.err
 }
 
-// ParseResults returns the results of a batch of these items. It fails unless text is the answer to that batch. An
-// item that was refused has the error that refused returns.
+// ParseResults decodes the answer to a batch of these items. It fails if text is another answer. For an item that was
+// refused, the Err is what refused returns.
 func ParseResults(
 	text []byte, items []lock.Command, sent time.Time, refused func(p Problem, status int) error,
 ) ([]lock.Result, error) {
@@ -70,8 +70,8 @@ func ParseResults(
 	return results, r.err
 }
 
-// A reader reads an answer. It keeps the first error and reads nothing after it. A text that it returns is valid
-// until it reads on.
+// A reader decodes an answer. It keeps the first error and reads nothing after it. A jsontext.Value that it returns is
+// valid until the next read.
 type reader struct {
 	*jsontext.Decoder
 	err error
@@ -83,7 +83,7 @@ func newReader(text []byte) reader {
 
 // result reads the result of an item.
 func (r *reader) result(item lock.Command, sent time.Time, refused func(Problem, int) error) (out lock.Result) {
-	status, problem := 0, (*Problem)(nil) // most items have none, and it would be on the heap
+	status, problem := 0, (*Problem)(nil) // a pointer, because most items have no problem
 	r.object(func(member []byte) {
 		switch string(member) {
 		case `"status"`:
@@ -105,7 +105,7 @@ func (r *reader) result(item lock.Command, sent time.Time, refused func(Problem,
 		return lock.Result{}
 	case status/100 != 2:
 		return lock.Result{Err: refused(*problem, status)}
-	case !answers(item, out.Grant):
+	case !isAnswer(item, out.Grant):
 		r.fail(ErrNotTheAnswer)
 	}
 	_, acquires := item.(lock.Acquire)
@@ -115,7 +115,7 @@ func (r *reader) result(item lock.Command, sent time.Time, refused func(Problem,
 
 // lease reads the lease that the command was granted.
 func (r *reader) lease(c lock.Command, sent time.Time) (g lock.Grant) {
-	var name, holder string // expected, so that they need no memory
+	var name, holder string // expected, so that text need not allocate them
 	switch c := c.(type) {
 	case lock.Acquire:
 		name, holder = c.Name, c.Holder
@@ -157,8 +157,8 @@ func (r *reader) lease(c lock.Command, sent time.Time) (g lock.Grant) {
 	return g
 }
 
-// answers reports whether a grant is what the command asked for.
-func answers(c lock.Command, g lock.Grant) bool {
+// isAnswer reports whether g is a possible answer to c.
+func isAnswer(c lock.Command, g lock.Grant) bool {
 	switch c := c.(type) {
 	case lock.Acquire:
 		return g.Name == c.Name && g.ID == c.LeaseID && g.Token > 0
@@ -174,7 +174,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// object reads an object. It calls each with the name of each member that is not null; each reads the value.
+// object reads an object. It calls each with the quoted name of each member that is not null; each must read the value.
 func (r *reader) object(each func(member []byte)) {
 	for r.open('{'); r.more('}'); {
 		member := r.value()
@@ -186,7 +186,7 @@ func (r *reader) object(each func(member []byte)) {
 	}
 }
 
-// list reads a list. It calls each before each element; each reads the element.
+// list reads a list. It calls each for each element; each must read the element.
 func (r *reader) list(each func()) {
 	for r.open('['); r.more(']'); {
 		each()
@@ -199,7 +199,7 @@ func (r *reader) open(kind jsontext.Kind) {
 	}
 }
 
-// more reports whether there is more before the end of that kind, which it reads.
+// more reports whether another element follows. If not, it reads the closing token of kind end.
 func (r *reader) more(end jsontext.Kind) bool {
 	if r.err == nil && r.PeekKind() == end {
 		r.token()
@@ -208,7 +208,7 @@ func (r *reader) more(end jsontext.Kind) bool {
 	return r.err == nil
 }
 
-// end checks that nothing follows.
+// end fails if anything follows.
 func (r *reader) end() {
 	if _, err := r.ReadToken(); r.err == nil && !errors.Is(err, io.EOF) {
 		r.err = errors.New("something follows the answer")
@@ -248,7 +248,7 @@ func (r *reader) instant() (t time.Time) {
 	return t
 }
 
-// text reads a string. It returns expected if that is what it reads.
+// text reads a string. If it equals expected, text returns expected without an allocation.
 func (r *reader) text(expected string) string {
 	v := r.value()
 	if n := len(v); n == len(expected)+2 && string(v[1:n-1]) == expected && bytes.IndexByte(v, '\\') < 0 {

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	leaseSize  = 512 // about the size of a lease without its metadata, in bytes
-	resultSize = 320 // about the size of a result of a batch
+	leaseSize  = 512 // estimated size of a lease without metadata, in bytes
+	resultSize = 320 // estimated size of a result of a batch
 )
 
-// Encode returns a model as one line of JSON. Characters such as < are not escaped. It fails only for an instant
-// after the year 9999.
+// Encode returns a model as one line of JSON. It does not escape characters such as <. It fails only for a time after
+// the year 9999.
 func Encode(v any) ([]byte, error) {
 	if l, is := v.(Lease); is {
 		return append(AppendLease(make([]byte, 0, leaseSize+len(l.Metadata)), l), '\n'), nil
@@ -31,7 +31,7 @@ func Encode(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// AppendLease appends the lease as encoding/json would, in a fraction of the time.
+// AppendLease appends the lease as encoding/json would, but faster.
 func AppendLease(b []byte, l Lease) []byte {
 	b = appendText(append(b, `{"name":`...), l.Name)
 	b = appendID(append(b, `,"lease_id":`...), l.LeaseID)
@@ -50,7 +50,7 @@ func AppendLease(b []byte, l Lease) []byte {
 	return append(appendMetadata(b, l.Metadata), '}')
 }
 
-// AppendResults appends a BatchResults of n results.
+// AppendResults appends a BatchResults with result(0) to result(n-1).
 func AppendResults(b []byte, n int, result func(i int) BatchResult) []byte {
 	b = append(slices.Grow(b, n*resultSize), `{"results":[`...)
 	for i := range n {
@@ -98,8 +98,8 @@ func AppendItem(b []byte, c lock.Command) []byte {
 // its metadata JSON.
 func AppendRequest(b []byte, c lock.Command) []byte { return appendMembers(append(b, '{'), c) }
 
-// appendMembers appends the members that a single call and an item have in common, and the end of the object. A zero
-// is left out.
+// appendMembers appends the members that a single call and an item have in common, and the closing brace. It omits zero
+// values.
 func appendMembers(b []byte, c lock.Command) []byte {
 	b = append(b, `"lease_id":`...)
 	switch c := c.(type) {
@@ -133,8 +133,8 @@ func appendMs(b []byte, member string, d time.Duration) []byte {
 	return strconv.AppendInt(append(b, member...), Milliseconds(d), 10)
 }
 
-// Milliseconds returns d as a request has it: in whole milliseconds, rounded towards zero. Only zero is zero: less
-// than a millisecond counts as one.
+// Milliseconds returns d in whole milliseconds for a request. It rounds towards zero, but a d other than zero is at
+// least 1, or at most -1: in a request, zero has another meaning.
 func Milliseconds(d time.Duration) int64 {
 	switch ms := d.Milliseconds(); {
 	case d > 0:
@@ -168,8 +168,8 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMetadata appends metadata, unless it is nil, without its white space. It panics if that is not JSON: the
-// database returns JSON and the client checks what it sends.
+// appendMetadata appends metadata in compact form, unless it is nil. It panics if the metadata is not JSON: the
+// database returns only JSON, and the client checks its input.
 func appendMetadata(b []byte, m json.RawMessage) []byte {
 	if m == nil {
 		return b

@@ -13,15 +13,15 @@ import (
 const (
 	// MaxBodySize is the greatest size of the body of a single call, and of an item of a batch, in bytes.
 	MaxBodySize = 16 << 10
-	// shortItem is about the size of the shortest item, in bytes. It serves to guess the number of items.
-	shortItem = 80
+	// minItemSize is the approximate size of the shortest item, in bytes. Batch estimates the number of items with it.
+	minItemSize = 80
 )
 
-// Batch decodes the body of a batch. It returns a command and a result for each item; the result of an item that
-// cannot be decoded has an error, and its command is not to be used. The error is that of the batch as a whole.
+// Batch decodes the body of a batch. It returns a command and a result for each item. If an item cannot be decoded, its
+// result has the error and its command is undefined. A returned error concerns the batch as a whole.
 func (d *Decoder) Batch(body []byte) ([]lock.Command, []lock.Result, error) {
-	most := min(len(body)/shortItem+1, lock.MaxBatch)
-	commands, results := make([]lock.Command, 0, most), make([]lock.Result, 0, most)
+	sizeHint := min(len(body)/minItemSize+1, lock.MaxBatch)
+	commands, results := make([]lock.Command, 0, sizeHint), make([]lock.Result, 0, sizeHint)
 	err := d.readBatch(body, func(o *object) {
 		command, err := o.command()
 		commands, results = append(commands, command), append(results, lock.Result{Err: err})
@@ -29,12 +29,12 @@ func (d *Decoder) Batch(body []byte) ([]lock.Command, []lock.Result, error) {
 	return commands, results, err
 }
 
-// readBatch calls see with each item of the batch. The object is valid until see returns.
-func (d *Decoder) readBatch(body []byte, see func(*object)) error {
+// readBatch calls visit with each item of the batch. The object is valid until visit returns.
+func (d *Decoder) readBatch(body []byte, visit func(*object)) error {
 	if err := d.begin(body, `{"items": [{"op": "renew", "name": "jobs:nightly", "lease_id": "…"}]}`); err != nil {
 		return err
 	}
-	err := d.readList(body, see)
+	err := d.readList(body, visit)
 	if at := (*jsontext.SyntacticError)(nil); errors.As(err, &at) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return notJSON(err)
 	} else if err != nil {
@@ -44,7 +44,7 @@ func (d *Decoder) readBatch(body []byte, see func(*object)) error {
 }
 
 // readList reads {"items": […]}.
-func (d *Decoder) readList(body []byte, see func(*object)) error {
+func (d *Decoder) readList(body []byte, visit func(*object)) error {
 	if _, err := d.json.ReadToken(); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (d *Decoder) readList(body []byte, see func(*object)) error {
 		case seen:
 			return lock.Invalid("items", "is there twice; keep one of them")
 		}
-		if items, err = d.readItems(body, see); err != nil {
+		if items, err = d.readItems(body, visit); err != nil {
 			return err
 		}
 		seen = true
@@ -72,7 +72,7 @@ func (d *Decoder) readList(body []byte, see func(*object)) error {
 }
 
 // readItems reads a list and returns the number of its items.
-func (d *Decoder) readItems(body []byte, see func(*object)) (items int, err error) {
+func (d *Decoder) readItems(body []byte, visit func(*object)) (items int, err error) {
 	if kind := d.json.PeekKind(); kind != '[' && kind != jsontext.KindInvalid {
 		return 0, lock.Invalid("items", "must be in a list, in brackets")
 	}
@@ -86,13 +86,13 @@ func (d *Decoder) readItems(body []byte, see func(*object)) (items int, err erro
 		if err := d.readObject(&d.object, body); err != nil {
 			return 0, err
 		}
-		see(&d.object)
+		visit(&d.object)
 	}
 	_, err = d.json.ReadToken()
 	return items, err
 }
 
-// command returns the command that an item is.
+// command converts an item to its command.
 func (o *object) command() (lock.Command, error) {
 	switch {
 	case o.notObject:
@@ -100,7 +100,7 @@ func (o *object) command() (lock.Command, error) {
 	case o.size > MaxBodySize:
 		return nil, TooLarge("item", MaxBodySize)
 	}
-	op, _ := unquote(o.values[opField]) // of another type it is no operation
+	op, _ := unquote(o.values[opField]) // empty if op is missing or no string
 	switch op {
 	case string(Acquire):
 		o.check(acquireItem)
@@ -117,8 +117,8 @@ func (o *object) command() (lock.Command, error) {
 
 func commandOf[Command lock.Command](c Command, err error) (lock.Command, error) { return c, err }
 
-// InvalidBody returns the error about a body as a whole. The format continues a sentence that begins with "The body",
-// without its full stop.
+// InvalidBody returns an error about a body as a whole. The format continues a sentence that begins with "The body",
+// without a full stop.
 func InvalidBody(format string, args ...any) error {
 	return &lock.Error{Code: lock.ErrInvalid, Detail: "The body " + fmt.Sprintf(format, args...) + "."}
 }

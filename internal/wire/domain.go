@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// LeaseOf returns the lease of a grant. What is left of it is counted now, so call it just before it is written.
+// LeaseOf returns the model of a grant. ExpiresInMs is the remaining time as of now, so call it just before encoding.
 func LeaseOf(g lock.Grant) Lease {
 	return Lease{
 		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode),
 		Holder: g.Holder, TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(),
 		MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
-		ExpiresInMs: msLeft(time.Until(g.Until)), Metadata: g.Metadata,
+		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata,
 	}
 }
 
@@ -24,7 +24,7 @@ func LockOf(l lock.Lock) Lock {
 	return Lock{
 		Name: l.Name, State: State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
 		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
-		Leases: Each(l.Leases, leaseInfoOf),
+		Leases: MapSlice(l.Leases, leaseInfoOf),
 	}
 }
 
@@ -33,24 +33,24 @@ func (l Lock) Domain() lock.Lock {
 	return lock.Lock{
 		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
 		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters,
-		Leases: Each(l.Leases, LeaseInfo.Domain),
+		Leases: MapSlice(l.Leases, LeaseInfo.Domain),
 	}
 }
 
 // LockPageOf returns the model of a page of locks.
 func LockPageOf(p lock.Page[lock.Lock]) LockPage {
-	return LockPage{Locks: Each(p.Items, LockOf), NextCursor: UnlessZero(p.Next)}
+	return LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next)}
 }
 
 // Domain returns the page.
 func (p LockPage) Domain() lock.Page[lock.Lock] {
-	return lock.Page[lock.Lock]{Items: Each(p.Locks, Lock.Domain), Next: ValueOf(p.NextCursor)}
+	return lock.Page[lock.Lock]{Items: MapSlice(p.Locks, Lock.Domain), Next: ValueOf(p.NextCursor)}
 }
 
 func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 	return LeaseInfo{
 		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
-		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: msLeft(l.Remaining),
+		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
 	}
 }
@@ -66,22 +66,22 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 
 // QueueOf returns the model of a queue.
 func QueueOf(q lock.QueueInfo) Queue {
-	return Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: Each(q.Waiters, waiterOf)}
+	return Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
 }
 
 // Domain returns the queue.
 func (q Queue) Domain() lock.QueueInfo {
-	return lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: Each(q.Waiters, Waiter.Domain)}
+	return lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, Waiter.Domain)}
 }
 
 func waiterOf(w lock.WaiterInfo) Waiter {
 	out := Waiter{
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
-		JoinedAt: w.JoinedAt.UTC(), WaitedMs: msLeft(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
-		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: Each(w.Leases, leaseInfoOf),
+		JoinedAt: w.JoinedAt.UTC(), WaitedMs: nonNegativeMs(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
+		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf),
 	}
 	if !w.Attached {
-		out.PlaceKeptMs = new(msLeft(w.KeptFor))
+		out.PlaceKeptMs = new(nonNegativeMs(w.KeptFor))
 	}
 	return out
 }
@@ -92,18 +92,18 @@ func (w Waiter) Domain() lock.WaiterInfo {
 		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
 		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: DurationOf(w.WaitedMs), Attached: w.Attached,
 		KeptFor: DurationOf(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
-		Leases: Each(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
+		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
 	}
 }
 
 // EventPageOf returns the model of a page of events.
 func EventPageOf(p lock.Page[lock.Event]) EventPage {
-	return EventPage{Events: Each(p.Items, EventOf), NextCursor: p.Next, Gap: UnlessZero(p.Gap)}
+	return EventPage{Events: MapSlice(p.Items, EventOf), NextCursor: p.Next, Gap: UnlessZero(p.Gap)}
 }
 
 // Domain returns the page.
 func (p EventPage) Domain() lock.Page[lock.Event] {
-	return lock.Page[lock.Event]{Items: Each(p.Events, Event.Domain), Next: p.NextCursor, Gap: ValueOf(p.Gap)}
+	return lock.Page[lock.Event]{Items: MapSlice(p.Events, Event.Domain), Next: p.NextCursor, Gap: ValueOf(p.Gap)}
 }
 
 // EventOf returns the model of an event.
@@ -131,7 +131,7 @@ func VerificationOf(v lock.Verification) TokenVerification {
 		Current: v.Status == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
 	}
 	if out.Current {
-		out.ExpiresInMs = new(msLeft(v.Remaining))
+		out.ExpiresInMs = new(nonNegativeMs(v.Remaining))
 	}
 	return out
 }
@@ -154,7 +154,7 @@ func FencedValueOf(f lock.FencedValue) FencedValue {
 
 // Domain returns the resource.
 func (f FencedValue) Domain() lock.FencedValue {
-	value := json.RawMessage("null") // encoding/json decodes null as if there were no value
+	value := json.RawMessage("null") // encoding/json decodes null to a nil pointer
 	if f.Value != nil {
 		value = *f.Value
 	}
@@ -164,14 +164,14 @@ func (f FencedValue) Domain() lock.FencedValue {
 	}
 }
 
-// ProblemOf returns what e says of itself. What HTTP adds is left to the caller: type, title, status, pointer and
+// ProblemOf returns the model of e. The caller sets the members that depend on HTTP: type, title, status, pointer and
 // request_id.
 func ProblemOf(e *lock.Error) Problem {
 	p := Problem{
 		Code: Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
 		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
-		PlaceKeptMs: UnlessZero(msLeft(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
+		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 	}
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
@@ -181,14 +181,14 @@ func ProblemOf(e *lock.Error) Problem {
 	}
 	switch e.Code {
 	case lock.ErrTokenMismatch, lock.ErrUnknownToken:
-		p.NewestToken = new(int64(e.Newest)) // zero says that there was none
+		p.NewestToken = new(int64(e.Newest)) // also zero, which means that no token was granted
 	case lock.ErrVersionMismatch:
-		p.Version = &e.Version // zero says that there is nothing yet
+		p.Version = &e.Version // also zero, which means that nothing was written
 	}
 	return p
 }
 
-// Domain returns the error that the problem stands for, without a Cause.
+// Domain returns the error, without a Cause.
 func (p Problem) Domain() *lock.Error {
 	return &lock.Error{
 		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"),
@@ -202,8 +202,8 @@ func (p Problem) Domain() *lock.Error {
 
 func modeOf(m lock.Mode) Mode { return Mode(m.String()) }
 
-// Each returns the results of of for each item. It is never nil, so that in JSON it is a list.
-func Each[In, Out any](items []In, of func(In) Out) []Out {
+// MapSlice returns of(item) for each item. The result is never nil, so that its JSON is a list.
+func MapSlice[In, Out any](items []In, of func(In) Out) []Out {
 	out := make([]Out, len(items))
 	for i, item := range items {
 		out[i] = of(item)
@@ -211,7 +211,7 @@ func Each[In, Out any](items []In, of func(In) Out) []Out {
 	return out
 }
 
-// ValueOf returns what p points to, zero for nil.
+// ValueOf returns *p, or the zero value if p is nil.
 func ValueOf[T any](p *T) T {
 	if p == nil {
 		return *new(T)
@@ -219,10 +219,10 @@ func ValueOf[T any](p *T) T {
 	return *p
 }
 
-// DurationOf returns a duration of an answer; zero for a negative one.
+// DurationOf returns the milliseconds of an answer as a Duration, zero if they are negative.
 func DurationOf(ms int64) time.Duration { return durationOf(max(ms, 0)) }
 
-// RoundUp returns d in units, counting one that has begun.
+// RoundUp returns d in units, rounded up.
 func RoundUp(d, unit time.Duration) int64 {
 	if d > math.MaxInt64-unit {
 		return int64(d / unit)
@@ -230,8 +230,8 @@ func RoundUp(d, unit time.Duration) int64 {
 	return int64((d + unit - 1) / unit)
 }
 
-// msLeft returns what is left, in milliseconds.
-func msLeft(d time.Duration) int64 { return max(d.Milliseconds(), 0) }
+// nonNegativeMs returns d in milliseconds, zero if it is negative.
+func nonNegativeMs(d time.Duration) int64 { return max(d.Milliseconds(), 0) }
 
 // instantOf returns nil for the zero Time.
 func instantOf(t time.Time) *time.Time {
@@ -241,7 +241,7 @@ func instantOf(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// UnlessZero returns a pointer to v, nil for zero.
+// UnlessZero returns a pointer to v, or nil if v is zero.
 func UnlessZero[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil

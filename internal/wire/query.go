@@ -14,7 +14,7 @@ func (p ListLocksParams) Domain() (lock.LockQuery, error) {
 	return lock.LockQuery{
 		Prefix: ValueOf(p.Prefix), State: lock.State(ValueOf(p.State)), Holder: ValueOf(p.Holder),
 		Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
-	}, cmp.Or(checkGiven("state", p.State), checkGiven("holder", p.Holder), checkLimit(p.Limit))
+	}, cmp.Or(checkNotEmpty("state", p.State), checkNotEmpty("holder", p.Holder), checkLimit(p.Limit))
 }
 
 // Domain returns the query of a page of events.
@@ -22,29 +22,29 @@ func (p ListEventsParams) Domain() (lock.EventQuery, error) {
 	return lock.EventQuery{
 		Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
 		Wait: durationOf(ValueOf(p.WaitMs)),
-	}, cmp.Or(checkGiven("lock", p.Lock), checkLimit(p.Limit))
+	}, cmp.Or(checkNotEmpty("lock", p.Lock), checkLimit(p.Limit))
 }
 
-// Domain returns the query of a stream of events, without a limit. The stream begins after the event that the client
-// received last, else after the cursor, else now.
+// Domain returns the query of a stream of events, without a limit. The stream begins after the
+// Last-Event-ID, else after the cursor, else now.
 func (p StreamEventsParams) Domain() (lock.EventQuery, error) {
 	q := lock.EventQuery{Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Cursor: lock.CursorNow}
 	if p.Cursor != nil {
 		q.Cursor = *p.Cursor
 	}
 	q.Cursor = cmp.Or(ValueOf(p.LastEventID), q.Cursor)
-	return q, checkGiven("lock", p.Lock)
+	return q, checkNotEmpty("lock", p.Lock)
 }
 
-// Domain returns the watch of the lock of that name, without the versions seen. It checks the bounds at once, since a
-// call that has seen nothing need not watch.
+// Domain returns a watch of the lock with this name. The caller sets Seen. Domain checks the bounds, because the server
+// does not call Watch if the client has seen no version.
 func (p GetLockParams) Domain(name string) (lock.Watch, error) {
 	return lock.Watch{Name: name, Wait: durationOf(ValueOf(p.WaitMs))}.Resolve()
 }
 
-// checkGiven refuses an empty parameter that selects: it would select everything, which an empty variable of the
-// caller is unlikely to mean.
-func checkGiven[T ~string](name string, text *T) error {
+// checkNotEmpty refuses an empty filter. It would select everything, and is probably a mistake, such as an unset
+// variable.
+func checkNotEmpty[T ~string](name string, text *T) error {
 	if text != nil && *text == "" {
 		return lock.Invalid(name, "is empty; give it a value or leave it out")
 	}
@@ -58,7 +58,7 @@ func checkLimit(n *int) error {
 	return nil
 }
 
-// LockQueryString returns the query of a URL that lists locks; empty, or with its question mark.
+// LockQueryString returns the query of a URL that lists locks: empty, or with the leading question mark.
 func LockQueryString(q lock.LockQuery) string {
 	return queryString("prefix", q.Prefix, "state", string(q.State), "holder", q.Holder, "limit", digits(int64(q.Limit)),
 		"cursor", q.Cursor)
@@ -83,7 +83,7 @@ func digits(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// queryString returns a query of pairs of a name and a value. An empty value is left out.
+// queryString returns a query of pairs of a name and a value. It omits empty values.
 func queryString(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(pairs); i += 2 {

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// maxDepth is the number of arrays and objects of free-form JSON that may contain each other.
+	// maxDepth is the maximum nesting of arrays and objects in free-form JSON.
 	maxDepth = 32
 	// uuidLength is the length of a UUID in its canonical form.
 	uuidLength = 36
 )
 
-// A Decoder reads bodies of requests, one after the other. What it returns shares no memory with it. The zero
+// A Decoder decodes the bodies of requests, one at a time. Its results share no memory with it or the body. The zero
 // Decoder is ready to use.
 type Decoder struct {
-	// Body is memory for the caller to read a body into. The methods do not use it.
+	// Body is a buffer that callers may reuse for the body. The methods do not use it.
 	Body bytes.Buffer
 
 	json   jsontext.Decoder
-	source bytes.Buffer // of json
+	source bytes.Buffer // that json reads
 	object object
 }
 
-// Acquire decodes the body of an acquire of the lock of that name.
+// Acquire decodes the body of an acquire of the lock with this name.
 func (d *Decoder) Acquire(name string, body []byte) (lock.Acquire, error) {
 	return d.read(body, acquireBody).acquire(name)
 }
@@ -59,34 +59,34 @@ func (d *Decoder) Revoke(name string, body []byte) (lock.Revoke, error) {
 	}, o.err
 }
 
-// Verify decodes the body of a question for a token. Its lock is named in the body.
+// Verify decodes the body of a token verification. The body has the name of the lock.
 func (d *Decoder) Verify(_ string, body []byte) (lock.Verify, error) {
 	o := d.read(body, verifyBody)
 	return lock.Verify{Token: o.token(), Name: o.text(nameField), Slot: o.slot()}, o.err
 }
 
-// FencedWrite decodes the body of a write to the resource of that key.
+// FencedWrite decodes the body of a write to the resource with this key.
 func (d *Decoder) FencedWrite(key string, body []byte) (lock.FencedWrite, error) {
 	o := d.read(body, fencedWriteBody)
 	w := lock.FencedWrite{Key: key, Token: o.token()}
 	if version, ok := o.integer(ifVersionField, 64); ok {
 		w.IfVersion = &version
 	}
-	w.Lock, w.Slot, w.Value = o.text(lockField), o.count(slotField), o.freeForm(valueField)
+	w.Lock, w.Slot, w.Value = o.text(lockField), o.nonZeroCount(slotField), o.freeForm(valueField)
 	return w, o.err
 }
 
 func (o *object) acquire(name string) (lock.Acquire, error) {
 	return lock.Acquire{
-		Name: name, Capacity: o.count(capacityField), Grace: o.duration(graceField), Holder: o.text(holderField),
-		KeepPlace: o.boolean(keepPlaceField), LeaseID: o.chosenID(), MaxHold: o.positive(maxHoldField),
-		Metadata: o.freeForm(metadataField), Mode: o.mode(), TTL: o.positive(ttlField), Wait: o.duration(waitField),
+		Name: name, Capacity: o.nonZeroCount(capacityField), Grace: o.duration(graceField), Holder: o.text(holderField),
+		KeepPlace: o.boolean(keepPlaceField), LeaseID: o.optionalID(), MaxHold: o.positiveDuration(maxHoldField),
+		Metadata: o.freeForm(metadataField), Mode: o.mode(), TTL: o.positiveDuration(ttlField), Wait: o.duration(waitField),
 	}, o.err
 }
 
 func (o *object) renew(name string) (lock.Renew, error) {
 	return lock.Renew{
-		Name: name, LeaseID: o.id(leaseIDField), Metadata: o.freeForm(metadataField), TTL: o.positive(ttlField),
+		Name: name, LeaseID: o.id(leaseIDField), Metadata: o.freeForm(metadataField), TTL: o.positiveDuration(ttlField),
 	}, o.err
 }
 
@@ -94,7 +94,7 @@ func (o *object) release(name string) (lock.Release, error) {
 	return lock.Release{Name: name, LeaseID: o.id(leaseIDField)}, o.err
 }
 
-// read reads a body, which must be one object of that shape and nothing else.
+// read decodes a body, which must be one object of shape s and nothing else. The object has the error, if any.
 func (d *Decoder) read(body []byte, s shape) *object {
 	o := &d.object
 	err := d.begin(body, `{"holder": "worker-1"} to acquire`)
@@ -114,20 +114,20 @@ func (d *Decoder) read(body []byte, s shape) *object {
 	return o
 }
 
-// begin begins to read a body, which must be an object.
+// begin resets the decoder to body, which must be an object.
 func (d *Decoder) begin(body []byte, example string) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return InvalidBody("is empty. Send a JSON object, such as %s", example)
 	}
 	d.source = *bytes.NewBuffer(body)
-	d.json.Reset(&d.source, jsontext.AllowDuplicateNames(true)) // readObject finds them
+	d.json.Reset(&d.source, jsontext.AllowDuplicateNames(true)) // readObject detects duplicates
 	if kind := d.json.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
 		return InvalidBody("is not a JSON object. Send one, in braces")
 	}
 	return nil
 }
 
-// end returns an error unless the body ends after its object.
+// end returns an error if anything follows the object.
 func (d *Decoder) end() error {
 	if _, err := d.json.ReadToken(); !errors.Is(err, io.EOF) {
 		return InvalidBody("has something after its object. Send one object and nothing else")
@@ -135,18 +135,18 @@ func (d *Decoder) end() error {
 	return nil
 }
 
-// An object is the JSON object of a single call or of an item of a batch. Reading it notes the text of each member;
-// the methods return values and note the first fault, in the order in which they are called.
+// An object is the JSON object of a single call or of an item of a batch. readObject stores the text of each member.
+// The methods text, id and so on decode one member each. The first error stays in err, and later methods return zero.
 type object struct {
 	shape     shape
-	values    [fieldCount]jsontext.Value // nil: not sent; of the memory of the body
-	unknown   *string                    // the first in alphabetical order of the names that no body has
+	values    [fieldCount]jsontext.Value // parts of the body; nil: missing
+	unknown   *string                    // the alphabetically first name that is no field
 	size      int                        // of the text, in bytes
 	notObject bool
 	err       error
 }
 
-// readObject reads the next value of body into o. It returns an error if the text is not JSON.
+// readObject reads the next value of body into o. It returns only syntax errors; invalid members set o.err.
 func (d *Decoder) readObject(o *object, body []byte) error {
 	*o = object{}
 	start := d.json.InputOffset()
@@ -160,7 +160,7 @@ func (d *Decoder) readObject(o *object, body []byte) error {
 		if name, err = d.json.ReadValue(); err != nil {
 			break
 		}
-		f := o.field(name) // now: reading on overwrites name
+		f := o.field(name) // before the next read, which overwrites name
 		if value, err = d.json.ReadValue(); err == nil && f < fieldCount {
 			end := int(d.json.InputOffset())
 			o.values[f] = body[end-len(value) : end : end]
@@ -173,12 +173,12 @@ func (d *Decoder) readObject(o *object, body []byte) error {
 	return err
 }
 
-// field returns the field that the JSON string names, or fieldCount if there is none. It notes unknown names and
-// names that are there twice.
+// field returns the field with this name, a JSON string, or fieldCount if there is none. It records unknown and
+// duplicate names.
 func (o *object) field(name jsontext.Value) field {
 	bare := name[1 : len(name)-1]
 	if bytes.IndexByte(bare, '\\') >= 0 {
-		text, _ := unquote(name) // it was read as a name
+		text, _ := unquote(name) // cannot fail: the decoder has accepted it
 		bare = []byte(text)
 	}
 	for f := range fieldCount {
@@ -202,7 +202,7 @@ func (o *object) fail(err error) {
 	}
 }
 
-// check notes whether o has a member that its shape does not have.
+// check sets the shape, and an error if o has a member that the shape does not allow.
 func (o *object) check(s shape) {
 	o.shape = s
 	if o.err != nil {
@@ -210,26 +210,26 @@ func (o *object) check(s shape) {
 	}
 	extra := o.unknown
 	for f := range fieldCount {
-		if o.values[f] != nil && !s.may.has(f) && (extra == nil || fieldNames[f] < *extra) {
+		if o.values[f] != nil && !s.allowed.has(f) && (extra == nil || fieldNames[f] < *extra) {
 			extra = &fieldNames[f]
 		}
 	}
 	if extra != nil {
-		o.err = s.hasNo(*extra)
+		o.err = s.errUnknownMember(*extra)
 	}
 }
 
-// value returns the text of a member, nil if it was not sent or after a fault. It refuses null.
+// value returns the JSON of a member; nil if it is missing, or after an error. It refuses null, except for valueField.
 func (o *object) value(f field) jsontext.Value {
 	v := o.values[f]
 	switch {
 	case o.err != nil:
 		return nil
-	case v == nil && o.shape.must.has(f):
-		o.err = lock.Invalid(fieldNames[f], "is missing; add it to the %s", o.shape.what)
+	case v == nil && o.shape.required.has(f):
+		o.err = lock.Invalid(fieldNames[f], "is missing; add it to the %s", o.shape.kind)
 	case v == nil || v.Kind() != 'n' || f == valueField:
 		return v
-	case o.shape.must.has(f):
+	case o.shape.required.has(f):
 		o.err = lock.Invalid(fieldNames[f], "is null; give it a value")
 	default:
 		o.err = lock.Invalid(fieldNames[f], "is null; give it a value or leave it out")
@@ -264,8 +264,8 @@ func (o *object) id(f field) (id lock.LeaseID) {
 	return lock.LeaseID(parsed)
 }
 
-// chosenID returns the lease_id of an acquire, which may be left out but is not all zeros.
-func (o *object) chosenID() lock.LeaseID {
+// optionalID returns the lease_id of an acquire. It may be missing, but not all zeros.
+func (o *object) optionalID() lock.LeaseID {
 	id := o.id(leaseIDField)
 	if o.err == nil && o.values[leaseIDField] != nil && id == (lock.LeaseID{}) {
 		o.err = lock.Invalid("lease_id", "is all zeros; give a random UUID, or leave it out")
@@ -273,7 +273,7 @@ func (o *object) chosenID() lock.LeaseID {
 	return id
 }
 
-// integer returns a number in digits, without fraction or exponent, and whether it was sent.
+// integer returns a number without fraction or exponent. ok is false if it is missing or invalid.
 func (o *object) integer(f field, bits int) (n int64, ok bool) {
 	v := o.value(f)
 	if v == nil {
@@ -300,8 +300,8 @@ func (o *object) slot() *int {
 	return new(int(n))
 }
 
-// count returns a number that may be left out but is not zero.
-func (o *object) count(f field) int {
+// nonZeroCount returns a number that may be missing, but not zero.
+func (o *object) nonZeroCount(f field) int {
 	n, ok := o.integer(f, strconv.IntSize)
 	if ok && n == 0 {
 		o.err = lock.Invalid(fieldNames[f], "is 0; give 1 to %d, or leave it out", lock.MaxHolders)
@@ -309,7 +309,7 @@ func (o *object) count(f field) int {
 	return int(n)
 }
 
-// duration returns a member in milliseconds as a Duration, or the nearest Duration.
+// duration returns a member in milliseconds. A value out of range becomes the nearest Duration.
 func (o *object) duration(f field) time.Duration {
 	ms, _ := o.integer(f, 64)
 	return durationOf(ms)
@@ -320,8 +320,8 @@ func durationOf(ms int64) time.Duration {
 	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
 }
 
-// positive returns a duration that may be left out but is not zero or less.
-func (o *object) positive(f field) time.Duration {
+// positiveDuration returns a duration that may be missing, but neither zero nor negative.
+func (o *object) positiveDuration(f field) time.Duration {
 	ms, ok := o.integer(f, 64)
 	if ok && ms <= 0 {
 		o.err = lock.Invalid(fieldNames[f], "is %d; give %d or more (milliseconds), or leave it out",
@@ -345,7 +345,7 @@ func (o *object) instant(f field) (at time.Time) {
 	return at
 }
 
-// mode returns the mode; for an unknown one, a mode that the domain refuses.
+// mode returns the mode, zero if missing, and -1 for an unknown mode, which Resolve refuses.
 func (o *object) mode() lock.Mode {
 	text := o.text(modeField)
 	if o.values[modeField] == nil {
@@ -354,7 +354,7 @@ func (o *object) mode() lock.Mode {
 	return cmp.Or(lock.ModeOf(text), -1)
 }
 
-// freeForm returns a copy of a member that may be any JSON, within maxDepth and without duplicate names.
+// freeForm returns a copy of a member that may be any JSON up to maxDepth levels deep, without duplicate names.
 func (o *object) freeForm(f field) json.RawMessage {
 	v := o.value(f)
 	if v == nil {
@@ -368,7 +368,7 @@ func (o *object) freeForm(f field) json.RawMessage {
 			return nil
 		}
 	}
-	if at := (*jsontext.SyntacticError)(nil); errors.As(err, &at) { // of a duplicate: v is known to be JSON
+	if at := (*jsontext.SyntacticError)(nil); errors.As(err, &at) { // a duplicate name: v is valid JSON
 		o.err = lock.Invalid(fieldNames[f], "has the name %q twice in one object; keep one of them",
 			at.JSONPointer.LastToken())
 	}
@@ -386,7 +386,7 @@ func unquote(text jsontext.Value) (string, error) {
 	return string(b), err
 }
 
-// notJSON says where the body stops being JSON.
+// notJSON returns the error for a body that is not JSON, with the position if known.
 func notJSON(err error) error {
 	if at := (*jsontext.SyntacticError)(nil); errors.As(err, &at) {
 		return InvalidBody("is not valid JSON at byte %d. Send one JSON object, in UTF-8", at.ByteOffset)

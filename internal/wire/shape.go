@@ -6,10 +6,10 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A field is a member that the body of some request has.
+// A field is a known member of request bodies.
 type field uint
 
-// The fields, in alphabetical order of their names, which is the order in which details list them.
+// The fields, in alphabetical order of their JSON names. Error texts list them in this order.
 const (
 	acquiredAtField field = iota
 	capacityField
@@ -39,7 +39,7 @@ var fieldNames = [fieldCount]string{
 	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "skip_grace", "slot", "ttl_ms", "value", "wait_ms",
 }
 
-// renamed has the members that had another name in a version before, and their names now.
+// renamed maps former names of members to the fields that replaced them.
 var renamed = map[string]field{"at_once": skipGraceField}
 
 // A fieldSet is a set of fields, one bit each.
@@ -63,54 +63,54 @@ func (s fieldSet) names() (names []string) {
 	return names
 }
 
-// A shape is the set of members that a body may have and the set of those that it must have. A test compares the
-// shapes with openapi.yaml.
+// A shape describes the members of a body or an item. A test compares the shapes with openapi.yaml.
 type shape struct {
-	what      string // "body" or "item"
-	may, must fieldSet
+	kind              string // "body" or "item"
+	allowed, required fieldSet
 }
 
 var (
 	acquireBody = shape{
-		what: "body",
-		may: setOf(capacityField, graceField, holderField, keepPlaceField, leaseIDField, maxHoldField, metadataField,
+		kind: "body",
+		allowed: setOf(capacityField, graceField, holderField, keepPlaceField, leaseIDField, maxHoldField, metadataField,
 			modeField, ttlField, waitField),
-		must: setOf(holderField),
+		required: setOf(holderField),
 	}
-	renewBody   = shape{what: "body", may: setOf(leaseIDField, metadataField, ttlField), must: setOf(leaseIDField)}
-	releaseBody = shape{what: "body", may: setOf(leaseIDField), must: setOf(leaseIDField)}
+	renewBody   = shape{kind: "body", allowed: setOf(leaseIDField, metadataField, ttlField), required: setOf(leaseIDField)}
+	releaseBody = shape{kind: "body", allowed: setOf(leaseIDField), required: setOf(leaseIDField)}
 	revokeBody  = shape{
-		what: "body", may: setOf(acquiredAtField, fencingTokenField, reasonField, skipGraceField, slotField),
-		must: setOf(fencingTokenField, reasonField),
+		kind: "body", allowed: setOf(acquiredAtField, fencingTokenField, reasonField, skipGraceField, slotField),
+		required: setOf(fencingTokenField, reasonField),
 	}
 	verifyBody = shape{
-		what: "body", may: setOf(fencingTokenField, nameField, slotField), must: setOf(fencingTokenField, nameField),
+		kind: "body", allowed: setOf(fencingTokenField, nameField, slotField), required: setOf(fencingTokenField, nameField),
 	}
 	fencedWriteBody = shape{
-		what: "body", may: setOf(fencingTokenField, ifVersionField, lockField, slotField, valueField),
-		must: setOf(fencingTokenField, lockField, valueField),
+		kind: "body", allowed: setOf(fencingTokenField, ifVersionField, lockField, slotField, valueField),
+		required: setOf(fencingTokenField, lockField, valueField),
 	}
 	acquireItem = acquireBody.item()
 	renewItem   = renewBody.item()
 	releaseItem = releaseBody.item()
 )
 
-// item returns the shape of the item of a batch that does what a body of shape s does.
+// item returns the shape of a batch item for the same operation as s, which is the shape of a body.
 func (s shape) item() shape {
 	added := setOf(opField, nameField)
-	return shape{what: "item", may: s.may&^setOf(keepPlaceField, waitField) | added, must: s.must | added}
+	return shape{kind: "item", allowed: s.allowed&^setOf(keepPlaceField, waitField) | added, required: s.required | added}
 }
 
-// hasNo returns the error about a member that s does not have.
-func (s shape) hasNo(name string) error {
+// errUnknownMember returns the error for a member that s does not allow.
+func (s shape) errUnknownMember(name string) error {
 	now, old := renamed[name]
 	switch {
-	case old && s.may.has(now):
+	case old && s.allowed.has(now):
 		return lock.Invalid(name, "is now %s; send it under that name", fieldNames[now])
-	case s.what == "item" && name == fieldNames[waitField]:
+	case s.kind == "item" && name == fieldNames[waitField]:
 		return lock.ValidateBatchItem(lock.Acquire{Wait: lock.MaxWait})
-	case s.what == "item" && name == fieldNames[keepPlaceField]:
+	case s.kind == "item" && name == fieldNames[keepPlaceField]:
 		return lock.ValidateBatchItem(lock.Acquire{KeepPlace: true})
 	}
-	return lock.Invalid(name, "is not a member of this %s, which may have %s", s.what, strings.Join(s.may.names(), ", "))
+	return lock.Invalid(name, "is not a member of this %s, which may have %s",
+		s.kind, strings.Join(s.allowed.names(), ", "))
 }

@@ -30,10 +30,10 @@ func TestShapesAreThoseOfTheDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			may, must := membersOf(c.model)
-			if diff := cmp.Diff(may, setNames(c.shape.may)); diff != "" {
+			if diff := cmp.Diff(may, setNames(c.shape.allowed)); diff != "" {
 				t.Errorf("members that it may have (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(must, setNames(c.shape.must)); diff != "" {
+			if diff := cmp.Diff(must, setNames(c.shape.required)); diff != "" {
 				t.Errorf("members that it must have (-want +got):\n%s", diff)
 			}
 		})

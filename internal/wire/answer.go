@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// ErrNotTheAnswer: the answer belongs to another request, or has another form than its answer.
+// ErrNotTheAnswer means that the answer belongs to another request, or has another form than its answer.
 var ErrNotTheAnswer = errors.New("the answer is not one to this request")
 
 // Parse decodes an answer and converts it to the domain. It returns ErrNotTheAnswer if matches reports that the answer

@@ -39,6 +39,7 @@ func (f *Feed) change(do func()) {
 	f.changed = make(chan struct{})
 }
 
+// Send publishes events.
 func (f *Feed) Send(events ...lock.Event) {
 	f.change(func() {
 		for _, e := range events {
@@ -48,13 +49,19 @@ func (f *Feed) Send(events ...lock.Event) {
 	})
 }
 
-func (f *Feed) Cut()    { f.change(func() { f.broken = true }) }
+// Cut closes all connections and refuses new ones.
+func (f *Feed) Cut() { f.change(func() { f.broken = true }) }
+
+// Repair accepts connections again.
 func (f *Feed) Repair() { f.change(func() { f.broken = false }) }
-func (f *Feed) Hold()   { f.change(func() { f.silent = true }) }
+
+// Hold accepts connections but sends nothing.
+func (f *Feed) Hold() { f.change(func() { f.silent = true }) }
 
 // Lose makes the stream send a gap.
 func (f *Feed) Lose() { f.change(func() { f.gaps++ }) }
 
+// Queries returns the queries of all connections so far, in order.
 func (f *Feed) Queries() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

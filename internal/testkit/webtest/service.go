@@ -34,6 +34,7 @@ type Service struct {
 	revoked   []lock.Revoke
 }
 
+// NewService returns a service without locks, at Noon.
 func NewService() *Service {
 	return &Service{Feed: newFeed(), now: Noon, states: map[string]lock.Record{}}
 }
@@ -55,6 +56,7 @@ func (fx *Service) Wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
 	return lock.Leave{Name: a.Name, LeaseID: CallID(fx.Calls), Attachment: lock.Attachment(fx.Calls), KeepPlace: true}
 }
 
+// CallID returns the lease_id of the nth acquire.
 func CallID(n int) lock.LeaseID { return lock.LeaseID{byte(n >> 8), byte(n), 1} }
 
 func (fx *Service) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
@@ -101,12 +103,14 @@ func (fx *Service) Free(name string) {
 	fx.states[name] = lock.Record{Name: name, Token: token, Revision: 2, LastEnd: lock.Released}
 }
 
+// BreakDown makes every call fail with the error, nil: none.
 func (fx *Service) BreakDown(err error) {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
 	fx.fault = err
 }
 
+// Revocations returns the revocations so far.
 func (fx *Service) Revocations() []lock.Revoke {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
@@ -120,12 +124,14 @@ func (fx *Service) Lookups() int {
 	return fx.lists
 }
 
+// Record returns the record of the lock.
 func (fx *Service) Record(name string) lock.Record {
 	s := fx.states[name]
 	s.Name = name
 	return s
 }
 
+// Revoke applies the revocation and returns the lock.
 func (fx *Service) Revoke(_ context.Context, c lock.Revoke) (lock.Lock, error) {
 	c, err := c.Resolve()
 	if err = cmp.Or(fx.broken(), err); err != nil {
@@ -144,6 +150,7 @@ func (fx *Service) broken() error {
 	return fx.fault
 }
 
+// Queue returns the queue of the lock.
 func (fx *Service) Queue(_ context.Context, name string) (lock.QueueInfo, error) {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
@@ -153,6 +160,7 @@ func (fx *Service) Queue(_ context.Context, name string) (lock.QueueInfo, error)
 	return fx.Record(name).QueueInfo(fx.now, self), nil
 }
 
+// Lock returns the lock.
 func (fx *Service) Lock(_ context.Context, name string) (lock.Lock, error) {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
@@ -162,6 +170,7 @@ func (fx *Service) Lock(_ context.Context, name string) (lock.Lock, error) {
 	return fx.Record(name).Lock(fx.now), nil
 }
 
+// Locks returns a page of the locks.
 func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()

@@ -196,7 +196,7 @@ func Revoke(path, id string) (revoked Key, err error) {
 	return revoked, err
 }
 
-// updateFile calls edit with the results of ReadFile, and replaces the keys by those that edit returns. A lock on the
+// updateFile calls edit with the results of ReadFile, and replaces the keys with its result. A lock on the
 // file's folder serializes updates; it ends with the process.
 func updateFile(path string, edit func([]Key, error) ([]Key, error)) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {

@@ -44,7 +44,7 @@ func (g *guard) Release(ctx context.Context, r lock.Release) error {
 	return err
 }
 
-// Batch checks and counts each item like a single call, and passes on those that the key allows.
+// Batch checks and counts each item like a single call, and passes on the items that the key allows.
 func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if err := lock.CheckBatch(len(items)); err != nil {
 		return lock.FailAll(len(items), err)

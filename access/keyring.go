@@ -128,7 +128,7 @@ func (r *Keyring) load() error {
 	return nil
 }
 
-// replaceKeys replaces the keys, and revokes those that were removed or changed.
+// replaceKeys replaces the keys, and revokes removed and changed keys.
 func (r *Keyring) replaceKeys(keys []Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

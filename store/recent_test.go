@@ -67,22 +67,22 @@ func TestWhatIsRemembered(t *testing.T) {
 		state lock.Record
 		want  bool
 	}{
-		"free":                      {lock.Record{}, true},
-		"held":                      {lock.Record{Token: 3, Leases: []lock.Lease{exclusive}}, true},
-		"revoked, in its grace":     {lock.Record{Token: 3, Leases: []lock.Lease{revoked}}, false},
-		"shared":                    {lock.Record{Token: 3, Leases: []lock.Lease{shared}}, false},
-		"a permit is out":           {lock.Record{Token: 3, Capacity: 2, Leases: []lock.Lease{permit}}, false},
-		"two leases":                {lock.Record{Token: 3, Leases: []lock.Lease{exclusive, exclusive}}, false},
-		"waited for here":           {lock.Record{Queue: []*lock.Waiter{{Replica: here}, {}}}, true},
-		"waited for elsewhere":      {lock.Record{Queue: []*lock.Waiter{{Replica: here}, {Replica: 8}}}, false},
-		"a waiter has an offer":     {lock.Record{Queue: []*lock.Waiter{{Replica: here, GrantedUnclaimed: true}}}, false},
-		"much metadata":             {lock.Record{Token: 3, Leases: []lock.Lease{long}}, false},
-		"as much as may be":         {lock.Record{Token: 3, Leases: []lock.Lease{short}}, true},
-		"waits with much metadata":  {lock.Record{Queue: []*lock.Waiter{{Replica: here, Lease: long}}}, false},
-		"finer than the table":      {lock.Record{Token: 3, Leases: []lock.Lease{fine}}, false},
-		"waits for what is finer":   {lock.Record{Queue: []*lock.Waiter{{Replica: here, Lease: fine}}}, false},
-		"nobody knows of the lease": {lock.Record{Token: 3, Leases: []lock.Lease{unclaimed}}, false},
-		"not by the newest token":   {lock.Record{Token: 3, Leases: []lock.Lease{older}}, false},
+		"free":                     {lock.Record{}, true},
+		"held":                     {lock.Record{Token: 3, Leases: []lock.Lease{exclusive}}, true},
+		"revoked, in its grace":    {lock.Record{Token: 3, Leases: []lock.Lease{revoked}}, false},
+		"shared":                   {lock.Record{Token: 3, Leases: []lock.Lease{shared}}, false},
+		"a permit is out":          {lock.Record{Token: 3, Capacity: 2, Leases: []lock.Lease{permit}}, false},
+		"two leases":               {lock.Record{Token: 3, Leases: []lock.Lease{exclusive, exclusive}}, false},
+		"waited for here":          {lock.Record{Queue: []*lock.Waiter{{Replica: here}, {}}}, true},
+		"waited for elsewhere":     {lock.Record{Queue: []*lock.Waiter{{Replica: here}, {Replica: 8}}}, false},
+		"a waiter has an offer":    {lock.Record{Queue: []*lock.Waiter{{Replica: here, GrantedUnclaimed: true}}}, false},
+		"much metadata":            {lock.Record{Token: 3, Leases: []lock.Lease{long}}, false},
+		"the latest possible end":  {lock.Record{Token: 3, Leases: []lock.Lease{short}}, true},
+		"waits with much metadata": {lock.Record{Queue: []*lock.Waiter{{Replica: here, Lease: long}}}, false},
+		"finer than the table":     {lock.Record{Token: 3, Leases: []lock.Lease{fine}}, false},
+		"waits for what is finer":  {lock.Record{Queue: []*lock.Waiter{{Replica: here, Lease: fine}}}, false},
+		"the grant is unclaimed":   {lock.Record{Token: 3, Leases: []lock.Lease{unclaimed}}, false},
+		"not by the newest token":  {lock.Record{Token: 3, Leases: []lock.Lease{older}}, false},
 	} {
 		if got := memorable(c.state, here); got != c.want {
 			t.Errorf("%s: %t", name, got)

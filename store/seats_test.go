@@ -48,7 +48,7 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 		}
 		s.group("a").Wait()
 		if l := look(t, s); told != (l.State == lock.Held) {
-			t.Errorf("somebody was told of the lease: %t; the lock is %s", told, l.State)
+			t.Errorf("a client knows of the lease: %t; the lock is %s", told, l.State)
 		}
 		if err := s.Release(t.Context(), lock.Release{Name: "a", LeaseID: a.LeaseID}); told && err != nil {
 			t.Error(err)

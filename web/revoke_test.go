@@ -87,7 +87,7 @@ func TestRefusedRevokeKeepsTheReason(t *testing.T) {
 		words  string
 	}{
 		"another token holds the lock":  {form("deploy:production", "3", "stuck <b>", ""), 409, "Token 3 does not hold the lock"},
-		"nobody holds the lock":         {form("deploy:staging", "5", "stuck <b>", ""), 409, "no token holds it now"},
+		"the lock is free":              {form("deploy:staging", "5", "stuck <b>", ""), 409, "no token holds it now"},
 		"the reason is too long":        {form("deploy:production", "4", "stuck <b>"+strings.Repeat("x", 500), ""), 400, "reason has 509 characters"},
 		"the reason has control bytes":  {form("deploy:production", "4", "stuck <b>\x00", ""), 400, "control character"},
 		"the token is no number":        {form("deploy:production", "4x", "stuck <b>", ""), 400, "token must be a whole number"},

@@ -26,7 +26,7 @@
 //
 // # Limits
 //
-//   - The fence knows the tokens it has seen, not those that were granted. The first token for a
+//   - The fence knows only the tokens it has seen, not all tokens granted. The first token for a
 //     resource always passes, and a later holder that has not written yet blocks no earlier one. To
 //     record a token early, run an empty Tx right after the grant.
 //   - The isolation level is the database's default. Under READ COMMITTED, which PostgreSQL uses

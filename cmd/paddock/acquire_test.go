@@ -88,7 +88,7 @@ func TestTheSameLeaseIDIsTheSameAcquire(t *testing.T) {
 	if normalized(first) != normalized(again) {
 		t.Errorf("the lease is\n%safter\n%s", again, first)
 	}
-	d.expectFailure(exitUsage, []string{"lease_id_in_use"}, "acquire", "jobs:nightly", id, "--holder=somebody else")
+	d.expectFailure(exitUsage, []string{"lease_id_in_use"}, "acquire", "jobs:nightly", id, "--holder=another")
 	d.env["PADDOCK_LEASE_ID"] = strings.TrimPrefix(id, "--lease-id=")
 	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "jobs:nightly")
 	d.expectExit(exitOK, "release", "jobs:nightly")

@@ -9,7 +9,7 @@ import (
 // A processTree is a command and all its descendants.
 type processTree struct {
 	group       int // process group, and process id, of the command
-	descendants     // finds those that have left the group
+	descendants     // finds processes that have left the group
 }
 
 // signalGroup sends a signal to the command's process group.

@@ -2,7 +2,6 @@ package pgtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -10,11 +9,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
-const (
-	urlVariable = "PADDOCK_TEST_DATABASE_URL"
-	// image is the newest PostgreSQL that Paddock is tested with.
-	image = "postgres:17"
-)
+const urlVariable = "PADDOCK_TEST_DATABASE_URL"
 
 // A server is where a test process creates its databases.
 type server struct {
@@ -25,7 +20,7 @@ type server struct {
 	template    func() (name string, err error)
 }
 
-// find returns the first available server. An installed server that does not start is an error.
+// find returns the first available server. One that is found and does not start is an error.
 func find(ctx context.Context) (*server, error) {
 	s, err := source(ctx)
 	if err != nil {
@@ -44,26 +39,21 @@ func source(ctx context.Context) (*server, error) {
 			stop:        func(context.Context) error { return nil },
 		}, nil
 	}
-	s, err := startPrivate(ctx)
-	if !errors.Is(err, pgserver.ErrNotFound) {
-		return s, err
-	}
-	s, errContainer := container(ctx)
-	if errContainer != nil {
-		return nil, fmt.Errorf("%w (or set %s; and Docker failed: %w)", err, urlVariable, errContainer)
-	}
-	return s, nil
+	return startOwn(ctx)
 }
 
-// startPrivate starts a server from the installed programs.
-func startPrivate(ctx context.Context) (*server, error) {
-	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings()})
+// startOwn starts a server that ends with this process.
+func startOwn(ctx context.Context) (*server, error) {
+	db, err := pgserver.Open(ctx, pgserver.Options{Settings: settings(), Otherwise: otherwise})
 	if err != nil {
 		return nil, err
 	}
 	return &server{
-		description: fmt.Sprintf("started a private PostgreSQL %s in %s", s.Version(), s.Dir()),
-		admin:       s.URL("postgres"),
-		stop:        s.Stop,
+		description: fmt.Sprintf("started a private PostgreSQL %s in %s", db.Version(), db.Data()),
+		admin:       db.URL("postgres"),
+		stop:        db.Stop,
 	}, nil
 }
+
+// otherwise says how tests take a server that runs elsewhere.
+const otherwise = "set " + urlVariable + " to the URL of a server whose role may create databases and roles"

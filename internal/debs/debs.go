@@ -85,8 +85,8 @@ func (t Tree) Unpack(ctx context.Context, names ...string) error {
 }
 
 // Expose writes a script bin/NAME that runs an unpacked program, at a path relative to the tree, with the unpacked
-// libraries. The script works wherever the tree is moved to, and becomes the program, so that both have one process
-// ID.
+// libraries. The script works wherever the tree is moved to, but not through a link. It becomes the program, so that both
+// have one process ID.
 func (t Tree) Expose(program string) error {
 	var libraries []string
 	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib", "lib"} {
@@ -103,7 +103,7 @@ func (t Tree) Expose(program string) error {
 		}
 	}
 	script := fmt.Sprintf(`#!/bin/sh
-tree=$(dirname "$(readlink -f "$0")")/..
+tree=${0%%/*}/..
 LD_LIBRARY_PATH="%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export LD_LIBRARY_PATH
 exec "$tree/%s" "$@"

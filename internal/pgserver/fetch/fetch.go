@@ -28,7 +28,7 @@ type Source struct {
 	Releases []Release
 
 	// Log gets one line before the first byte is fetched.
-	Log io.Writer
+	Log io.Writer `json:"-"`
 }
 
 // A Wish says which PostgreSQL is wanted.

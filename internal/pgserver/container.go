@@ -11,21 +11,16 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
-
-	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
 )
-
-// defaultMajor is the version of containers.
-const defaultMajor = fetch.DefaultMajor
 
 // A container is a server that Docker runs. It listens on a port of loopback and has a random password. Data that is
 // kept is in a volume with the name of the container.
 type container struct {
+	docker  docker
 	kept    keptContainer
 	opts    Options
 	dataDir *dataDir
@@ -52,48 +47,69 @@ func (d *dataDir) readContainer() (k keptContainer, err error) {
 	return k, err
 }
 
-// startContainer runs the container of d, and creates it if it does not exist.
-func startContainer(ctx context.Context, d *dataDir, major string, opts Options, f finder) (Database, error) {
-	c := &container{opts: opts, dataDir: d}
-	var err error
-	if c.kept, err = d.readContainer(); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(f.source.Log, "PostgreSQL is not installed; starting a container of postgres:%s with Docker\n", major)
-		c.kept = keptContainer{
-			Name:     fmt.Sprintf("paddock-%x", sha256.Sum256([]byte(d.dir)))[:24],
-			Major:    major,
-			Password: rand.Text(),
-		}
-		var text []byte
-		if text, err = json.Marshal(c.kept); err == nil {
-			err = writeFile(d.containerPath(), text)
-		}
-	}
-	if err == nil {
-		err = d.removeContainer(ctx)
-	}
-	if err != nil {
+// newContainer runs a new container for d. If it fails, as without Docker, it leaves nothing behind.
+func newContainer(ctx context.Context, d *dataDir, major string, opts Options, f finder) (*container, error) {
+	if err := f.docker.check(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.launch(ctx, f.never); err != nil {
-		return nil, errors.Join(err, c.forget(context.WithoutCancel(ctx)))
+	fmt.Fprintf(f.source.Log, "PostgreSQL is not installed; starting a container of postgres:%s with Docker\n", major)
+	c := &container{docker: f.docker, opts: opts, dataDir: d, kept: keptContainer{
+		Name:     fmt.Sprintf("paddock-%x", sha256.Sum256([]byte(d.dir)))[:24],
+		Major:    major,
+		Password: rand.Text(),
+	}}
+	text, err := json.Marshal(c.kept)
+	if err == nil {
+		err = writeFile(d.containerPath(), text)
+	}
+	if err == nil {
+		err = c.launch(ctx, f.never)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.discard())
 	}
 	return c, nil
 }
 
-// forget removes the container after a failed start, and the note of it if it never ran.
-func (c *container) forget(ctx context.Context) error {
-	err := c.dataDir.removeContainer(ctx)
-	if c.version == "" && !c.dataDir.temporary {
-		if _, inspect := docker(ctx, "volume", "inspect", c.kept.Name); inspect != nil {
-			err = errors.Join(err, os.Remove(c.dataDir.containerPath()))
-		}
+// discard removes what a failed start has created.
+func (c *container) discard() error {
+	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
+	defer cancel()
+	err := c.remove()
+	if _, inspect := c.docker.run(ctx, "volume", "inspect", c.kept.Name); inspect == nil {
+		_, rm := c.docker.run(ctx, "volume", "rm", c.kept.Name)
+		err = errors.Join(err, rm)
 	}
-	return err
+	return errors.Join(err, os.Remove(c.dataDir.containerPath()))
 }
 
-// removeContainer removes the container of d, which a dead process may have left running. Its volume is kept, unless
-// it has no name.
-func (d *dataDir) removeContainer(ctx context.Context) error {
+// reopenContainer runs a container on the volume that d names. It replaces one that a dead process has left running.
+func reopenContainer(ctx context.Context, d *dataDir, opts Options, f finder) (*container, error) {
+	c := &container{docker: f.docker, opts: opts, dataDir: d}
+	err := f.docker.check(ctx)
+	if err == nil {
+		c.kept, err = d.readContainer()
+	}
+	if err == nil {
+		if err = c.launch(ctx, f.never); err != nil {
+			err = errors.Join(err, c.remove())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the data of %s is in a volume of Docker, which cannot be used: %w", d.dir, err)
+	}
+	return c, nil
+}
+
+// remove removes the container at the end, whatever has become of the context.
+func (c *container) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
+	defer cancel()
+	return c.dataDir.removeContainer(ctx, c.docker)
+}
+
+// removeContainer removes the container of d, if there is one. Its volume is kept, unless that has no name.
+func (d *dataDir) removeContainer(ctx context.Context, docker docker) error {
 	k, err := d.readContainer()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -101,36 +117,40 @@ func (d *dataDir) removeContainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := docker(ctx, "ps", "--all", "--quiet", "--filter", "name=^/?"+k.Name+"$")
+	ids, err := docker.run(ctx, "ps", "--all", "--quiet", "--filter", "name=^/?"+k.Name+"$")
 	if err != nil || ids == "" {
 		return err
 	}
-	_, err = docker(ctx, "rm", "--force", "--volumes", k.Name)
+	_, err = docker.run(ctx, "rm", "--force", "--volumes", k.Name)
 	return err
 }
 
-// launch creates the container and waits until the server accepts connections.
+// launch creates the container, instead of one with its name, and waits until the server accepts connections.
 func (c *container) launch(ctx context.Context, offline bool) error {
-	if _, err := dockerWith(ctx, []string{"POSTGRES_PASSWORD=" + c.kept.Password}, c.runArguments(offline)...); err != nil {
+	if err := c.dataDir.removeContainer(ctx, c.docker); err != nil {
 		return err
 	}
-	wait := exec.Command("docker", "wait", c.kept.Name)
+	password := []string{"POSTGRES_PASSWORD=" + c.kept.Password}
+	if _, err := c.docker.runWith(ctx, password, c.runArguments(offline)...); err != nil {
+		return err
+	}
+	wait := c.docker.command(context.Background(), "wait", c.kept.Name)
 	wait.SysProcAttr = attributes(account{}, syscall.SIGKILL)
 	var err error
 	if c.ended, err = start(wait, nil); err != nil {
 		return err
 	}
-	// One line for each address; the server is published on one.
-	published, err := docker(ctx, "port", c.kept.Name, "5432/tcp")
+	// There is a line for each address, and the server has one.
+	published, err := c.docker.run(ctx, "port", c.kept.Name, "5432/tcp")
 	if err != nil {
 		return err
 	}
 	c.address, _, _ = strings.Cut(published, "\n")
 	c.version, err = ready(ctx, c.URL("postgres"), c.opts.Database, c.ended.exited)
 	if err != nil {
-		return c.withLog(err)
+		err = c.withLog(err)
 	}
-	return nil
+	return err
 }
 
 func (c *container) runArguments(offline bool) []string {
@@ -158,7 +178,7 @@ func (c *container) runArguments(offline bool) []string {
 func (c *container) withLog(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
 	defer cancel()
-	out, logErr := exec.CommandContext(ctx, "docker", "logs", "--tail", "20", c.kept.Name).CombinedOutput()
+	out, logErr := c.docker.command(ctx, "logs", "--tail", "20", c.kept.Name).CombinedOutput()
 	return errors.Join(err, logErr, errors.New(strings.TrimSpace(string(out))))
 }
 
@@ -191,11 +211,9 @@ func (c *container) Stop(ctx context.Context) error {
 		return nil
 	}
 	c.stopped = true
-	_, err := docker(ctx, "stop", c.kept.Name)
+	_, err := c.docker.run(ctx, "stop", c.kept.Name)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("postgres: the server did not stop in time and was killed: %w", context.Cause(ctx))
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), dockerTimeout)
-	defer cancel()
-	return errors.Join(err, c.dataDir.removeContainer(bounded), c.dataDir.close())
+	return errors.Join(err, c.remove(), c.dataDir.close())
 }

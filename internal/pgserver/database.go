@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
 )
 
 // A Database is a PostgreSQL server that runs for this process: a Server, or a container of Docker.
@@ -49,7 +51,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 // open claims the directory, and starts a server on it.
-func open(ctx context.Context, opts Options, docker bool) (db Database, err error) {
+func open(ctx context.Context, opts Options, mayContain bool) (db Database, err error) {
 	f, err := newFinder(opts)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
@@ -63,40 +65,39 @@ func open(ctx context.Context, opts Options, docker bool) (db Database, err erro
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	if db, err = openIn(ctx, dir, f, opts, docker); err != nil {
+	if db, err = openIn(ctx, dir, f, opts, mayContain); err != nil {
 		return nil, fmt.Errorf("postgres: %w", errors.Join(err, dir.close()))
 	}
 	return db, nil
 }
 
-func openIn(ctx context.Context, dir *dataDir, f finder, opts Options, docker bool) (Database, error) {
+// openIn starts a server on a claimed directory. It may run in a container if mayContain says so.
+func openIn(ctx context.Context, dir *dataDir, f finder, opts Options, mayContain bool) (Database, error) {
 	n, contained, err := dir.need(f.major)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if contained {
-		if !docker {
-			return nil, fmt.Errorf("the data of %s is in a volume of Docker, and this server needs it in files", dir.dir)
-		}
-		if err := dockerRuns(ctx); err != nil {
-			return nil, fmt.Errorf("the data of %s is in a volume of Docker, and Docker cannot be used: %w", dir.dir, err)
-		}
-		return startContainer(ctx, dir, n.major, opts, f)
+	case contained && !mayContain:
+		return nil, fmt.Errorf("the data of %s is in a volume of Docker, but files are needed: use another directory", dir.dir)
+	case contained:
+		return reopenContainer(ctx, dir, opts, f)
 	}
 	bin, err := f.present(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	var noDocker error
-	if bin == "" && docker && !n.data {
-		if noDocker = dockerRuns(ctx); noDocker == nil {
-			return startContainer(ctx, dir, cmp.Or(n.major, defaultMajor), opts, f)
+	var noDocker error // why there is no container, if there should be one
+	if bin == "" && mayContain && !n.data {
+		var c *container
+		if c, noDocker = newContainer(ctx, dir, cmp.Or(n.major, fetch.DefaultMajor), opts, f); noDocker == nil {
+			return c, nil
 		}
 	}
 	if bin == "" {
-		if bin, err = f.fetch(ctx, n, noDocker); err != nil {
-			return nil, err
-		}
+		bin, err = f.fetch(ctx, n, noDocker)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return startServer(ctx, dir, bin, opts)
 }

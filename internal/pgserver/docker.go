@@ -2,6 +2,7 @@ package pgserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,14 +15,22 @@ import (
 // dockerTimeout bounds commands that only ask the daemon.
 const dockerTimeout = 10 * time.Second
 
-// docker runs a command of Docker's command line and returns its output.
-func docker(ctx context.Context, args ...string) (string, error) {
-	return dockerWith(ctx, nil, args...)
+// A docker is the path of Docker's command line; empty for the one in the PATH.
+type docker string
+
+// command returns a command of the command line.
+func (d docker) command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, cmp.Or(string(d), "docker"), args...)
 }
 
-// dockerWith runs a command with further environment variables, which, unlike arguments, other users cannot see.
-func dockerWith(ctx context.Context, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "docker", args...)
+// run runs a command and returns its output.
+func (d docker) run(ctx context.Context, args ...string) (string, error) {
+	return d.runWith(ctx, nil, args...)
+}
+
+// runWith runs a command with further environment variables, which, unlike arguments, other users cannot see.
+func (d docker) runWith(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := d.command(ctx, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.WaitDelay = time.Second
 	var out, errs bytes.Buffer
@@ -35,20 +44,20 @@ func dockerWith(ctx context.Context, env []string, args ...string) (string, erro
 	return strings.TrimSpace(out.String()), nil
 }
 
-// dockerRuns returns an error unless this machine runs a Docker that this user may use.
-func dockerRuns(ctx context.Context) error {
-	if _, err := exec.LookPath("docker"); err != nil {
+// check returns an error unless this machine runs a Docker that this user may use.
+func (d docker) check(ctx context.Context) error {
+	if _, err := exec.LookPath(cmp.Or(string(d), "docker")); err != nil {
 		return errors.New("it is not installed")
 	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	host, err := docker(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+	host, err := d.run(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
 	if err != nil {
 		return err
 	}
 	if !strings.HasPrefix(host, "unix:") {
 		return fmt.Errorf("it runs on another machine, at %s", host)
 	}
-	_, err = docker(ctx, "version", "--format", "{{.Server.Version}}")
+	_, err = d.run(ctx, "version", "--format", "{{.Server.Version}}")
 	return err
 }

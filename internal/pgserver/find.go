@@ -32,6 +32,7 @@ func Find(ctx context.Context, programs ...string) (binDir string, err error) {
 type finder struct {
 	installed []string // directories to look in, in order of preference
 	source    fetch.Source
+	docker    docker
 	major     string // the version that the environment demands; empty for any
 	never     bool   // fetch nothing
 	otherwise string // how the caller takes the URL of a server instead
@@ -127,7 +128,8 @@ func (f finder) fetch(ctx context.Context, n need, docker error) (binDir string,
 		return binDir, err
 	}
 	if docker != nil {
-		err = fmt.Errorf("Docker: %w\n%w", docker, err) //nolint:staticcheck // it begins with a name
+		why := strings.ReplaceAll(docker.Error(), "\n", "; ")
+		err = fmt.Errorf("Docker: %s\n%w", why, err) //nolint:staticcheck // it begins with a name
 	}
 	return "", fmt.Errorf("%w, and fetching it failed:\n  %s\n%s. Or set PADDOCK_FETCH_MIRROR to the base URL of a mirror of "+
 		"Maven Central, or %s", f.missing(ctx, n), strings.ReplaceAll(err.Error(), "\n", "\n  "),

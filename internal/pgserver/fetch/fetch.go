@@ -70,6 +70,9 @@ func (s Source) Fetch(ctx context.Context, wish Wish) (binDir string, err error)
 		return "", err
 	}
 	defer func() { err = errors.Join(err, writer.Close()) }()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	for _, dir := range s.Cached() {
 		if wish.Check(ctx, dir) == nil {
 			return dir, nil

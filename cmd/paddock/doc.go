@@ -13,7 +13,8 @@
 //	verify       put load on a running service and check its answers
 //	demo         demonstrate fencing tokens on a running service
 //	fence        install fencing into your own database
-//	version      print the version
+//	version      print the version, as --version does
+//	help         show the help of a command, as --help does
 //
 // Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments:
 // they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard error.
@@ -22,7 +23,7 @@
 //
 //	0    success, or a service that was stopped by SIGINT or SIGTERM
 //	1    failed; standard error says why
-//	64   wrong command line, or a request that the service refuses as invalid
+//	64   wrong command line, or none (help goes to standard error), or a request that the service refuses as invalid
 //	69   the database or the service cannot be reached
 //	70   internal error of the service
 //	75   not acquired: another holder has the lock

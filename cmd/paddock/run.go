@@ -33,7 +33,7 @@ type runCommand struct {
 	leaseFlags
 	retryFlags
 
-	KillAfter *time.Duration `placeholder:"DURATION" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once (5s, or as much as the TTL allows)."`
+	KillAfter *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 }
 
 func (runCommand) Help() string {
@@ -127,9 +127,6 @@ func (c *runCommand) arguments() []string {
 // options returns the wanted lease, with a margin in which the command can be stopped.
 func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, error) {
 	o, err := c.leaseFlags.options(c.Name)
-	if err == nil {
-		err = c.check()
-	}
 	if err != nil {
 		return o, err
 	}
@@ -138,7 +135,7 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, erro
 	if c.KillAfter != nil {
 		killAfter = *c.KillAfter
 	}
-	if killAfter < 0 || killAfter > longest {
+	if killAfter > longest {
 		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be "+
 			"gone before the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, c.TTL, longest)
 	}

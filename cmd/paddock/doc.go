@@ -33,7 +33,8 @@
 //	127  run: the command was not found
 //
 // Otherwise run exits with the code of the command, or with 128+n if signal n ended it. A second SIGINT or SIGTERM
-// kills paddock, except that run passes it on.
+// kills paddock, except that run passes it on. A SIGHUP or SIGINT that is ignored when paddock starts, as by nohup or
+// for the background jobs of a script, stays ignored.
 //
 // # Layout
 //

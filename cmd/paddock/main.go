@@ -25,9 +25,19 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	context.AfterFunc(ctx, stop) // the next signal has its default action: it kills
 	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// stopSignals returns the signals that end a command. A SIGINT that the parent ignores, as a script does for its
+// background jobs, stays ignored. (Go does not report whether a SIGTERM was.)
+func stopSignals() []os.Signal {
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGINT) {
+		signals = append(signals, syscall.SIGINT)
+	}
+	return signals
 }
 
 // run runs the command of args until it is done or ctx ends, and returns its exit code. It reads no environment but

@@ -60,7 +60,8 @@ A systemd service, for which 75 (another holder has the lock) is no failure:
 
 The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with
 a shared lease or a permit, PADDOCK_SLOT. It has the standard input and outputs of paddock, and its own process
-group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group.
+group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was
+ignored when paddock started stays ignored, by paddock and by the command: nohup paddock run survives a hang-up.
 
 The lease is lost if it cannot be renewed in time (a shorter outage does not matter), if an operator revokes it, and
 when --max-hold is over. The command then gets SIGTERM, and SIGKILL after --kill-after, all before the lease ends. If

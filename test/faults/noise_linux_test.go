@@ -38,12 +38,16 @@ func chooseNoiseSize() noiseSize {
 		streams: idleStreams}
 }
 
-// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time. No lease may
-// be lost. With -faults.noise the delay of renewals is limited, too: see maxNoiseFactor.
+// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time, on one replica and,
+// in the long form, on two. No lease may be lost. With -faults.noise the delay of renewals is limited, too: see maxNoiseFactor.
 func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	normal, size := program(t), chooseNoiseSize()
-	for _, replicas := range []int{1, 2} {
+	deployments := []int{1}
+	if *flagLong || *flagNoise {
+		deployments = append(deployments, 2)
+	}
+	for _, replicas := range deployments {
 		t.Run(fmt.Sprintf("replicas: %d", replicas), func(t *testing.T) {
 			n := newNoise(t, normal, replicas, size)
 			n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })

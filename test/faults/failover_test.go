@@ -16,7 +16,8 @@ import (
 )
 
 var flagFailOvers = repeats{
-	flag.Int("faults.failovers", 0, "fail-overs in a row in TestFailOversAndRestores; 0: 2, or 10 in the long form"), 2, 10}
+	flag.Int("faults.failovers", 0, "fail-overs in a row in TestFailOversAndRestores; 0: 2, or 10 in the long form"),
+	2, 10}
 
 // grantsBetweenFaults is how many locks are granted before the next fault.
 const grantsBetweenFaults = 200
@@ -25,7 +26,8 @@ const grantsBetweenFaults = 200
 func TestFailOversAndRestores(t *testing.T) {
 	t.Parallel()
 	normal := program(t)
-	t.Run("fail-overs in a row under quorum lose nothing", func(t *testing.T) { t.Parallel(); failOversInARow(t, normal) })
+	t.Run("fail-overs in a row under quorum lose nothing",
+		func(t *testing.T) { t.Parallel(); failOversInARow(t, normal) })
 	t.Run("a pooler in transaction mode is supported", func(t *testing.T) { t.Parallel(); behindAPooler(t, normal) })
 	t.Run("a promoted lagging standby grants nothing twice",
 		func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })

@@ -25,8 +25,8 @@ var (
 
 func allMutants() []mutant { return append(slices.Clone(mutants), noEpochCheck, joinsFirst) }
 
-// mutatedBuild builds all mutants as one program, and returns its path: building each would take longer than finding it.
-// The program runs as the mutant that its file is named after, see switchFile; under any other name it is Paddock.
+// mutatedBuild builds all mutants as one program, and returns its path: building each would take longer than finding
+// it. The program runs as the mutant that its file is named after, see switchFile; under any other name it is Paddock.
 var mutatedBuild = sync.OnceValues(func() (string, error) {
 	dir, err := buildDir()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A mutant is Paddock with one text in one file replaced. Where the file is Go, to says MUTATED for a condition that is
-// true in the mutant only: all mutants share one build, see mutatedBuild.
+// A mutant is Paddock with one text in one file replaced. Where the file is Go, the new text says MUTATED for a
+// condition that is true in the mutant only: all mutants share one build, see mutatedBuild.
 type mutant struct {
 	name     string
 	file     string // from the root of the module
@@ -114,7 +114,8 @@ const roundsToFind = 15
 
 // flagRounds is how many rounds Paddock itself must pass.
 var flagRounds = repeats{
-	flag.Int("faults.rounds", 0, "rounds of Paddock itself in TestCheckerFindsMutants; 0: 1, or 10 in the long form"), 1, 10}
+	flag.Int("faults.rounds", 0, "rounds of Paddock itself in TestCheckerFindsMutants; 0: 1, or 10 in the long form"),
+	1, 10}
 
 // TestCheckerFindsMutants proves that the checker can fail: each mutant must be found under the same use that
 // Paddock itself must pass.

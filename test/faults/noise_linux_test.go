@@ -38,8 +38,9 @@ func chooseNoiseSize() noiseSize {
 		streams: idleStreams}
 }
 
-// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time, on one replica and,
-// in the long form, on two. No lease may be lost. With -faults.noise the delay of renewals is limited, too: see maxNoiseFactor.
+// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time, on one replica
+// and, in the long form, on two. No lease may be lost. With -faults.noise the delay of renewals is limited, too: see
+// maxNoiseFactor.
 func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	normal, size := program(t), chooseNoiseSize()

@@ -59,7 +59,7 @@ func faultsToInject() int {
 // A long run has several rounds, each on its own deployment.
 const (
 	roundFaults = 90
-	roundCalls  = 20_000 // minimum of answered calls
+	roundCalls  = 20_000 // minimum of answered calls, unless it has fewer faults
 	perFault    = 4 * time.Second / 3
 	longFor     = 10 * time.Minute // in the long form
 )
@@ -113,7 +113,7 @@ func newRound(t *testing.T, d *deployment, seed uint64) *round {
 // prefix begins the names of all locks.
 func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
 
-// underLoad runs the workload while that many faults are injected, or more until enough calls were answered.
+// underLoad runs the workload while that many faults are injected, or more until a full round has enough calls.
 func (p *round) underLoad(ctx context.Context, faults int) error {
 	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
 	for _, r := range p.replicas {
@@ -141,13 +141,16 @@ func (p *round) underLoad(ctx context.Context, faults int) error {
 // runSchedule injects each step once the deployment has been under load for a while after the previous one. It
 // stops at the first fault that cannot be injected or undone, or from which the service does not recover.
 func (p *round) runSchedule(ctx context.Context, faults int) error {
-	last, injected := "the beginning", 0
+	last, injected, calls := "the beginning", 0, int64(0)
+	if faults == roundFaults {
+		calls = roundCalls
+	}
 	for _, s := range schedule(p.seed, 4*faults) {
 		rate, err := p.awaitLoad(ctx, last)
 		if err != nil {
 			return err
 		}
-		if injected >= faults && p.meter.answered.Load() >= int64(faults*roundCalls/roundFaults) {
+		if injected >= faults && p.meter.answered.Load() >= calls {
 			return nil
 		}
 		p.log("%6.1f s, %4d/s: %v", time.Since(p.began).Seconds(), rate, s)

@@ -109,8 +109,9 @@ func genuine(e lock.Event) []byte { return`},
 		to: "\tif MUTATED {\n\t\treturn l.ExpiresAt\n\t}\n\treturn l.ExpiresAt.Add(l.Grace)\n"},
 }
 
-// roundsToFind is how many rounds may be needed to find a mutant.
-const roundsToFind = 15
+// roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in a
+// lull shows has needed 14 on a machine with ten times the work that it can do.
+const roundsToFind = 60
 
 // flagRounds is how many rounds Paddock itself must pass.
 var flagRounds = repeats{

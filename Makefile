@@ -6,7 +6,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Run the service with its own PostgreSQL, on 127.0.0.1:8080
@@ -19,6 +19,17 @@ test: ## Run the tests that need only Go and PostgreSQL
 .PHONY: test-system
 test-system: ## Run the whole-system tests, which need more programs
 	go test -C test ./...
+
+# What depends on the version of PostgreSQL. The short form runs of the store's tests the conformance suite and those of
+# plans, statements, commits from the cache, epochs and crashes.
+VERSIONED_PACKAGES = ./migrations/... ./docs/fencing ./client/pgfence
+SHORT_PATTERN = Conform|Prepare|LooksUpByKey|HOT|Swap|Epoch|SurvivesACrash|MissNothing|OldServer
+
+.PHONY: test-postgres
+test-postgres: ## Test store, migrations and fences on PostgreSQL VERSION=14 to 18; SHORT=1 runs fewer tests of the store
+	@case "$(VERSION)" in 14|15|16|17|18) ;; *) echo "make test-postgres: give VERSION=14 to VERSION=18" >&2; exit 64;; esac
+	env -u PADDOCK_TEST_DATABASE_URL PADDOCK_POSTGRES_VERSION=$(VERSION) go test -count=1 $(if $(SHORT),-run '$(SHORT_PATTERN)') ./store/...
+	env -u PADDOCK_TEST_DATABASE_URL PADDOCK_POSTGRES_VERSION=$(VERSION) go test -count=1 $(VERSIONED_PACKAGES)
 
 .PHONY: test-sdk
 test-sdk: build ## Run the tests of the TypeScript and Python SDKs

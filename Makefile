@@ -65,6 +65,10 @@ lint-openapi: ## Lint openapi.yaml with redocly and spectral
 check: ## Run everything that CI runs
 	.ci/run
 
+.PHONY: soak
+soak: ## Run the long form of the fault runs, the simulation and the fuzzing; three hours
+	.ci/soak
+
 .PHONY: build
 build: ## Build bin/paddock
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT)" -o bin/paddock ./cmd/paddock

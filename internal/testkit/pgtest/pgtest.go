@@ -64,7 +64,7 @@ func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	t.Helper()
 	s, err := pgserver.Start(
 		t.Context(),
-		pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()},
+		pgserver.Options{Database: "paddock", Settings: settings(), Cached: true, Stderr: t.Output()},
 	)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)

@@ -75,7 +75,7 @@ func startOwn(ctx context.Context, settings map[string]string) (*server, error) 
 
 // startPrivate starts a server from the installed programs.
 func startPrivate(ctx context.Context, settings map[string]string) (*server, error) {
-	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings})
+	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings, Cached: true})
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,7 @@ func openFolder() (folder, error) {
 type note struct {
 	Description string `json:"description,omitempty"`
 	URL         string `json:"url,omitempty"`
+	Keeper      int    `json:"keeper,omitempty"` // its process ID
 	Error       string `json:"error,omitempty"`
 }
 

@@ -87,7 +87,7 @@ func keep(f folder) int {
 	if err != nil {
 		return say(note{Error: err.Error()})
 	}
-	n := note{Description: s.description, URL: s.admin}
+	n := note{Description: s.description, URL: s.admin, Keeper: os.Getpid()}
 	if err := f.write(n); err != nil {
 		return say(note{Error: errors.Join(err, s.stop(ctx)).Error()})
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
+	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -57,6 +57,7 @@ func exitCode(err error) int {
 	var f *failure
 	var start *supervise.StartError
 	var pooler *poolmode.Error
+	var tooOld *pgversion.TooOldError
 	switch {
 	case err == nil:
 		return exitOK
@@ -72,7 +73,7 @@ func exitCode(err error) int {
 		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrCapacityMismatch),
-		errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler):
+		errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler), errors.As(err, &tooOld):
 		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
 		return exitUnreachable
@@ -166,12 +167,4 @@ func (l enclosingLease) explain(name string, err error) error {
 	}
 	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are "+
 		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), name, source)}
-}
-
-// checkNotNegative returns a usage error if a duration is negative.
-func checkNotNegative(flag string, d time.Duration) error {
-	if d < 0 {
-		return usagef("%s is %v; give 0s or more", flag, d)
-	}
-	return nil
 }

@@ -7,13 +7,14 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
 
 func contentionCases() cases {
 	return cases{
-		"two contenders pass the lock back and forth 512 times":    contentionOfTwo,
+		"two contenders pass the lock back and forth":              contentionOfTwo,
 		"of 20 contenders for 3 permits at most 3 hold one":        contentionForPermits,
 		"readers and writers exclude each other, and none starves": contentionOfReadersAndWriters,
 		"20 contenders for one lock are served in order":           contentionOfWriters,
@@ -45,7 +46,7 @@ func (s *fixture) withLock(ctx context.Context, a lock.Acquire, do func(lock.Gra
 // contentionOfTwo provokes lost wake-ups: one contender releases at the moment when the other begins to wait, and no
 // later request repairs it.
 func contentionOfTwo(s *fixture) {
-	const rounds = 256
+	rounds := soak.Rounds(60, 256)
 	r := criticalSection{name: s.name}
 	s.runWorkers(2, func(ctx context.Context, i int) error {
 		for range rounds {
@@ -62,7 +63,7 @@ func contentionOfTwo(s *fixture) {
 		}
 		return nil
 	})
-	if got := r.count.Load(); got != 2*rounds {
+	if got := r.count.Load(); got != int64(2*rounds) {
 		s.Errorf("%d visits were counted, want %d", got, 2*rounds)
 	}
 	s.verifyHistory(s.name, verify.Rules{})

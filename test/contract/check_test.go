@@ -30,7 +30,7 @@ func (d document) check(ctx context.Context, x exchange.Exchange) (operation str
 		return "", nil // the document has no HEAD, and no body follows
 	}
 	page := isPage(r.URL.Path)
-	if x.Status >= http.StatusBadRequest && !(page && strings.HasPrefix(x.Received.Get("Content-Type"), "text/html")) {
+	if x.Status >= http.StatusBadRequest && (!page || !strings.HasPrefix(x.Received.Get("Content-Type"), "text/html")) {
 		wrong = d.checkSchema("Problem", x.Answer)
 	}
 	if x.Status == http.StatusNotFound && bytes.Contains(x.Answer, []byte(`"code":"no_route"`)) {

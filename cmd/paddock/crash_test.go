@@ -39,7 +39,7 @@ func TestGrantSurvivesACrashOfEverything(t *testing.T) {
 	if err := db.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	p.signal(t, syscall.SIGKILL)
+	p.Signal(t, syscall.SIGKILL)
 	if err := db.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

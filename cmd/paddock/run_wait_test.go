@@ -21,7 +21,7 @@ func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
 			p := d.startRun("--wait=forever", nightly, "--", "/bin/sh")
 			d.awaitEvent(nightly, lock.Queued, "me")
-			if err := p.cmd.Process.Signal(s); err != nil {
+			if err := p.Cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
 			p.expectExit(t, exitSignalled+int(s), "before "+nightly+" was acquired")
@@ -41,17 +41,17 @@ func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for over := false; !over; {
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 		select {
-		case <-p.ended:
+		case <-p.Ended():
 			over = true
 		case <-again.C:
 		}
 	}
-	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
-		t.Errorf("it has ended with %v", p.cmd.ProcessState)
+	if status := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("it has ended with %v", p.Cmd.ProcessState)
 	}
 }
 
@@ -59,12 +59,12 @@ func TestWaitingRunStartsWhenTheFirstHasEnded(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	first := d.prepareRun(nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN; read line; exit 9")
-	hold, err := first.cmd.StdinPipe()
+	hold, err := first.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.run(t)
-	first.stdout.await(t, `(\d)\n`)
+	first.Start(t)
+	first.Stdout.Await(t, `(\d)\n`)
 	d.env["PADDOCK_HOLDER"] = "the second"
 	second := d.startRun("--wait=forever", nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN")
 	d.awaitEvent(nightly, lock.Queued, "the second")
@@ -79,7 +79,7 @@ func TestWaitingRunStartsWhenTheFirstHasEnded(t *testing.T) {
 // tokenOf returns the number that the process has printed.
 func tokenOf(t *testing.T, p *process) int {
 	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(p.stdout.String()))
+	n, err := strconv.Atoi(strings.TrimSpace(p.Stdout.String()))
 	if err != nil {
 		t.Fatal(err)
 	}

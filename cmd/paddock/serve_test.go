@@ -48,7 +48,7 @@ func TestGrantSurvivesSIGKILL(t *testing.T) {
 
 	p, base := startServe(t, databaseURL)
 	before := acquire(t, base, mine)
-	if code := p.signal(t, syscall.SIGKILL); code != -1 {
+	if code := p.Signal(t, syscall.SIGKILL); code != -1 {
 		t.Fatalf("exit code %d after SIGKILL", code)
 	}
 
@@ -72,8 +72,8 @@ func TestServeStoppedBySignalExitsWithZero(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p, base := startServe(t, databaseURL)
 		expectReady(t, base)
-		if code := p.signal(t, s); code != exitOK || !strings.Contains(p.stderr.String(), `"msg":"stopped"`) {
-			t.Errorf("%v: exit code %d:\n%s", s, code, p.stderr)
+		if code := p.Signal(t, s); code != exitOK || !strings.Contains(p.Stderr.String(), `"msg":"stopped"`) {
+			t.Errorf("%v: exit code %d:\n%s", s, code, p.Stderr)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func TestServeStoppedBySignalExitsWithZero(t *testing.T) {
 func TestServeStoppedDuringStartExitsWithZero(t *testing.T) {
 	t.Parallel()
 	p := start(t, "serve", "--wait-database=1h", "--database-url=postgres://me@127.0.0.1:1/c")
-	p.stderr.await(t, `(database not reachable; retrying)`)
-	if code := p.signal(t, syscall.SIGTERM); code != exitOK {
-		t.Errorf("exit code %d:\n%s", code, p.stderr)
+	p.Stderr.Await(t, `(database not reachable; retrying)`)
+	if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, p.Stderr)
 	}
 }
 

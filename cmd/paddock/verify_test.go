@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -49,12 +50,12 @@ func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 	s := newFixture(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
 		"--ttl=300ms")
-	p.stdout.await(t, "(All names begin with)")
-	s.replicas[0].process.kill(t)
-	if code := p.exit(t); code != exitOK {
+	p.Stdout.Await(t, "(All names begin with)")
+	s.replicas[0].process.Kill(t)
+	if code := p.Exit(t); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
+	if said := p.Stdout.String(); !strings.Contains(said, "OK: ") {
 		t.Errorf("stdout:\n%s", said)
 	}
 }
@@ -67,7 +68,7 @@ func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 	s := newFixture(t, url)
 	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s",
 		"--ttl=500ms")
-	p.stdout.await(t, "(All names begin with)")
+	p.Stdout.Await(t, "(All names begin with)")
 	for range 5 {
 		time.Sleep(pauseEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
 		if err := server.Kill(); err != nil {
@@ -77,7 +78,7 @@ func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, said := p.exit(t), p.stdout.String()
+	code, said := p.Exit(t), p.Stdout.String()
 	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "blocking reads returned") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
@@ -87,12 +88,12 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", base, "--for=1h", "--ttl=300ms")
-	prefix := p.stdout.await(t, "All names begin with (verify:[^:]+:)")
+	prefix := p.Stdout.Await(t, "All names begin with (verify:[^:]+:)")
 	awaitEvent(t, connect(t, base), prefix)
-	if code := p.signal(t, syscall.SIGINT); code != exitOK {
+	if code := p.Signal(t, syscall.SIGINT); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
+	if said := p.Stdout.String(); !strings.Contains(said, "OK: ") {
 		t.Errorf("stdout:\n%s", said)
 	}
 }
@@ -100,7 +101,7 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 // awaitEvent waits until there is an event of a lock under the prefix.
 func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	for {
 		page, err := locks.Events(ctx, lock.EventQuery{Prefix: prefix, Limit: 1, Wait: time.Second})
@@ -117,7 +118,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	out := newTranscript()
+	out := proctest.NewTranscript()
 	v := &verification{program: &program{stdout: out}, verifyCommand: &verifyCommand{For: time.Hour}}
 	if err := v.run(ctx); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 
 func TestLongVerificationHasRounds(t *testing.T) {
 	t.Parallel()
-	base, out := serveHere(t, pgtest.URL(t)), newTranscript()
+	base, out := serveHere(t, pgtest.URL(t)), proctest.NewTranscript()
 	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.MinTTL, Prefix: "verify"}
 	replicas, err := c.replicas()
 	if err != nil {

@@ -13,8 +13,12 @@ run: ## Run the service with its own PostgreSQL, on 127.0.0.1:8080
 	go run ./cmd/paddock dev
 
 .PHONY: test
-test: ## Run all tests
+test: ## Run the tests that need only Go and PostgreSQL
 	go test ./...
+
+.PHONY: test-system
+test-system: ## Run the whole-system tests, which need more programs
+	go test -C test ./...
 
 .PHONY: test-sdk
 test-sdk: build ## Run the tests of the TypeScript and Python SDKs
@@ -33,10 +37,12 @@ fmt: ## Format the code
 .PHONY: vet
 vet: ## Run go vet
 	go vet ./...
+	go vet -C test ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint
 	$(GOLANGCI_LINT) run
+	cd test && $(GOLANGCI_LINT) run
 
 .PHONY: lint-openapi
 lint-openapi: ## Lint openapi.yaml with redocly and spectral
@@ -63,7 +69,7 @@ bench-smoke: ## Run every benchmark for a moment
 
 .PHONY: faults-long
 faults-long: ## Restore the database 20 times in each variant, and run the noisy-neighbour tests at full size; ten minutes
-	go test ./test/faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease|TestJoinRateDoesNotDependOnQueueLength' -faults.restores=20 -faults.noise
+	go test -C test ./faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease|TestJoinRateDoesNotDependOnQueueLength' -faults.restores=20 -faults.noise
 
 .PHONY: docker
 docker: ## Build the image paddock

@@ -19,4 +19,4 @@
 // The types may gain fields and the enumerations values, as the API does. Requests have no timeout but the context's.
 package openapi
 
-//go:generate go tool oapi-codegen -config config.yaml ../../openapi.yaml
+//go:generate go tool -modfile=../../internal/tools/go.mod oapi-codegen -config config.yaml ../../openapi.yaml

@@ -22,21 +22,31 @@ type pkg struct {
 	Deps       []string
 }
 
-// modulePackages returns all packages of the module.
+// modulePackages returns all packages of Paddock's module and of the module test.
 func modulePackages(t *testing.T) []pkg {
 	t.Helper()
-	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the go command reruns the test when go.mod changes
-		t.Fatal(err)
+	var all []pkg
+	for _, folder := range []string{".", "test"} {
+		folder = filepath.Join(root, folder)
+		if _, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil { // so that the go command reruns the test when go.mod changes
+			t.Fatal(err)
+		}
+		found := list(t, folder, "./...")
+		if len(found) == 0 {
+			t.Fatalf("%s has no package", folder)
+		}
+		all = append(all, found...)
 	}
-	return list(t, module+"/...")
+	return all
 }
 
-func list(t *testing.T, patterns ...string) []pkg {
+// list returns the packages that match the patterns in the module that the folder belongs to.
+func list(t *testing.T, folder string, patterns ...string) []pkg {
 	t.Helper()
 	cmd := exec.CommandContext(
 		t.Context(),
 		"go",
-		append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
+		append([]string{"list", "-C", folder, "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -111,8 +121,8 @@ func TestForbiddenImports(t *testing.T) {
 
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	t.Parallel()
-	domain := list(t, module+"/lock")[0]
-	for _, dep := range list(t, domain.Deps...) {
+	domain := list(t, root, module+"/lock")[0]
+	for _, dep := range list(t, root, domain.Deps...) {
 		if !dep.Standard {
 			t.Errorf("lock depends on %s", dep.ImportPath)
 		}

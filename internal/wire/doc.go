@@ -45,4 +45,4 @@
 // remaining time of a lease is rounded down.
 package wire
 
-//go:generate go tool oapi-codegen -config config.yaml ../../openapi.yaml
+//go:generate go tool -modfile=../tools/go.mod oapi-codegen -config config.yaml ../../openapi.yaml

@@ -28,11 +28,11 @@ func build(t *testing.T, raced bool) builds {
 
 func compile(t *testing.T, to string, raced bool, flags ...string) {
 	t.Helper()
-	args := append([]string{"build", "-o", to}, flags...)
+	args := append([]string{"build", "-C", "../..", "-o", to}, flags...) // Paddock's module, not this one
 	if raced {
 		args = append(args, "-race")
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "../../cmd/paddock")...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "./cmd/paddock")...)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, output)
 	}

@@ -14,7 +14,7 @@
 //
 // # The deployment
 //
-//	go test ./test/faults -run TestNothingIsLostUnderFaults -v -faults.for=2m
+//	go test -C test ./faults -run TestNothingIsLostUnderFaults -v -faults.for=2m
 //
 // starts three replicas of `paddock serve` on their own PostgreSQL, and clients that run package
 // verify/workload. All connections pass through toxiproxy:
@@ -67,7 +67,7 @@
 //
 // The faults and the plans of the clients are drawn from one seed:
 //
-//	go test ./test/faults -run TestNothingIsLostUnderFaults -v -faults.for=2m -faults.seed=42
+//	go test -C test ./faults -run TestNothingIsLostUnderFaults -v -faults.for=2m -faults.seed=42
 //
 // injects the same faults in the same order for the same time. What the clients get done depends on
 // the machine, so a violation need not appear again at once. A longer run has several rounds with

@@ -106,7 +106,7 @@ func expectOnPage(t *testing.T, blocks map[string]string) {
 	now := block.ReplaceAllStringFunc(string(text), func(was string) string {
 		part := block.FindStringSubmatch(was)
 		if missing--; part[3] != blocks[part[2]] && !*update {
-			t.Errorf("the page has for %q\n%s\nand the run gives\n%s\nIf that is intended, run go test ./test/sim -run TestThePageIsTrue -sim.update", part[2], part[3], blocks[part[2]])
+			t.Errorf("the page has for %q\n%s\nand the run gives\n%s\nIf that is intended, run go test -C test ./sim -run TestThePageIsTrue -sim.update", part[2], part[3], blocks[part[2]])
 		}
 		return part[1] + blocks[part[2]] + part[4]
 	})

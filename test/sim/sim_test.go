@@ -41,8 +41,8 @@ func each(t *testing.T, n uint64, do func(t *testing.T, seed uint64)) {
 // TestPaddockHoldsUnderFaults plays seeds against the rules of package lock and the guards of package guard. To play
 // one seed again and print its trace:
 //
-//	go test ./test/sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
-//	go test ./test/sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
+//	go test -C test ./sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
+//	go test -C test ./sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
 func TestPaddockHoldsUnderFaults(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {

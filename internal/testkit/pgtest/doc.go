@@ -9,10 +9,9 @@
 //
 //  1. the one at PADDOCK_TEST_DATABASE_URL (postgres://…), whose role must be allowed to create databases and roles;
 //     several test processes may share it;
-//  2. a private server from the installed programs, see package pgserver;
-//  3. a container, if Docker runs and has the image or can pull it.
+//  2. a private server from the installed programs, see package pgserver.
 //
-// Without any of these the test fails with the command that installs a server. It is never skipped, because a skipped
+// Without either of these the test fails with the command that installs a server. It is never skipped, because a skipped
 // test looks like one that passed.
 //
 // # The end

@@ -10,11 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
-const (
-	urlVariable = "PADDOCK_TEST_DATABASE_URL"
-	// image is the newest PostgreSQL that Paddock is tested with.
-	image = "postgres:17"
-)
+const urlVariable = "PADDOCK_TEST_DATABASE_URL"
 
 // A server is where a test process creates its databases.
 type server struct {
@@ -48,11 +44,7 @@ func source(ctx context.Context) (*server, error) {
 	if !errors.Is(err, pgserver.ErrNotFound) {
 		return s, err
 	}
-	s, errContainer := container(ctx)
-	if errContainer != nil {
-		return nil, fmt.Errorf("%w (or set %s; and Docker failed: %w)", err, urlVariable, errContainer)
-	}
-	return s, nil
+	return nil, fmt.Errorf("%w (or set %s)", err, urlVariable)
 }
 
 // startPrivate starts a server from the installed programs.

@@ -2,4 +2,4 @@
 // those of package wire. Change the document and run go generate.
 package openapi
 
-//go:generate go tool oapi-codegen -config config.yaml ../../../openapi.yaml
+//go:generate go tool -modfile=../../../internal/tools/go.mod oapi-codegen -config config.yaml ../../../openapi.yaml

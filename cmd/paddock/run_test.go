@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +27,11 @@ func (d *harness) prepareRun(args ...string) *process {
 	return d.prepare(exec.Command(self, append([]string{"run"}, args...)...), self)
 }
 
-// prepare sets the environment and outputs of a process.
+// prepare sets the environment of a process, without variables of Paddock that this process has.
 func (d *harness) prepare(cmd *exec.Cmd, self string) *process {
 	p := &process{proctest.New(cmd)}
-	p.Cmd.Env = append(os.Environ(), actAsPaddock+"=1", "PADDOCK="+self)
+	ours := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PADDOCK_") })
+	p.Cmd.Env = append(ours, actAsPaddock+"=1", "PADDOCK="+self)
 	for name, value := range d.env {
 		p.Cmd.Env = append(p.Cmd.Env, name+"="+value)
 	}

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -39,31 +36,6 @@ func acquire(t *testing.T, base string, a lock.Acquire) lock.Grant {
 		t.Fatal(err)
 	}
 	return grant
-}
-
-func TestGrantSurvivesSIGKILL(t *testing.T) {
-	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
-
-	p, base := startServe(t, databaseURL)
-	before := acquire(t, base, mine)
-	if code := p.Signal(t, syscall.SIGKILL); code != -1 {
-		t.Fatalf("exit code %d after SIGKILL", code)
-	}
-
-	_, base = startServe(t, databaseURL)
-	after := acquire(t, base, mine)
-	if !after.Replayed || after.Token != before.Token {
-		t.Errorf("token %d, replayed %t: want %d once more", after.Token, after.Replayed, before.Token)
-	}
-	if err := connect(t, base).Release(t.Context(), lock.Release{Name: mine.Name, LeaseID: mine.LeaseID}); err != nil {
-		t.Fatal(err)
-	}
-	next := acquire(t, base, lock.Acquire{Name: mine.Name, Holder: "another holder"})
-	if next.Token <= before.Token {
-		t.Errorf("token %d was granted after %d", next.Token, before.Token)
-	}
 }
 
 func TestServeStoppedBySignalExitsWithZero(t *testing.T) {

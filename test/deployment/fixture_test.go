@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type fixture struct {
 // A replica is one process of the service.
 type replica struct {
 	lock.Service
-	process *process
+	process *proctest.Process
 	base    string
 }
 

@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"net/http"
@@ -75,11 +75,12 @@ func TestQueueAdvancesWhenUnrenewedLeasesEnd(t *testing.T) {
 }
 
 // startCurl starts a curl process that waits for the lock and then ends.
-func (s *fixture) startCurl(via replica, holder string, ttl time.Duration) *process {
+func (s *fixture) startCurl(via replica, holder string, ttl time.Duration) *proctest.Process {
 	s.Helper()
 	a := s.complete(lock.Acquire{Holder: holder, TTL: ttl})
-	p := &process{proctest.New(exec.Command("curl", "-sSN", "--json", string(acquireBody(a)), via.base+"/v1/locks/"+s.name+"/acquire",
-		"--next", "-sS", via.base+"/v1/events?cursor=now&wait_ms=50000&lock=another"))}
+	p := proctest.New(exec.Command("curl", "-sSN", "--json", string(acquireBody(a)),
+		via.base+"/v1/locks/"+s.name+"/acquire",
+		"--next", "-sS", via.base+"/v1/events?cursor=now&wait_ms=50000&lock=another"))
 	p.Start(s.T)
 	return p
 }

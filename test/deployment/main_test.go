@@ -1,17 +1,12 @@
 package deployment_test
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/test/internal/program"
@@ -21,28 +16,7 @@ import (
 // to share it.
 var paddock string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-// buildAndRun builds paddock, runs the tests and returns their exit code.
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "paddock-deployment-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	paddock = filepath.Join(dir, "paddock")
-	code := 1
-	if err = program.Build(context.Background(), paddock); err == nil {
-		code = pgtest.M{M: m}.Run()
-	} else {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return max(code, 1)
-	}
-	return code
-}
+func TestMain(m *testing.M) { program.Main(m, &paddock) }
 
 // start starts paddock. It is killed when the test ends.
 func start(t *testing.T, args ...string) *proctest.Process {

@@ -1,4 +1,4 @@
-package client_test
+package integration_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
@@ -29,6 +31,15 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func replica(t *testing.T, databaseURL string) *client.Client {
 	t.Helper()
 	return open(t, client.Options{BaseURL: served(t, databaseURL)})
+}
+
+func open(t *testing.T, o client.Options) *client.Client {
+	t.Helper()
+	c, err := client.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // served starts a server on the database and returns its base URL.
@@ -114,15 +125,19 @@ func TestOneOf50ClientsGetsTheLock(t *testing.T) {
 	}
 }
 
+// A countingTransport counts requests.
+type countingTransport struct{ requests atomic.Int64 }
+
+func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.Add(1)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // countingClient returns a client of the server and its number of requests.
 func countingClient(t *testing.T, url string) (*client.Client, *atomic.Int64) {
 	t.Helper()
-	requests := new(atomic.Int64)
-	c := open(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		requests.Add(1)
-		return http.DefaultTransport.RoundTrip(r)
-	})}})
-	return c, requests
+	transport := new(countingTransport)
+	return open(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: transport}}), &transport.requests
 }
 
 func TestManyCallsShareFewRequests(t *testing.T) {
@@ -197,12 +212,15 @@ func (c concurrentClient) Release(ctx context.Context, r lock.Release) error {
 	return c.Client.Release(ctx, r)
 }
 
+// otherID is the lease_id of other calls. No lease has it.
+var otherID = lock.LeaseID(uuid.MustParse("5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"))
+
 // startOthers starts other calls and returns a function that waits for them.
 func (c concurrentClient) startOthers() (wait func()) {
 	var all sync.WaitGroup
-	for range 2 * client.MaxInFlight {
+	for range 4 { // twice as many as a Client sends at once
 		all.Go(func() {
-			if err := c.Client.Release(context.Background(), lock.Release{Name: "others", LeaseID: leaseID}); !errors.Is(err, lock.ErrLeaseLost) {
+			if err := c.Client.Release(context.Background(), lock.Release{Name: "others", LeaseID: otherID}); !errors.Is(err, lock.ErrLeaseLost) {
 				c.t.Errorf("one of the other calls: %v", err)
 			}
 		})

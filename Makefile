@@ -1,6 +1,7 @@
 GOLANGCI_LINT ?= $(shell command -v golangci-lint || echo "$$(go env GOPATH)/bin/golangci-lint")
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+CREATED ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
 
 .DEFAULT_GOAL := help
 
@@ -73,4 +74,5 @@ faults-long: ## Restore the database 20 times in each variant, and run the noisy
 
 .PHONY: docker
 docker: ## Build the image paddock
-	docker build --build-arg VERSION="$(VERSION)" --build-arg COMMIT="$(COMMIT)" -t paddock .
+	docker build $(if $(VERSION),--build-arg VERSION="$(VERSION)") --build-arg COMMIT="$(COMMIT)" \
+		$(if $(CREATED),--label org.opencontainers.image.created="$(CREATED)") -t paddock .

@@ -10,6 +10,12 @@
 // A Client sends each call once. It does not retry calls and does not renew leases. Package guard
 // does both, and stops the work before the lease ends; most programs should use it.
 //
+// # Dependencies
+//
+// A program that imports this package and package guard links three modules beside Paddock:
+// google/uuid, cenkalti/backoff and golang.org/x/sys. It links neither the server nor a database
+// driver.
+//
 // # API keys
 //
 // A service with API keys refuses a call without a key (lock.ErrKeyMissing), with an unknown or

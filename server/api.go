@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
@@ -40,7 +41,7 @@ func newAPI(s *Server) *api {
 // AcquireLock acquires a lock, or waits for it.
 func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
 	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := decode(w, r, name, (*wire.Decoder).Acquire)
+		in, err := decode(w, r, name, (*request.Decoder).Acquire)
 		if err != nil {
 			return reply{}, err
 		}
@@ -53,13 +54,13 @@ func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name
 
 // RenewLease extends a lease.
 func (a *api) RenewLease(w http.ResponseWriter, r *http.Request, name wire.Name) {
-	execute(a, w, r, name, (*wire.Decoder).Renew, a.locks.Renew, wire.LeaseOf)
+	execute(a, w, r, name, (*request.Decoder).Renew, a.locks.Renew, wire.LeaseOf)
 }
 
 // ReleaseLease ends a lease.
 func (a *api) ReleaseLease(w http.ResponseWriter, r *http.Request, name wire.Name) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := decode(w, r, name, (*wire.Decoder).Release)
+		in, err := decode(w, r, name, (*request.Decoder).Release)
 		if err != nil {
 			return reply{}, err
 		}
@@ -69,23 +70,23 @@ func (a *api) ReleaseLease(w http.ResponseWriter, r *http.Request, name wire.Nam
 
 // RevokeLock ends a lease of another holder.
 func (a *api) RevokeLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
-	execute(a, w, r, name, (*wire.Decoder).Revoke, a.locks.Revoke, wire.LockOf)
+	execute(a, w, r, name, (*request.Decoder).Revoke, a.locks.Revoke, wire.LockOf)
 }
 
 // VerifyToken returns the status of a token.
 func (a *api) VerifyToken(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", (*wire.Decoder).Verify, a.locks.VerifyToken, wire.VerificationOf)
+	execute(a, w, r, "", (*request.Decoder).Verify, a.locks.VerifyToken, wire.VerificationOf)
 }
 
 // WriteFenced writes a resource under a token.
 func (a *api) WriteFenced(w http.ResponseWriter, r *http.Request, key wire.Key) {
-	execute(a, w, r, key, (*wire.Decoder).FencedWrite, a.locks.WriteFenced, wire.FencedValueOf)
+	execute(a, w, r, key, (*request.Decoder).FencedWrite, a.locks.WriteFenced, wire.FencedValueOf)
 }
 
 // execute decodes a command, calls the Service with it and replies with the result.
 func execute[Command, Value, Model any](
 	a *api, w http.ResponseWriter, r *http.Request, name string,
-	from func(*wire.Decoder, string, []byte) (Command, error),
+	from func(*request.Decoder, string, []byte) (Command, error),
 	call func(context.Context, Command) (Value, error), to func(Value) Model,
 ) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
@@ -228,7 +229,7 @@ func (a *api) Batch(w http.ResponseWriter, r *http.Request) {
 			return reply{}, err
 		}
 		b := batch{request: r}
-		if b.items, b.results, err = new(wire.Decoder).Batch(body); err != nil {
+		if b.items, b.results, err = new(request.Decoder).Batch(body); err != nil {
 			return reply{}, err
 		}
 		b.execute(ctx, a.locks)

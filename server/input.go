@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
@@ -112,10 +112,10 @@ func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err err
 
 // decode returns the command in the request's body, for the lock or resource with this name.
 func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
-	from func(*wire.Decoder, string, []byte) (Command, error),
+	from func(*request.Decoder, string, []byte) (Command, error),
 ) (Command, error) {
 	decoders := requestContextOf(r).decoders
-	d := decoders.Get().(*wire.Decoder)
+	d := decoders.Get().(*request.Decoder)
 	defer decoders.Put(d)
 	body, err := readBody(&d.Body, w, r, MaxBodySize)
 	if err != nil {
@@ -136,11 +136,11 @@ func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit 
 	case err == nil:
 		return into.Bytes(), nil
 	case errors.As(err, new(*http.MaxBytesError)):
-		return nil, wire.TooLarge("body", limit)
+		return nil, request.TooLarge("body", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, wire.InvalidBody("did not arrive within %v. Send it again", readTimeout)
+		return nil, request.InvalidBody("did not arrive within %v. Send it again", readTimeout)
 	}
-	return nil, wire.InvalidBody("broke off after %d bytes. Send it again", into.Len())
+	return nil, request.InvalidBody("broke off after %d bytes. Send it again", into.Len())
 }
 
 // rejectEncoded refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.

@@ -45,7 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type requestContext struct {
 	context.Context // ends with the connection or the Server; has the key after withAuthentication
 	route           *chi.Context
-	decoders        *sync.Pool // of *wire.Decoder
+	decoders        *sync.Pool // of *request.Decoder
 	id              [1]string  // the values of the X-Request-Id header
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-lock/paddock/access"
-	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
@@ -31,7 +31,7 @@ const (
 	// DefaultStreamsPerKey bounds the streams of one API key.
 	DefaultStreamsPerKey = 200
 	// MaxBodySize is the greatest size of a request's body, in bytes.
-	MaxBodySize = wire.MaxBodySize
+	MaxBodySize = request.MaxBodySize
 	// MaxBatchBodySize is the greatest size of a batch's body, in bytes. Each item is limited to MaxBodySize.
 	MaxBatchBodySize = 1 << 20
 
@@ -101,7 +101,7 @@ type Server struct {
 	router   *chi.Mux
 	draining atomic.Bool
 
-	decoders sync.Pool // of *wire.Decoder
+	decoders sync.Pool // of *request.Decoder
 	routings sync.Pool // of *chi.Context
 
 	drainDelay       time.Duration
@@ -130,7 +130,7 @@ func New(o Options) *Server {
 		events:     &eventCache{encode: sseEvent},
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.decoders.New = func() any { return new(wire.Decoder) }
+	s.decoders.New = func() any { return new(request.Decoder) }
 	s.routings.New = func() any { return chi.NewRouteContext() }
 	if s.drain == nil {
 		s.drain = func() {}

@@ -5,23 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http/httptest"
 	"time"
 
-	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/internal/pgserver"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/migrations"
-	"github.com/paddock-lock/paddock/server"
-	"github.com/paddock-lock/paddock/store"
 )
 
 // A job that several workers start and one runs. The write carries the token.
 func ExampleDo() {
-	locks, stop := exampleService() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
-	defer stop()
+	locks := exampleService() // client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
 	ctx := context.Background()
 
 	book := func(ctx context.Context) error {
@@ -51,8 +44,7 @@ func ExampleDo() {
 
 // A lease that is not tied to a function, and that an operator revokes.
 func ExampleAcquire() {
-	locks, stop := exampleService()
-	defer stop()
+	locks := exampleService()
 	ctx := context.Background()
 
 	lease, err := guard.Acquire(ctx, locks, "reports", guard.Options{
@@ -76,8 +68,7 @@ func ExampleAcquire() {
 
 // An observer sees the leader, its values, and the end of its term.
 func ExampleElection() {
-	locks, stop := exampleService()
-	defer stop()
+	locks := exampleService()
 	ctx := context.Background()
 
 	election := guard.NewElection(locks, "leader", guard.Options{Holder: "node-1"})
@@ -111,8 +102,7 @@ func ExampleElection() {
 
 // At most three uploads at a time.
 func ExampleSemaphore() {
-	locks, stop := exampleService()
-	defer stop()
+	locks := exampleService()
 	ctx := context.Background()
 
 	uploads := guard.NewSemaphore(locks, "uploads", 3, guard.Options{Holder: "uploader"})
@@ -134,8 +124,7 @@ func ExampleSemaphore() {
 
 // Readers share the lock, a writer has it alone.
 func ExampleRWLock() {
-	locks, stop := exampleService()
-	defer stop()
+	locks := exampleService()
 	ctx := context.Background()
 
 	catalogue := guard.NewRWLock(locks, "catalogue", guard.Options{})
@@ -154,28 +143,5 @@ func ExampleRWLock() {
 	// <nil>
 }
 
-// exampleService starts a server and its database, as paddock dev does, and returns a client. It
-// panics on errors because an example has no testing.T.
-func exampleService() (locks *client.Client, stop func()) {
-	ctx := context.Background()
-	db, err := pgserver.Start(ctx, pgserver.Options{Database: "paddock"})
-	must(err)
-	must(migrations.Up(ctx, db.URL("paddock")))
-	log := slog.New(slog.DiscardHandler)
-	s, err := store.Open(ctx, db.URL("paddock"), store.Options{Log: log})
-	must(err)
-	web := httptest.NewServer(server.New(server.Options{Locks: s, Ready: s.Ready, Log: log}))
-	locks, err = client.New(client.Options{BaseURL: web.URL})
-	must(err)
-	return locks, func() {
-		web.Close()
-		s.Close()
-		must(db.Stop(ctx))
-	}
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
+// exampleService returns a service in memory instead of a client, so that the examples run without a server.
+func exampleService() lock.Service { return memlock.New().Replica(1) }

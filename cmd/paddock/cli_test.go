@@ -16,7 +16,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":                          {nil, `expected one of "serve"`},
+		"no command":                          {[]string{"--log-level=info"}, `expected one of "serve"`},
 		"an unknown command":                  {[]string{"unlock"}, "unlock"},
 		"an unknown flag":                     {[]string{"serve", "--port=80"}, "paddock serve --help"},
 		"an unknown level":                    {[]string{"--log-level=loud", "version"}, "--log-level"},

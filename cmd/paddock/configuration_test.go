@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +25,8 @@ This page is generated from the flags: run
 
 - A flag wins over its variable. If several variables are listed, the first that is set wins. An empty variable counts
   as unset.
-- A duration is a number with a unit: ` + "`100ms`, `30s`, `5m`, `24h`" + `. There are no units beyond hours.
+- A duration is numbers with units: ` + "`100ms`, `30s`, `1h30m`, `7d`, `1d12h`" + `. A day is 24 hours; days are whole
+  numbers and come first.
 - A switch takes no value as a flag. As a variable it is ` + "`true` or `false`" + `.
 - Former names are refused with an error that has the new name: ` + "%s" + `.
 
@@ -39,9 +39,6 @@ Variables without a flag:
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command.
 `
 
-// defaultInHelp matches a default at the end of a flag's help.
-var defaultInHelp = regexp.MustCompile(` \(([^()]+)\)\.$`)
-
 // renderConfiguration returns the page for the flags of a parser. Flags of the same commands are listed together.
 func renderConfiguration(model *kong.Application) string {
 	type section struct {
@@ -52,7 +49,7 @@ func renderConfiguration(model *kong.Application) string {
 	var order []*kong.Flag
 	for _, command := range model.Leaves(true) {
 		for _, f := range command.Flags {
-			id := f.Summary() + f.Help
+			id := flagID(f)
 			if users[id] == nil {
 				order = append(order, f)
 			}
@@ -61,7 +58,7 @@ func renderConfiguration(model *kong.Application) string {
 	}
 	var sections []*section
 	for _, f := range order {
-		commands := users[f.Summary()+f.Help]
+		commands := users[flagID(f)]
 		i := slices.IndexFunc(sections, func(s *section) bool { return slices.Equal(s.commands, commands) })
 		if i < 0 {
 			i, sections = len(sections), append(sections, &section{commands: commands})
@@ -76,7 +73,7 @@ func renderConfiguration(model *kong.Application) string {
 	b.WriteString(wrapItem(fmt.Sprintf(configurationIntro, strings.Join(old, ", "))))
 	b.WriteString("\n## Every command\n\n")
 	for _, f := range model.Flags {
-		if f.Name != "help" {
+		if f.Name != "help" && f.Name != "version" {
 			b.WriteString(wrap("- "+describeFlag(f), "  ") + "\n")
 		}
 	}
@@ -91,6 +88,9 @@ func renderConfiguration(model *kong.Application) string {
 	}
 	return b.String()
 }
+
+// flagID returns the same text for flags with the same description.
+func flagID(f *kong.Flag) string { return f.Summary() + describe(f.Value) }
 
 // wrapItem wraps the lines of a text that are too long, which are list items.
 func wrapItem(text string) string {
@@ -135,22 +135,17 @@ func describeFlag(f *kong.Flag) string {
 	for _, v := range variables(f.Tag) {
 		names += ", `" + v + "`"
 	}
-	help, value := strings.ReplaceAll(f.Help, "$$", "$"), f.Default
-	if m := defaultInHelp.FindStringSubmatch(help); m != nil && value == "" {
-		help, value = strings.TrimSuffix(help, m[0])+".", m[1]
-	}
 	details := []string{flagType(f)}
 	if f.Required {
 		details = append(details, "required")
 	}
 	switch {
-	case f.IsBool() || value == "":
-	case strings.Contains(value, " "):
-		details = append(details, "default: "+value)
-	default:
-		details = append(details, "default `"+value+"`")
+	case f.Default != "":
+		details = append(details, "default `"+f.Default+"`")
+	case f.Tag.Get("unset") != "":
+		details = append(details, "default: "+f.Tag.Get("unset"))
 	}
-	return names + " (" + strings.Join(details, ", ") + "): " + help
+	return names + " (" + strings.Join(details, ", ") + "): " + strings.ReplaceAll(f.Help, "$$", "$")
 }
 
 func flagType(f *kong.Flag) string {
@@ -163,7 +158,7 @@ func flagType(f *kong.Flag) string {
 		repeated = ", repeatable"
 	}
 	switch {
-	case t == reflect.TypeFor[time.Duration]():
+	case t == reflect.TypeFor[time.Duration](), t == reflect.TypeFor[waitTime]():
 		return "duration" + repeated
 	case f.IsBool():
 		return "switch"

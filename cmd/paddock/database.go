@@ -29,18 +29,43 @@ func (d database) await(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	return waitFor(ctx, log, d.Wait, func() error { return ping(ctx, config) })
+}
+
+// reportEvery is the least time between two records of a wait that goes on.
+const reportEvery = 5 * time.Second
+
+// waitFor calls ping until it succeeds, for that time at most. It logs the first failure, then one every reportEvery,
+// and that the wait ended well. Otherwise the error says so.
+func waitFor(ctx context.Context, log *slog.Logger, limit time.Duration, ping func() error) error {
 	steps := backoff.NewExponentialBackOff()
-	steps.InitialInterval, steps.MaxInterval = 100*time.Millisecond, 2*time.Second
-	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, ping(ctx, config) },
+	steps.InitialInterval, steps.MaxInterval = 100*time.Millisecond, time.Second
+	start, next := time.Now(), time.Time{}
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, ping() },
 		backoff.WithBackOff(steps),
-		backoff.WithMaxElapsedTime(max(d.Wait, time.Nanosecond)), // zero would mean no limit
-		backoff.WithNotify(func(err error, next time.Duration) {
-			log.Warn("database not reachable; retrying", "error", err, "retry_in", next)
+		backoff.WithMaxElapsedTime(max(limit, time.Nanosecond)), // zero would mean no limit
+		backoff.WithNotify(func(err error, _ time.Duration) {
+			if now := time.Now(); !now.Before(next) {
+				next = now.Add(reportEvery)
+				log.Warn("database not reachable; retrying", "error", err, "waited", now.Sub(start), "limit", limit)
+			}
 		}))
-	if err != nil && ctx.Err() == nil {
-		return unreachablef("cannot connect to the database: %w", err)
+	waited := time.Since(start)
+	switch {
+	case err == nil && !next.IsZero():
+		log.Info("database reachable", "waited", waited)
+	case err != nil && ctx.Err() == nil:
+		return unreachablef("cannot connect to the database%s: %w", after(waited, !next.IsZero()), lineError{err})
 	}
 	return err
+}
+
+// after says how long a wait took, if there was one.
+func after(waited time.Duration, retried bool) string {
+	if !retried {
+		return ""
+	}
+	return " after " + short(waited)
 }
 
 // config parses the URL. Its errors do not contain the password.

@@ -20,8 +20,8 @@ import (
 type devCommand struct {
 	settings
 
-	Listen    string `default:"127.0.0.1:8080" help:"Loopback address to listen on, HOST:PORT; port 0 is any free port."`
-	Dir       string `xor:"data" placeholder:"DIR" help:"Data directory (paddock/dev under $$XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root)."`
+	Listen    string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Loopback address to listen on, HOST:PORT; port 0 is any free port."`
+	Dir       string `xor:"data" placeholder:"DIR" unset:"paddock/dev under $XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root" help:"Data directory."`
 	Ephemeral bool   `xor:"data" help:"Use a temporary data directory, which is removed at the end."`
 }
 

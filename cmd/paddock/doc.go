@@ -13,7 +13,8 @@
 //	verify       put load on a running service and check its answers
 //	demo         demonstrate fencing tokens on a running service
 //	fence        install fencing into your own database
-//	version      print the version
+//	version      print the version, as --version does
+//	help         show the help of a command, as --help does
 //
 // Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments:
 // they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard error.
@@ -22,7 +23,7 @@
 //
 //	0    success, or a service that was stopped by SIGINT or SIGTERM
 //	1    failed; standard error says why
-//	64   wrong command line, or a request that the service refuses as invalid
+//	64   wrong command line, or none (help goes to standard error), or a request that the service refuses as invalid
 //	69   the database or the service cannot be reached
 //	70   internal error of the service
 //	75   not acquired: another holder has the lock
@@ -32,7 +33,8 @@
 //	127  run: the command was not found
 //
 // Otherwise run exits with the code of the command, or with 128+n if signal n ended it. A second SIGINT or SIGTERM
-// kills paddock, except that run passes it on.
+// kills paddock, except that run passes it on. A SIGHUP or SIGINT that is ignored when paddock starts, as by nohup or
+// for the background jobs of a script, stays ignored.
 //
 // # Layout
 //

@@ -98,7 +98,7 @@ type epochNewCommand struct {
 	database
 
 	Reason string `required:"" placeholder:"TEXT" help:"Why; stored with the epoch."`
-	Above  int64  `placeholder:"TOKEN" help:"The greatest fencing token that any client has seen, if the database may have lost it."`
+	Above  int64  `placeholder:"TOKEN" unset:"none" help:"The greatest fencing token that any client has seen, if the database may have lost it."`
 }
 
 func (epochNewCommand) Help() string {

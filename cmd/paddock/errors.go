@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
@@ -166,12 +165,4 @@ func (l enclosingLease) explain(name string, err error) error {
 	}
 	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are "+
 		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), name, source)}
-}
-
-// checkNotNegative returns a usage error if a duration is negative.
-func checkNotNegative(flag string, d time.Duration) error {
-	if d < 0 {
-		return usagef("%s is %v; give 0s or more", flag, d)
-	}
-	return nil
 }

@@ -118,7 +118,7 @@ func (c *fenceSQLCommand) Run(p *program) error {
 // A fencedDatabase is the flags of the database with the user's tables.
 type fencedDatabase struct {
 	URL    string `name:"database-url" placeholder:"URL" variable:"PADDOCK_FENCE_DATABASE_URL" help:"PostgreSQL with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE. The variables that tell serve where to store the locks do not apply here."`
-	Schema string `placeholder:"NAME" help:"Schema to install into (the first of the search_path)."`
+	Schema string `placeholder:"NAME" unset:"the first of the search_path" help:"Schema to install into."`
 }
 
 // A fenceSchema is a schema in a user's database, and what is installed there.

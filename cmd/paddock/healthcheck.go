@@ -12,7 +12,7 @@ import (
 )
 
 type healthcheckCommand struct {
-	URL     string        `placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the replica (the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT is set)."`
+	URL     string        `placeholder:"URL" unset:"the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT is set" variable:"PADDOCK_URL" help:"Base URL of the replica."`
 	Timeout time.Duration `default:"3s" help:"How long to wait for the answer."`
 	trustFlags
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 func TestEveryRequestFieldIsExplainedByItsFlag(t *testing.T) {
@@ -53,5 +57,83 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 		"\nRunning a service:"), strings.Index(stdout, "\nMore:")
 	if locks < 0 || service < locks || more < service {
 		t.Errorf("the commands are not in their groups:\n%s", stdout)
+	}
+}
+
+// TestEveryDefaultIsShownInOneStyle looks at all flags and arguments of all commands.
+func TestEveryDefaultIsShownInOneStyle(t *testing.T) {
+	t.Parallel()
+	var line commandLine
+	parser, err := newParser(&line, variablesOf(nil), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(command string, v *kong.Value, placeholder string) {
+		help, unset := describe(v), v.Tag.Get("unset")
+		if v.Default != "" && unset != "" || strings.Contains(v.Help, "efault") || strings.HasSuffix(v.Help, ").") {
+			t.Errorf("%s: %s has more than one default, or its help repeats one: %s", command, v.Summary(), help)
+		}
+		if d := cmp.Or(v.Default, unset); d != "" && !strings.Contains(help, ". [default: "+d+"]") {
+			t.Errorf("%s: %s does not show its default %q: %s", command, v.Summary(), d, help)
+		}
+		if v.Default != "" && strings.Contains(placeholder, v.Default) {
+			t.Errorf("%s: %s shows its default instead of a placeholder: %s", command, v.Summary(), placeholder)
+		}
+		number := v.Target.CanInt() || v.Target.CanUint() || v.Target.CanFloat()
+		if number && !v.Required && v.Default == "" && unset == "" {
+			t.Errorf("%s: %s does not say what applies without it; add the tag default, or unset", command, v.Summary())
+		}
+	}
+	for _, command := range parser.Model.Leaves(true) {
+		for _, flag := range slices.Concat(parser.Model.Flags, command.Flags) {
+			check(command.FullPath(), flag.Value, flag.FormatPlaceHolder())
+		}
+		for _, argument := range command.Positional {
+			check(command.FullPath(), argument, "")
+		}
+	}
+	_, stdout, _ := call(t, nil, "serve", "--help")
+	for _, want := range []string{`--event-retention=DURATION\s+How long to keep events. \[default: 7d\]\s+\[\$PADDOCK_EVENT`,
+		`--default-ttl=DURATION\s[^[]*\[default:\s+30s, or the nearest`, `--listen=ADDRESS\s[^[]*\[default: 127.0.0.1:8080\]`} {
+		if !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("want %s in:\n%s", want, stdout)
+		}
+	}
+}
+
+func TestHelpAndVersionAreCommandsAndFlags(t *testing.T) {
+	t.Parallel()
+	helpOf := func(args ...string) string {
+		_, text, _ := call(t, nil, append(args, "--help")...)
+		return text
+	}
+	version := versionLine()
+	for _, c := range []struct {
+		args                   []string
+		code                   int
+		stdout, stderr, reason string
+	}{
+		{[]string{"help"}, exitOK, helpOf(), "", ""},
+		{[]string{"-h"}, exitOK, helpOf(), "", ""},
+		{nil, exitUsage, "", helpOf(), "data goes to standard output; this is a wrong command line"},
+		{[]string{"help", "run"}, exitOK, helpOf("run"), "", ""},
+		{[]string{"help", "migrate", "up"}, exitOK, helpOf("migrate", "up"), "", ""},
+		{[]string{"help", "help"}, exitOK, helpOf("help"), "", ""},
+		{[]string{"help", "srve"}, exitUsage, "", "paddock: unexpected argument srve, did you mean \"serve\"? (see paddock --help)\n", ""},
+		{[]string{"srve"}, exitUsage, "", "paddock: unexpected argument srve, did you mean \"serve\"? (see paddock --help)\n", ""},
+		{[]string{"hepl"}, exitUsage, "", "paddock: unexpected argument hepl, did you mean \"help\"? (see paddock --help)\n", ""},
+		{[]string{"migrate"}, exitUsage, "", "paddock: expected one of \"up\", \"down\", \"version\" (see paddock migrate --help)\n", ""},
+		{[]string{"version"}, exitOK, version, "", ""},
+		{[]string{"--version"}, exitOK, version, "", ""},
+		{[]string{"run", "--version"}, exitOK, version, "", "its arguments are not missed"},
+		{[]string{"run", "--url=x", "jobs", "--", "--version"}, exitUsage, "", "", "it is an argument of the command here"},
+	} {
+		code, stdout, stderr := call(t, nil, c.args...)
+		if code != c.code || stdout != c.stdout || stderr != c.stderr && c.stderr != "" {
+			t.Errorf("%q: exit code %d, want %d (%s):\n%s\nwant:\n%s%s", c.args, code, c.code, c.reason, stdout+stderr, c.stdout, c.stderr)
+		}
+	}
+	if text := helpOf(); !strings.Contains(text, "\n  help ") || !strings.Contains(text, "--version ") {
+		t.Errorf("help does not list itself, or the version:\n%s", text)
 	}
 }

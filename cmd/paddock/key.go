@@ -49,8 +49,8 @@ type keyNewCommand struct {
 	authFile
 
 	Role    string        `required:"" enum:"read,lock,admin" placeholder:"ROLE" help:"Role of the key: read, lock or admin."`
-	Prefix  []string      `placeholder:"NAME" help:"The key is valid for the lock of this name and all locks under it: billing covers billing and billing:eu, not billing2. May be repeated (all names)."`
-	Expires time.Duration `placeholder:"DURATION" help:"How long the key is valid, such as 720h (no limit)."`
+	Prefix  []string      `placeholder:"NAME" unset:"all names" help:"The key is valid for the lock of this name and all locks under it: billing covers billing and billing:eu, not billing2. May be repeated."`
+	Expires time.Duration `unset:"no limit" help:"How long the key is valid, such as 30d."`
 }
 
 func (keyNewCommand) Help() string {
@@ -69,7 +69,7 @@ func (c *keyNewCommand) Run(_ context.Context, p *program) error {
 	}
 	var expires time.Time
 	switch {
-	case c.Expires < 0 || c.Expires > 0 && c.Expires < time.Second:
+	case c.Expires > 0 && c.Expires < time.Second:
 		return usagef("--expires is %v; give at least 1s, or leave it out", c.Expires)
 	case c.Expires > 0:
 		expires = time.Now().Add(c.Expires)

@@ -26,7 +26,7 @@ type acquireCommand struct {
 	retryFlags
 	envOutputFlags
 
-	LeaseID leaseID `name:"lease-id" placeholder:"UUID" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it. Random by default."`
+	LeaseID leaseID `name:"lease-id" placeholder:"UUID" unset:"random" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it."`
 }
 
 func (acquireCommand) Help() string {
@@ -50,9 +50,6 @@ Exit code 75 means that another holder has the lock.`
 // lost.
 func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	o, err := c.options(c.Name)
-	if err == nil {
-		err = c.check()
-	}
 	if err != nil {
 		return err
 	}
@@ -82,8 +79,8 @@ type renewCommand struct {
 	retryFlags
 	envOutputFlags
 
-	TTL      time.Duration `name:"ttl" placeholder:"DURATION" help:"New TTL of the lease. Unchanged by default."`
-	Metadata string        `placeholder:"JSON" help:"New metadata of the lease, a JSON object. Unchanged by default."`
+	TTL      time.Duration `name:"ttl" unset:"unchanged" help:"New TTL of the lease."`
+	Metadata string        `placeholder:"JSON" unset:"unchanged" help:"New metadata of the lease, a JSON object."`
 }
 
 func (renewCommand) Help() string {
@@ -116,12 +113,6 @@ func (c *renewCommand) Run(ctx context.Context, p *program) error {
 // request returns the call, or a usage error.
 func (c *renewCommand) request() (lock.Renew, error) {
 	id, err := c.id()
-	if err == nil {
-		err = c.check()
-	}
-	if err == nil {
-		err = checkNotNegative("--ttl", c.TTL)
-	}
 	if err != nil {
 		return lock.Renew{}, err
 	}
@@ -152,9 +143,6 @@ Exit code 76 means that the lease had ended otherwise: work under it may have ov
 
 func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	id, err := c.id()
-	if err == nil {
-		err = c.check()
-	}
 	if err != nil {
 		return err
 	}
@@ -216,13 +204,13 @@ func (c *revokeCommand) Run(ctx context.Context, p *program) error {
 
 // The leaseFlags describe the wanted lease, and how long to wait for it.
 type leaseFlags struct {
-	Holder   string        `placeholder:"TEXT" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people (USER@HOST; with paddock run USER@HOST:PID)."`
+	Holder   string        `placeholder:"TEXT" unset:"USER@HOST; with paddock run USER@HOST:PID" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people."`
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
 	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
-	MaxHold  time.Duration `placeholder:"DURATION" help:"How long renewals can extend the lease at most (unlimited)."`
+	MaxHold  time.Duration `unset:"no limit" help:"How long renewals can extend the lease at most."`
 	Shared   bool          `xor:"mode" help:"Acquire the lock in shared mode: readers share it, writers do not."`
 	Permits  *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
-	Wait     waitTime      `default:"0s" help:"How long to wait in the queue: a duration, or forever; 0s does not wait."`
+	Wait     waitTime      `default:"0s" placeholder:"DURATION" help:"How long to wait in the queue: a duration, or forever; 0s does not wait."`
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }
 
@@ -236,8 +224,6 @@ func (f leaseFlags) request(name string) (lock.Acquire, error) {
 	switch {
 	case f.TTL <= 0:
 		return a, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
-	case f.MaxHold < 0:
-		return a, usagef("--max-hold is %v; give a positive duration, or leave it out", f.MaxHold)
 	case f.Shared:
 		a.Mode = lock.Shared
 	case f.Permits != nil:
@@ -315,9 +301,9 @@ func (w *waitTime) UnmarshalText(text []byte) error {
 		*w = forever
 		return nil
 	}
-	d, err := time.ParseDuration(string(text))
+	d, err := parseDuration(string(text))
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is not a waiting time; give a duration such as 90s or 1h, or forever", text)
+		return fmt.Errorf("%q is not a waiting time; give a duration such as 90s, 1h or 1d, or forever", text)
 	}
 	*w = waitTime(d)
 	return nil

@@ -9,24 +9,35 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/server"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	context.AfterFunc(ctx, stop) // the next signal has its default action: it kills
 	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// stopSignals returns the signals that end a command. A SIGINT that the parent ignores, as a script does for its
+// background jobs, stays ignored. (Go does not report whether a SIGTERM was.)
+func stopSignals() []os.Signal {
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGINT) {
+		signals = append(signals, syscall.SIGINT)
+	}
+	return signals
 }
 
 // run runs the command of args until it is done or ctx ends, and returns its exit code. It reads no environment but
@@ -41,6 +52,10 @@ func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Write
 
 func execute(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	var line commandLine
+	if len(args) == 0 {
+		_, err := parse(&line, []string{"--help"}, env, stderr)
+		return cmp.Or(err, error(&failure{exitUsage, errAlreadyReported}))
+	}
 	command, err := parse(&line, args, env, stdout)
 	if err != nil || command == nil {
 		return err
@@ -49,19 +64,11 @@ func execute(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 	return command.Run(&program{env: env, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
 }
 
-// newLog returns a log of text if w is a terminal, else of JSON.
-func newLog(w io.Writer, level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-	return slog.New(slog.NewJSONHandler(w, options))
-}
-
 // A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in
-// for a flag; the first that is set wins.
+// for a flag; the first that is set wins. The tag unset says what applies without a flag that has no fixed default.
 type commandLine struct {
-	LogLevel slog.Level `default:"info" variable:"PADDOCK_LOG_LEVEL" help:"Minimum level to log: debug, info, warn or error."`
+	LogLevel    slog.Level  `default:"info" placeholder:"LEVEL" variable:"PADDOCK_LOG_LEVEL" help:"Minimum level to log: debug, info, warn or error."`
+	ShowVersion versionFlag `name:"version" help:"Print the version."`
 
 	Serve       serveCommand       `cmd:"" group:"service" help:"Run a replica of the service."`
 	Dev         devCommand         `cmd:"" group:"service" help:"Run the service on this machine with its own PostgreSQL and without API keys."`
@@ -84,6 +91,7 @@ type commandLine struct {
 	Demo    demoCommand    `cmd:"" group:"more" help:"Demonstrate fencing tokens on a running service."`
 	Fence   fenceCommand   `cmd:"" group:"more" help:"Install fencing into your own database."`
 	Version versionCommand `cmd:"" group:"more" help:"Print the version."`
+	Help    helpCommand    `cmd:"" group:"more" help:"Show the help of a command."`
 
 	DemoWorker demoWorkerCommand `cmd:"" group:"more" hidden:""`
 }
@@ -97,21 +105,21 @@ func groups() []kong.Group {
 	}
 }
 
-// parse reads args into line. It returns nil, and no error, if it has printed help.
+// parse reads args into line. It returns nil, and no error, if it has printed help or the version.
 func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kong.Context, error) {
-	helped := false
-	parser, err := newParser(line, env, stdout, kong.Exit(func(int) { helped = true }))
+	printed := false
+	parser, err := newParser(line, env, stdout, kong.Exit(func(int) { printed = true }))
 	if err != nil {
 		return nil, err
 	}
 	command, err := parser.Parse(args)
 	switch {
-	case helped:
+	case printed:
 		return nil, nil
 	case err != nil:
 		return nil, explainParseError(err)
 	}
-	return command, checkVariables(command.Flags(), env)
+	return command, cmp.Or(checkVariables(command.Flags(), env), checkDurations(command.Flags()))
 }
 
 // newParser returns a parser that reads a command line into line.
@@ -126,6 +134,7 @@ func newParser(line *commandLine, env lookup, stdout io.Writer, more ...kong.Opt
 		kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ValueFormatter(describe),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), durationMapper{}),
 	)...)
 }
 
@@ -215,13 +224,16 @@ func variables(tag *kong.Tag) []string {
 	return strings.FieldsFunc(tag.Get("variable"), func(r rune) bool { return r == ',' })
 }
 
-// describe returns a flag's help together with its variables.
+// describe returns the help of a flag or an argument, with its default and its variables.
 func describe(value *kong.Value) string {
-	names := variables(value.Tag)
-	if len(names) == 0 {
-		return value.Help
+	help := value.Help
+	if d := cmp.Or(value.Default, value.Tag.Get("unset")); d != "" {
+		help += " [default: " + d + "]"
 	}
-	return value.Help + " [$" + strings.Join(names, ", $") + "]"
+	if names := variables(value.Tag); len(names) != 0 {
+		help += " [$" + strings.Join(names, ", $") + "]"
+	}
+	return help
 }
 
 // Set by the linker with -X main.release=… -X main.commit=…; otherwise the build information is used.
@@ -252,7 +264,42 @@ func (c versionCommand) Run(p *program) error {
 		_, err := io.WriteString(p.stdout, paddock.ThirdPartyLicenses)
 		return err
 	}
+	_, err := io.WriteString(p.stdout, versionLine())
+	return err
+}
+
+// versionLine returns what the command and the flag print.
+func versionLine() string {
 	v := version()
-	_, err := fmt.Fprintf(p.stdout, "paddock %s (commit %s, %s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go)
+	return fmt.Sprintf("paddock %s (commit %s, %s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go)
+}
+
+// A versionFlag prints the version, wherever it stands, as --help prints help.
+type versionFlag bool
+
+// BeforeReset prints the version. Like the flag of help it runs before required arguments are missed.
+func (versionFlag) BeforeReset(parser *kong.Kong) error {
+	if _, err := io.WriteString(parser.Stdout, versionLine()); err != nil {
+		return err
+	}
+	parser.Exit(exitOK)
+	return nil
+}
+
+type helpCommand struct {
+	Command []string `arg:"" optional:"" unset:"paddock itself" help:"The command, such as run, or migrate up."`
+}
+
+func (helpCommand) Help() string {
+	return `Prints what --help prints.
+
+    paddock help run
+    paddock help migrate up`
+}
+
+// Run prints the help.
+func (c helpCommand) Run(p *program) error {
+	var line commandLine
+	_, err := parse(&line, append(c.Command, "--help"), p.env, p.stdout)
 	return err
 }

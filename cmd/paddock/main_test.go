@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -17,7 +19,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv(actAsPaddock) != "" {
 		main()
 	}
+	unignoreSignals()
 	pgtest.Main(m)
+}
+
+// unignoreSignals gives SIGHUP and SIGINT their default action in the processes that tests start, also if this process
+// has inherited them as ignored, as under nohup. Tests that want them ignored ignore them.
+func unignoreSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // an ignored signal is inherited, a handler is not
+		}
+	}
 }
 
 // call runs paddock in this process, with no environment but env.

@@ -33,7 +33,7 @@ type runCommand struct {
 	leaseFlags
 	retryFlags
 
-	KillAfter *time.Duration `placeholder:"DURATION" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once (5s, or as much as the TTL allows)."`
+	KillAfter *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 }
 
 func (runCommand) Help() string {
@@ -60,7 +60,8 @@ A systemd service, for which 75 (another holder has the lock) is no failure:
 
 The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with
 a shared lease or a permit, PADDOCK_SLOT. It has the standard input and outputs of paddock, and its own process
-group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group.
+group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was
+ignored when paddock started stays ignored, by paddock and by the command: nohup paddock run survives a hang-up.
 
 The lease is lost if it cannot be renewed in time (a shorter outage does not matter), if an operator revokes it, and
 when --max-hold is over. The command then gets SIGTERM, and SIGKILL after --kill-after, all before the lease ends. If
@@ -127,9 +128,6 @@ func (c *runCommand) arguments() []string {
 // options returns the wanted lease, with a margin in which the command can be stopped.
 func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, error) {
 	o, err := c.leaseFlags.options(c.Name)
-	if err == nil {
-		err = c.check()
-	}
 	if err != nil {
 		return o, err
 	}
@@ -138,7 +136,7 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, erro
 	if c.KillAfter != nil {
 		killAfter = *c.KillAfter
 	}
-	if killAfter < 0 || killAfter > longest {
+	if killAfter > longest {
 		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be "+
 			"gone before the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, c.TTL, longest)
 	}

@@ -173,23 +173,34 @@ func TestExitCodeOfACommandThatASignalKilled(t *testing.T) {
 	p.expectNoMessages(t)
 }
 
-// TestIgnoredSignalsStayIgnored ignores a signal as nohup does.
+// TestIgnoredSignalsStayIgnored ignores signals as nohup does.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
-	d := newHarness(t)
+	for _, name := range []string{"HUP", "INT", "HUP INT"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newHarness(t)
+			p := d.prepareIgnoring(name, `jobs:nightly -- sh -c 'for s in `+name+`; do kill -$s $$ $PPID; done
+				echo ready; read line; exit 3'`)
+			hold, err := p.Cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Start(t)
+			p.Stdout.Await(t, `(ready)`)
+			mustClose(t, hold)
+			p.expectExit(t, 3)
+			p.expectNoMessages(t)
+		})
+	}
+}
+
+// prepareIgnoring prepares a paddock run, with arguments for a shell, that inherits signals as ignored.
+func (d *harness) prepareIgnoring(signals, args string) *process {
+	d.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
-	script := `trap '' HUP
-		exec "$PADDOCK" run jobs:nightly -- sh -c 'kill -HUP $$ $PPID; echo ready; read line; exit 3'`
-	p := d.prepare(exec.Command("sh", "-c", script), self)
-	hold, err := p.Cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Start(t)
-	p.Stdout.Await(t, `(ready)`)
-	mustClose(t, hold)
-	p.expectExit(t, 3)
+	return d.prepare(exec.Command("sh", "-c", "trap '' "+signals+"\n exec \"$PADDOCK\" run "+args), self)
 }

@@ -30,6 +30,27 @@ func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 	}
 }
 
+// TestIgnoredSignalDoesNotEndTheWait sends an ignored signal and then SIGTERM: the first would end the wait first.
+func TestIgnoredSignalDoesNotEndTheWait(t *testing.T) {
+	t.Parallel()
+	for s, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT"} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			d := newHarness(t)
+			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+			p := d.prepareIgnoring(name, "--wait=forever jobs:nightly -- /bin/sh")
+			p.Start(t)
+			d.awaitEvent(nightly, lock.Queued, "me")
+			for _, s := range []syscall.Signal{s, syscall.SIGTERM} {
+				if err := p.Cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.expectExit(t, exitSignalled+int(syscall.SIGTERM), "stopped by SIGTERM before "+nightly+" was acquired")
+		})
+	}
+}
+
 // TestSecondSignalKillsAWaitingRun uses a service that never answers, so that the place cannot be given up.
 func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type serveCommand struct {
 	settings
 	accessFlags
 
-	Listen  string `default:"127.0.0.1:8080" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
+	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
 }
 
@@ -180,16 +180,16 @@ func openFileLimit() uint64 {
 type settings struct {
 	MinTTL     time.Duration `name:"min-ttl" default:"100ms" variable:"PADDOCK_MIN_TTL" help:"Shortest TTL that clients may request."`
 	MaxTTL     time.Duration `name:"max-ttl" default:"24h" variable:"PADDOCK_MAX_TTL" help:"Longest TTL that clients may request."`
-	DefaultTTL time.Duration `name:"default-ttl" placeholder:"DURATION" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that requests none (30s, or the nearest that is allowed)."`
+	DefaultTTL time.Duration `name:"default-ttl" unset:"30s, or the nearest that is allowed" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that requests none."`
 	MaxGrace   time.Duration `name:"max-grace" default:"1m" variable:"PADDOCK_MAX_GRACE" help:"Longest grace that clients may request; 0s allows none."`
 
-	MaxWaiters        int    `placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"Maximum number of waiting calls, on all replicas together (10000)."`
-	MaxWaitersPerLock int    `placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"Maximum number of waiting calls for one lock (1000)."`
+	MaxWaiters        int    `default:"10000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"Maximum number of waiting calls, on all replicas together."`
+	MaxWaitersPerLock int    `default:"1000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"Maximum number of waiting calls for one lock."`
 	PoolerMode        string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"Connection pooler in front of the database: none (also for a pooler in session mode), or transaction. In transaction mode LISTEN and prepared statements do not work, so Paddock uses neither; replicas poll for their waiters and notice a grant up to a second later."`
 
-	BatchWorkers      int           `placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel (1)."`
-	EventRetention    time.Duration `placeholder:"DURATION" variable:"PADDOCK_EVENT_RETENTION" help:"How long to keep events (168h)."`
-	IdleLockRetention time.Duration `placeholder:"DURATION" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"How long to keep a free lock that is not used (168h)."`
+	BatchWorkers      int           `default:"1" placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel."`
+	EventRetention    time.Duration `default:"7d" variable:"PADDOCK_EVENT_RETENTION" help:"How long to keep events."`
+	IdleLockRetention time.Duration `default:"7d" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"How long to keep a free lock that is not used."`
 
 	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"Timeout of a request, besides the time that it asks to wait."`
 	DrainDelay     time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
@@ -197,8 +197,8 @@ type settings struct {
 
 // check returns a usage error for settings that contradict each other.
 func (s settings) check() error {
-	if s.RequestTimeout <= 0 || s.DrainDelay < 0 || s.MinTTL <= 0 {
-		return usagef("--request-timeout and --min-ttl must be positive, and --drain-delay must not be negative")
+	if s.RequestTimeout <= 0 || s.MinTTL <= 0 {
+		return usagef("--request-timeout and --min-ttl must be positive")
 	}
 	if err := s.store(nil).Check(); err != nil {
 		return usagef("%w", err)
@@ -234,9 +234,9 @@ type accessFlags struct {
 	RatePerKey    float64 `default:"1000" placeholder:"N" variable:"PADDOCK_RATE_PER_KEY" help:"Calls a second that each API key may make of this replica; 0 for no limit."`
 	BurstPerKey   int     `default:"2000" placeholder:"N" variable:"PADDOCK_BURST_PER_KEY" help:"Calls that each API key may make at once after an idle time."`
 	WaitersPerKey int     `default:"1000" placeholder:"N" variable:"PADDOCK_WAITERS_PER_KEY" help:"Maximum number of waiting calls of each API key at this replica; 0 for no limit."`
-	StreamsPerKey int     `placeholder:"N" variable:"PADDOCK_STREAMS_PER_KEY" help:"Maximum number of event streams of each API key at this replica (200)."`
+	StreamsPerKey int     `default:"200" placeholder:"N" variable:"PADDOCK_STREAMS_PER_KEY" help:"Maximum number of event streams of each API key at this replica."`
 
-	MaxStreams     int `placeholder:"N" variable:"PADDOCK_MAX_STREAMS" help:"Maximum number of event streams at this replica (2000)."`
+	MaxStreams     int `default:"2000" placeholder:"N" variable:"PADDOCK_MAX_STREAMS" help:"Maximum number of event streams at this replica."`
 	MaxConnections int `default:"20000" placeholder:"N" variable:"PADDOCK_MAX_CONNECTIONS" help:"Maximum number of open connections at this replica; further ones are closed at once."`
 }
 

@@ -29,7 +29,7 @@ const (
 
 // The serviceFlags say where the service is, and how to authenticate.
 type serviceFlags struct {
-	URL string `default:"http://127.0.0.1:8080" variable:"PADDOCK_URL" help:"Base URL of the service."`
+	URL string `default:"http://127.0.0.1:8080" placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the service."`
 	callerFlags
 }
 
@@ -210,8 +210,6 @@ func parsePool(path string, text []byte) (*x509.CertPool, error) {
 type retryFlags struct {
 	Retry time.Duration `default:"10s" help:"How long to retry a call while the service is unreachable or overloaded, or the outcome is unknown; 0s to send it once."`
 }
-
-func (f retryFlags) check() error { return checkNotNegative("--retry", f.Retry) }
 
 // limit returns the time limit for retry.
 func (f retryFlags) limit() time.Duration { return max(f.Retry, time.Nanosecond) }

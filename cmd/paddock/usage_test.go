@@ -24,7 +24,7 @@ func TestUsageErrorsAreReportedBeforeAnyRequest(t *testing.T) {
 		"a zero TTL":             {[]string{"acquire", "x", "--ttl=0s"}, "--ttl is 0s"},
 		"a negative TTL":         {[]string{"acquire", "x", "--ttl=-1s"}, "--ttl is -1s"},
 		"a TTL above all bounds": {[]string{"acquire", "x", "--ttl=48h"}, "--ttl: ttl_ms"},
-		"a negative grace":       {[]string{"acquire", "x", "--grace=-1s"}, "--grace: "},
+		"a negative grace":       {[]string{"acquire", "x", "--grace=-1s"}, "--grace is -1s"},
 		"a negative max hold":    {[]string{"acquire", "x", "--max-hold=-1s"}, "--max-hold is -1s"},
 		"a negative wait":        {[]string{"acquire", "x", "--wait=-1s"}, "or forever"},
 		"an invalid wait":        {[]string{"acquire", "x", "--wait=long"}, `"long"`},

@@ -25,11 +25,11 @@ type verifyCommand struct {
 
 	Clients    int           `default:"32" placeholder:"N" help:"Number of concurrent clients."`
 	Locks      int           `default:"16" placeholder:"N" help:"Number of locks that they use at a time."`
-	Operations int           `placeholder:"N" help:"Stop after about N calls."`
-	For        time.Duration `placeholder:"DURATION" help:"Stop after this time (30s, unless --operations is given)."`
+	Operations int           `placeholder:"N" unset:"no limit" help:"Stop after about N calls."`
+	For        time.Duration `unset:"30s, unless --operations is given" help:"Stop after this time."`
 	TTL        time.Duration `name:"ttl" default:"1s" help:"TTL of the leases, varied by half of it."`
 	NoGrace    bool          `help:"Request no grace, for a service that allows none."`
-	Seed       uint64        `placeholder:"N" help:"Seed of what the clients do (random)."`
+	Seed       uint64        `placeholder:"N" unset:"random" help:"Seed of what the clients do."`
 	Prefix     string        `default:"verify" placeholder:"TEXT" help:"Prefix of the names of all locks and keys."`
 	Report     string        `placeholder:"FILE" help:"File for an HTML page that shows a violation, if there is one."`
 }
@@ -85,7 +85,7 @@ func (c *verifyCommand) check() error {
 	case lock.CheckName(c.Prefix) != nil || len(c.Prefix) > maxPrefixLength:
 		return usagef("--prefix is %q; give 1 to %d characters that are allowed in names", c.Prefix, maxPrefixLength)
 	}
-	return checkNotNegative("--for", c.For)
+	return nil
 }
 
 // maxPrefixLength leaves room in names for a part that is unique to the run.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +17,15 @@ import (
 const pollTime = lock.MaxWait / 2
 
 type watchCommand struct {
-	Name string `arg:"" optional:"" help:"The lock's name (all locks)."`
+	Name string `arg:"" optional:"" unset:"all locks" help:"The lock's name."`
 	serviceFlags
 	retryFlags
 	outputFlags
 
 	Prefix string        `placeholder:"TEXT" help:"Only locks whose names begin with this."`
 	From   string        `default:"now" placeholder:"WHERE" help:"Where to start: now, oldest, or after the event with this id."`
-	For    time.Duration `placeholder:"DURATION" help:"Stop after this time (when interrupted)."`
-	Count  int           `placeholder:"N" help:"Stop after N events."`
+	For    time.Duration `unset:"no limit" help:"Stop after this time."`
+	Count  int           `placeholder:"N" unset:"no limit" help:"Stop after N events."`
 }
 
 func (watchCommand) Help() string {
@@ -73,9 +72,6 @@ func (c *watchCommand) query() (lock.EventQuery, error) {
 	}
 	if c.Count < 0 {
 		return q, usagef("--count is %d; give a positive number of events, or leave it out", c.Count)
-	}
-	if err := cmp.Or(c.check(), checkNotNegative("--for", c.For)); err != nil {
-		return q, err
 	}
 	_, err := q.Resolve()
 	return q, explain(err)

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf8"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -68,11 +67,7 @@ func appendResult(b []byte, r BatchResult) []byte {
 		b = AppendLease(append(b, `,"lease":`...), *r.Lease)
 	}
 	if r.Problem != nil {
-		problem, err := Encode(*r.Problem)
-		if err != nil {
-			panic(err) // the database has no instant after the year 9999
-		}
-		b = append(append(b, `,"problem":`...), bytes.TrimSpace(problem)...)
+		b = appendAny(append(b, `,"problem":`...), *r.Problem)
 	}
 	return append(b, '}')
 }
@@ -147,8 +142,22 @@ func Milliseconds(d time.Duration) int64 {
 
 // appendText appends a JSON string. Bytes that are not UTF-8 are replaced.
 func appendText(b []byte, text string) []byte {
-	b, _ = jsontext.AppendQuote(b, text)
-	return b
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return appendAny(b, text)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"') // as it is, which is faster
+}
+
+// appendAny appends v as Encode returns it, without the end of the line. It panics for a time after the year 9999, which
+// the database does not have.
+func appendAny(b []byte, v any) []byte {
+	text, err := Encode(v)
+	if err != nil {
+		panic(err)
+	}
+	return append(b, bytes.TrimSuffix(text, []byte("\n"))...)
 }
 
 func appendID(b []byte, id [16]byte) []byte {
@@ -174,10 +183,9 @@ func appendMetadata(b []byte, m json.RawMessage) []byte {
 	if m == nil {
 		return b
 	}
-	b, err := jsontext.AppendFormat(append(b, `,"metadata":`...), jsontext.Value(m),
-		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
-	if err != nil {
+	text := bytes.NewBuffer(append(b, `,"metadata":`...))
+	if err := json.Compact(text, m); err != nil {
 		panic(err)
 	}
-	return b
+	return text.Bytes()
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -37,6 +38,33 @@ func TestLeaseIsEncodedAsByEncodingJSON(t *testing.T) {
 		}
 		if l.Metadata != nil && !strings.Contains(string(got), `"metadata":{"a":[1e400,null,"<"],"b":0.10}}`) {
 			t.Errorf("metadata is not as it was, without white space: %s", got)
+		}
+	}
+}
+
+// TestMetadataIsKeptAsItIs encodes metadata that other encoders would change by more than its white space.
+func TestMetadataIsKeptAsItIs(t *testing.T) {
+	t.Parallel()
+	for metadata, want := range map[string]string{
+		`{"a": 1, "a": 2}`:                    `{"a":1,"a":2}`,
+		"{\"a\": \"\\u003c<\\/ \u2028\x7f\"}": "{\"a\":\"\\u003c<\\/ \u2028\x7f\"}",
+		"{\"a\":\t\"\xff\"}":                  "{\"a\":\"\xff\"}",
+		"{\"a\":[1E400, -0.0,\n1.10]}":        `{"a":[1E400,-0.0,1.10]}`,
+	} {
+		if got := AppendLease(nil, Lease{Metadata: json.RawMessage(metadata)}); !bytes.HasSuffix(got, []byte(`"metadata":`+want+`}`)) {
+			t.Errorf("%q became %q, want %q", metadata, got, want)
+		}
+	}
+}
+
+// TestTextIsReadAsItWasEncoded encodes holders that need escapes and holders that do not.
+func TestTextIsReadAsItWasEncoded(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "worker-1", "<&>", "wörker", "\"", "\\", "\x00\x1f\x7f", "a\nb\tc", "\u2028", "𝄞", "\xff", "é\xc3"} {
+		var got string
+		encoded := appendText(nil, text)
+		if err := json.Unmarshal(encoded, &got); err != nil || got != strings.ToValidUTF8(text, "\ufffd") {
+			t.Errorf("%q became %s, which is read as %q: %v", text, encoded, got, err)
 		}
 	}
 }

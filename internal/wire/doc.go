@@ -1,31 +1,12 @@
-// Package wire encodes and decodes the JSON of the API. The server, the client and the command line all use it, for
-// single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages.
+// Package wire encodes the JSON of the API and decodes answers. The server, the client and the command line all use it,
+// for single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages. Package
+// request decodes requests.
+//
+// Programs link this package through the client, so its only dependency beside the standard library is google/uuid.
 //
 // # Models
 //
 // models.gen.go has the types of openapi.yaml. It is generated; change the document and run go generate.
-//
-// # Decoding requests, strictly
-//
-// A [Decoder] reads the body of a request as a command of package lock. It accepts what openapi.yaml describes and
-// nothing else. Every error is a *lock.Error with the code lock.ErrInvalid, and its Field names the invalid member:
-//
-//	input                                      Field of the error
-//	nothing, not an object, not JSON           empty: the body as a whole
-//	something after the object                 empty
-//	a member twice                             the member
-//	a member that this body does not have      the member, the first in alphabetical order
-//	a member by a former name                  the former name; the detail has the new one
-//	null, except for the value of a write      the member
-//	a member that is missing                   the member
-//	another type, a number out of range        the member
-//	zero, where lock takes it for the default  the member
-//	a name twice inside of free-form JSON      the free-form member
-//	free-form JSON more than 32 levels deep    the free-form member
-//
-// Package lock checks all other bounds. A single call and an item of a batch have the same checks. An invalid item does
-// not affect the other items. Malformed JSON fails the batch as a whole. An item has two more rules: it has at most
-// MaxBodySize bytes, else the code is body_too_large, and it must not have wait_ms or keep_place.
 //
 // # Encoding
 //
@@ -35,8 +16,8 @@
 //
 // # Decoding answers, leniently
 //
-// [ParseLease], [ParseResults] and [Parse] decode answers. They ignore unknown members, so that the service can add
-// members. They fail with [ErrNotTheAnswer] if the answer belongs to another request.
+// [ParseLease], [ParseResults] and [Parse] decode answers into models with encoding/json. They ignore unknown members, so
+// that the service can add members. They fail with [ErrNotTheAnswer] if the answer belongs to another request.
 //
 // # Conversion
 //

@@ -19,6 +19,20 @@ func LeaseOf(g lock.Grant) Lease {
 	}
 }
 
+// Domain returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that Until
+// is never too late.
+func (l Lease) Domain(sent time.Time) lock.Grant {
+	return lock.Grant{
+		Lease: lock.Lease{
+			ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
+			Token: lock.Token(l.FencingToken), TTL: nonNegative(l.TTLMs), Grace: nonNegative(l.GraceMs),
+			MaxHold: nonNegative(ValueOf(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
+			Metadata: metadataOf(l.Metadata),
+		},
+		Until: sent.Add(nonNegative(l.ExpiresInMs)),
+	}
+}
+
 // LockOf returns the model of a lock.
 func LockOf(l lock.Lock) Lock {
 	return Lock{
@@ -59,8 +73,8 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 func (l LeaseInfo) Domain() lock.LeaseInfo {
 	return lock.LeaseInfo{
 		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
-		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: DurationOf(l.ExpiresInMs),
-		Grace: DurationOf(l.GraceMs), Metadata: l.Metadata, Revoked: ValueOf(l.Revoked),
+		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
+		Grace: nonNegative(l.GraceMs), Metadata: metadataOf(l.Metadata), Revoked: ValueOf(l.Revoked),
 	}
 }
 
@@ -90,8 +104,8 @@ func waiterOf(w lock.WaiterInfo) Waiter {
 func (w Waiter) Domain() lock.WaiterInfo {
 	return lock.WaiterInfo{
 		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
-		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: DurationOf(w.WaitedMs), Attached: w.Attached,
-		KeptFor: DurationOf(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
+		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: nonNegative(w.WaitedMs), Attached: w.Attached,
+		KeptFor: nonNegative(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
 		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
 	}
 }
@@ -140,7 +154,7 @@ func VerificationOf(v lock.Verification) TokenVerification {
 func (v TokenVerification) Domain() lock.Verification {
 	return lock.Verification{
 		Name: v.Name, Token: lock.Token(v.FencingToken), Status: lock.TokenStatus(v.Status),
-		Newest: lock.Token(v.NewestToken), CheckedAt: v.CheckedAt, Remaining: DurationOf(ValueOf(v.ExpiresInMs)),
+		Newest: lock.Token(v.NewestToken), CheckedAt: v.CheckedAt, Remaining: nonNegative(ValueOf(v.ExpiresInMs)),
 	}
 }
 
@@ -192,12 +206,20 @@ func ProblemOf(e *lock.Error) Problem {
 func (p Problem) Domain() *lock.Error {
 	return &lock.Error{
 		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"),
-		Holder: ValueOf(p.Holder), RetryAfter: DurationOf(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead),
-		KeptFor: DurationOf(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
+		Holder: ValueOf(p.Holder), RetryAfter: nonNegative(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead),
+		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
 		Reason: ValueOf(p.Reason),
 	}
+}
+
+// metadataOf returns the metadata of an answer, in which null means that there is none.
+func metadataOf(m json.RawMessage) json.RawMessage {
+	if string(m) == "null" {
+		return nil
+	}
+	return m
 }
 
 func modeOf(m lock.Mode) Mode { return Mode(m.String()) }
@@ -219,8 +241,14 @@ func ValueOf[T any](p *T) T {
 	return *p
 }
 
-// DurationOf returns the milliseconds of an answer as a Duration, zero if they are negative.
-func DurationOf(ms int64) time.Duration { return durationOf(max(ms, 0)) }
+// DurationOf returns milliseconds as a Duration; those out of range become the nearest one.
+func DurationOf(ms int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
+}
+
+// nonNegative returns the milliseconds of an answer as a Duration, zero if they are negative.
+func nonNegative(ms int64) time.Duration { return DurationOf(max(ms, 0)) }
 
 // RoundUp returns d in units, rounded up.
 func RoundUp(d, unit time.Duration) int64 {

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
-	openapi_types "github.com/oapi-codegen/runtime/types"
+	"github.com/google/uuid"
 )
 
 // Defines values for BatchAcquireOp.
@@ -334,7 +334,7 @@ type AcquireRequest struct {
 
 	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
 	// retried safely.
-	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
+	LeaseID *uuid.UUID `json:"lease_id,omitempty"`
 
 	// MaxHoldMs The maximum time from the grant to the end of the lease, renewals included. By default there is no
 	// maximum.
@@ -372,11 +372,11 @@ type BatchAcquire struct {
 	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 	//
 	// Example: 3
-	Capacity  *Capacity           `json:"capacity,omitempty"`
-	GraceMs   *int64              `json:"grace_ms,omitempty"`
-	Holder    string              `json:"holder"`
-	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
-	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
+	Capacity  *Capacity  `json:"capacity,omitempty"`
+	GraceMs   *int64     `json:"grace_ms,omitempty"`
+	Holder    string     `json:"holder"`
+	LeaseID   *uuid.UUID `json:"lease_id,omitempty"`
+	MaxHoldMs *int64     `json:"max_hold_ms,omitempty"`
 
 	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
 	// range of a 64-bit float.
@@ -406,7 +406,7 @@ type BatchItem = any
 
 // BatchRelease The same as `/v1/locks/{name}/release`.
 type BatchRelease struct {
-	LeaseID openapi_types.UUID `json:"lease_id"`
+	LeaseID uuid.UUID `json:"lease_id"`
 
 	// Name A lock's name. A colon separates levels.
 	//
@@ -420,7 +420,7 @@ type BatchReleaseOp string
 
 // BatchRenew The same as `/v1/locks/{name}/renew`.
 type BatchRenew struct {
-	LeaseID openapi_types.UUID `json:"lease_id"`
+	LeaseID uuid.UUID `json:"lease_id"`
 
 	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
 	// range of a 64-bit float.
@@ -619,7 +619,7 @@ type Lease struct {
 	Holder       string `json:"holder"`
 
 	// LeaseID The secret that proves the lease is yours.
-	LeaseID openapi_types.UUID `json:"lease_id"`
+	LeaseID uuid.UUID `json:"lease_id"`
 
 	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
@@ -819,12 +819,12 @@ type Queue struct {
 
 // ReleaseRequest defines model for ReleaseRequest.
 type ReleaseRequest struct {
-	LeaseID openapi_types.UUID `json:"lease_id"`
+	LeaseID uuid.UUID `json:"lease_id"`
 }
 
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
-	LeaseID openapi_types.UUID `json:"lease_id"`
+	LeaseID uuid.UUID `json:"lease_id"`
 
 	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
 	// range of a 64-bit float.

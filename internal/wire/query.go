@@ -21,7 +21,7 @@ func (p ListLocksParams) Domain() (lock.LockQuery, error) {
 func (p ListEventsParams) Domain() (lock.EventQuery, error) {
 	return lock.EventQuery{
 		Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
-		Wait: durationOf(ValueOf(p.WaitMs)),
+		Wait: DurationOf(ValueOf(p.WaitMs)),
 	}, cmp.Or(checkNotEmpty("lock", p.Lock), checkLimit(p.Limit))
 }
 
@@ -39,7 +39,7 @@ func (p StreamEventsParams) Domain() (lock.EventQuery, error) {
 // Domain returns a watch of the lock with this name. The caller sets Seen. Domain checks the bounds, because the server
 // does not call Watch if the client has seen no version.
 func (p GetLockParams) Domain(name string) (lock.Watch, error) {
-	return lock.Watch{Name: name, Wait: durationOf(ValueOf(p.WaitMs))}.Resolve()
+	return lock.Watch{Name: name, Wait: DurationOf(ValueOf(p.WaitMs))}.Resolve()
 }
 
 // checkNotEmpty refuses an empty filter. It would select everything, and is probably a mistake, such as an unset

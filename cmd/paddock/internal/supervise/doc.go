@@ -18,6 +18,13 @@
 // when the lease ends. If the service reports that the lease has already ended, or if this process was suspended for
 // so long that it is about to end, killing follows at once.
 //
+// # Signals
+//
+// Signals that ask this process to end, and SIGUSR1, SIGUSR2 and SIGWINCH, are passed on to the command's group. A
+// SIGHUP or SIGINT that this process inherited as ignored stays ignored, here and by the command, as a shell and nohup
+// mean it. The Go runtime keeps this of no other signal: those are passed on, and have their default action in the
+// command.
+//
 // # Terminal
 //
 // If there is a controlling terminal, the command's group becomes its foreground group, as a shell does it for a job.

@@ -12,8 +12,8 @@ type Signals struct {
 	received chan os.Signal
 }
 
-// Listen starts to receive the signals that are passed on to a command, instead of their default action. A signal
-// that is ignored already, for example by nohup, stays ignored by this process and by the command.
+// Listen starts to receive the signals that are passed on to a command, instead of their default action. A SIGHUP or
+// SIGINT that is ignored already, for example by nohup, stays ignored by this process and by the command.
 func Listen() *Signals {
 	s := &Signals{received: make(chan os.Signal, 64)}
 	wanted := []os.Signal{

@@ -1,4 +1,4 @@
-package wire
+package request
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -102,13 +103,13 @@ func (o *object) command() (lock.Command, error) {
 	}
 	op, _ := unquote(o.values[opField]) // empty if op is missing or no string
 	switch op {
-	case string(Acquire):
+	case string(wire.Acquire):
 		o.check(acquireItem)
 		return commandOf(o.acquire(o.text(nameField)))
-	case string(Renew):
+	case string(wire.Renew):
 		o.check(renewItem)
 		return commandOf(o.renew(o.text(nameField)))
-	case string(Release):
+	case string(wire.Release):
 		o.check(releaseItem)
 		return commandOf(o.release(o.text(nameField)))
 	}
@@ -126,5 +127,5 @@ func InvalidBody(format string, args ...any) error {
 // TooLarge returns the error about a body or an item with more bytes than its limit.
 func TooLarge(what string, limit int64) error {
 	detail := fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)
-	return &lock.Error{Code: lock.Code(CodeBodyTooLarge), Detail: detail}
+	return &lock.Error{Code: lock.Code(wire.CodeBodyTooLarge), Detail: detail}
 }

@@ -1,4 +1,4 @@
-package wire
+package request
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -24,7 +25,7 @@ func FuzzDecode(f *testing.F) {
 		a, err := d.Acquire("a", body)
 		checkDecoded(t, body, err, "holder")
 		if err == nil {
-			var sent AcquireRequest
+			var sent wire.AcquireRequest
 			if err := json.Unmarshal(body, &sent); err != nil {
 				t.Fatalf("accepted %q: %v", body, err)
 			}

@@ -1,4 +1,4 @@
-package wire
+package request
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -41,7 +42,7 @@ func FuzzBatch(f *testing.F) {
 			}
 			if err := results[i].Err; err == nil {
 				checkCommand(t, text, commands[i])
-			} else if !errors.Is(err, lock.Code(CodeBodyTooLarge)) {
+			} else if !errors.Is(err, lock.Code(wire.CodeBodyTooLarge)) {
 				checkInvalid(t, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package wire
+package request
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"strconv"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -312,12 +312,7 @@ func (o *object) nonZeroCount(f field) int {
 // duration returns a member in milliseconds. A value out of range becomes the nearest Duration.
 func (o *object) duration(f field) time.Duration {
 	ms, _ := o.integer(f, 64)
-	return durationOf(ms)
-}
-
-func durationOf(ms int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
+	return wire.DurationOf(ms)
 }
 
 // positiveDuration returns a duration that may be missing, but neither zero nor negative.
@@ -327,7 +322,7 @@ func (o *object) positiveDuration(f field) time.Duration {
 		o.err = lock.Invalid(fieldNames[f], "is %d; give %d or more (milliseconds), or leave it out",
 			ms, lock.MinTTL.Milliseconds())
 	}
-	return durationOf(ms)
+	return wire.DurationOf(ms)
 }
 
 func (o *object) boolean(f field) bool {

@@ -1,4 +1,4 @@
-package client_test
+package integration_test
 
 import (
 	"errors"
@@ -21,6 +21,15 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func clientOf(t *testing.T, databaseURL string) *client.Client {
 	t.Helper()
 	return open(t, client.Options{BaseURL: replica.Start(t, databaseURL)})
+}
+
+func open(t *testing.T, o client.Options) *client.Client {
+	t.Helper()
+	c, err := client.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func TestClientConforms(t *testing.T) {
@@ -65,15 +74,19 @@ func TestOneOf50ClientsGetsTheLock(t *testing.T) {
 	}
 }
 
+// A countingTransport counts requests.
+type countingTransport struct{ requests atomic.Int64 }
+
+func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.Add(1)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // countingClient returns a client of the server and its number of requests.
 func countingClient(t *testing.T, url string) (*client.Client, *atomic.Int64) {
 	t.Helper()
-	requests := new(atomic.Int64)
-	c := open(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		requests.Add(1)
-		return http.DefaultTransport.RoundTrip(r)
-	})}})
-	return c, requests
+	transport := new(countingTransport)
+	return open(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: transport}}), &transport.requests
 }
 
 func TestManyCallsShareFewRequests(t *testing.T) {

@@ -1,4 +1,4 @@
-package wire
+package request
 
 import (
 	"reflect"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 // TestShapesAreThoseOfTheDocument compares the shapes with the types that are generated from openapi.yaml.
@@ -17,15 +19,15 @@ func TestShapesAreThoseOfTheDocument(t *testing.T) {
 		shape shape
 		model reflect.Type
 	}{
-		"acquire":         {acquireBody, reflect.TypeFor[AcquireRequest]()},
-		"renew":           {renewBody, reflect.TypeFor[RenewRequest]()},
-		"release":         {releaseBody, reflect.TypeFor[ReleaseRequest]()},
-		"revoke":          {revokeBody, reflect.TypeFor[RevokeRequest]()},
-		"verify":          {verifyBody, reflect.TypeFor[VerifyRequest]()},
-		"fenced write":    {fencedWriteBody, reflect.TypeFor[FencedWrite]()},
-		"item to acquire": {acquireItem, reflect.TypeFor[BatchAcquire]()},
-		"item to renew":   {renewItem, reflect.TypeFor[BatchRenew]()},
-		"item to release": {releaseItem, reflect.TypeFor[BatchRelease]()},
+		"acquire":         {acquireBody, reflect.TypeFor[wire.AcquireRequest]()},
+		"renew":           {renewBody, reflect.TypeFor[wire.RenewRequest]()},
+		"release":         {releaseBody, reflect.TypeFor[wire.ReleaseRequest]()},
+		"revoke":          {revokeBody, reflect.TypeFor[wire.RevokeRequest]()},
+		"verify":          {verifyBody, reflect.TypeFor[wire.VerifyRequest]()},
+		"fenced write":    {fencedWriteBody, reflect.TypeFor[wire.FencedWrite]()},
+		"item to acquire": {acquireItem, reflect.TypeFor[wire.BatchAcquire]()},
+		"item to renew":   {renewItem, reflect.TypeFor[wire.BatchRenew]()},
+		"item to release": {releaseItem, reflect.TypeFor[wire.BatchRelease]()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,13 +73,13 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 		model  reflect.Type
 		decode func(d *Decoder, body []byte) error
 	}{
-		{reflect.TypeFor[AcquireRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Acquire("a", body)) }},
-		{reflect.TypeFor[RenewRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Renew("a", body)) }},
-		{reflect.TypeFor[ReleaseRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Release("a", body)) }},
-		{reflect.TypeFor[RevokeRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Revoke("a", body)) }},
-		{reflect.TypeFor[VerifyRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Verify("a", body)) }},
-		{reflect.TypeFor[FencedWrite](), func(d *Decoder, body []byte) error { return errorOf(d.FencedWrite("a", body)) }},
-		{reflect.TypeFor[BatchAcquire](), decodeItem}, {reflect.TypeFor[BatchRenew](), decodeItem}, {reflect.TypeFor[BatchRelease](), decodeItem},
+		{reflect.TypeFor[wire.AcquireRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Acquire("a", body)) }},
+		{reflect.TypeFor[wire.RenewRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Renew("a", body)) }},
+		{reflect.TypeFor[wire.ReleaseRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Release("a", body)) }},
+		{reflect.TypeFor[wire.RevokeRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Revoke("a", body)) }},
+		{reflect.TypeFor[wire.VerifyRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Verify("a", body)) }},
+		{reflect.TypeFor[wire.FencedWrite](), func(d *Decoder, body []byte) error { return errorOf(d.FencedWrite("a", body)) }},
+		{reflect.TypeFor[wire.BatchAcquire](), decodeItem}, {reflect.TypeFor[wire.BatchRenew](), decodeItem}, {reflect.TypeFor[wire.BatchRelease](), decodeItem},
 	} {
 		good := map[string]string{}
 		for i := range c.model.NumField() {

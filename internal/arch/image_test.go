@@ -1,0 +1,78 @@
+package arch_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestImageIsCompiledOnTheBuilder reads the Dockerfile: the compiler must not run under emulation, neither with BuildKit
+// nor with the builder before it, which sets none of the variables.
+func TestImageIsCompiledOnTheBuilder(t *testing.T) {
+	t.Parallel()
+	stages := regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(readRoot(t, "Dockerfile"), -1)
+	if len(stages) != 2 || !strings.HasPrefix(stages[0], "FROM --platform=${BUILDPLATFORM:-linux} golang:") ||
+		strings.Contains(stages[1], "--platform") {
+		t.Errorf("the stages are %q; want a compiler of the builder's platform, and an image of the target's", stages)
+	}
+	build, image, _ := strings.Cut(readRoot(t, "Dockerfile"), "\n"+stages[len(stages)-1]+"\n")
+	for _, want := range []string{"ARG TARGETOS\n", "ARG TARGETARCH\n", " GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build ",
+		"-X main.release=${VERSION} -X main.commit=${COMMIT}"} {
+		if !strings.Contains(build, want) {
+			t.Errorf("the stage that compiles has no %q", want)
+		}
+	}
+	if strings.Contains(image, "\nRUN ") {
+		t.Error("the stage of the image runs a command, which another architecture would emulate")
+	}
+}
+
+func TestImageHasTheLabelsOfOCI(t *testing.T) {
+	t.Parallel()
+	_, image, _ := strings.Cut(readRoot(t, "Dockerfile"), "\nFROM gcr.io/")
+	for label, want := range map[string]string{
+		"title": "Paddock", "description": "A distributed lock service", "source": "https://github.com/paddock-lock/paddock",
+		"licenses": "Apache-2.0", "version": "${VERSION}", "revision": "${COMMIT:-unknown}",
+	} {
+		if !strings.Contains(image, "org.opencontainers.image."+label+`="`+want) {
+			t.Errorf("Dockerfile has no label %s that begins with %q", label, want)
+		}
+	}
+	for _, arg := range []string{"VERSION", "COMMIT"} {
+		if !strings.Contains(image, "\nARG "+arg+"\n") {
+			t.Errorf("the stage of the image does not declare %s, so its label would be empty", arg)
+		}
+	}
+	if !strings.Contains(readRoot(t, "Makefile"), "--label org.opencontainers.image.created=") {
+		t.Error("make docker does not set the label created")
+	}
+}
+
+// TestImageHasTheVersionOfTheAPI compares the defaults of the image's version with openapi.yaml.
+func TestImageHasTheVersionOfTheAPI(t *testing.T) {
+	t.Parallel()
+	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(readRoot(t, "openapi.yaml"))
+	if version == nil {
+		t.Fatal("openapi.yaml has no version")
+	}
+	for file, want := range map[string]string{
+		"Dockerfile":         "\nARG VERSION=" + version[1] + "\n",
+		"docker-compose.yml": "\n        VERSION: ${PADDOCK_VERSION:-" + version[1] + "}\n",
+	} {
+		if !strings.Contains(readRoot(t, file), want) {
+			t.Errorf("%s has no line %q", file, strings.TrimSpace(want))
+		}
+	}
+}
+
+// readRoot returns the text of a file in the root of the repository.
+func readRoot(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -56,7 +56,7 @@ func (c *waitingCall) cancelAndRelease() {
 
 func cancelAtRelease(s *fixture) {
 	c := &releaseRace{s: s}
-	for range 40 {
+	for range rounds(12) {
 		g := s.mustAcquire(lock.Acquire{})
 		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
 		c.release(g, w.cancel)
@@ -72,7 +72,7 @@ func cancelAtRelease(s *fixture) {
 func cancelWithNextWaiter(s *fixture) {
 	c := &releaseRace{s: s}
 	g := s.mustAcquire(lock.Acquire{})
-	for range 40 {
+	for range rounds(12) {
 		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
 		next := s.enqueue(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
 		c.release(g, w.cancel)
@@ -85,7 +85,7 @@ func cancelWithNextWaiter(s *fixture) {
 }
 
 func timeoutAtRelease(s *fixture) {
-	for range 15 {
+	for range rounds(5) {
 		g := s.mustAcquire(lock.Acquire{})
 		w := s.startAcquire(lock.Acquire{Holder: "waiter", Wait: shortTTL})
 		ended := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
@@ -110,7 +110,7 @@ func timeoutAtRelease(s *fixture) {
 // cancelAtRandom cancels waiting calls at random instants.
 func cancelAtRandom(s *fixture) {
 	concurrently(6, func(i int) {
-		for range 10 {
+		for range rounds(4) {
 			w := s.startAcquire(lock.Acquire{Holder: "fickle", Wait: lock.MaxWait})
 			end := time.AfterFunc(rand.N(10*time.Millisecond), w.cancel)
 			<-w.done

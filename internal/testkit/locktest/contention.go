@@ -13,7 +13,7 @@ import (
 
 func contentionCases() cases {
 	return cases{
-		"two contenders pass the lock back and forth 512 times":    contentionOfTwo,
+		"two contenders pass the lock back and forth":              contentionOfTwo,
 		"of 20 contenders for 3 permits at most 3 hold one":        contentionForPermits,
 		"readers and writers exclude each other, and none starves": contentionOfReadersAndWriters,
 		"20 contenders for one lock are served in order":           contentionOfWriters,
@@ -45,10 +45,10 @@ func (s *fixture) withLock(ctx context.Context, a lock.Acquire, do func(lock.Gra
 // contentionOfTwo provokes lost wake-ups: one contender releases at the moment when the other begins to wait, and no
 // later request repairs it.
 func contentionOfTwo(s *fixture) {
-	const rounds = 256
+	visits := rounds(96)
 	r := criticalSection{name: s.name}
 	s.runWorkers(2, func(ctx context.Context, i int) error {
-		for range rounds {
+		for range visits {
 			g, err := s.locks.Acquire(
 				ctx,
 				s.complete(lock.Acquire{Holder: fmt.Sprint("contender ", i), Wait: lock.MaxWait}),
@@ -62,8 +62,8 @@ func contentionOfTwo(s *fixture) {
 		}
 		return nil
 	})
-	if got := r.count.Load(); got != 2*rounds {
-		s.Errorf("%d visits were counted, want %d", got, 2*rounds)
+	if got := r.count.Load(); got != 2*int64(visits) {
+		s.Errorf("%d visits were counted, want %d", got, 2*visits)
 	}
 	s.verifyHistory(s.name, verify.Rules{})
 }

@@ -39,8 +39,8 @@ func (h *Host) Path(name string) string { return filepath.Join(h.dataDir.dir, na
 // SocketDir returns the directory for the server's socket. Only the account can enter it.
 func (h *Host) SocketDir() string { return h.dataDir.socketDir() }
 
-// Initialise creates an empty data directory with the superuser paddock.
-func (h *Host) Initialise(ctx context.Context) error { return h.dataDir.initialise(ctx, h.bin) }
+// Initialise creates an empty data directory with the superuser paddock, see Options.Cached.
+func (h *Host) Initialise(ctx context.Context) error { return h.dataDir.initialiseCached(ctx, h.bin) }
 
 // WriteFile writes a file in the directory that only the server's account can read.
 func (h *Host) WriteFile(name, content string) error {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
 
@@ -16,12 +18,19 @@ const urlVariable = "PADDOCK_TEST_DATABASE_URL"
 type server struct {
 	description string // for people
 	admin       string // connection string of a maintenance database
-	persistent  bool   // outlives the process
+	persistent  bool   // outlives the test run
 	stop        func(context.Context) error
+	ended       <-chan struct{} // closed when the server has ended; nil if that cannot be told
 	template    func() (name string, err error)
+
+	checked  sync.Once // whether the URLs of databases lead there
+	mismatch error     // the outcome
+
+	mu   sync.Mutex
+	idle []*pgx.Conn // to the maintenance database
 }
 
-// find returns the first available server. An installed server that does not start is an error.
+// find returns the server of this process: the one that is named, or the one that the processes of a run share.
 func find(ctx context.Context) (*server, error) {
 	s, err := source(ctx)
 	if err != nil {
@@ -40,7 +49,16 @@ func source(ctx context.Context) (*server, error) {
 			stop:        func(context.Context) error { return nil },
 		}, nil
 	}
-	s, err := startPrivate(ctx)
+	f, err := openFolder()
+	if err != nil {
+		return nil, err
+	}
+	return f.join(ctx)
+}
+
+// startOwn starts a server that ends with this process. An installed server that does not start is an error.
+func startOwn(ctx context.Context, settings map[string]string) (*server, error) {
+	s, err := startPrivate(ctx, settings)
 	if !errors.Is(err, pgserver.ErrNotFound) {
 		return s, err
 	}
@@ -48,14 +66,15 @@ func source(ctx context.Context) (*server, error) {
 }
 
 // startPrivate starts a server from the installed programs.
-func startPrivate(ctx context.Context) (*server, error) {
-	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings()})
+func startPrivate(ctx context.Context, settings map[string]string) (*server, error) {
+	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings, Cached: true})
 	if err != nil {
 		return nil, err
 	}
 	return &server{
-		description: fmt.Sprintf("started a private PostgreSQL %s in %s", s.Version(), s.Dir()),
+		description: fmt.Sprintf("private PostgreSQL %s in %s", s.Version(), s.Dir()),
 		admin:       s.URL("postgres"),
 		stop:        s.Stop,
+		ended:       s.Done(),
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
@@ -17,37 +18,44 @@ import (
 	"github.com/paddock-lock/paddock/test/internal/program"
 )
 
-// paddock is the path of the built program, set by TestMain. It is a package variable because tests have no other way
-// to share it.
-var paddock string
+// built is the program that all tests of this process run. It is a package variable because tests have no other way to
+// share it.
+var built paddockBuild
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	code := pgtest.M{M: m}.Run()
+	if err := os.RemoveAll(built.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
-// buildAndRun builds paddock, runs the tests and returns their exit code.
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "paddock-deployment-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+// A paddockBuild is the program, built on first use.
+type paddockBuild struct {
+	once sync.Once
+	dir  string // empty before the first use
+	err  error
+}
+
+// path returns the path of the program.
+func (b *paddockBuild) path(t *testing.T) string {
+	t.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "paddock-deployment-"); b.err == nil {
+			b.err = program.Build(context.Background(), filepath.Join(b.dir, "paddock"))
+		}
+	})
+	if b.err != nil {
+		t.Fatal(b.err)
 	}
-	paddock = filepath.Join(dir, "paddock")
-	code := 1
-	if err = program.Build(context.Background(), paddock); err == nil {
-		code = pgtest.M{M: m}.Run()
-	} else {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return max(code, 1)
-	}
-	return code
+	return filepath.Join(b.dir, "paddock")
 }
 
 // start starts paddock. It is killed when the test ends.
 func start(t *testing.T, args ...string) *proctest.Process {
 	t.Helper()
-	p := proctest.New(exec.Command(paddock, args...))
+	p := proctest.New(exec.Command(built.path(t), args...))
 	p.Start(t)
 	return p
 }

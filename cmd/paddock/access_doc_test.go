@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // TestCommandsInTheAccessPageWork runs the shell blocks of docs/access.md in their order, in one folder. A block that
@@ -30,17 +31,17 @@ func TestCommandsInTheAccessPageWork(t *testing.T) {
 	for _, block := range blocks {
 		if strings.HasPrefix(block[1], "paddock serve") {
 			if serving != nil {
-				serving.kill(t)
+				serving.Kill(t)
 			}
 			serving = shell(t, dir, env, "exec "+strings.Replace(block[1], "--listen :8443", "--listen 127.0.0.1:0", 1))
-			serving.run(t)
-			address = serving.stderr.await(t, `"msg":"listening","address":"([^"]+)"`)
+			serving.Start(t)
+			address = serving.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
 			continue
 		}
 		p := shell(t, dir, env, strings.ReplaceAll(block[1], "localhost:8443", address))
-		p.run(t)
-		if code := p.exit(t); code != exitOK {
-			t.Fatalf("exit code %d of\n%s\n%s%s", code, block[1], p.stdout, p.stderr)
+		p.Start(t)
+		if code := p.Exit(t); code != exitOK {
+			t.Fatalf("exit code %d of\n%s\n%s%s", code, block[1], p.Stdout, p.Stderr)
 		}
 	}
 }
@@ -48,9 +49,8 @@ func TestCommandsInTheAccessPageWork(t *testing.T) {
 // shell returns a process that runs the script in the folder. It is not started yet.
 func shell(t *testing.T, dir string, env []string, script string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command("bash", "-ec", script), stdout: newTranscript(), stderr: newTranscript(),
-		ended: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.stdout, p.stderr
+	p := &process{proctest.New(exec.Command("bash", "-ec", script))}
+	p.Cmd.Dir, p.Cmd.Env = dir, env
 	return p
 }
 

@@ -21,8 +21,8 @@ import (
 func TestCommandsThatDevPrintsWork(t *testing.T) {
 	t.Parallel()
 	p := start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
-	p.stdout.await(t, `paddock demo --url (.*)\n`)
-	said := p.stdout.String()
+	p.Stdout.Await(t, `paddock demo --url (.*)\n`)
+	said := p.Stdout.String()
 	lines := regexp.MustCompile(`(?m)^ *curl .*$`).FindAllString(said, -1)
 	if len(lines) != 3 {
 		t.Fatalf("%d lines for curl in:\n%s", len(lines), said)
@@ -34,19 +34,19 @@ func TestCommandsThatDevPrintsWork(t *testing.T) {
 			t.Errorf("%s\n%s (%v), want %s", lines[i], got, err, want)
 		}
 	}
-	page := p.stdout.await(t, `page: (\S+)`)
+	page := p.Stdout.Await(t, `page: (\S+)`)
 	if got, err := exec.CommandContext(t.Context(), "curl", "-sfL", page).Output(); err != nil ||
 		!strings.Contains(string(got), "<html") {
 		t.Errorf("%s: %v\n%s", page, err, got)
 	}
 
-	checkWrite(t, p.stdout.await(t, `Database, .*: (\S+)`))
+	checkWrite(t, p.Stdout.Await(t, `Database, .*: (\S+)`))
 
-	data := p.stdout.await(t, `Data: (\S+), removed at the end`)
+	data := p.Stdout.Await(t, `Data: (\S+), removed at the end`)
 	if len(processesOf(t, data)) == 0 {
 		t.Errorf("no process has %s on its command line, so this test cannot find remaining ones", data)
 	}
-	if code := p.signal(t, syscall.SIGTERM); code != exitOK {
+	if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if left := processesOf(t, data); len(left) > 0 {
@@ -64,9 +64,9 @@ func TestDevKeepsItsData(t *testing.T) {
 	var tokens []lock.Token
 	for range 2 {
 		p := start(t, "dev", "--dir", dir, "--listen=127.0.0.1:0")
-		grant := acquire(t, p.stdout.await(t, `Paddock is ready: (\S+)`), mine)
+		grant := acquire(t, p.Stdout.Await(t, `Paddock is ready: (\S+)`), mine)
 		tokens = append(tokens, grant.Token)
-		if code := p.signal(t, syscall.SIGINT); code != exitOK {
+		if code := p.Signal(t, syscall.SIGINT); code != exitOK {
 			t.Errorf("exit code %d", code)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // execSQL runs SQL on its own connection.
@@ -157,7 +158,7 @@ func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
 		}
 		program = filepath.Join(dir, "psql")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose",
 		"--tuples-only", "--no-align", "--dbname", databaseURL, "--file=-")

@@ -47,19 +47,19 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 	execSQL(t, bank, "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
 
 	a := startFencedWorker(t, "A", service, bank)
-	tokenA := a.stdout.await(t, `granted token (\d+)`)
+	tokenA := a.Stdout.Await(t, `granted token (\d+)`)
 	a.write("10")
-	a.stdout.await(t, `(the balance is 90)`)
+	a.Stdout.Await(t, `(the balance is 90)`)
 	a.signal(syscall.SIGSTOP)
 
 	b := startFencedWorker(t, "B", service, bank)
-	tokenB := b.stdout.await(t, `granted token (\d+)`) // A's lease is over
+	tokenB := b.Stdout.Await(t, `granted token (\d+)`) // A's lease is over
 	b.write("20")
-	b.stdout.await(t, `(the balance is 70)`)
+	b.Stdout.Await(t, `(the balance is 70)`)
 
 	a.write("30")
 	a.signal(syscall.SIGCONT)
-	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA,
+	if got, want := a.Stdout.Await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA,
 		tokenB); got != want {
 		t.Errorf("A was refused with %s, want %s", got, want)
 	}
@@ -90,11 +90,11 @@ type fencedWorker struct {
 func startFencedWorker(t *testing.T, holder, service, bank string) *fencedWorker {
 	t.Helper()
 	p := newProcess(t, fencedHolder+"="+holder, fencedService+"="+service, fencedBank+"="+bank)
-	input, err := p.cmd.StdinPipe()
+	input, err := p.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(t)
+	p.Start(t)
 	return &fencedWorker{p, t, input}
 }
 
@@ -107,7 +107,7 @@ func (p *fencedWorker) write(amount string) {
 
 func (p *fencedWorker) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.Cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -118,8 +118,8 @@ func (p *fencedWorker) close() {
 	if err := p.input.Close(); err != nil {
 		p.t.Error(err)
 	}
-	if code := p.exit(p.t); code != exitOK {
-		p.t.Errorf("%s ended with %d:\n%s", p.cmd.Args, code, p.stdout)
+	if code := p.Exit(p.t); code != exitOK {
+		p.t.Errorf("%s ended with %d:\n%s", p.Cmd.Args, code, p.Stdout)
 	}
 }
 

@@ -15,7 +15,7 @@ func expectPoolerRefusal(t *testing.T, p *process) {
 	t.Helper()
 	p.expectExit(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
 		"Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly.")
-	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
+	if said := p.Stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
 		t.Errorf("stdout:\n%s", said)
 	}
 }
@@ -59,8 +59,8 @@ func TestServeStartsWithASupportedPooler(t *testing.T) {
 			t.Parallel()
 			p, base := startServe(t, args[0], args[1:]...)
 			expectReady(t, base)
-			if code := p.signal(t, syscall.SIGTERM); code != exitOK || strings.Contains(p.stderr.String(), "do not arrive") {
-				t.Errorf("exit code %d:\n%s", code, p.stderr)
+			if code := p.Signal(t, syscall.SIGTERM); code != exitOK || strings.Contains(p.Stderr.String(), "do not arrive") {
+				t.Errorf("exit code %d:\n%s", code, p.Stderr)
 			}
 		})
 	}
@@ -79,9 +79,9 @@ func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
 	}
 	for i := range replicas {
 		expectPoolerRefusal(t, pooled[i])
-		sound[i].stderr.await(t, `"msg":"(listening)"`)
-		if code := sound[i].signal(t, syscall.SIGTERM); code != exitOK {
-			t.Errorf("exit code %d:\n%s", code, sound[i].stderr)
+		sound[i].Stderr.Await(t, `"msg":"(listening)"`)
+		if code := sound[i].Signal(t, syscall.SIGTERM); code != exitOK {
+			t.Errorf("exit code %d:\n%s", code, sound[i].Stderr)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // newTLSReplica starts a replica that serves TLS with that certificate.
@@ -19,7 +20,7 @@ func newTLSReplica(t *testing.T, a *authority, server pair, args ...string) *key
 	t.Helper()
 	h := newKeyedReplica(t, append([]string{"--tls-cert", server.cert, "--tls-key", server.key}, args...)...)
 	h.base = "https" + strings.TrimPrefix(h.base, "http")
-	h.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: a.trusted(),
+	h.http = &http.Client{Timeout: proctest.Patience, Transport: &http.Transport{TLSClientConfig: a.trusted(),
 		ForceAttemptHTTP2: true}}
 	return h
 }
@@ -59,8 +60,8 @@ func TestKeysWorkOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	demo := start(t, "demo", "--ttl=300ms", "--url", h.base, "--ca", a.file, "--key-file", keyFile)
-	if code := demo.exit(t); code != exitOK {
-		t.Errorf("demo: exit code %d:\n%s", code, demo.stderr)
+	if code := demo.Exit(t); code != exitOK {
+		t.Errorf("demo: exit code %d:\n%s", code, demo.Stderr)
 	}
 	for version, want := range map[string]string{"--http2": "2 200", "--http1.1": "1.1 200"} {
 		out, err := exec.CommandContext(t.Context(), "curl", "-sS", version, "--cacert", a.file, "-H",
@@ -111,11 +112,11 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	}
 	h.eventually(func() bool {
 		return h.serverSerial(a.trusted()) == next.serial &&
-			strings.Contains(h.process.stderr.String(), "cannot load certificates; keeping the previous ones")
+			strings.Contains(h.process.Stderr.String(), "cannot load certificates; keeping the previous ones")
 	})
 	third := a.issue("server", x509.ExtKeyUsageServerAuth)
 	h.eventually(func() bool { return h.serverSerial(a.trusted()) == third.serial })
-	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") ||
+	if log := h.process.Stderr.String(); strings.Contains(log, "PRIVATE") ||
 		strings.Count(log, "cannot load certificates; keeping the previous ones") > 2 {
 		t.Errorf("logged:\n%s", log)
 	}
@@ -202,7 +203,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 		if _, err := beyond.Read(make([]byte, 1)); err == nil {
 			t.Fatal("read something from a connection that was to be closed")
 		}
-		return strings.Contains(h.process.stderr.String(), "connection limit reached; refusing new connections")
+		return strings.Contains(h.process.Stderr.String(), "connection limit reached; refusing new connections")
 	})
 	for _, c := range open {
 		mustClose(t, c)

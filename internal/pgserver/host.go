@@ -20,9 +20,10 @@ type Host struct {
 	process *process // nil before the first Launch
 }
 
-// NewHost claims a new directory without data. The error wraps ErrNotFound if no server is installed.
-func NewHost(ctx context.Context) (*Host, error) {
-	bin, err := Find()
+// NewHost claims a new directory without data, for a server of the installed or fetched programs. They include those
+// that are named, for Run. The error wraps ErrNotFound if there are none.
+func NewHost(ctx context.Context, programs ...string) (*Host, error) {
+	bin, err := Find(ctx, programs...)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}

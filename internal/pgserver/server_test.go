@@ -150,7 +150,9 @@ func TestOtherMajorVersionIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir})
+	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir, Env: func(name string) (string, bool) {
+		return "never", name == "PADDOCK_FETCH"
+	}})
 	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 7") {
 		t.Errorf("the error is %v", err)
 	}

@@ -9,10 +9,13 @@
 //
 //  1. the one at PADDOCK_TEST_DATABASE_URL (postgres://…), whose role must be allowed to create databases and roles;
 //     several test processes may share it;
-//  2. the shared private server from the installed programs, see package pgserver.
+//  2. a shared private server from the installed programs;
+//  3. one from programs that were fetched before;
+//  4. a container, if Docker runs;
+//  5. one from programs that are fetched, which is announced. Package pgserver describes this order.
 //
-// Without either of these the test fails with the command that installs a server. It is never skipped, because a
-// skipped test looks like one that passed.
+// Without any of these the first test that needs a server ends the process with an error that says what was tried and
+// what to do. No test is skipped, because a skipped test looks like one that passed.
 //
 // The shared server neither syncs nor writes full pages; commits are as in production in all else. A test about
 // durability starts one of its own with Server. Databases share roles, sessions and locks, so a query of

@@ -58,14 +58,19 @@ func Conn(t testing.TB) *pgx.Conn {
 }
 
 // Server starts a server for this test alone, which it may kill and restart, and returns the connection string of a
-// database with Paddock's tables. The server logs to the test. It takes about a second and needs installed programs,
-// because other servers cannot be crashed.
+// database with Paddock's tables. The server logs to the test. It takes about a second and needs PostgreSQL's
+// programs, installed or fetched, because other servers cannot be crashed.
 func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	t.Helper()
 	s, err := pgserver.Start(
 		t.Context(),
-		pgserver.Options{Database: "paddock", Settings: settings(), Cached: true, Stderr: t.Output()},
+		pgserver.Options{
+			Database: "paddock", Settings: settings(), Cached: true, Stderr: t.Output(), Otherwise: otherwise,
+		},
 	)
+	if errors.Is(err, pgserver.ErrNotFound) {
+		exitWithout(err)
+	}
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

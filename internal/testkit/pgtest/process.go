@@ -31,7 +31,7 @@ func (p *testServer) server(t testing.TB) *server {
 		}
 	})
 	if p.err != nil {
-		t.Fatalf("pgtest: %v", p.err)
+		exitWithout(p.err)
 	}
 	return p.s
 }
@@ -43,4 +43,11 @@ func (p *testServer) stop(ctx context.Context) error {
 		return nil
 	}
 	return errors.Join(p.s.close(ctx), p.s.stop(ctx))
+}
+
+// exitWithout ends the tests of this process, which has no PostgreSQL. The error is for all of them, so it is reported
+// once and not by every test.
+func exitWithout(err error) {
+	fmt.Fprintf(os.Stderr, "pgtest: no test can run without PostgreSQL: %v\n", err)
+	os.Exit(1)
 }

@@ -2,7 +2,6 @@ package pgtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -56,25 +55,19 @@ func source(ctx context.Context) (*server, error) {
 	return f.join(ctx)
 }
 
-// startOwn starts a server that ends with this process. An installed server that does not start is an error.
+// startOwn starts a server that ends with this process. A server that is found and does not start is an error.
 func startOwn(ctx context.Context, settings map[string]string) (*server, error) {
-	s, err := startPrivate(ctx, settings)
-	if !errors.Is(err, pgserver.ErrNotFound) {
-		return s, err
-	}
-	return nil, fmt.Errorf("%w (or set %s)", err, urlVariable)
-}
-
-// startPrivate starts a server from the installed programs.
-func startPrivate(ctx context.Context, settings map[string]string) (*server, error) {
-	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings, Cached: true})
+	db, err := pgserver.Open(ctx, pgserver.Options{Settings: settings, Cached: true, Otherwise: otherwise})
 	if err != nil {
 		return nil, err
 	}
 	return &server{
-		description: fmt.Sprintf("private PostgreSQL %s in %s", s.Version(), s.Dir()),
-		admin:       s.URL("postgres"),
-		stop:        s.Stop,
-		ended:       s.Done(),
+		description: fmt.Sprintf("private PostgreSQL %s in %s", db.Version(), db.Data()),
+		admin:       db.URL("postgres"),
+		stop:        db.Stop,
+		ended:       db.Done(),
 	}, nil
 }
+
+// otherwise says how tests take a server that runs elsewhere.
+const otherwise = "set " + urlVariable + " to the URL of a server whose role may create databases and roles"

@@ -7,7 +7,7 @@ CREATED ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Run the service with its own PostgreSQL, on 127.0.0.1:8080
@@ -18,8 +18,21 @@ test: ## Run the tests that need only Go and PostgreSQL
 	go test ./...
 
 .PHONY: test-system
-test-system: ## Run the whole-system tests, which need more programs
+test-system: ## Install what the whole-system tests need, and run them
+	.ci/system-tools
 	go test -C test ./...
+
+# The short form of test-postgres runs of the store's tests the conformance suite and those of plans, statements,
+# commits from the cache, epochs and crashes; of the fences' tests it leaves out the long series of interleavings.
+STORE_SHORT = $(if $(SHORT),-run 'Conform|Prepare|LooksUpByKey|HOT|Swap|Epoch|SurvivesACrash|MissNothing|OldServer')
+ON_VERSION = env -u PADDOCK_TEST_DATABASE_URL PADDOCK_POSTGRES_VERSION=$(VERSION)
+FENCES_SHORT = $(if $(SHORT),-skip 'Token7|EqualTokens|AccountsHistory')
+
+.PHONY: test-postgres
+test-postgres: ## Test store, migrations and fences on PostgreSQL VERSION=14 to 18; SHORT=1 leaves out the longest tests
+	@case "$(VERSION)" in 14|15|16|17|18) ;; *) echo "make test-postgres: give VERSION=14 to VERSION=18" >&2; exit 64;; esac
+	$(ON_VERSION) go test -count=1 $(STORE_SHORT) ./store/...
+	$(ON_VERSION) go test -count=1 $(FENCES_SHORT) ./migrations/... ./docs/fencing ./client/pgfence
 
 .PHONY: test-sdk
 test-sdk: build ## Run the tests of the TypeScript and Python SDKs
@@ -52,6 +65,10 @@ lint-openapi: ## Lint openapi.yaml with redocly and spectral
 .PHONY: check
 check: ## Run everything that CI runs
 	.ci/run
+
+.PHONY: soak
+soak: ## Run the long form of the fault runs, the simulation and the fuzzing; three hours
+	.ci/soak
 
 .PHONY: build
 build: ## Build bin/paddock

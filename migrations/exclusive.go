@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 )
 
@@ -49,7 +50,8 @@ func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, ve
 	return f(conn, version)
 }
 
-// connect opens a connection without a statement timeout. It ignores pool settings in the URL.
+// connect opens a connection without a statement timeout. It ignores pool settings in the URL. The error is a
+// *pgversion.TooOldError if the server is too old.
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	pool, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -63,6 +65,9 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("migrations: %w", err)
+	}
+	if _, err := pgversion.Require(ctx, conn.PgConn()); err != nil {
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
 	return conn, nil
 }

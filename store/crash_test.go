@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // TestWhatWasAnsweredSurvivesACrash kills PostgreSQL right after a grant, a
@@ -156,47 +157,64 @@ func TestACommitThatNoStandbyConfirmedIsNoGrant(t *testing.T) {
 	}
 }
 
-// TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed has the commit of a renewal wait for a standby until the lease is past its old end:
-// verifying its token waits for the outcome, or says that it cannot tell.
+// TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed: the commit of a renewal waits for a standby until the lease is past
+// its old end. Verifying its token waits for the outcome, or reports that it is unknown.
 func TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed(t *testing.T) {
 	t.Parallel()
 	_, url := pgtest.Server(t)
-	s, outside := open(t, url), connect(t, url)
-	mustRelease(t, s, mustAcquire(t, s, acquire("before"))) // so that the length of such leases is noted already
+	outside := connect(t, url)
+	replicas, grants := map[string]*store.Store{}, map[string]lock.Grant{}
 	for name, mode := range map[string]lock.Mode{"exclusive": lock.Exclusive, "permit": lock.Permit} {
+		s := open(t, url)                                       // one each, so that no renewal waits for another
+		mustRelease(t, s, mustAcquire(t, s, acquire("before"))) // so that the length of such leases is noted already
 		a := acquire(name)
 		a.Mode, a.TTL = mode, 2*time.Second
 		if mode == lock.Permit {
 			a.Capacity = 2
 		}
-		g := mustAcquire(t, s, a)
+		replicas[name], grants[name] = s, mustAcquire(t, s, a)
 		if mode == lock.Permit { // with another token that is newer
 			a.LeaseID, a.TTL = newID(), time.Minute
 			mustAcquire(t, s, a)
 		}
-		withoutStandby(t, url)
-		renewal := make(chan error, 1)
+	}
+	withoutStandby(t, url)
+	renewals := make(chan error, len(grants))
+	for _, g := range grants {
 		go func() {
-			_, err := s.Renew(t.Context(), lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: time.Minute})
-			renewal <- err
+			_, err := replicas[g.Name].Renew(t.Context(), lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: time.Minute})
+			renewals <- err
 		}()
+	}
+	var verified sync.WaitGroup
+	for _, g := range grants {
 		until(t, "the lease is past its old end", func() bool {
-			return number(t, outside, "select count(*) from paddock.locks where name = $1 and token = $2 and expires_at < clock_timestamp()", name, int64(g.Token)) == 1
+			return number(t, outside, "select count(*) from paddock.locks where name = $1 and token = $2 and expires_at < clock_timestamp()", g.Name, int64(g.Token)) == 1
 		})
-		if l, err := s.Lock(t.Context(), name); err != nil || mode == lock.Exclusive && l.State != lock.Free {
-			t.Errorf("%s: a plain read shows %+v, %v", name, l, err)
+		verified.Go(func() { refuseToVerify(t, replicas[g.Name], g) })
+	}
+	verified.Wait()
+	exec(t, outside, "alter system reset synchronous_standby_names")
+	exec(t, outside, "select pg_reload_conf()")
+	for range grants {
+		if err := <-renewals; err != nil {
+			t.Fatalf("a renewal gave %v", err)
 		}
-		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("%s: verifying gave %+v, %v while the renewal commits; want unavailable", name, v, err)
-		}
-		exec(t, outside, "alter system reset synchronous_standby_names")
-		exec(t, outside, "select pg_reload_conf()")
-		if err := <-renewal; err != nil {
-			t.Fatalf("%s: the renewal gave %v", name, err)
-		}
-		if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); err != nil || v.Status != lock.Current {
+	}
+	for name, g := range grants {
+		if v, err := replicas[name].VerifyToken(t.Context(), lock.Verify{Name: name, Token: g.Token}); err != nil || v.Status != lock.Current {
 			t.Errorf("%s: verifying gave %+v, %v after the renewal; want current", name, v, err)
 		}
+	}
+}
+
+// refuseToVerify checks that the store reports nothing about a token whose renewal is not known to be committed.
+func refuseToVerify(t *testing.T, s *store.Store, g lock.Grant) {
+	if l, err := s.Lock(t.Context(), g.Name); err != nil || g.Mode == lock.Exclusive && l.State != lock.Free {
+		t.Errorf("%s: a plain read shows %+v, %v", g.Name, l, err)
+	}
+	if v, err := s.VerifyToken(t.Context(), lock.Verify{Name: g.Name, Token: g.Token}); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("%s: verifying gave %+v, %v while the renewal commits; want unavailable", g.Name, v, err)
 	}
 }
 

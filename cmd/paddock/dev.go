@@ -23,11 +23,20 @@ type devCommand struct {
 	Listen    string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Loopback address to listen on, HOST:PORT; port 0 is any free port."`
 	Dir       string `xor:"data" placeholder:"DIR" unset:"paddock/dev under $XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root" help:"Data directory."`
 	Ephemeral bool   `xor:"data" help:"Use a temporary data directory, which is removed at the end."`
+	URL       string `name:"database-url" xor:"data" placeholder:"URL" variable:"PADDOCK_DEV_DATABASE_URL" help:"Use this database instead of starting a PostgreSQL: postgres://USER:PASSWORD@HOST:5432/DATABASE. Every client on this machine gets access to the locks in it. The variables that tell serve where to store the locks do not apply here."`
 }
 
 func (devCommand) Help() string {
-	return `It needs the PostgreSQL server programs to be installed, but no running server: it starts its own, and every
-client on this machine has full access.
+	return `It needs no running server: it starts a PostgreSQL of its own, and every client on this machine has full access.
+
+PostgreSQL comes from the first of these: the programs that are installed; those fetched before; Docker, if it runs;
+or a fetch into the cache folder of the user, without root. These variables configure that:
+
+    PADDOCK_FETCH=never            fetch nothing
+    PADDOCK_FETCH_MIRROR=URL       a mirror of Maven Central, the first place to fetch from
+    PADDOCK_POSTGRES_VERSION=17    use this major version
+
+Examples:
 
     paddock dev
     paddock dev --ephemeral --listen 127.0.0.1:0`
@@ -46,12 +55,26 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := pgserver.Start(ctx, pgserver.Options{Dir: dir, Database: "paddock"})
+	db, err := c.open(ctx, p, dir)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	defer func() { err = errors.Join(err, stopDatabase(ctx, db)) }()
 	return c.serve(ctx, p, listener, db)
+}
+
+// open starts PostgreSQL, or checks the given one.
+func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver.Database, error) {
+	if c.URL != "" {
+		return openGiven(ctx, p, c.URL)
+	}
+	return pgserver.Open(ctx, pgserver.Options{
+		Dir:       dir,
+		Database:  "paddock",
+		Log:       p.stderr,
+		Env:       p.env,
+		Otherwise: "give the URL of a database with --database-url",
+	})
 }
 
 func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
@@ -68,13 +91,13 @@ func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 }
 
 // serve runs the service until ctx ends or PostgreSQL does.
-func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
+func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listener, db pgserver.Database) error {
 	ctx, cancel := whileRunning(ctx, db)
 	defer cancel()
 	return errors.Join(c.start(ctx, p, listener, db), lostDatabase(ctx))
 }
 
-func (c *devCommand) start(ctx context.Context, p *program, listener net.Listener, db *pgserver.Server) error {
+func (c *devCommand) start(ctx context.Context, p *program, listener net.Listener, db pgserver.Database) error {
 	url := db.URL("paddock")
 	err := migrations.Up(ctx, url)
 	if err == nil {
@@ -89,7 +112,7 @@ func (c *devCommand) start(ctx context.Context, p *program, listener net.Listene
 var errDatabaseEnded = errors.New("PostgreSQL ended unexpectedly")
 
 // whileRunning returns a context that ends with errDatabaseEnded when db does.
-func whileRunning(ctx context.Context, db *pgserver.Server) (context.Context, context.CancelFunc) {
+func whileRunning(ctx context.Context, db pgserver.Database) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
@@ -109,7 +132,7 @@ func lostDatabase(ctx context.Context) error {
 }
 
 // stopDatabase gives PostgreSQL time to shut down, although ctx has ended.
-func stopDatabase(ctx context.Context, db *pgserver.Server) error {
+func stopDatabase(ctx context.Context, db pgserver.Database) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	return db.Stop(ctx)
@@ -119,7 +142,7 @@ func stopDatabase(ctx context.Context, db *pgserver.Server) error {
 // PostgreSQL runs as cannot enter.
 func (c *devCommand) dir(env lookup) (string, error) {
 	switch {
-	case c.Ephemeral:
+	case c.Ephemeral, c.URL != "":
 		return "", nil
 	case c.Dir != "":
 		return c.Dir, nil
@@ -154,14 +177,14 @@ See a fencing token at work: paddock demo --url {{.URL}}
 
 // welcome prints the addresses and commands to try. Lock and lease_id are new each time, so that the commands work
 // whatever happened before.
-func (c *devCommand) welcome(w io.Writer, address net.Addr, db *pgserver.Server) error {
+func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database) error {
 	url, err := localURL(address.String())
 	if err != nil {
 		return err
 	}
-	data := db.Dir() + ", kept for the next start"
+	data := db.Data() + ", kept for the next start"
 	if c.Ephemeral {
-		data = db.Dir() + ", removed at the end"
+		data = db.Data() + ", removed at the end"
 	}
 	id := uuid.New()
 	text, err := template.New("welcome").Parse(welcomeText)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
+	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -56,6 +57,7 @@ func exitCode(err error) int {
 	var f *failure
 	var start *supervise.StartError
 	var pooler *poolmode.Error
+	var tooOld *pgversion.TooOldError
 	switch {
 	case err == nil:
 		return exitOK
@@ -71,7 +73,7 @@ func exitCode(err error) int {
 		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrCapacityMismatch),
-		errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler):
+		errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler), errors.As(err, &tooOld):
 		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
 		return exitUnreachable

@@ -64,6 +64,7 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 	databaseURL := pgtest.EmptyURL(t)
 	stranger := "stranger_" + strings.ToLower(rand.Text())
 	execSQL(t, databaseURL, "create role "+stranger)
+	execSQL(t, databaseURL, "revoke create on schema public from public") // PostgreSQL 14 grants it
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(context.Background(), databaseURL)
 		if err == nil {

@@ -66,13 +66,13 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 func TestLongVerificationHasRounds(t *testing.T) {
 	t.Parallel()
 	base, out := serveHere(t, pgtest.URL(t)), proctest.NewTranscript()
-	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.MinTTL, Prefix: "verify"}
+	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 240, TTL: lock.MinTTL, Prefix: "verify"}
 	replicas, err := c.replicas()
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1",
-		perRound: 200}
+		perRound: 80}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -91,7 +91,7 @@ func TestVerifyDetectsAViolation(t *testing.T) {
 	s := httptest.NewServer(server.New(server.Options{Locks: brokenService{memlock.New().Replica(1)}}))
 	defer s.Close()
 	report := filepath.Join(t.TempDir(), "report.html")
-	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=300", "--ttl=200ms", "--report", report)
+	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=200", "--ttl=100ms", "--report", report)
 	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) ||
 		!strings.Contains(stderr, "has broken a promise") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
@@ -118,7 +118,7 @@ func TestVerifySendsItsKey(t *testing.T) {
 		exitOK: h.newLoadedKey(access.Admin, "verify"), exitNotAllowed: h.newLoadedKey(access.Lock, "verify"),
 	} {
 		env := map[string]string{"PADDOCK_KEY": k.secret}
-		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=500", "--ttl=200ms")
+		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=100", "--ttl=200ms")
 		if code != want || strings.Contains(stdout+stderr, k.secret) {
 			t.Errorf("with the role %v the exit code is %d, want %d:\n%s%s", k.Role, code, want, stdout, stderr)
 		}

@@ -2,6 +2,7 @@ package fencing_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -48,14 +49,15 @@ func (s *session) begin(sql string) {
 	s.settle()
 }
 
-// settle waits until the current step has ended (true) or waits for the other session (false).
+// settle waits until the current step has ended (true) or waits for the other session (false). Most steps end at once,
+// and asking for locks is expensive for the server, so it asks after a moment.
 func (s *session) settle() bool {
 	s.Helper()
 	for s.step != nil {
 		select {
 		case s.err = <-s.step:
 			s.step = nil
-		default:
+		case <-time.After(time.Millisecond):
 			if value[bool](s.T, s.observer, "select cardinality(pg_blocking_pids($1)) > 0", int32(s.pid)) {
 				return false
 			}

@@ -3,77 +3,179 @@ package pgserver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
+	"github.com/paddock-lock/paddock/internal/usercache"
 )
 
-// Find returns the directory of the programs postgres and initdb: the one in the PATH, else the newest version in the
-// usual directories of packages. The error wraps ErrNotFound if there is none.
-func Find() (binDir string, err error) {
-	return choose(context.Background(), installed(searchDirs()), "")
-}
-
-// searchDirs returns the directories to search, in order of preference.
-func searchDirs() []string {
-	var dirs []string
-	if path, err := exec.LookPath("postgres"); err == nil {
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			dirs = append(dirs, filepath.Dir(target))
-		}
-		dirs = append(dirs, filepath.Dir(path))
-	}
-	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin",       // Debian, Ubuntu
-		"/usr/pgsql-*/bin",                // the PostgreSQL project's RPMs
-		"/usr/libexec/postgresql*",        // Alpine
-		"/opt/homebrew/opt/postgres*/bin", // Homebrew on Apple silicon, on Intel, on Linux
-		"/usr/local/opt/postgres*/bin",
-		"/home/linuxbrew/.linuxbrew/opt/postgres*/bin",
-		"/Applications/Postgres.app/Contents/Versions/*/bin",
-	} {
-		dirs = append(dirs, newestFirst(pattern)...)
-	}
-	return dirs
-}
-
-// newestFirst returns the paths of a pattern, sorted by the version in the path.
-func newestFirst(pattern string) []string {
-	dirs, err := filepath.Glob(pattern)
+// Find returns the directory of the programs postgres, initdb and those named: the installed ones, else fetched ones.
+// The error wraps ErrNotFound if there are none.
+func Find(ctx context.Context, programs ...string) (binDir string, err error) {
+	f, err := newFinder(Options{})
 	if err != nil {
-		panic(fmt.Sprintf("postgres: %s: %v", pattern, err)) // the pattern is a constant
+		return "", err
 	}
-	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(pathVersion(b), pathVersion(a)) })
-	return dirs
+	return f.find(ctx, need{major: f.major, programs: programs})
 }
 
-// pathVersion returns the last number in dir, 0 if there is none.
-func pathVersion(dir string) float64 {
-	numbers := regexp.MustCompile(`\d+(\.\d+)?`).FindAllString(dir, -1)
-	if len(numbers) == 0 {
-		return 0
-	}
-	n, err := strconv.ParseFloat(numbers[len(numbers)-1], 64)
-	if err != nil {
-		return 0
-	}
-	return n
+// A finder finds PostgreSQL's programs.
+type finder struct {
+	installed []string // directories to look in, in order of preference
+	source    fetch.Source
+	docker    docker
+	major     string // the version that the environment demands; empty for any
+	never     bool   // fetch nothing
+	otherwise string // how the caller takes the URL of a server instead
 }
 
-// installed returns the dirs that contain both programs, without duplicates.
-func installed(dirs []string) []string {
-	var found []string
-	for _, dir := range dirs {
-		if executable(dir, "postgres") && executable(dir, "initdb") && !slices.Contains(found, dir) {
-			found = append(found, dir)
+// newFinder returns the finder that the environment configures.
+func newFinder(opts Options) (finder, error) {
+	variable := func(name string) string {
+		if value, ok := opts.env(name); ok {
+			return value
+		}
+		return ""
+	}
+	f := finder{
+		installed: installedDirs(),
+		major:     variable("PADDOCK_POSTGRES_VERSION"),
+		otherwise: cmp.Or(opts.Otherwise, "use a server that runs elsewhere"),
+	}
+	if !regexp.MustCompile(`^(\d\d)?$`).MatchString(f.major) {
+		return finder{}, fmt.Errorf("PADDOCK_POSTGRES_VERSION is %q; set it to a major version such as %s, or unset it",
+			f.major, fetch.DefaultMajor)
+	}
+	switch value := variable("PADDOCK_FETCH"); value {
+	case "":
+	case "never":
+		f.never = true
+	default:
+		return finder{}, fmt.Errorf("PADDOCK_FETCH is %q; set it to never, or unset it", value)
+	}
+	if mirror := variable("PADDOCK_FETCH_MIRROR"); mirror != "" && !regexp.MustCompile(`^https?://`).MatchString(mirror) {
+		return finder{}, fmt.Errorf("PADDOCK_FETCH_MIRROR is %q; set it to the base URL of a mirror of Maven Central, "+
+			"https://..., or unset it", mirror)
+	}
+	cache, err := usercache.Default()
+	f.source = fetch.Source{
+		Cache:    cache,
+		Mirror:   variable("PADDOCK_FETCH_MIRROR"),
+		Releases: fetch.Releases(),
+		Log:      cmp.Or[io.Writer](opts.Log, os.Stderr),
+	}
+	f.never = f.never || err != nil
+	return f, nil
+}
+
+// A need says which programs are needed.
+type need struct {
+	major    string   // version; empty for any
+	data     bool     // the version is that of existing data
+	programs []string // beside postgres and initdb
+}
+
+// find returns a directory with the programs, and fetches them if necessary.
+func (f finder) find(ctx context.Context, n need) (binDir string, err error) {
+	binDir, err = f.present(ctx, n)
+	if err != nil || binDir != "" {
+		return binDir, err
+	}
+	return f.fetch(ctx, n, nil)
+}
+
+// present returns the directory of programs that are installed or have been fetched before, or nothing.
+func (f finder) present(ctx context.Context, n need) (binDir string, err error) {
+	for _, dir := range f.installed {
+		if !n.complete(dir) {
+			continue
+		}
+		major := n.major
+		if major != "" {
+			if major, err = majorOf(ctx, dir); err != nil {
+				return "", err
+			}
+		}
+		if major == n.major {
+			return dir, nil
 		}
 	}
-	return found
+	for _, dir := range f.source.Cached() {
+		if n.check(ctx, dir) == nil {
+			return dir, nil
+		}
+	}
+	return "", nil
+}
+
+// fetch returns the directory of fetched programs. Its error also says why Docker was not used, if that is why.
+func (f finder) fetch(ctx context.Context, n need, docker error) (binDir string, err error) {
+	if f.never {
+		return "", fmt.Errorf("%w, and PADDOCK_FETCH=never forbids fetching it: %s, or unset PADDOCK_FETCH, or %s",
+			f.missing(ctx, n), n.remedy(), f.otherwise)
+	}
+	binDir, err = f.source.Fetch(ctx, fetch.Wish{Major: n.major, Programs: n.programs, Check: n.check})
+	if err == nil || ctx.Err() != nil {
+		return binDir, err
+	}
+	if docker != nil {
+		why := strings.ReplaceAll(docker.Error(), "\n", "; ")
+		err = fmt.Errorf("Docker: %s\n%w", why, err) //nolint:staticcheck // it begins with a name
+	}
+	return "", fmt.Errorf("%w, and fetching it failed:\n  %s\n%s. Or set PADDOCK_FETCH_MIRROR to the base URL of a mirror of "+
+		"Maven Central, or %s", f.missing(ctx, n), strings.ReplaceAll(err.Error(), "\n", "\n  "),
+		capitalised(n.remedy()), f.otherwise)
+}
+
+// missing returns ErrNotFound with what is missing and what there is.
+func (f finder) missing(ctx context.Context, n need) error {
+	text := strings.TrimSpace("PostgreSQL " + n.major)
+	if len(n.programs) > 0 {
+		text += " with " + strings.Join(n.programs, " and ")
+	}
+	if n.data {
+		text = "the data was written by " + text + ", which"
+	}
+	text += " is not installed"
+	var have []string
+	for _, dir := range f.installed {
+		major, err := majorOf(ctx, dir)
+		if err == nil && (need{}).complete(dir) && !slices.Contains(have, major) {
+			have = append(have, major)
+		}
+	}
+	if len(have) > 0 {
+		text += " (there is " + strings.Join(have, ", ") + ")"
+	}
+	return notFound(text)
+}
+
+// remedy returns how to get what is missing.
+func (n need) remedy() string {
+	switch {
+	case n.data:
+		return "install PostgreSQL " + n.major + ", or move the directory away to start with an empty one"
+	case n.major != "":
+		return "install PostgreSQL " + n.major
+	default:
+		return "install it with: " + installLine(runtime.GOOS, osRelease())
+	}
+}
+
+// complete reports whether dir contains the programs, of whatever version.
+func (n need) complete(dir string) bool {
+	return !slices.ContainsFunc(append([]string{"postgres", "initdb"}, n.programs...), func(name string) bool {
+		return !executable(dir, name)
+	})
 }
 
 func executable(dir, name string) bool {
@@ -81,35 +183,33 @@ func executable(dir, name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// choose returns the first of dirs whose programs have the major version, or the first of all for "".
-func choose(ctx context.Context, dirs []string, major string) (binDir string, err error) {
-	if len(dirs) == 0 {
-		return "", notFound()
+// check returns an error unless the programs in dir run and are those needed.
+func (n need) check(ctx context.Context, dir string) error {
+	if !n.complete(dir) {
+		return errors.New("programs are missing")
 	}
-	if major == "" {
-		return dirs[0], nil
+	major, err := majorOf(ctx, dir)
+	if err == nil && n.major != "" && major != n.major {
+		err = fmt.Errorf("it is PostgreSQL %s", major)
 	}
-	var have []string
-	for _, dir := range dirs {
-		version, err := majorOf(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		if version == major {
-			return dir, nil
-		}
-		have = append(have, version)
-	}
-	return "", fmt.Errorf("the data was written by PostgreSQL %s, but the installed version is %s: "+
-		"install PostgreSQL %s, or move the directory away to start with an empty one",
-		major, strings.Join(have, ", "), major)
+	return err
 }
 
 // majorOf returns the major version of the server program in dir.
 func majorOf(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("running %s/postgres --version: %w", dir, err)
+		return "", fmt.Errorf("running %s/postgres --version: %w", dir, withOutput(err))
 	}
 	return regexp.MustCompile(`\d+`).FindString(string(out)), nil
+}
+
+func capitalised(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// withOutput adds what a command wrote to standard error, such as the name of a missing library.
+func withOutput(err error) error {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
 }

@@ -2,37 +2,68 @@ package pgserver
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
+	"github.com/paddock-lock/paddock/internal/usercache"
 )
 
-// programs creates directories that look like installed servers of the versions.
-func programs(t *testing.T, versions ...string) (pattern string) {
+// programs creates directories that look like installed servers of the versions, and returns those of their programs.
+func programs(t *testing.T, versions ...string) (dirs []string) {
 	t.Helper()
 	root := t.TempDir()
 	for _, v := range versions {
 		bin := filepath.Join(root, v, "bin")
-		if err := os.MkdirAll(bin, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"postgres", "initdb"} {
-			script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + v + ".4 (Fence)'\n"
-			if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
+		program(t, bin, "postgres", v)
+		program(t, bin, "initdb", v)
+		dirs = append(dirs, bin)
 	}
-	return filepath.Join(root, "*", "bin")
+	return dirs
+}
+
+// program writes a program that prints its version.
+func program(t *testing.T, dir, name, version string) {
+	t.Helper()
+	script := "#!/bin/sh\necho '" + name + " (PostgreSQL) " + version + ".4 (Fence)'\n"
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cached adds a fetched server of the version to the cache of f.
+func (f finder) cached(t *testing.T, version string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(f.source.Cache.Path, "postgresql-"+version+".4-test", "bin")
+	program(t, dir, "postgres", version)
+	program(t, dir, "initdb", version)
+	return dir
+}
+
+// newTestFinder returns a finder with an empty cache that must not fetch.
+func newTestFinder(t *testing.T, installed ...string) finder {
+	t.Helper()
+	return finder{
+		installed: installed,
+		source:    fetch.Source{Cache: usercache.Folder{Path: t.TempDir()}, Log: io.Discard},
+		never:     true,
+		otherwise: "give a URL",
+	}
 }
 
 func TestNewestComesFirst(t *testing.T) {
 	t.Parallel()
-	dirs := installed(newestFirst(programs(t, "9", "17", "13")))
+	root := filepath.Dir(filepath.Dir(programs(t, "9", "17", "13")[0]))
 	var got []string
-	for _, dir := range dirs {
+	for _, dir := range newestFirst(filepath.Join(root, "*", "bin")) {
 		got = append(got, filepath.Base(filepath.Dir(dir)))
 	}
 	if !slices.Equal(got, []string{"17", "13", "9"}) {
@@ -40,38 +71,121 @@ func TestNewestComesFirst(t *testing.T) {
 	}
 }
 
-func TestBothProgramsAreNeeded(t *testing.T) {
+func TestAllNamedProgramsAreNeeded(t *testing.T) {
 	t.Parallel()
-	pattern := programs(t, "17")
-	dirs := newestFirst(pattern)
-	if err := os.Chmod(filepath.Join(dirs[0], "initdb"), 0o644); err != nil {
+	dir := programs(t, "17")[0]
+	if !(need{}).complete(dir) || (need{programs: []string{"psql"}}).complete(dir) {
+		t.Error("not judged by the programs that are there")
+	}
+	if err := os.Chmod(filepath.Join(dir, "initdb"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := installed(dirs); len(got) != 0 {
-		t.Errorf("found %v", got)
+	if (need{}).complete(dir) {
+		t.Error("a program that cannot run counts")
 	}
 }
 
-func TestDataSelectsItsVersion(t *testing.T) {
+func TestProgramsAreFoundInOrder(t *testing.T) {
 	t.Parallel()
-	dirs := newestFirst(programs(t, "17", "13"))
-	for major, want := range map[string]string{"": dirs[0], "17": dirs[0], "13": dirs[1]} {
-		if got, err := choose(t.Context(), dirs, major); got != want || err != nil {
-			t.Errorf("data of version %q: %s, %v", major, got, err)
-		}
-	}
-	_, err := choose(t.Context(), dirs, "16")
-	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 16, but the installed version is 17, 13") {
-		t.Errorf("the error is: %v", err)
+	dirs := programs(t, "17", "13")
+	f := newTestFinder(t, dirs...)
+	cached := []string{f.cached(t, "17"), f.cached(t, "16"), f.cached(t, "9")}
+	bare := newTestFinder(t)
+	bare.source = f.source
+	for name, c := range map[string]struct {
+		f    finder
+		n    need
+		want string
+	}{
+		"the first that is installed":            {f, need{}, dirs[0]},
+		"the installed one before the fetched":   {f, need{major: "17"}, dirs[0]},
+		"the installed one of the version":       {f, need{major: "13"}, dirs[1]},
+		"the fetched one of the version":         {f, need{major: "16", data: true}, cached[1]},
+		"the newest that was fetched":            {bare, need{}, cached[0]},
+		"the fetched one of an older version":    {bare, need{major: "9"}, cached[2]},
+		"none of the version":                    {f, need{major: "14"}, ""},
+		"none that has all programs":             {f, need{programs: []string{"pg_basebackup"}}, ""},
+		"none, with nothing installed or cached": {newTestFinder(t), need{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, err := c.f.present(t.Context(), c.n); got != c.want || err != nil {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
+			}
+		})
 	}
 }
 
-func TestNothingInstalledSaysHowToInstall(t *testing.T) {
+func TestFetchedProgramsThatDoNotRunAreIgnored(t *testing.T) {
 	t.Parallel()
-	_, err := choose(t.Context(), nil, "")
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "install") ||
-		strings.Contains(err.Error(), "\n") {
-		t.Errorf("the error is: %v", err)
+	f := newTestFinder(t)
+	broken, want := f.cached(t, "17"), f.cached(t, "16")
+	if err := os.WriteFile(filepath.Join(broken, "postgres"), []byte("#!/bin/sh\nexit 127\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.find(t.Context(), need{}); got != want || err != nil {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
+
+func TestForbiddenFetchSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		n    need
+		want []string
+	}{
+		"nothing installed":   {need{}, []string{"PostgreSQL is not installed", "install it with: ", "or give a URL"}},
+		"another version":     {need{major: "16"}, []string{"PostgreSQL 16 is not installed (there is 13)", "install PostgreSQL 16"}},
+		"data":                {need{major: "16", data: true}, []string{"data was written by PostgreSQL 16, which", "move the directory away"}},
+		"a program":           {need{programs: []string{"psql"}}, []string{"PostgreSQL with psql is not installed", "install it with"}},
+		"a version's program": {need{major: "13", programs: []string{"psql"}}, []string{"PostgreSQL 13 with psql"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTestFinder(t)
+			if c.n.major != "" {
+				f.installed = programs(t, "13")
+			}
+			_, err := f.find(t.Context(), c.n)
+			if !errors.Is(err, ErrNotFound) {
+				t.Fatalf("the error is: %v", err)
+			}
+			for _, want := range append(c.want, "PADDOCK_FETCH=never forbids fetching it") {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error lacks %q: %v", want, err)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error has several lines: %v", err)
+			}
+		})
+	}
+}
+
+func TestEnvironmentIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		variable, value string
+		want            string // in the error; empty for none
+	}{
+		"a version":           {"PADDOCK_POSTGRES_VERSION", "17", ""},
+		"a minor version":     {"PADDOCK_POSTGRES_VERSION", "17.4", "set it to a major version such as 17"},
+		"a word as version":   {"PADDOCK_POSTGRES_VERSION", "newest", "set it to a major version such as 17"},
+		"a forbidden fetch":   {"PADDOCK_FETCH", "never", ""},
+		"an unknown decision": {"PADDOCK_FETCH", "no", "set it to never, or unset it"},
+		"a mirror":            {"PADDOCK_FETCH_MIRROR", "https://mirror.example/maven2", ""},
+		"a path as mirror":    {"PADDOCK_FETCH_MIRROR", "/srv/maven2", "set it to the base URL of a mirror"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := newFinder(Options{Env: func(name string) (string, bool) { return c.value, name == c.variable }})
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("the error is: %v", err)
+			}
+		})
 	}
 }
 

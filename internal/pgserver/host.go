@@ -20,9 +20,10 @@ type Host struct {
 	process *process // nil before the first Launch
 }
 
-// NewHost claims a new directory without data. The error wraps ErrNotFound if no server is installed.
-func NewHost(ctx context.Context) (*Host, error) {
-	bin, err := Find()
+// NewHost claims a new directory without data, for a server of the installed or fetched programs. They include those
+// that are named, for Run. The error wraps ErrNotFound if there are none.
+func NewHost(ctx context.Context, programs ...string) (*Host, error) {
+	bin, err := Find(ctx, programs...)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -39,8 +40,8 @@ func (h *Host) Path(name string) string { return filepath.Join(h.dataDir.dir, na
 // SocketDir returns the directory for the server's socket. Only the account can enter it.
 func (h *Host) SocketDir() string { return h.dataDir.socketDir() }
 
-// Initialise creates an empty data directory with the superuser paddock.
-func (h *Host) Initialise(ctx context.Context) error { return h.dataDir.initialise(ctx, h.bin) }
+// Initialise creates an empty data directory with the superuser paddock, see Options.Cached.
+func (h *Host) Initialise(ctx context.Context) error { return h.dataDir.initialiseCached(ctx, h.bin) }
 
 // WriteFile writes a file in the directory that only the server's account can read.
 func (h *Host) WriteFile(name, content string) error {

@@ -2,25 +2,28 @@ package pgserver
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 )
 
-// ErrNotFound means that no server is installed. Errors that wrap it end with the command that installs one on this
-// system.
-var ErrNotFound = errors.New("the PostgreSQL server is not installed on this machine")
+// ErrNotFound means that PostgreSQL's programs are not on this machine and were not fetched. Errors that wrap it say
+// what was tried and how to install them on this system.
+var ErrNotFound = errors.New("PostgreSQL is not installed")
 
-// notFound returns ErrNotFound with the command that installs a server.
-func notFound() error {
-	release, err := os.ReadFile("/etc/os-release")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(ErrNotFound, err)
+// A notFound is an ErrNotFound that says more.
+type notFound string
+
+func (n notFound) Error() string { return string(n) }
+func (n notFound) Unwrap() error { return ErrNotFound }
+
+// osRelease returns the description of this system, or nothing.
+func osRelease() string {
+	text, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return "" // as on a Mac
 	}
-	return fmt.Errorf("%w; install it with: %s", ErrNotFound, installLine(runtime.GOOS, string(release)))
+	return string(text)
 }
 
 // installLine returns the command that installs a server on the system of goos and the text of /etc/os-release. The

@@ -25,37 +25,40 @@ func (s *Server) launch(ctx context.Context) error {
 		return err
 	}
 	s.process = p
-	err = s.ready(ctx)
-	if err != nil && p.running() {
-		err = errors.Join(err, s.kill())
+	s.version, err = ready(ctx, s.URL("postgres"), s.opts.Database, p.exited)
+	if err != nil {
+		err = fmt.Errorf("%w; the server's log ends:\n%s", err, p.log)
+		if p.running() {
+			err = errors.Join(err, s.kill())
+		}
 	}
 	return err
 }
 
-// ready waits for the first connection and creates the database.
-func (s *Server) ready(ctx context.Context) error {
-	conn, err := s.connect(ctx)
+// ready waits for the first connection, creates the database, and returns the server's version.
+func ready(ctx context.Context, url, database string, ended <-chan struct{}) (version string, err error) {
+	conn, err := connect(ctx, url, ended)
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.version, _, _ = strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
-	return errors.Join(createDatabase(ctx, conn, s.opts.Database), conn.Close(ctx))
+	version, _, _ = strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
+	return version, errors.Join(createDatabase(ctx, conn, database), conn.Close(ctx))
 }
 
 // connect retries until the server answers or ends, or ctx ends.
-func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
+func connect(ctx context.Context, url string, ended <-chan struct{}) (*pgx.Conn, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		conn, err := pgx.Connect(ctx, s.URL("postgres"))
+		conn, err := pgx.Connect(ctx, url)
 		if err == nil {
 			return conn, nil
 		}
 		select {
-		case <-s.process.exited:
-			return nil, fmt.Errorf("the server ended immediately (%v):\n%s", s.process.cmd.ProcessState, s.process.log)
+		case <-ended:
+			return nil, errors.New("the server ended immediately")
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the server is not ready: %w; its log ends:\n%s", context.Cause(ctx), s.process.log)
+			return nil, fmt.Errorf("the server is not ready: %w", context.Cause(ctx))
 		case <-tick.C:
 		}
 		if !starting(err) {

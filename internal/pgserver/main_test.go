@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // child commits a row, prints "committed", and waits.
 func child(dir string) error {
 	ctx := context.Background()
-	s, err := pgserver.Start(ctx, pgserver.Options{Dir: dir, Database: "kept"})
+	s, err := pgserver.Start(ctx, pgserver.Options{Dir: dir, Database: "kept", Cached: true})
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,10 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
+// start starts a server until the end of t. One in a temporary directory begins with a copied data directory.
 func start(t *testing.T, opts pgserver.Options) *pgserver.Server {
 	t.Helper()
+	opts.Cached = opts.Dir == ""
 	opts.Stderr = t.Output()
 	s, err := pgserver.Start(t.Context(), opts)
 	if err != nil {

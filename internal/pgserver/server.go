@@ -2,10 +2,10 @@ package pgserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 )
@@ -25,8 +25,29 @@ type Options struct {
 	// Settings are parameters as in postgresql.conf. They cannot change where the server listens.
 	Settings map[string]string
 
-	// Stderr receives the server's log. If it is nil, only the errors of Start quote the end of the log.
+	// Cached creates the data directory from a copy that is kept in the temporary directory, which is faster than
+	// initdb. The servers have the same system identifier. It is meant for tests.
+	Cached bool
+
+	// Stderr receives the server's log, unless it runs in a container. If it is nil, only errors quote the end of the
+	// log.
 	Stderr io.Writer
+
+	// Log gets one line if PostgreSQL is fetched or Docker is used. Nil is os.Stderr.
+	Log io.Writer
+
+	// Env looks up environment variables. Nil is os.LookupEnv.
+	Env func(name string) (value string, ok bool)
+
+	// Otherwise says in errors how the caller takes another server, such as: give --database-url.
+	Otherwise string
+}
+
+func (o Options) env(name string) (value string, ok bool) {
+	if o.Env == nil {
+		return os.LookupEnv(name)
+	}
+	return o.Env(name)
 }
 
 // A Server is a private PostgreSQL server. Its methods are safe for concurrent use.
@@ -41,44 +62,24 @@ type Server struct {
 	stopped bool
 }
 
-// Start returns a server that accepts connections. ctx bounds the start, not the life of the server; there is no
-// other time limit. The error wraps ErrNotFound if no server is installed, and ErrInUse if another process uses Dir.
-func Start(ctx context.Context, opts Options) (*Server, error) {
-	s := &Server{opts: opts}
-	if err := s.open(ctx); err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+// startServer starts a server on a claimed directory, which it initialises if necessary.
+func startServer(ctx context.Context, d *dataDir, bin string, opts Options) (*Server, error) {
+	s := &Server{opts: opts, bin: bin, dataDir: d}
+	major, err := d.major()
+	if err == nil && major == "" {
+		initialise := d.initialise
+		if opts.Cached {
+			initialise = d.initialiseCached
+		}
+		err = initialise(ctx, bin)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.dir, err)
 	}
 	if err := s.launch(ctx); err != nil {
-		return nil, fmt.Errorf("postgres: %w", errors.Join(err, s.dataDir.close()))
+		return nil, err
 	}
 	return s, nil
-}
-
-// open claims the directory, finds the programs, and creates the data directory if necessary.
-func (s *Server) open(ctx context.Context) (err error) {
-	dirs := installed(searchDirs())
-	if _, err := choose(ctx, dirs, ""); err != nil {
-		return err
-	}
-	if s.opts.Dir == "" {
-		s.dataDir, err = openTemporary(ctx)
-	} else {
-		s.dataDir, err = openDataDir(s.opts.Dir)
-	}
-	if err != nil {
-		return err
-	}
-	major, err := s.dataDir.major()
-	if err == nil {
-		s.bin, err = choose(ctx, dirs, major)
-	}
-	if err == nil && major == "" {
-		err = s.dataDir.initialise(ctx, s.bin)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.dataDir.dir, errors.Join(err, s.dataDir.close()))
-	}
-	return nil
 }
 
 // URL returns the connection string of a database of this server. It depends only on Dir.
@@ -103,6 +104,9 @@ func (s *Server) Version() string {
 
 // Dir returns the absolute path of the server's directory.
 func (s *Server) Dir() string { return s.dataDir.dir }
+
+// Data returns the same as Dir.
+func (s *Server) Data() string { return s.dataDir.dir }
 
 // Done returns a channel that is closed when the server has ended for any reason. Restart replaces it.
 func (s *Server) Done() <-chan struct{} {

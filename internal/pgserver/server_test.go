@@ -66,6 +66,14 @@ func TestTwoServersAtOnce(t *testing.T) {
 	if a.URL("postgres") == b.URL("postgres") {
 		t.Errorf("both are at %s", a.URL("postgres"))
 	}
+	const identifier = "select system_identifier from pg_control_system()"
+	if query[int64](t, a, "postgres", identifier) != query[int64](t, b, "postgres", identifier) {
+		t.Error("their data directories are no copies of one")
+	}
+	insertRow(t, a, "postgres")
+	if query[bool](t, b, "postgres", "select to_regclass('kept') is not null") {
+		t.Error("the servers share their data")
+	}
 }
 
 func TestStopRemovesATemporaryDirectory(t *testing.T) {
@@ -142,7 +150,9 @@ func TestOtherMajorVersionIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir})
+	_, err := pgserver.Start(t.Context(), pgserver.Options{Dir: dir, Env: func(name string) (string, bool) {
+		return "never", name == "PADDOCK_FETCH"
+	}})
 	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 7") {
 		t.Errorf("the error is %v", err)
 	}

@@ -87,5 +87,8 @@ func sweepOne(ctx context.Context, dir string, a account) error {
 		return err
 	}
 	d := &dataDir{dir: dir, account: a, temporary: true, claim: lock}
-	return errors.Join(d.stopOrphan(ctx), d.close())
+	if _, e := d.readContainer(); e == nil && docker("").check(ctx) == nil { // without Docker no container runs
+		err = d.removeContainer(ctx, "")
+	}
+	return errors.Join(err, d.stopOrphan(ctx), d.close())
 }

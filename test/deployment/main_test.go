@@ -12,16 +12,16 @@ import (
 	"github.com/paddock-lock/paddock/test/internal/program"
 )
 
-// paddock is the path of the built program, set by TestMain. It is a package variable because tests have no other way
+// paddock is the program that all tests of this process run. It is a package variable because tests have no other way
 // to share it.
-var paddock string
+var paddock program.Built
 
-func TestMain(m *testing.M) { program.Main(m, &paddock) }
+func TestMain(m *testing.M) { paddock.Main(m) }
 
 // start starts paddock. It is killed when the test ends.
 func start(t *testing.T, args ...string) *proctest.Process {
 	t.Helper()
-	p := proctest.New(exec.Command(paddock, args...))
+	p := proctest.New(exec.Command(paddock.Path(t), args...))
 	p.Start(t)
 	return p
 }

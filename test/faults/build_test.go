@@ -3,10 +3,13 @@ package faults_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -16,26 +19,69 @@ type builds struct {
 	skewed string // its wall clock is off, see skewVariable
 }
 
+// TestMain removes the programs that were built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := buildDir(); err == nil {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// buildDir is the directory of the programs that all tests share.
+var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "paddock-faults-build-") })
+
+// normalBuild builds cmd/paddock and returns its path.
+var normalBuild = sync.OnceValues(func() (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "paddock")
+	return path, compile(path, false)
+})
+
+// program returns the path of cmd/paddock as released.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := normalBuild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // build builds cmd/paddock, with the race detector if raced.
 func build(t *testing.T, raced bool) builds {
 	t.Helper()
 	dir := t.TempDir()
 	b := builds{normal: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
-	compile(t, b.normal, raced)
-	compile(t, b.skewed, raced, "-overlay", skewOverlay(t, dir))
+	err := compile(b.skewed, raced, "-overlay", skewOverlay(t, dir))
+	if raced {
+		err = errors.Join(err, compile(b.normal, raced))
+	} else {
+		b.normal = program(t)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return b
 }
 
-func compile(t *testing.T, to string, raced bool, flags ...string) {
-	t.Helper()
+// compile builds cmd/paddock.
+func compile(to string, raced bool, flags ...string) error {
 	args := append([]string{"build", "-C", "../..", "-o", to}, flags...) // Paddock's module, not this one
 	if raced {
 		args = append(args, "-race")
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "./cmd/paddock")...)
+	cmd := exec.Command("go", append(args, "./cmd/paddock")...)
 	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, output)
+		return fmt.Errorf("%v: %w\n%s", cmd, err, output)
 	}
+	return nil
 }
 
 // skewVariable is the environment variable with the number of seconds by which the wall clock of a skewed

@@ -19,7 +19,9 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-var flagCrashes = flag.Int("faults.crashes", 2, "number of crashes of each kind in TestSubscribersSurviveCrashes")
+var flagCrashes = repeats{
+	flag.Int("faults.crashes", 0, "crashes of each kind in TestSubscribersSurviveCrashes; 0: 1, or 20 in the long form"),
+	1, 20}
 
 const (
 	// watchedLocks is the number of blocking reads that wait while PostgreSQL crashes.
@@ -142,7 +144,7 @@ func crashWithSubscribers(t *testing.T, program string, crash func(*database, co
 		})
 	})
 	began := time.Now()
-	for n := range *flagCrashes {
+	for n := range flagCrashes.count() {
 		sleepFor(t.Context(), loadBetweenCrashes)
 		s.crash(n, func() error { return crash(s.db, t.Context()) })
 	}
@@ -263,7 +265,7 @@ func (s *crashHarness) check(stats workload.Stats, took time.Duration) {
 	}
 	s.Logf("%d crashes in %v: %d of %d events missed, %d gaps; "+
 		"%d of %d blocking reads later than %v, the latest by %v",
-		*flagCrashes, took.Round(time.Second), missed, stats.Subscribers.Events+missed, stats.Subscribers.Gaps, late,
+		flagCrashes.count(), took.Round(time.Second), missed, stats.Subscribers.Events+missed, stats.Subscribers.Gaps, late,
 		len(s.returns), returnWithin, worst.Round(time.Millisecond))
 	s.Logf("%v", stats.Subscribers)
 	if late > 0 || stats.Subscribers.Gaps > 0 {

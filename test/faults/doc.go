@@ -14,7 +14,7 @@
 //
 // # The deployment
 //
-//	go test -C test ./faults -run TestNothingIsLostUnderFaults -v -faults.for=2m
+//	go test -C test ./faults -run TestNothingIsLostUnderFaults -v
 //
 // starts three replicas of `paddock serve` on their own PostgreSQL, and clients that run package
 // verify/workload. All connections pass through toxiproxy:
@@ -46,7 +46,8 @@
 //     to different replicas. See package workload.
 //   - Wall clocks: two replicas are built with a time.Now that is an hour off.
 //
-// A quarter of the faults come in pairs, in different components.
+// A quarter of the faults come in pairs, in different components. At first every kind of fault comes once; then the
+// kinds come as often as their weights.
 //
 // # What is checked
 //
@@ -62,6 +63,19 @@
 //   - no log contains a panic, a data race, a lease_id or the password;
 //   - there was load before the faults, and some commits lost their answers; otherwise the run
 //     would prove nothing.
+//
+// # Short and long form
+//
+//	go test -C test ./faults -parallel 6
+//	make soak
+//
+// The first is the short form, which CI runs for every change, in about three minutes. It injects each kind of fault
+// once, always from the same seed; it finds every mutant, and floods a replica once.
+//
+// The second includes the long form, -faults.long, which CI runs every night with the race detector: several rounds of
+// faults from random seeds for ten minutes, 20 restores of each variant, 20 crashes of each kind, 10 fail-overs in a
+// row, a second flood, noise beside two replicas, and ten rounds of each use that Paddock itself must pass. The flags
+// -faults.for, -faults.restores, -faults.crashes, -faults.failovers and -faults.rounds set one size alone.
 //
 // # Reproducing a run
 //

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,14 +105,6 @@ func (s *clusterHarness) must(err error) {
 
 // first returns the first replica.
 func (s *clusterHarness) first() lock.Service { return s.services[0].Locks }
-
-// program builds cmd/paddock and returns its path.
-func program(t *testing.T, flags ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "paddock")
-	compile(t, path, false, flags...)
-	return path
-}
 
 // A grantMeter counts the grants to all clients.
 type grantMeter struct {

@@ -3,12 +3,9 @@ package faults_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -294,16 +291,9 @@ func backupRestored(t *testing.T, program string) {
 	}
 }
 
-// The store's check for a replaced database, and a version of it that does nothing.
-const (
-	epochCheck   = "func (e epoch) check(k known) error {\n"
-	noEpochCheck = epochCheck + "\tif e.longest >= 0 {\n\t\treturn nil\n\t}\n"
-)
-
 // withoutEpochCheck proves that laggingStandbyPromoted can fail.
 func withoutEpochCheck(t *testing.T) {
-	s := newClusterHarness(t, program(t, "-overlay", overlay(t, "../../store/epoch.go", epochCheck, noEpochCheck)),
-		pgcluster.Options{})
+	s := newClusterHarness(t, noEpochCheck.build(t), pgcluster.Options{})
 	s.serve(2, s.cluster.URL(), "--migrate")
 	o := s.runLoss(s.laggingFailOver())
 	t.Logf("without the check: %q", o.violations)
@@ -312,29 +302,6 @@ func withoutEpochCheck(t *testing.T) {
 			t.Errorf("no violation says %q", want)
 		}
 	}
-}
-
-// overlay returns the path of a go build -overlay in which a text in a file is replaced.
-func overlay(t *testing.T, file, old, other string) string {
-	t.Helper()
-	path, err := filepath.Abs(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(text), old); n != 1 {
-		t.Fatalf("%s has changed: the text to replace occurs %d times", file, n)
-	}
-	dir := t.TempDir()
-	changed := written(t, dir, "changed.go.txt", []byte(strings.Replace(string(text), old, other, 1)))
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return written(t, dir, "overlay.json", replace)
 }
 
 // unnoticedRestore is a restore that no replica can notice, so an operator announces it.

@@ -3,9 +3,8 @@ package faults_test
 import (
 	"bytes"
 	"context"
-	"os"
+	"flag"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,29 +15,19 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// failOversVariable is the environment variable with the number of fail-overs in a row.
-const failOversVariable = "PADDOCK_TEST_FAILOVERS"
+var flagFailOvers = repeats{
+	flag.Int("faults.failovers", 0, "fail-overs in a row in TestFailOversAndRestores; 0: 2, or 10 in the long form"),
+	2, 10}
 
 // grantsBetweenFaults is how many locks are granted before the next fault.
 const grantsBetweenFaults = 200
 
-func failOvers(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(failOversVariable)
-	if text == "" {
-		return 3
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", failOversVariable, err)
-	}
-	return n
-}
-
 // TestFailOversAndRestores replaces the primary by a standby or a restored backup.
 func TestFailOversAndRestores(t *testing.T) {
+	t.Parallel()
 	normal := program(t)
-	t.Run("fail-overs in a row under quorum lose nothing", func(t *testing.T) { failOversInARow(t, normal) })
+	t.Run("fail-overs in a row under quorum lose nothing",
+		func(t *testing.T) { t.Parallel(); failOversInARow(t, normal) })
 	t.Run("a pooler in transaction mode is supported", func(t *testing.T) { t.Parallel(); behindAPooler(t, normal) })
 	t.Run("a promoted lagging standby grants nothing twice",
 		func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })
@@ -54,7 +43,7 @@ func failOversInARow(t *testing.T, program string) {
 	s.serve(2, s.appURL())
 	u := s.underLoad("failover")
 	var gaps []time.Duration
-	for range failOvers(t) {
+	for range flagFailOvers.count() {
 		lost := s.cluster.Primary()
 		gaps = append(gaps, u.breakAndMeasure("kill -9 of the primary", s.failOver))
 		s.must(s.cluster.Rejoin(t.Context(), lost))

@@ -204,6 +204,7 @@ const (
 // Whether or not the kernel still buffers their events, the replica needs little more memory than without
 // events, since all streams share them. Then the streams are closed and the memory is freed.
 func TestUnreadStreamsShareMemory(t *testing.T) {
+	t.Parallel()
 	requireOpenFiles(t, 4*floodStreams)
 	e := startSecured(t, program(t))
 	makers := e.eventMakers()

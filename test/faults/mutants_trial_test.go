@@ -19,22 +19,19 @@ import (
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-// A trialPool runs two trials at a time.
-type trialPool struct {
-	server *pgserver.Server
-	slots  chan struct{}
-}
+// A trialPool is the PostgreSQL that trials share.
+type trialPool struct{ server *pgserver.Server }
 
 func newTrialPool(t *testing.T) *trialPool {
 	t.Helper()
-	return &trialPool{server: newServer(t), slots: make(chan struct{}, 2)}
+	return &trialPool{server: newServer(t)}
 }
 
 // newServer starts a PostgreSQL with a database paddock. It ends with the test.
 func newServer(t *testing.T) *pgserver.Server {
 	t.Helper()
 	server, err := pgserver.Start(t.Context(), pgserver.Options{Database: "paddock", Settings: map[string]string{
-		"max_connections": "200",
+		"max_connections": "500",
 		// Write the log only when a commit waits for it.
 		"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB",
 	}})
@@ -46,12 +43,6 @@ func newServer(t *testing.T) *pgserver.Server {
 		t.Fatal(err)
 	}
 	return server
-}
-
-// admit waits until the test may run its trial.
-func (a *trialPool) admit(t *testing.T) {
-	a.slots <- struct{}{}
-	t.Cleanup(func() { <-a.slots })
 }
 
 // A mode is how a program is used in a trial.

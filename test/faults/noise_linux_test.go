@@ -38,12 +38,17 @@ func chooseNoiseSize() noiseSize {
 		streams: idleStreams}
 }
 
-// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time. No lease may
-// be lost. With -faults.noise the delay of renewals is limited, too: see maxNoiseFactor.
+// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time, on one replica
+// and, in the long form, on two. No lease may be lost. With -faults.noise the delay of renewals is limited, too: see
+// maxNoiseFactor.
 func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	normal, size := program(t), chooseNoiseSize()
-	for _, replicas := range []int{1, 2} {
+	deployments := []int{1}
+	if *flagLong || *flagNoise {
+		deployments = append(deployments, 2)
+	}
+	for _, replicas := range deployments {
 		t.Run(fmt.Sprintf("replicas: %d", replicas), func(t *testing.T) {
 			n := newNoise(t, normal, replicas, size)
 			n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
@@ -84,19 +89,17 @@ func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise
 	return n
 }
 
-// joinsFirstMutant is Paddock with joins batched like all other calls.
-var joinsFirstMutant = mutant{name: "joins go among renewals", file: "store/dispatch.go",
-	from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait < 0\n"}
-
 // TestJoinsAheadOfRenewalsAreFound runs joins against a build that lets joins go ahead of renewals. Leases must
 // be lost, or renewals delayed by far more than the limit; on a fast machine, too, so idleFloor does not apply.
 func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	size := chooseNoiseSize()
-	n := newNoise(t, joinsFirstMutant.build(t), 1, size)
+	n := newNoise(t, joinsFirst.build(t), 1, size)
 	n.lossAllowed = true
 	n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
-	if f, ends := n.runJoins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= 2*maxNoiseFactor*n.idle.p99 {
+	// Other work of the machine must not make the idle service look slow.
+	limit := 2 * maxNoiseFactor * min(n.idle.p99, idleFloor)
+	if f, ends := n.runJoins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= limit {
 		t.Errorf("%v; %v beside joins: no lease was lost and no renewal delayed", n.idle, f)
 	}
 }

@@ -67,7 +67,7 @@ func TestRestoreBeginsAnEpoch(t *testing.T) {
 			s := &clusterHarness{t: t, program: normal, meter: &grantMeter{}}
 			s.serve(2, r.replicaURL(), "--migrate")
 			var sum restoreTotals
-			for n := range *flagRestores {
+			for n := range flagRestores.count() {
 				sum.add(s.runRestore(r, v, fmt.Sprintf("restore-%d", n)))
 			}
 			t.Logf("%s: %v", v.name, sum)

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -18,45 +17,63 @@ import (
 )
 
 var (
-	flagFor = flag.Duration("faults.for", defaultLength(),
-		"approximate length of TestNothingIsLostUnderFaults; or $PADDOCK_FAULTS_FOR")
-	flagSeed = flag.Uint64("faults.seed", 0, "seed of the first round; 0: random")
+	flagLong = flag.Bool("faults.long", false, "run the long form of every test")
+	flagFor  = flag.Duration("faults.for", 0,
+		"approximate length of TestNothingIsLostUnderFaults; 0: each nemesis once, or ten minutes in the long form")
+	flagSeed = flag.Uint64("faults.seed", 1, "seed of the first round; 0: random")
 	flagRace = flag.Bool("faults.race", false, "build the replicas with the race detector")
 
-	flagRestores = flag.Int("faults.restores", 2, "number of restores in each variant of TestRestoreBeginsAnEpoch")
-	flagNoise    = flag.Bool("faults.noise", false,
+	flagRestores = repeats{flag.Int("faults.restores", 0, "restores in each variant of TestRestoreBeginsAnEpoch; "+
+		"0: 1, or 20 in the long form"), 1, 20}
+	flagNoise = flag.Bool("faults.noise", false,
 		"full size of the noise in TestNoisyNeighbourCostsNoLease, with limits of the delays")
 )
 
-// defaultLength is the default of -faults.for.
-func defaultLength() time.Duration {
-	text := os.Getenv("PADDOCK_FAULTS_FOR")
-	if text == "" {
-		return 20 * time.Second
+// repeats says how often something is repeated: as a flag says, or as the short or the long form does.
+type repeats struct {
+	flag        *int
+	short, long int
+}
+
+func (r repeats) count() int {
+	switch {
+	case *r.flag > 0:
+		return *r.flag
+	case *flagLong:
+		return r.long
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		panic(fmt.Sprintf("PADDOCK_FAULTS_FOR: %v", err))
+	return r.short
+}
+
+// faultsToInject returns how many faults TestNothingIsLostUnderFaults injects.
+func faultsToInject() int {
+	switch {
+	case *flagFor > 0:
+		return max(1, int(*flagFor/perFault))
+	case *flagLong:
+		return int(longFor / perFault)
 	}
-	return d
+	return len(allNemeses())
 }
 
 // A long run has several rounds, each on its own deployment.
 const (
 	roundFaults = 90
-	roundCalls  = 20_000 // minimum of answered calls
+	roundCalls  = 20_000 // minimum of answered calls, unless it has fewer faults
 	perFault    = 4 * time.Second / 3
+	longFor     = 10 * time.Minute // in the long form
 )
 
 // TestNothingIsLostUnderFaults is described in the package comment.
 func TestNothingIsLostUnderFaults(t *testing.T) {
+	t.Parallel()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs each removed toxic
 	b := build(t, *flagRace)
 	seed := *flagSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1_000_000)
 	}
-	for left := max(1, int(*flagFor/perFault)); left > 0; left -= roundFaults {
+	for left := faultsToInject(); left > 0; left -= roundFaults {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runRound(t, b, seed, min(left, roundFaults)) })
 		seed++
 	}
@@ -96,7 +113,7 @@ func newRound(t *testing.T, d *deployment, seed uint64) *round {
 // prefix begins the names of all locks.
 func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
 
-// underLoad runs the workload while that many faults are injected, or more until enough calls were answered.
+// underLoad runs the workload while that many faults are injected, or more until a full round has enough calls.
 func (p *round) underLoad(ctx context.Context, faults int) error {
 	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
 	for _, r := range p.replicas {
@@ -124,13 +141,16 @@ func (p *round) underLoad(ctx context.Context, faults int) error {
 // runSchedule injects each step once the deployment has been under load for a while after the previous one. It
 // stops at the first fault that cannot be injected or undone, or from which the service does not recover.
 func (p *round) runSchedule(ctx context.Context, faults int) error {
-	last, injected := "the beginning", 0
+	last, injected, calls := "the beginning", 0, int64(0)
+	if faults == roundFaults {
+		calls = roundCalls
+	}
 	for _, s := range schedule(p.seed, 4*faults) {
 		rate, err := p.awaitLoad(ctx, last)
 		if err != nil {
 			return err
 		}
-		if injected >= faults && p.meter.answered.Load() >= int64(faults*roundCalls/roundFaults) {
+		if injected >= faults && p.meter.answered.Load() >= calls {
 			return nil
 		}
 		p.log("%6.1f s, %4d/s: %v", time.Since(p.began).Seconds(), rate, s)

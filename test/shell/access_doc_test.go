@@ -25,7 +25,7 @@ func TestCommandsInTheAccessPageWork(t *testing.T) {
 		t.Fatalf("%d blocks are there", len(blocks))
 	}
 	dir, address := t.TempDir(), ""
-	path := filepath.Dir(paddock) + ":" + os.Getenv("PATH")
+	path := filepath.Dir(paddock.Path(t)) + ":" + os.Getenv("PATH")
 	env := append(os.Environ(), "PATH="+path, "PADDOCK_DATABASE_URL="+pgtest.URL(t))
 	var serving *proctest.Process
 	for _, block := range blocks {

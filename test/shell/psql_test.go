@@ -58,7 +58,7 @@ func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
 	t.Helper()
 	program, err := exec.LookPath("psql")
 	if err != nil {
-		dir, err := pgserver.Find()
+		dir, err := pgserver.Find(t.Context(), "psql")
 		if err != nil {
 			t.Fatal(err)
 		}

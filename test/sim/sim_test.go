@@ -13,7 +13,7 @@ import (
 
 var (
 	oneSeed = flag.Int64("sim.seed", -1, "play this seed only, and print its trace")
-	seeds   = flag.Uint64("sim.seeds", 300, "how many seeds to play against Paddock, from 0 on")
+	seeds   = flag.Uint64("sim.seeds", 300, "how many seeds to play against Paddock, from 0 on; make soak plays 10,000")
 	update  = flag.Bool("sim.update", false, "rewrite the blocks of docs/simulation.md")
 )
 
@@ -41,7 +41,6 @@ func each(t *testing.T, n uint64, do func(t *testing.T, seed uint64)) {
 // TestPaddockHoldsUnderFaults plays seeds against the rules of package lock and the guards of package guard. To play
 // one seed again and print its trace:
 //
-//	go test -C test ./sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
 //	go test -C test ./sim -run TestPaddockHoldsUnderFaults -sim.seed=17 -v
 func TestPaddockHoldsUnderFaults(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -56,7 +57,7 @@ func (c *waitingCall) cancelAndRelease() {
 
 func cancelAtRelease(s *fixture) {
 	c := &releaseRace{s: s}
-	for range rounds(12) {
+	for range soak.Rounds(16, 40) {
 		g := s.mustAcquire(lock.Acquire{})
 		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
 		c.release(g, w.cancel)
@@ -72,7 +73,7 @@ func cancelAtRelease(s *fixture) {
 func cancelWithNextWaiter(s *fixture) {
 	c := &releaseRace{s: s}
 	g := s.mustAcquire(lock.Acquire{})
-	for range rounds(12) {
+	for range soak.Rounds(16, 40) {
 		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
 		next := s.enqueue(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
 		c.release(g, w.cancel)
@@ -85,7 +86,7 @@ func cancelWithNextWaiter(s *fixture) {
 }
 
 func timeoutAtRelease(s *fixture) {
-	for range rounds(5) {
+	for range soak.Rounds(6, 15) {
 		g := s.mustAcquire(lock.Acquire{})
 		w := s.startAcquire(lock.Acquire{Holder: "waiter", Wait: shortTTL})
 		ended := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
@@ -110,7 +111,7 @@ func timeoutAtRelease(s *fixture) {
 // cancelAtRandom cancels waiting calls at random instants.
 func cancelAtRandom(s *fixture) {
 	concurrently(6, func(i int) {
-		for range rounds(4) {
+		for range 10 {
 			w := s.startAcquire(lock.Acquire{Holder: "fickle", Wait: lock.MaxWait})
 			end := time.AfterFunc(rand.N(10*time.Millisecond), w.cancel)
 			<-w.done

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -45,10 +46,10 @@ func (s *fixture) withLock(ctx context.Context, a lock.Acquire, do func(lock.Gra
 // contentionOfTwo provokes lost wake-ups: one contender releases at the moment when the other begins to wait, and no
 // later request repairs it.
 func contentionOfTwo(s *fixture) {
-	visits := rounds(96)
+	rounds := soak.Rounds(60, 256)
 	r := criticalSection{name: s.name}
 	s.runWorkers(2, func(ctx context.Context, i int) error {
-		for range visits {
+		for range rounds {
 			g, err := s.locks.Acquire(
 				ctx,
 				s.complete(lock.Acquire{Holder: fmt.Sprint("contender ", i), Wait: lock.MaxWait}),
@@ -62,8 +63,8 @@ func contentionOfTwo(s *fixture) {
 		}
 		return nil
 	})
-	if got := r.count.Load(); got != 2*int64(visits) {
-		s.Errorf("%d visits were counted, want %d", got, 2*visits)
+	if got := r.count.Load(); got != int64(2*rounds) {
+		s.Errorf("%d visits were counted, want %d", got, 2*rounds)
 	}
 	s.verifyHistory(s.name, verify.Rules{})
 }

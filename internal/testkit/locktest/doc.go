@@ -21,13 +21,6 @@
 // Package verify checks them at the end of most tests. It demands more than a Service promises during failures, when
 // waiters of a dead replica are skipped: [verify.Rules] must allow that.
 //
-// # Races
-//
-// Tests of races repeat them a few times, because several packages run the suite. The flag -locktest.factor multiplies
-// the rounds, for long runs:
-//
-//	go test ./store -locktest.factor=10
-//
 // # Not tested
 //
 // The death of processes, connections and databases; speed; limits on the number of waiters; that an expiry is

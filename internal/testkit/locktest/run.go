@@ -1,17 +1,10 @@
 package locktest
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/paddock-lock/paddock/lock"
 )
-
-// factor multiplies the rounds of the tests that try to hit a race.
-var factor = flag.Int("locktest.factor", 1, "multiply the rounds of races in the conformance suite")
-
-// rounds returns how often a test repeats a race: n times, or a multiple with -locktest.factor.
-func rounds(n int) int { return n * *factor }
 
 // cases are tests, by the sentence that each proves.
 type cases map[string]func(*fixture)

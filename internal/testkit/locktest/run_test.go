@@ -5,8 +5,11 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
+
+func TestMain(m *testing.M) { pgtest.Main(m) } // many cases at once, because most of them wait
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()

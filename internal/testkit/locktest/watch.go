@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -188,7 +189,7 @@ func watchMany(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	seen := s.get(s.name)
 	var all []<-chan watchResult
-	for range 20 {
+	for range soak.Rounds(8, 20) {
 		all = append(all, s.startWatch(seen))
 	}
 	s.must(s.release(g))

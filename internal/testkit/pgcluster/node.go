@@ -31,7 +31,7 @@ func newNode(ctx context.Context, c *Cluster, name string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := pgserver.NewHost(ctx)
+	host, err := pgserver.NewHost(ctx, "pg_basebackup")
 	if err != nil {
 		return nil, err
 	}

@@ -22,12 +22,14 @@ func (s *server) database(t testing.TB, template string) string {
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	if err := clone(t.Context(), s.admin, template, name); err != nil {
+	err = s.maintain(t.Context(), func(conn *pgx.Conn) error { return clone(t.Context(), conn, template, name) })
+	if err != nil {
 		t.Fatalf("pgtest: creating a database: %v", err)
 	}
 	t.Cleanup(func() { s.drop(t, name) })
-	if err := assertDatabase(t.Context(), fresh, name); err != nil {
-		t.Fatalf("pgtest: %v", err)
+	s.checked.Do(func() { s.mismatch = assertDatabase(t.Context(), fresh, name) })
+	if s.mismatch != nil {
+		t.Fatalf("pgtest: %v", s.mismatch)
 	}
 	return fresh
 }
@@ -35,33 +37,68 @@ func (s *server) database(t testing.TB, template string) string {
 func (s *server) drop(t testing.TB, name string) {
 	switch {
 	case !t.Failed():
-		if err := exec(context.Background(), s.admin, "drop database "+quoted(name)+" with (force)"); err != nil {
+		err := s.maintain(context.Background(), func(conn *pgx.Conn) error {
+			_, err := conn.Exec(context.Background(), "drop database "+quoted(name)+" with (force)")
+			return err
+		})
+		if err != nil {
 			t.Errorf("pgtest: dropping the database: %v", err)
 		}
 	case s.persistent:
 		t.Logf("pgtest: the database %s is kept for inspection", name)
 	default:
-		t.Logf("pgtest: the database %s ends with this process; set %s to keep it", name, urlVariable)
+		t.Logf("pgtest: the database %s ends with this test run; set %s to keep it", name, urlVariable)
 	}
+}
+
+// maintain calls use with a connection to the maintenance database, which it keeps for the next call.
+func (s *server) maintain(ctx context.Context, use func(*pgx.Conn) error) (err error) {
+	s.mu.Lock()
+	var conn *pgx.Conn
+	if n := len(s.idle); n > 0 {
+		conn, s.idle = s.idle[n-1], s.idle[:n-1]
+	}
+	s.mu.Unlock()
+	if conn == nil {
+		if conn, err = pgx.Connect(ctx, s.admin); err != nil {
+			return err
+		}
+	}
+	if err := use(conn); err != nil {
+		return errors.Join(err, conn.Close(ctx))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, conn)
+	return nil
+}
+
+// close closes the idle connections to the maintenance database.
+func (s *server) close(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, conn := range s.idle {
+		errs = append(errs, conn.Close(ctx))
+	}
+	s.idle = nil
+	return errors.Join(errs...)
 }
 
 // clone creates a database from a template. Copying files, where the server supports it, is three times as fast for a
 // small template.
-func clone(ctx context.Context, admin, template, name string) error {
-	conn, err := pgx.Connect(ctx, admin)
-	if err != nil {
-		return err
-	}
+func clone(ctx context.Context, conn *pgx.Conn, template, name string) error {
 	sql := "create database " + quoted(name) + " template " + quoted(template)
 	version := conn.PgConn().ParameterStatus("server_version")
 	major, err := strconv.Atoi(regexp.MustCompile(`^\d*`).FindString(version))
-	if err == nil && major >= 15 {
+	if err != nil {
+		return fmt.Errorf("the server has the version %q: %w", version, err)
+	}
+	if major >= 15 {
 		sql += " strategy file_copy"
 	}
-	if err == nil {
-		_, err = conn.Exec(ctx, sql)
-	}
-	return errors.Join(err, conn.Close(ctx))
+	_, err = conn.Exec(ctx, sql)
+	return err
 }
 
 // assertDatabase checks that the URL leads to the database, before a test writes there.

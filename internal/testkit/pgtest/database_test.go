@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strings"
 	"sync"
@@ -63,6 +64,13 @@ func open(t *testing.T, url string) (database string) {
 	return conn.Config().Database
 }
 
+// cloneAt creates a database on a server of the test's own.
+func cloneAt(t *testing.T, admin, template, name string) error {
+	s := &server{admin: admin}
+	err := s.maintain(t.Context(), func(conn *pgx.Conn) error { return clone(t.Context(), conn, template, name) })
+	return errors.Join(err, s.close(t.Context()))
+}
+
 func TestTemplateIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := Server(t)
@@ -72,7 +80,7 @@ func TestTemplateIsCreatedOnce(t *testing.T) {
 		wg.Go(func() {
 			name, err := makeTemplate(t.Context(), admin)
 			if err == nil {
-				err = clone(t.Context(), admin, name, nameFor(t.Name()))
+				err = cloneAt(t, admin, name, nameFor(t.Name()))
 			}
 			if err != nil {
 				t.Error(err)
@@ -105,7 +113,7 @@ func TestUnfinishedTemplateIsReplaced(t *testing.T) {
 	if _, err := makeTemplate(t.Context(), admin); err != nil {
 		t.Fatal(err)
 	}
-	if err := clone(t.Context(), admin, name, "again"); err != nil {
+	if err := cloneAt(t, admin, name, "again"); err != nil {
 		t.Fatal(err)
 	}
 	if err := exec(t.Context(), s.URL("again"), "select from paddock.locks"); err != nil {

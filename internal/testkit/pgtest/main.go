@@ -2,29 +2,53 @@ package pgtest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 )
 
-// Main runs the tests of a package, stops their server, and exits. TestMain must do nothing else.
+// parallel is how many tests of a package run at once, at least: most of them wait for the database or for time.
+const parallel = 8
+
+// Main runs the tests of a package, leaves their server, and exits. TestMain must do nothing else.
 func Main(m *testing.M) {
 	os.Exit(M{m}.Run())
 }
 
-// M is a testing.M whose Run also stops the server, before a check for leaks:
+// M is a testing.M whose Run also leaves the server, before a check for leaks:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 type M struct {
 	*testing.M
 }
 
-// Run runs the tests and returns the exit code.
+// Run runs the tests and returns the exit code. In a program that was started to keep the shared server it does that
+// instead, and ends the program. Unless -parallel is given, several tests run at once on few cores, too.
 func (m M) Run() int {
+	if dir := os.Getenv(keeperVariable); dir != "" {
+		os.Exit(keep(folder(dir)))
+	}
+	shared.main = true
+	flag.Parse()
+	if !isGiven("test.parallel") {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
+			fmt.Fprintf(os.Stderr, "pgtest: %v\n", err)
+			return 1
+		}
+	}
 	code := m.M.Run()
 	if err := shared.stop(context.Background()); err != nil {
-		fmt.Fprintf(os.Stderr, "pgtest: stopping the server: %v\n", err)
+		fmt.Fprintf(os.Stderr, "pgtest: leaving the server: %v\n", err)
 		return max(code, 1)
 	}
 	return code
+}
+
+// isGiven reports whether the command line has the flag.
+func isGiven(name string) (given bool) {
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
 }

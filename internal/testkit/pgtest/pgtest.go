@@ -58,14 +58,19 @@ func Conn(t testing.TB) *pgx.Conn {
 }
 
 // Server starts a server for this test alone, which it may kill and restart, and returns the connection string of a
-// database with Paddock's tables. The server logs to the test. It takes about a second and needs installed programs,
-// because other servers cannot be crashed.
+// database with Paddock's tables. The server logs to the test. It takes about a second and needs PostgreSQL's
+// programs, installed or fetched, because other servers cannot be crashed.
 func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	t.Helper()
 	s, err := pgserver.Start(
 		t.Context(),
-		pgserver.Options{Database: "paddock", Settings: settings(), Stderr: t.Output()},
+		pgserver.Options{
+			Database: "paddock", Settings: settings(), Cached: true, Stderr: t.Output(), Otherwise: otherwise,
+		},
 	)
+	if errors.Is(err, pgserver.ErrNotFound) {
+		exitWithout(err)
+	}
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -80,9 +85,23 @@ func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 	return s, s.URL("paddock")
 }
 
-// settings returns the settings of private servers. Durability is as in production.
+// settings returns the settings of a server for one test. Durability is as in production.
 func settings() map[string]string {
 	return map[string]string{"max_connections": "200"}
+}
+
+// sharedSettings returns the settings of the shared server. It writes nothing to disk in time, because its data
+// matters only while it runs; commits are as in production in all else.
+func sharedSettings() map[string]string {
+	return map[string]string{
+		"max_connections":    "1000", // of all packages that run at once
+		"fsync":              "off",
+		"full_page_writes":   "off",
+		"shared_buffers":     "64MB", // dropping a database looks at each of them
+		"min_wal_size":       "32MB",
+		"max_wal_size":       "256MB",
+		"checkpoint_timeout": "1h",
+	}
 }
 
 // exec runs one statement on its own connection.

@@ -2,10 +2,11 @@ package pgtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/pgserver"
 )
@@ -16,12 +17,19 @@ const urlVariable = "PADDOCK_TEST_DATABASE_URL"
 type server struct {
 	description string // for people
 	admin       string // connection string of a maintenance database
-	persistent  bool   // outlives the process
+	persistent  bool   // outlives the test run
 	stop        func(context.Context) error
+	ended       <-chan struct{} // closed when the server has ended; nil if that cannot be told
 	template    func() (name string, err error)
+
+	checked  sync.Once // whether the URLs of databases lead there
+	mismatch error     // the outcome
+
+	mu   sync.Mutex
+	idle []*pgx.Conn // to the maintenance database
 }
 
-// find returns the first available server. An installed server that does not start is an error.
+// find returns the server of this process: the one that is named, or the one that the processes of a run share.
 func find(ctx context.Context) (*server, error) {
 	s, err := source(ctx)
 	if err != nil {
@@ -40,22 +48,26 @@ func source(ctx context.Context) (*server, error) {
 			stop:        func(context.Context) error { return nil },
 		}, nil
 	}
-	s, err := startPrivate(ctx)
-	if !errors.Is(err, pgserver.ErrNotFound) {
-		return s, err
+	f, err := openFolder()
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w (or set %s)", err, urlVariable)
+	return f.join(ctx)
 }
 
-// startPrivate starts a server from the installed programs.
-func startPrivate(ctx context.Context) (*server, error) {
-	s, err := pgserver.Start(ctx, pgserver.Options{Settings: settings()})
+// startOwn starts a server that ends with this process. A server that is found and does not start is an error.
+func startOwn(ctx context.Context, settings map[string]string) (*server, error) {
+	db, err := pgserver.Open(ctx, pgserver.Options{Settings: settings, Cached: true, Otherwise: otherwise})
 	if err != nil {
 		return nil, err
 	}
 	return &server{
-		description: fmt.Sprintf("started a private PostgreSQL %s in %s", s.Version(), s.Dir()),
-		admin:       s.URL("postgres"),
-		stop:        s.Stop,
+		description: fmt.Sprintf("private PostgreSQL %s in %s", db.Version(), db.Data()),
+		admin:       db.URL("postgres"),
+		stop:        db.Stop,
+		ended:       db.Done(),
 	}, nil
 }
+
+// otherwise says how tests take a server that runs elsewhere.
+const otherwise = "set " + urlVariable + " to the URL of a server whose role may create databases and roles"

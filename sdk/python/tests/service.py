@@ -6,6 +6,7 @@ import functools
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ from paddock import Paddock  # noqa: E402
 from proxy import Proxy  # noqa: E402
 
 BOUND = 30.0  # seconds, far more than any step takes
+
+# A process that starts with SIGINT ignored, as under nohup in a script, raises no KeyboardInterrupt. Tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.lru_cache(maxsize=None)

@@ -5,31 +5,40 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// Main builds paddock, sets *path to its file, runs the tests, and exits with their code. A package with tests that run
-// paddock calls it from its TestMain.
-func Main(m *testing.M, path *string) { os.Exit(buildAndRun(m, path)) }
+// A Built is paddock, built by the first test that runs it. A package with such tests has one for all, and calls its
+// Main from TestMain. Its zero value works.
+type Built struct {
+	once sync.Once
+	dir  string // empty before the first use
+	err  error
+}
 
-func buildAndRun(m *testing.M, path *string) (code int) {
-	dir, err := os.MkdirTemp("", "paddock-program-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := os.RemoveAll(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
+// Path returns the path of the program.
+func (b *Built) Path(t testing.TB) string {
+	t.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "paddock-program-"); b.err == nil {
+			b.err = Build(context.Background(), filepath.Join(b.dir, "paddock"))
 		}
-	}()
-	*path = filepath.Join(dir, "paddock")
-	if err := Build(context.Background(), *path); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	})
+	if b.err != nil {
+		t.Fatal(b.err)
 	}
-	return pgtest.M{M: m}.Run()
+	return filepath.Join(b.dir, "paddock")
+}
+
+// Main runs the tests of a package, removes the program, and exits.
+func (b *Built) Main(m *testing.M) {
+	code := pgtest.M{M: m}.Run()
+	if err := os.RemoveAll(b.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/migrations"
+)
+
+// A givenDatabase is a database that paddock dev uses and does not start or stop.
+type givenDatabase struct {
+	url     string
+	version string
+}
+
+// openGiven connects to a database. It refuses one whose schema is not the latest: dev migrates only what it begins,
+// because an older schema may be in use by replicas of an older version.
+func openGiven(ctx context.Context, p *program, url string) (givenDatabase, error) {
+	d := database{URL: url}
+	if err := d.await(ctx, p.log); err != nil {
+		return givenDatabase{}, err
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return givenDatabase{}, unreachablef("cannot connect to the database: %w", err)
+	}
+	given := givenDatabase{url: url, version: conn.PgConn().ParameterStatus("server_version")}
+	if err := conn.Close(ctx); err != nil {
+		return givenDatabase{}, err
+	}
+	version, dirty, err := migrations.Version(ctx, url)
+	if err == nil && (dirty || version != 0 && version != migrations.Latest()) {
+		err = usagef("the schema paddock in the database has version %d, this paddock needs %d, and paddock dev does not "+
+			"migrate a database that may be in use: run paddock migrate up, or name an empty database",
+			version, migrations.Latest())
+	}
+	return given, err
+}
+
+// URL returns the given URL: there is one database.
+func (g givenDatabase) URL(string) string { return g.url }
+
+func (g givenDatabase) Version() string { return g.version }
+
+func (g givenDatabase) Data() string { return "the database of --database-url" }
+
+func (g givenDatabase) Done() <-chan struct{} { return nil }
+
+func (g givenDatabase) Stop(context.Context) error { return nil }

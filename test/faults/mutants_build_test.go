@@ -1,0 +1,163 @@
+package faults_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// switchName stands in a mutant's text for the condition that this mutant runs.
+const switchName = "MUTATED"
+
+// otherMutants are found by tests of their own.
+var (
+	noEpochCheck = mutant{name: "a replaced database is not noticed", file: "store/epoch.go",
+		from: "func (e epoch) check(k known) error {\n",
+		to:   "func (e epoch) check(k known) error {\n\tif MUTATED && e.longest >= 0 {\n\t\treturn nil\n\t}\n"}
+	joinsFirst = mutant{name: "joins go among renewals", file: "store/dispatch.go",
+		from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait > 0 && !MUTATED\n"}
+)
+
+func allMutants() []mutant { return append(slices.Clone(mutants), noEpochCheck, joinsFirst) }
+
+// mutatedBuild builds all mutants as one program, and returns its path: building each would take longer than finding
+// it. The program runs as the mutant that its file is named after, see switchFile; under any other name it is Paddock.
+var mutatedBuild = sync.OnceValues(func() (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	overlay, err := mutantOverlay(dir)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "mutants")
+	return path, compile(path, false, "-overlay", overlay)
+})
+
+// build returns the path of a program that runs as the mutant.
+func (m mutant) build(t *testing.T) string {
+	t.Helper()
+	all, err := mutatedBuild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), m.fileName())
+	if err := os.Symlink(all, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fileName returns the name of the mutant's program.
+func (m mutant) fileName() string { return "mutant-" + strings.ReplaceAll(m.name, " ", "-") }
+
+// switchFile is added to each package that has a mutant. A replaced SQL text has no conditions, so package store
+// replaces it when it reads the file.
+const switchFile = `package %s
+
+import (
+	"os"
+	"path/filepath"
+)
+
+var mutantName = filepath.Base(os.Args[0])
+
+func mutantRuns(name string) bool { return mutantName == name }
+`
+
+// The last line of the store's function that reads an SQL file, and the same with mutants.
+const (
+	readStatement    = "\treturn string(text)\n}\n"
+	mutatedStatement = "\treturn mutated(name, string(text))\n}\n"
+)
+
+// mutantOverlay writes the files for go build -overlay to dir, and returns the path of the overlay.
+func mutantOverlay(dir string) (string, error) {
+	o := overlay{dir: dir, replace: map[string]string{}}
+	statements := "package store\n\nimport \"strings\"\n\nfunc mutated(name, text string) string {\n\tswitch {\n"
+	for _, m := range allMutants() {
+		if sql, ok := strings.CutSuffix(filepath.Base(m.file), ".sql"); ok {
+			if _, err := o.changed(m.file, m.from, m.to); err != nil {
+				return "", err
+			}
+			statements += fmt.Sprintf("\tcase mutantRuns(%q) && name == %q:\n\t\treturn strings.Replace(text, %q, %q, 1)\n",
+				m.fileName(), sql, m.from, m.to)
+			continue
+		}
+		condition := fmt.Sprintf("mutantRuns(%q)", m.fileName())
+		if err := o.change(m.file, m.from, strings.ReplaceAll(m.to, switchName, condition)); err != nil {
+			return "", err
+		}
+		folder := filepath.Dir(m.file)
+		if err := o.add(folder+"/mutant_switch.go", fmt.Sprintf(switchFile, filepath.Base(folder))); err != nil {
+			return "", err
+		}
+	}
+	if err := o.change("store/statements.go", readStatement, mutatedStatement); err != nil {
+		return "", err
+	}
+	if err := o.add("store/mutant_statements.go", statements+"\t}\n\treturn text\n}\n"); err != nil {
+		return "", err
+	}
+	return o.write()
+}
+
+// An overlay collects changes of Paddock's files for go build -overlay.
+type overlay struct {
+	dir     string            // where the changed files are written
+	replace map[string]string // the path of a file, to that of its replacement
+}
+
+// changed returns the file with the text replaced, which must occur exactly once.
+func (o overlay) changed(file, from, to string) (string, error) {
+	path, err := filepath.Abs(filepath.Join("../..", file))
+	if err != nil {
+		return "", err
+	}
+	if before, ok := o.replace[path]; ok {
+		path = before
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), from); n != 1 {
+		return "", fmt.Errorf("update the mutant: %s contains this text %d times, want once:\n%s", file, n, from)
+	}
+	return strings.Replace(string(text), from, to, 1), nil
+}
+
+// change replaces a text in a file, after earlier changes of the same file.
+func (o overlay) change(file, from, to string) error {
+	text, err := o.changed(file, from, to)
+	if err != nil {
+		return err
+	}
+	return o.add(file, text)
+}
+
+// add adds or replaces a file.
+func (o overlay) add(file, text string) error {
+	path, err := filepath.Abs(filepath.Join("../..", file))
+	if err != nil {
+		return err
+	}
+	o.replace[path] = filepath.Join(o.dir, strings.ReplaceAll(file, "/", "-")+".txt")
+	return os.WriteFile(o.replace[path], []byte(text), 0o600)
+}
+
+// write writes the overlay and returns its path.
+func (o overlay) write() (string, error) {
+	text, err := json.Marshal(map[string]any{"Replace": o.replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(o.dir, "mutants.json")
+	return path, os.WriteFile(path, text, 0o600)
+}

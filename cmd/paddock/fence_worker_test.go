@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -66,18 +65,26 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 
 	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where " +
 		"id = 42; commit;"
-	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenA)); err == nil || !strings.Contains(said, "PF001") {
-		t.Errorf("psql under A's token: %v: %s", err, said)
+	if said, err := runSQL(t, bank, fmt.Sprintf(withdraw, tokenA)); sqlState(err) != "PF001" {
+		t.Errorf("SQL under A's token: %v: %s", err, said)
 	}
-	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenB)); err != nil {
-		t.Errorf("psql under B's token: %v: %s", err, said)
+	if said, err := runSQL(t, bank, fmt.Sprintf(withdraw, tokenB)); err != nil {
+		t.Errorf("SQL under B's token: %v: %s", err, said)
 	}
-	if balance, err := psql(t, bank, "select balance from accounts"); strings.TrimSpace(balance) != "40" || err != nil {
+	if balance, err := runSQL(t, bank, "select balance from accounts"); balance != "40" || err != nil {
 		t.Errorf("the balance is %s, %v", balance, err)
 	}
 	for _, worker := range []*fencedWorker{a, b} {
 		worker.close()
 	}
+}
+
+// sqlState returns the code of an error of PostgreSQL, or "".
+func sqlState(err error) string {
+	if said := new(pgconn.PgError); errors.As(err, &said) {
+		return said.Code
+	}
+	return ""
 }
 
 // A fencedWorker is a process that withdraws the amounts written to its input.

@@ -54,9 +54,9 @@ func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 				t.Errorf("exit code %d:\n%s", code, p.Stdout)
 			}
 			p.Stdout.Await(t, `(stopped: lease_lost)`)
-			late, err := psql(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name,
+			late, err := runSQL(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name,
 				woken.Format(time.RFC3339Nano)))
-			if err != nil || late != "0\n" {
+			if err != nil || late != "0" {
 				t.Errorf("%s writes with token %s after it continued: %v", late, token, err)
 			}
 		})

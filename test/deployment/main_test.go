@@ -1,61 +1,27 @@
 package deployment_test
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/test/internal/program"
 )
 
-// built is the program that all tests of this process run. It is a package variable because tests have no other way to
-// share it.
-var built paddockBuild
+// paddock is the program that all tests of this process run. It is a package variable because tests have no other way
+// to share it.
+var paddock program.Built
 
-func TestMain(m *testing.M) {
-	code := pgtest.M{M: m}.Run()
-	if err := os.RemoveAll(built.dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-// A paddockBuild is the program, built on first use.
-type paddockBuild struct {
-	once sync.Once
-	dir  string // empty before the first use
-	err  error
-}
-
-// path returns the path of the program.
-func (b *paddockBuild) path(t *testing.T) string {
-	t.Helper()
-	b.once.Do(func() {
-		if b.dir, b.err = os.MkdirTemp("", "paddock-deployment-"); b.err == nil {
-			b.err = program.Build(context.Background(), filepath.Join(b.dir, "paddock"))
-		}
-	})
-	if b.err != nil {
-		t.Fatal(b.err)
-	}
-	return filepath.Join(b.dir, "paddock")
-}
+func TestMain(m *testing.M) { paddock.Main(m) }
 
 // start starts paddock. It is killed when the test ends.
 func start(t *testing.T, args ...string) *proctest.Process {
 	t.Helper()
-	p := proctest.New(exec.Command(built.path(t), args...))
+	p := proctest.New(exec.Command(paddock.Path(t), args...))
 	p.Start(t)
 	return p
 }

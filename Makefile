@@ -18,7 +18,8 @@ test: ## Run the tests that need only Go and PostgreSQL
 	go test ./...
 
 .PHONY: test-system
-test-system: ## Run the whole-system tests, which need more programs
+test-system: ## Install what the whole-system tests need, and run them
+	.ci/system-tools
 	go test -C test ./...
 
 # The short form of test-postgres runs of the store's tests the conformance suite and those of plans, statements,

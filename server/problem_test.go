@@ -23,8 +23,7 @@ func httpCodes() []lock.Code {
 
 func TestEveryCodeHasItsStatus(t *testing.T) {
 	t.Parallel()
-	doc, _ := described()
-	schema, statuses := doc.Components.Schemas["Code"].Value, server.Statuses()
+	schema, statuses := readDocument(t).Components.Schemas["Code"], server.Statuses()
 	var described, ours []string
 	for _, code := range schema.Enum {
 		described = append(described, code.(string))

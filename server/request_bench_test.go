@@ -54,12 +54,12 @@ func BenchmarkRequest(b *testing.B) {
 			w.WriteHeader(http.StatusNoContent)
 		})}
 		b.Cleanup(func() { _ = h.Close() })
-		exchange(b, h.Serve, benchText(benchCalls[0].verb, benchCalls[0].body, ""))
+		exchangeInLoop(b, h.Serve, benchText(benchCalls[0].verb, benchCalls[0].body, ""))
 	})
 	for _, call := range benchCalls {
 		b.Run(call.verb, func(b *testing.B) {
 			s := server.New(server.Options{Locks: instantService{}})
-			exchange(b, func(l net.Listener) error { return s.Serve(b.Context(), l) }, benchText(call.verb, call.body, ""))
+			exchangeInLoop(b, func(l net.Listener) error { return s.Serve(b.Context(), l) }, benchText(call.verb, call.body, ""))
 		})
 		b.Run(call.verb+" with a key", func(b *testing.B) {
 			ring, log := newKeyring(b), nowhere(b)
@@ -67,7 +67,7 @@ func BenchmarkRequest(b *testing.B) {
 				Locks: access.Guard(instantService{}, access.Limits{}), Keys: ring.Keyring,
 				Log: slog.New(slog.NewJSONHandler(log, nil)),
 			})
-			exchange(b, func(l net.Listener) error { return s.Serve(b.Context(), l) },
+			exchangeInLoop(b, func(l net.Listener) error { return s.Serve(b.Context(), l) },
 				benchText(call.verb, call.body, "Authorization: Bearer "+ring.secrets["lock"]+"\r\n"))
 		})
 	}
@@ -84,8 +84,8 @@ func nowhere(b *testing.B) *os.File {
 	return file
 }
 
-// exchange sends the request and reads the answer in a loop, on 32 connections per core.
-func exchange(b *testing.B, serve func(net.Listener) error, request []byte) {
+// exchangeInLoop sends the request and reads the answer in a loop, on 32 connections per core.
+func exchangeInLoop(b *testing.B, serve func(net.Listener) error, request []byte) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/server"
@@ -16,10 +16,9 @@ import (
 
 func TestRoutesMatchTheDocument(t *testing.T) {
 	t.Parallel()
-	doc, _ := described()
 	var want, got []string
-	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
+	for path, item := range readDocument(t).Paths {
+		for method := range item.operations() {
 			want = append(want, method+" "+path)
 		}
 	}
@@ -41,31 +40,16 @@ func TestRoutesMatchTheDocument(t *testing.T) {
 
 func TestParametersMatchTheDocument(t *testing.T) {
 	t.Parallel()
-	doc, _ := described()
-	for path, item := range doc.Paths.Map() {
+	doc := readDocument(t)
+	for path, item := range doc.Paths {
 		var want []string
-		for _, operation := range item.Operations() {
-			for _, p := range slices.Concat(item.Parameters, operation.Parameters) {
-				if p.Value.In == openapi3.ParameterInQuery {
-					want = append(want, p.Value.Name)
-				}
-			}
+		for _, operation := range item.operations() {
+			want = append(want, doc.queryParameters(t, slices.Concat(item.Parameters, operation.Parameters))...)
 		}
 		slices.Sort(want)
 		if got := server.Parameters()[path]; !slices.Equal(want, got) {
 			t.Errorf("%s: openapi.yaml has %q, the server %q", path, want, got)
 		}
-	}
-}
-
-func TestExamplesMatchTheDocument(t *testing.T) {
-	t.Parallel()
-	doc, err := openapi3.NewLoader().LoadFromData(paddock.OpenAPI)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaFormatValidation()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -75,12 +59,12 @@ func TestDocumentIsServedInBothForms(t *testing.T) {
 	if got := s.get("/openapi.yaml"); got.text != string(paddock.OpenAPI) || got.Header.Get("Content-Type") != "application/yaml" {
 		t.Errorf("%v %d bytes", got.Header, len(got.text))
 	}
-	doc, err := openapi3.NewLoader().LoadFromData([]byte(s.get("/openapi.json").text))
-	if err != nil {
+	var want map[string]any
+	if err := yaml.Unmarshal(paddock.OpenAPI, &want); err != nil {
 		t.Fatal(err)
 	}
-	if want, _ := described(); doc.Paths.Len() != want.Paths.Len() {
-		t.Errorf("%d paths, want %d", doc.Paths.Len(), want.Paths.Len())
+	if diff := cmp.Diff(want, s.get("/openapi.json").body); diff != "" {
+		t.Error(diff)
 	}
 }
 

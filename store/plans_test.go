@@ -51,6 +51,7 @@ func looksUpByKey(t *testing.T, conn *pgx.Conn) {
 	} {
 		// The sequence is one row, and has no index.
 		plan := strings.ReplaceAll(planOf(t, conn, name), "Seq Scan on event_ids", "")
+		plan = strings.ReplaceAll(plan, "(n.at = ctid)", "(ctid = n.at)") // PostgreSQL 16 and 17 swap the sides
 		for _, line := range want {
 			if !strings.Contains(plan, line) {
 				t.Errorf("%s is not done with %s:\n%s", name, line, plan)

@@ -1,36 +1,26 @@
 package integration_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
-	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server"
-	"github.com/paddock-lock/paddock/store"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// replica returns a client of a new server on the database.
-func replica(t *testing.T, databaseURL string) *client.Client {
+// clientOf returns a client of a new replica on the database.
+func clientOf(t *testing.T, databaseURL string) *client.Client {
 	t.Helper()
-	return open(t, client.Options{BaseURL: served(t, databaseURL)})
+	return open(t, client.Options{BaseURL: replica.Start(t, databaseURL)})
 }
 
 func open(t *testing.T, o client.Options) *client.Client {
@@ -42,63 +32,22 @@ func open(t *testing.T, o client.Options) *client.Client {
 	return c
 }
 
-// served starts a server on the database and returns its base URL.
-func served(t *testing.T, databaseURL string) string {
-	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	locks, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(locks.Close)
-	s := httptest.NewServer(server.New(server.Options{Locks: locks, Ready: locks.Ready, Log: log}))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
 func TestClientConforms(t *testing.T) {
 	t.Parallel()
-	c := replica(t, pgtest.URL(t))
+	c := clientOf(t, pgtest.URL(t))
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
 func TestBatchedClientConforms(t *testing.T) {
 	t.Parallel()
-	c := locktest.Batched(replica(t, pgtest.URL(t)))
+	c := locktest.Batched(clientOf(t, pgtest.URL(t)))
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
-}
-
-// TestClientWithAKeyConforms uses an in-memory service and a key that permits everything.
-func TestClientWithAKeyConforms(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "keys.json")
-	mine, secret, err := access.Issue("ci", access.Admin, nil, time.Time{})
-	if err = errors.Join(err, access.Add(path, mine)); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := access.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(keys.Close)
-	locks := access.Guard(memlock.New().Replica(1), access.Limits{})
-	s := httptest.NewServer(server.New(server.Options{Locks: locks, Keys: keys}))
-	t.Cleanup(s.Close)
-	c := open(t, client.Options{BaseURL: s.URL, Key: secret})
-	locktest.Run(t, func(*testing.T) lock.Service { return c })
-}
-
-func TestClientsOfTwoReplicasConform(t *testing.T) {
-	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	both := locktest.AtRandom(replica(t, databaseURL), replica(t, databaseURL))
-	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
 
 func TestOneOf50ClientsGetsTheLock(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
-	replicas := []*client.Client{replica(t, databaseURL), replica(t, databaseURL)}
+	replicas := []*client.Client{clientOf(t, databaseURL), clientOf(t, databaseURL)}
 	const contenders, rounds = 50, 5
 	for round := range rounds {
 		var all sync.WaitGroup
@@ -142,7 +91,7 @@ func countingClient(t *testing.T, url string) (*client.Client, *atomic.Int64) {
 
 func TestManyCallsShareFewRequests(t *testing.T) {
 	t.Parallel()
-	c, requests := countingClient(t, served(t, pgtest.URL(t)))
+	c, requests := countingClient(t, replica.Start(t, pgtest.URL(t)))
 	const callers, rounds = 64, 10
 	var all sync.WaitGroup
 	var tokens sync.Map
@@ -182,48 +131,4 @@ func TestManyCallsShareFewRequests(t *testing.T) {
 		t.Errorf("%d calls used %d requests", calls, n)
 	}
 	t.Logf("%d calls used %d requests", calls, requests.Load())
-}
-
-// TestClientConformsWhileOthersCall makes the calls of the suite share requests with other calls.
-func TestClientConformsWhileOthersCall(t *testing.T) {
-	t.Parallel()
-	c := concurrentClient{replica(t, pgtest.URL(t)), t}
-	locktest.Run(t, func(*testing.T) lock.Service { return c })
-}
-
-// A concurrentClient starts other calls beside each call.
-type concurrentClient struct {
-	*client.Client
-	t *testing.T
-}
-
-func (c concurrentClient) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	defer c.startOthers()()
-	return c.Client.Acquire(ctx, a)
-}
-
-func (c concurrentClient) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	defer c.startOthers()()
-	return c.Client.Renew(ctx, r)
-}
-
-func (c concurrentClient) Release(ctx context.Context, r lock.Release) error {
-	defer c.startOthers()()
-	return c.Client.Release(ctx, r)
-}
-
-// otherID is the lease_id of other calls. No lease has it.
-var otherID = lock.LeaseID(uuid.MustParse("5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"))
-
-// startOthers starts other calls and returns a function that waits for them.
-func (c concurrentClient) startOthers() (wait func()) {
-	var all sync.WaitGroup
-	for range 4 { // twice as many as a Client sends at once
-		all.Go(func() {
-			if err := c.Client.Release(context.Background(), lock.Release{Name: "others", LeaseID: otherID}); !errors.Is(err, lock.ErrLeaseLost) {
-				c.t.Errorf("one of the other calls: %v", err)
-			}
-		})
-	}
-	return all.Wait
 }

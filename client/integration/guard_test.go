@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -31,7 +32,7 @@ type remoteGuards struct {
 
 func newRemoteGuards(t *testing.T, size int, o guard.Options) *remoteGuards {
 	t.Helper()
-	base := served(t, pgtest.URL(t))
+	base := replica.Start(t, pgtest.URL(t))
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)

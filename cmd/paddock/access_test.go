@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -27,7 +28,7 @@ type keyedReplica struct {
 // newKeyedReplica starts a replica whose key file is still empty.
 func newKeyedReplica(t *testing.T, args ...string) *keyedReplica {
 	t.Helper()
-	h := &keyedReplica{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: patience}}
+	h := &keyedReplica{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: proctest.Patience}}
 	h.revoke(h.newKey(access.Read).ID)
 	h.process, h.base = startServe(t, pgtest.URL(t), append([]string{"--auth-file", h.keys}, args...)...)
 	return h
@@ -59,7 +60,7 @@ func (h *keyedReplica) newKey(role access.Role, prefixes ...string) issuedKey {
 func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issuedKey {
 	h.Helper()
 	k := h.newKey(role, prefixes...)
-	h.process.stderr.await(h.T, `"added":\[[^\]]*"(`+k.ID+`)"`)
+	h.process.Stderr.Await(h.T, `"added":\[[^\]]*"(`+k.ID+`)"`)
 	return k
 }
 
@@ -232,10 +233,10 @@ func TestExpiredKeyIsRefused(t *testing.T) {
 	})
 }
 
-// eventually polls every 100 ms, for at most patience.
+// eventually polls every 100 ms, for at most proctest.Patience.
 func (h *keyedReplica) eventually(so func() bool) {
 	h.Helper()
-	again, enough := time.NewTicker(100*time.Millisecond), time.After(patience)
+	again, enough := time.NewTicker(100*time.Millisecond), time.After(proctest.Patience)
 	defer again.Stop()
 	for !so() {
 		select {

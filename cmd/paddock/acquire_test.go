@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -104,10 +105,10 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 	if err := d.locks.Release(t.Context(), lock.Release{Name: before.Name, LeaseID: before.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(t); code != exitOK || p.stderr.String() != "" {
-		t.Errorf("exit code %d: %s", code, p.stderr)
+	if code := p.Exit(t); code != exitOK || p.Stderr.String() != "" {
+		t.Errorf("exit code %d: %s", code, p.Stderr)
 	}
-	stdout := p.stdout.String()
+	stdout := p.Stdout.String()
 	var lease wire.Lease
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= int64(before.Token) ||
 		lease.ExpiresInMs > lease.TTLMs {
@@ -131,11 +132,11 @@ func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	for holder, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "terminated": syscall.SIGTERM} {
 		p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder", holder, "--wait=forever")
 		d.awaitEvent("jobs:nightly", lock.Queued, holder)
-		if code := p.signal(t, signal); code != exitNotAcquired {
+		if code := p.Signal(t, signal); code != exitNotAcquired {
 			t.Errorf("%s: exit code %d", holder, code)
 		}
-		if said := p.stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.stdout.String() != "" {
-			t.Errorf("%s: stderr %q, stdout %q", holder, said, p.stdout)
+		if said := p.Stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.Stdout.String() != "" {
+			t.Errorf("%s: stderr %q, stdout %q", holder, said, p.Stdout)
 		}
 		d.awaitEvent("jobs:nightly", lock.Dequeued, holder)
 	}
@@ -161,9 +162,9 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestScriptAcquiresRenewsAndReleases(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
-	self := start(t, "version").cmd.Path
+	self := start(t, "version").Cmd.Path
 	script := exec.CommandContext(ctx, "sh", "-ec", `
 		lease=$("$0" acquire jobs:nightly -o env) || exit
 		eval "$lease"

@@ -68,16 +68,8 @@ func (d *harness) useLocks() {
 	if _, err := d.locks.Renew(d.Context(), renewal); err != nil {
 		d.Fatal(err)
 	}
-	for _, name := range []string{"jobs:nightly", "uploads"} {
-		s := &fixture{T: d.T, name: name}
-		s.listener = &listener{fixture: s, locks: d.locks}
-		mode := lock.Acquire{Holder: "waiter"}
-		if name == "uploads" {
-			mode.Mode, mode.Capacity = lock.Permit, 2
-		}
-		s.startAcquire(d.locks, mode)
-		s.listener.kind(lock.Queued, "waiter")
-	}
+	d.enqueue(lock.Acquire{Name: "jobs:nightly", Holder: "waiter"})
+	d.enqueue(lock.Acquire{Name: "uploads", Holder: "waiter", Mode: lock.Permit, Capacity: 2})
 }
 
 func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {

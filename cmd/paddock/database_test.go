@@ -70,9 +70,9 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	late.Host, late.RawQuery = "", url.Values{"host": {dir}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
 
 	p := start(t, "serve", "--listen=127.0.0.1:0", "--wait-database=1m", "--database-url", late.String())
-	p.stderr.await(t, `(database not reachable; retrying)`)
+	p.Stderr.Await(t, `(database not reachable; retrying)`)
 	forward(t, filepath.Join(dir, ".s.PGSQL.5432"), databaseURL)
-	p.stderr.await(t, `"msg":"(listening)"`)
+	p.Stderr.Await(t, `"msg":"(listening)"`)
 }
 
 // forward makes the database reachable through a socket.

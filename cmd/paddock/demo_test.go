@@ -16,10 +16,10 @@ func TestDemoShowsARefusedStaleWrite(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "demo", "--url", base, "--ttl=300ms")
-	if code := p.exit(t); code != exitOK {
+	if code := p.Exit(t); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
-	rest := p.stdout.String()
+	rest := p.Stdout.String()
 	for _, step := range []string{
 		"A  acquires the lock", "A  writes with token 1: accepted", "A  is paused", "B  acquires the lock: token 2",
 		"B  writes with token 2: accepted", "A  resumes", "A  writes with token 1: refused, 412 stale_token", "as B " +
@@ -27,7 +27,7 @@ func TestDemoShowsARefusedStaleWrite(t *testing.T) {
 	} {
 		_, after, found := strings.Cut(rest, step)
 		if !found {
-			t.Fatalf("%q is missing or out of order in:\n%s", step, p.stdout)
+			t.Fatalf("%q is missing or out of order in:\n%s", step, p.Stdout)
 		}
 		rest = after
 	}
@@ -56,9 +56,9 @@ func TestDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
 	t.Cleanup(service.Close)
 
 	p := start(t, "demo", "--url", service.URL, "--ttl=300ms")
-	if code := p.exit(t); code != exitFailed ||
-		!strings.Contains(p.stderr.String(), "A wrote with token 1 after token 2") {
-		t.Errorf("exit code %d:\n%s%s", code, p.stdout, p.stderr)
+	if code := p.Exit(t); code != exitFailed ||
+		!strings.Contains(p.Stderr.String(), "A wrote with token 1 after token 2") {
+		t.Errorf("exit code %d:\n%s%s", code, p.Stdout, p.Stderr)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestDemoReportsWhyItsWorkerFailed(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t), "--min-ttl=1s")
 	p := start(t, "demo", "--url", base, "--ttl=300ms")
-	if code := p.exit(t); code != exitFailed || !strings.Contains(p.stderr.String(), "ttl_ms is 300") {
-		t.Errorf("exit code %d:\n%s", code, p.stderr)
+	if code := p.Exit(t); code != exitFailed || !strings.Contains(p.Stderr.String(), "ttl_ms is 300") {
+		t.Errorf("exit code %d:\n%s", code, p.Stderr)
 	}
 }

@@ -17,8 +17,8 @@ func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
 	delete(d.env, "PADDOCK_HOLDER")
 	p := d.startRun(nightly, "--", "env")
 	p.expectExit(t, exitOK)
-	want := fmt.Sprintf(":%d", p.cmd.Process.Pid)
-	holder := paddockVariables(p.stdout.String())["PADDOCK_HOLDER"]
+	want := fmt.Sprintf(":%d", p.Cmd.Process.Pid)
+	holder := paddockVariables(p.Stdout.String())["PADDOCK_HOLDER"]
 	if !strings.Contains(holder, "@") || !strings.HasSuffix(holder, want) {
 		t.Errorf("the holder is %q, want USER@HOST%s", holder, want)
 	}
@@ -59,9 +59,9 @@ func TestNestedRunOfTheSameLockIsExplained(t *testing.T) {
 	for _, inner := range []string{"run " + nightly + " -- true", "acquire " + nightly} {
 		p := d.startRun(nightly, "--", "sh", "-c", `echo token $PADDOCK_FENCING_TOKEN; "$PADDOCK" `+inner)
 		p.expectExit(t, exitNotAcquired, "me holds the lock", "locks are not re-entrant")
-		token := strings.TrimPrefix(strings.TrimSpace(p.stdout.String()), "token ")
+		token := strings.TrimPrefix(strings.TrimSpace(p.Stdout.String()), "token ")
 		want := "This process already runs under a lease of " + nightly + " (token " + token + ", from PADDOCK_LOCK)"
-		if said := p.stderr.String(); !strings.Contains(said, want) || strings.Contains(said, "--wait") {
+		if said := p.Stderr.String(); !strings.Contains(said, want) || strings.Contains(said, "--wait") {
 			t.Errorf("%s: %q, want %q", inner, said, want)
 		}
 	}

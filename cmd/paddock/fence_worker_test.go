@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -47,37 +46,45 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 	execSQL(t, bank, "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
 
 	a := startFencedWorker(t, "A", service, bank)
-	tokenA := a.stdout.await(t, `granted token (\d+)`)
+	tokenA := a.Stdout.Await(t, `granted token (\d+)`)
 	a.write("10")
-	a.stdout.await(t, `(the balance is 90)`)
+	a.Stdout.Await(t, `(the balance is 90)`)
 	a.signal(syscall.SIGSTOP)
 
 	b := startFencedWorker(t, "B", service, bank)
-	tokenB := b.stdout.await(t, `granted token (\d+)`) // A's lease is over
+	tokenB := b.Stdout.Await(t, `granted token (\d+)`) // A's lease is over
 	b.write("20")
-	b.stdout.await(t, `(the balance is 70)`)
+	b.Stdout.Await(t, `(the balance is 70)`)
 
 	a.write("30")
 	a.signal(syscall.SIGCONT)
-	if got, want := a.stdout.await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA,
+	if got, want := a.Stdout.Await(t, `refused: (.+)`), fmt.Sprintf("stale_token PF001 %s %s", tokenA,
 		tokenB); got != want {
 		t.Errorf("A was refused with %s, want %s", got, want)
 	}
 
 	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where " +
 		"id = 42; commit;"
-	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenA)); err == nil || !strings.Contains(said, "PF001") {
-		t.Errorf("psql under A's token: %v: %s", err, said)
+	if said, err := runSQL(t, bank, fmt.Sprintf(withdraw, tokenA)); sqlState(err) != "PF001" {
+		t.Errorf("SQL under A's token: %v: %s", err, said)
 	}
-	if said, err := psql(t, bank, fmt.Sprintf(withdraw, tokenB)); err != nil {
-		t.Errorf("psql under B's token: %v: %s", err, said)
+	if said, err := runSQL(t, bank, fmt.Sprintf(withdraw, tokenB)); err != nil {
+		t.Errorf("SQL under B's token: %v: %s", err, said)
 	}
-	if balance, err := psql(t, bank, "select balance from accounts"); strings.TrimSpace(balance) != "40" || err != nil {
+	if balance, err := runSQL(t, bank, "select balance from accounts"); balance != "40" || err != nil {
 		t.Errorf("the balance is %s, %v", balance, err)
 	}
 	for _, worker := range []*fencedWorker{a, b} {
 		worker.close()
 	}
+}
+
+// sqlState returns the code of an error of PostgreSQL, or "".
+func sqlState(err error) string {
+	if said := new(pgconn.PgError); errors.As(err, &said) {
+		return said.Code
+	}
+	return ""
 }
 
 // A fencedWorker is a process that withdraws the amounts written to its input.
@@ -90,11 +97,11 @@ type fencedWorker struct {
 func startFencedWorker(t *testing.T, holder, service, bank string) *fencedWorker {
 	t.Helper()
 	p := newProcess(t, fencedHolder+"="+holder, fencedService+"="+service, fencedBank+"="+bank)
-	input, err := p.cmd.StdinPipe()
+	input, err := p.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(t)
+	p.Start(t)
 	return &fencedWorker{p, t, input}
 }
 
@@ -107,7 +114,7 @@ func (p *fencedWorker) write(amount string) {
 
 func (p *fencedWorker) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.Cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -118,8 +125,8 @@ func (p *fencedWorker) close() {
 	if err := p.input.Close(); err != nil {
 		p.t.Error(err)
 	}
-	if code := p.exit(p.t); code != exitOK {
-		p.t.Errorf("%s ended with %d:\n%s", p.cmd.Args, code, p.stdout)
+	if code := p.Exit(p.t); code != exitOK {
+		p.t.Errorf("%s ended with %d:\n%s", p.Cmd.Args, code, p.Stdout)
 	}
 }
 

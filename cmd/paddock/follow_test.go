@@ -10,15 +10,16 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // startWatch runs paddock watch in this process until the test ends, or until stop is called, which returns the exit
 // code.
-func (d *harness) startWatch(args ...string) (stdout, stderr *transcript, stop func() int) {
+func (d *harness) startWatch(args ...string) (stdout, stderr *proctest.Transcript, stop func() int) {
 	ctx, cancel := context.WithCancel(d.Context())
-	stdout, stderr = newTranscript(), newTranscript()
+	stdout, stderr = proctest.NewTranscript(), proctest.NewTranscript()
 	code, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -38,15 +39,15 @@ func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	d := newHarness(t)
 	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
 	stdout, _, stop := d.startWatch("--prefix=jobs:")
-	stdout.await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
+	stdout.Await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
 	d.hold(lock.Acquire{Name: "another", Holder: "me"})
 	grant := d.hold(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
-	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
+	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
 	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token,
 		Reason: "for a reason"}); err != nil {
 		t.Fatal(err)
 	}
-	stdout.await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +(for a reason)$`, grant.Token))
+	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +(for a reason)$`, grant.Token))
 	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 3 {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
@@ -100,17 +101,17 @@ func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	stdout, stderr, stop := d.startWatch("--url="+g.url(), "-o", "json", "--from=oldest")
 	d.hold(lock.Acquire{Name: "jobs:0", Holder: "me"})
 	for i := range 3 {
-		stdout.await(t, fmt.Sprintf(`"lock":"(jobs:%d)"`, i))
+		stdout.Await(t, fmt.Sprintf(`"lock":"(jobs:%d)"`, i))
 		g.setMode(gateClosed)
 		d.hold(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i+1), Holder: "me"})
-		stderr.await(t, strings.Repeat(`(?s)"(call failed; retrying)".*`, i+1))
+		stderr.Await(t, strings.Repeat(`(?s)"(call failed; retrying)".*`, i+1))
 		g.setMode(gateOpen)
 	}
-	stdout.await(t, `"lock":"(jobs:3)"`)
+	stdout.Await(t, `"lock":"(jobs:3)"`)
 	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 4 {
 		t.Errorf("exit code %d, want each event once:\n%s%s", code, stdout, stderr)
 	}
-	stderr.await(t, `"(service answers again; continuing)"`)
+	stderr.Await(t, `"(service answers again; continuing)"`)
 }
 
 func TestWatchFailsIfTheOutageDoesNotEnd(t *testing.T) {
@@ -159,9 +160,9 @@ func TestWatchEndsOnASignal(t *testing.T) {
 	d := newHarness(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := start(t, "watch", "--url", d.base)
-		p.stdout.await(t, `(HOLDER)`)
-		if code := p.signal(t, s); code != exitOK || p.stderr.String() != "" {
-			t.Errorf("%v: exit code %d: %s", s, code, p.stderr)
+		p.Stdout.Await(t, `(HOLDER)`)
+		if code := p.Signal(t, s); code != exitOK || p.Stderr.String() != "" {
+			t.Errorf("%v: exit code %d: %s", s, code, p.Stderr)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/client/pgfence"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -40,22 +41,22 @@ func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProcess(t, guardedWorker+"="+name, fencedService+"="+service, fencedBank+"="+bank)
-			p.run(t)
-			token := p.stdout.await(t, `token (\d+)\nwrites`)
-			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			p.Start(t)
+			token := p.Stdout.Await(t, `token (\d+)\nwrites`)
+			if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 			woken := awaitFree(t, locks, name)
-			if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
-			if code := p.exit(t); code != exitOK {
-				t.Errorf("exit code %d:\n%s", code, p.stdout)
+			if code := p.Exit(t); code != exitOK {
+				t.Errorf("exit code %d:\n%s", code, p.Stdout)
 			}
-			p.stdout.await(t, `(stopped: lease_lost)`)
-			late, err := psql(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name,
+			p.Stdout.Await(t, `(stopped: lease_lost)`)
+			late, err := runSQL(t, bank, fmt.Sprintf("select count(*) from written where by = '%s' and at > '%s'", name,
 				woken.Format(time.RFC3339Nano)))
-			if err != nil || late != "0\n" {
+			if err != nil || late != "0" {
 				t.Errorf("%s writes with token %s after it continued: %v", late, token, err)
 			}
 		})
@@ -65,7 +66,7 @@ func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 // awaitFree returns the instant of the database at which the lock was found free.
 func awaitFree(t *testing.T, locks lock.Service, name string) time.Time {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	for w := (lock.Watch{Name: name, Wait: lock.MaxWait}); ; {
 		l, err := locks.Watch(ctx, w)

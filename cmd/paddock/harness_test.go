@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -67,11 +69,41 @@ func (d *harness) hold(a lock.Acquire) lock.Grant {
 	return acquire(d.T, d.base, a)
 }
 
-// awaitEvent waits for the next event of that kind and holder.
+// awaitEvent waits for the first event of that kind and holder.
 func (d *harness) awaitEvent(name string, kind lock.Kind, holder string) lock.Event {
 	d.Helper()
-	l := &listener{fixture: &fixture{T: d.T, name: name}, locks: d.locks}
-	return l.kind(kind, holder)
+	ctx, cancel := context.WithTimeout(d.Context(), proctest.Patience)
+	defer cancel()
+	for q := (lock.EventQuery{Name: name, Wait: lock.MaxWait}); ; {
+		page, err := d.locks.Events(ctx, q)
+		if err != nil {
+			d.Fatal(err)
+		}
+		for _, e := range page.Items {
+			if e.Kind == kind && e.Holder == holder {
+				return e
+			}
+		}
+		q.Cursor = page.Next
+	}
+}
+
+// enqueue starts an acquire that waits, for an hour's TTL, and returns when the holder is in the queue.
+func (d *harness) enqueue(a lock.Acquire) {
+	d.Helper()
+	a.TTL, a.Wait = time.Hour, lock.MaxWait
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(d.Context())
+	go func() {
+		defer close(done)
+		_, err := d.locks.Acquire(ctx, a)
+		d.Logf("the call of %s ended with %v", a.Holder, err)
+	}()
+	d.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	d.awaitEvent(a.Name, lock.Queued, a.Holder)
 }
 
 var (

@@ -148,8 +148,8 @@ func TestConcurrentProcessesCreateKeys(t *testing.T) {
 		all = append(all, start(t, "key", "new", "--auth-file", path, "--role=read", "ci"))
 	}
 	for _, p := range all {
-		if code := p.exit(t); code != exitOK {
-			t.Errorf("exit code %d:\n%s", code, p.stderr)
+		if code := p.Exit(t); code != exitOK {
+			t.Errorf("exit code %d:\n%s", code, p.Stderr)
 		}
 	}
 	if keys, err := access.ReadFile(path); err != nil || len(keys) != len(all) {

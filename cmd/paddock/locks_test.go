@@ -126,10 +126,8 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	const header = "POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"
 	d.expectOutput(header, "queue", "jobs:nightly")
 	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
-	s := &fixture{T: t, name: "jobs:nightly"}
-	s.listener = &listener{fixture: s, locks: d.locks}
-	s.enqueue(d.locks, "first")
-	s.enqueue(d.locks, "second")
+	d.enqueue(lock.Acquire{Name: "jobs:nightly", Holder: "first"})
+	d.enqueue(lock.Acquire{Name: "jobs:nightly", Holder: "second"})
 	d.expectOutput(header+fmt.Sprintf("1  first  exclusive  INSTANT  DURATION  before (token %d)\n", before.Token)+
 		"2  second  exclusive  INSTANT  DURATION  1 ahead in the queue\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")

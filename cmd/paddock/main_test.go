@@ -5,17 +5,12 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"regexp"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
-
-// patience is how long a test waits for what normally takes milliseconds.
-const patience = time.Minute
 
 // actAsPaddock, set in the environment, makes the test binary run main.
 const actAsPaddock = "PADDOCK_TEST_ACT_AS_PADDOCK"
@@ -41,7 +36,7 @@ func unignoreSignals() {
 // call runs paddock in this process, with no environment but env.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	var out, err bytes.Buffer
 	code = run(ctx, args, variablesOf(env), &out, &err)
@@ -60,7 +55,7 @@ func variablesOf(env map[string]string) lookup {
 func serveHere(t *testing.T, databaseURL string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	log := newTranscript()
+	log := proctest.NewTranscript()
 	ended := make(chan int, 1)
 	go func() {
 		args := append([]string{"serve", "--database-url", databaseURL, "--listen", "127.0.0.1:0"}, args...)
@@ -72,52 +67,5 @@ func serveHere(t *testing.T, databaseURL string, args ...string) string {
 			t.Errorf("serve ended with %d:\n%s", code, log)
 		}
 	})
-	return "http://" + log.await(t, `"msg":"listening","address":"([^"]+)"`)
-}
-
-// A transcript collects output. A test can wait for a part of it.
-type transcript struct {
-	mu    sync.Mutex
-	text  []byte
-	grown chan struct{} // closed by the next Write
-}
-
-func newTranscript() *transcript { return &transcript{grown: make(chan struct{})} }
-
-func (t *transcript) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b...)
-	close(t.grown)
-	t.grown = make(chan struct{})
-	return len(b), nil
-}
-
-func (t *transcript) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
-}
-
-func (t *transcript) now() (string, <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text), t.grown
-}
-
-// await waits until the pattern matches, and returns its first group.
-func (t *transcript) await(tb testing.TB, pattern string) string {
-	tb.Helper()
-	enough := time.After(patience)
-	for re := regexp.MustCompile(pattern); ; {
-		text, grown := t.now()
-		if match := re.FindStringSubmatch(text); match != nil {
-			return match[1]
-		}
-		select {
-		case <-grown:
-		case <-enough:
-			tb.Fatalf("timed out waiting for %s in:\n%s", pattern, text)
-		}
-	}
+	return "http://" + log.Await(t, `"msg":"listening","address":"([^"]+)"`)
 }

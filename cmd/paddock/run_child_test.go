@@ -44,11 +44,11 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 		p := d.startRun(flags, nightly, "--", "env")
 		p.expectExit(t, exitOK)
 		want["PADDOCK_FENCING_TOKEN"] = fmt.Sprint(d.expectFree().Token)
-		if got := paddockVariables(p.stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := paddockVariables(p.Stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: the command has %v, want %v", flags, got, want)
 		}
-		if !strings.Contains(p.stdout.String(), "\nOF_NO_CONCERN=x=y\n") {
-			t.Errorf("the rest of the environment has changed:\n%s", p.stdout)
+		if !strings.Contains(p.Stdout.String(), "\nOF_NO_CONCERN=x=y\n") {
+			t.Errorf("the rest of the environment has changed:\n%s", p.Stdout)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestArgumentsArePassedOnUnchanged(t *testing.T) {
 	d := newHarness(t)
 	p := d.startRun("--ttl", "1m", nightly, "--", "printf", "<%s>", "--ttl", "a,b", "--", "", "-h", "$x *", `\`)
 	p.expectExit(t, exitOK)
-	if got, want := p.stdout.String(), `<--ttl><a,b><--><><-h><$x *><\>`; got != want {
+	if got, want := p.Stdout.String(), `<--ttl><a,b><--><><-h><$x *><\>`; got != want {
 		t.Errorf("printed %s, want %s", got, want)
 	}
 	d.startRun(nightly, "sh", "-c", "exit 5").expectExit(t, 5)
@@ -69,8 +69,8 @@ func TestInnerRunReplacesTheVariablesOfTheOuter(t *testing.T) {
 	d := newHarness(t)
 	p := d.startRun("outer", "--", "sh", "-c", `echo $PADDOCK_FENCING_TOKEN; "$PADDOCK" run inner -- env`)
 	p.expectExit(t, exitOK)
-	outer, _, _ := strings.Cut(p.stdout.String(), "\n")
-	got := paddockVariables(p.stdout.String())
+	outer, _, _ := strings.Cut(p.Stdout.String(), "\n")
+	got := paddockVariables(p.Stdout.String())
 	inner, err := d.locks.Lock(t.Context(), "inner")
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +87,10 @@ func TestInputIsPassedThrough(t *testing.T) {
 	input := bytes.Repeat([]byte("0123456789abcde\n"), 1<<18)
 	sum := sha256.Sum256(input)
 	p := d.prepareRun(nightly, "--", "sha256sum")
-	p.cmd.Stdin = bytes.NewReader(input) // by way of a pipe
-	p.run(t)
+	p.Cmd.Stdin = bytes.NewReader(input) // by way of a pipe
+	p.Start(t)
 	p.expectExit(t, exitOK)
-	if got, _, _ := strings.Cut(p.stdout.String(), " "); got != hex.EncodeToString(sum[:]) {
+	if got, _, _ := strings.Cut(p.Stdout.String(), " "); got != hex.EncodeToString(sum[:]) {
 		t.Errorf("%d bytes arrived changed", len(input))
 	}
 }
@@ -108,12 +108,12 @@ func TestCommandInheritsStandardInputItself(t *testing.T) {
 	}
 	defer mustClose(t, input)
 	p := d.prepareRun(nightly, "--", "dd", "bs=6", "count=1", "status=none")
-	p.cmd.Stdin = input
-	p.run(t)
+	p.Cmd.Stdin = input
+	p.Start(t)
 	p.expectExit(t, exitOK)
 	rest, err := io.ReadAll(input)
-	if err != nil || p.stdout.String() != "first " || string(rest) != "second" {
-		t.Errorf("it read %q and left %q, %v", p.stdout, rest, err)
+	if err != nil || p.Stdout.String() != "first " || string(rest) != "second" {
+		t.Errorf("it read %q and left %q, %v", p.Stdout, rest, err)
 	}
 }
 
@@ -133,13 +133,13 @@ func TestSignalsArePassedOnToTheProcessGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := d.startRun("test:"+name, "--", "sh", "-c", fmt.Sprintf(parentAndChildScript, name))
-			p.stdout.await(t, `(ready)`)
-			if err := p.cmd.Process.Signal(s); err != nil {
+			p.Stdout.Await(t, `(ready)`)
+			if err := p.Cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
 			p.expectExit(t, 5)
 			p.expectNoMessages(t)
-			if got := p.stdout.String(); got != "ready\nthe younger\nthe elder\n" {
+			if got := p.Stdout.String(); got != "ready\nthe younger\nthe elder\n" {
 				t.Errorf("output:\n%s", got)
 			}
 		})
@@ -152,8 +152,8 @@ func TestSecondSignalIsPassedOnToo(t *testing.T) {
 	p := d.startRun(nightly, "--", "sh", "-c",
 		`n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.02; done`)
 	for _, heard := range []string{"0", "1", "2"} {
-		p.stdout.await(t, `(got `+heard+`)`)
-		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		p.Stdout.Await(t, `(got `+heard+`)`)
+		if err := p.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,8 +165,8 @@ func TestExitCodeOfACommandThatASignalKilled(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun(nightly, "--", "sh", "-c", "echo ready; sleep 1000")
-	p.stdout.await(t, `(ready)`)
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	p.Stdout.Await(t, `(ready)`)
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	p.expectExit(t, exitSignalled+15)
@@ -182,12 +182,12 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 			d := newHarness(t)
 			p := d.prepareIgnoring(name, `jobs:nightly -- sh -c 'for s in `+name+`; do kill -$s $$ $PPID; done
 				echo ready; read line; exit 3'`)
-			hold, err := p.cmd.StdinPipe()
+			hold, err := p.Cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.run(t)
-			p.stdout.await(t, `(ready)`)
+			p.Start(t)
+			p.Stdout.Await(t, `(ready)`)
 			mustClose(t, hold)
 			p.expectExit(t, 3)
 			p.expectNoMessages(t)

@@ -52,10 +52,10 @@ func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun("--ttl=3s", nightly, "--", "sh", "-c", ignoresSIGTERM)
-	p.stdout.await(t, `(ready)`)
+	p.Stdout.Await(t, `(ready)`)
 	d.revoke("the disk is full")
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost", "the disk is full")
-	if strings.Contains(p.stdout.String(), "told") {
+	if strings.Contains(p.Stdout.String(), "told") {
 		t.Error("the command got SIGTERM and time to end, while another holder might have the lock")
 	}
 	d.expectFree()
@@ -67,8 +67,8 @@ func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c",
 		`trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
 	p.expectExit(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
-	if p.stdout.String() != "told\n" {
-		t.Errorf("the command did not get SIGTERM: %q", p.stdout)
+	if p.Stdout.String() != "told\n" {
+		t.Errorf("the command did not get SIGTERM: %q", p.Stdout)
 	}
 	d.awaitEvent(nightly, lock.Released, "me")
 }
@@ -78,16 +78,16 @@ func TestOutageShorterThanTheLeaseDoesNotStopTheCommand(t *testing.T) {
 	d := newHarness(t)
 	line := d.useProxy()
 	p := d.prepareRun("--ttl=8s", "--kill-after=500ms", nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
-	hold, err := p.cmd.StdinPipe()
+	hold, err := p.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(t)
-	p.stdout.await(t, `(ready)`)
+	p.Start(t)
+	p.Stdout.Await(t, `(ready)`)
 	line.Stall()
-	p.stderr.await(t, `(is at risk)`)
+	p.Stderr.Await(t, `(is at risk)`)
 	line.Restore()
-	p.stderr.await(t, `(is held again)`)
+	p.Stderr.Await(t, `(is held again)`)
 	mustClose(t, hold)
 	p.expectExit(t, 4)
 	d.expectFree()
@@ -98,12 +98,12 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	d := newHarness(t)
 	line := d.useProxy()
 	p := d.prepareRun(nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
-	hold, err := p.cmd.StdinPipe()
+	hold, err := p.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(t)
-	p.stdout.await(t, `(ready)`)
+	p.Start(t)
+	p.Stdout.Await(t, `(ready)`)
 	line.Stall()
 	mustClose(t, hold)
 	p.expectExit(t, 4, nightly+" was not released", "free when the lease ends")
@@ -114,12 +114,12 @@ func TestPossiblyOverlappingWorkIsAFailure(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.prepareRun("--ttl=1h", nightly, "--", "sh", "-c", "echo ready; read line; exit 0")
-	hold, err := p.cmd.StdinPipe()
+	hold, err := p.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(t)
-	p.stdout.await(t, `(ready)`)
+	p.Start(t)
+	p.Stdout.Await(t, `(ready)`)
 	d.revoke("no reason")
 	mustClose(t, hold)
 	p.expectExit(t, exitLeaseLost, "has ended (exit code 0)", "may have overlapped", "no reason")
@@ -131,9 +131,9 @@ func TestRunThatWasSuspendedTooLongKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun("--ttl=2s", nightly, "--", "sh", "-c", ignoresSIGTERM)
-	p.stdout.await(t, `(ready)`)
+	p.Stdout.Await(t, `(ready)`)
 	send := func(s syscall.Signal) {
-		if err := p.cmd.Process.Signal(s); err != nil {
+		if err := p.Cmd.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestRunThatWasSuspendedTooLongKillsAtOnce(t *testing.T) {
 	d.acquireNext()
 	send(syscall.SIGCONT)
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost")
-	if strings.Contains(p.stdout.String(), "told") {
+	if strings.Contains(p.Stdout.String(), "told") {
 		t.Error("the command got time to end while another holder has the lock")
 	}
 }
@@ -156,10 +156,10 @@ func TestRunSurvivesAClosedStandardError(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := d.prepareRun("--ttl=2s", nightly, "--", "sh", "-c", ignoresSIGTERM)
-	p.cmd.Stderr = writer
-	p.run(t)
+	p.Cmd.Stderr = writer
+	p.Start(t)
 	mustClose(t, writer)
-	p.stdout.await(t, `(ready)`)
+	p.Stdout.Await(t, `(ready)`)
 	mustClose(t, reader)
 	line.Stall()
 	p.expectExit(t, exitLeaseLost)

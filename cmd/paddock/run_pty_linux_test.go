@@ -30,15 +30,15 @@ func (d *harness) startOnTerminal(p *process) *terminalSession {
 	d.Helper()
 	k := &terminalSession{process: p, t: d.T}
 	k.front, k.back = openPTY(d.T)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = k.back, k.back, k.back
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = k.back, k.back, k.back
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
 		b := make([]byte, 4096)
 		for {
 			n, err := k.front.Read(b)
-			if _, failed := p.stdout.Write(b[:n]); err != nil || failed != nil {
+			if _, failed := p.Stdout.Write(b[:n]); err != nil || failed != nil {
 				return // the terminal was closed
 			}
 		}
@@ -48,7 +48,7 @@ func (d *harness) startOnTerminal(p *process) *terminalSession {
 		mustClose(d.T, k.front)
 		<-shown
 	})
-	p.run(d.T)
+	p.Start(d.T)
 	return k
 }
 
@@ -76,18 +76,11 @@ func openPTY(t *testing.T) (front, back *os.File) {
 // typeAndAwait types text and waits until the terminal shows the pattern.
 func (k *terminalSession) typeAndAwait(text, pattern string) {
 	k.t.Helper()
-	k.stdout.clear()
+	k.Stdout.Clear()
 	if _, err := k.front.WriteString(text); err != nil {
 		k.t.Fatal(err)
 	}
-	k.stdout.await(k.t, "("+pattern+")")
-}
-
-// clear empties the transcript.
-func (t *transcript) clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = nil
+	k.Stdout.Await(k.t, "("+pattern+")")
 }
 
 // startShell starts an interactive shell on a terminal, whose prompt is "? ".
@@ -100,7 +93,7 @@ func (d *harness) startShell() *terminalSession {
 	d.env["PS1"] = "? "
 	d.env["TERM"] = "dumb"
 	k := d.startOnTerminal(d.prepare(exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i"), self))
-	k.stdout.await(d.T, `(\? $)`)
+	k.Stdout.Await(d.T, `(\? $)`)
 	return k
 }
 
@@ -110,5 +103,5 @@ func (k *terminalSession) exitShell() {
 	if _, err := k.front.WriteString("exit 0\n"); err != nil {
 		k.t.Fatal(err)
 	}
-	k.exit(k.t)
+	k.Exit(k.t)
 }

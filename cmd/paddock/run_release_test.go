@@ -82,7 +82,7 @@ func TestReleaseOfAnEndedLeaseIsNotRetried(t *testing.T) {
 	proxy := newBreakableProxy(t, d.base)
 	d.env["PADDOCK_URL"] = proxy.server.URL
 	p := d.startRun("--ttl="+ttl.String(), nightly, "--", "sh", "-c", ignoresSIGTERM)
-	p.stdout.await(t, `(ready)`)
+	p.Stdout.Await(t, `(ready)`)
 	proxy.breaks()
 	p.expectExit(t, exitLeaseLost, "was stopped", "lease_lost")
 	if n := proxy.lateReleases(ttl); n > 1 {

@@ -57,7 +57,7 @@ func TestStoppedCommandThatLosesItsLeaseIsNotContinued(t *testing.T) {
 	k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
 	d.awaitEvent(nightly, lock.Expired, "me")
 	k.typeAndAwait("fg 2>/dev/null\n", `was stopped \(SIGKILL\)(?s:.*)\? $`)
-	if shown := k.stdout.String(); strings.Contains(shown, "goes on: 42") {
+	if shown := k.Stdout.String(); strings.Contains(shown, "goes on: 42") {
 		t.Errorf("it has run again:\n%s", shown)
 	}
 	k.typeAndAwait("echo code: $?\n", "code: 76")
@@ -106,14 +106,14 @@ func TestTerminalModesAreRestoredAfterAKill(t *testing.T) {
 	d := newHarness(t)
 	p := d.prepareRun("--ttl=3s", nightly, "--", "sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
 	k := d.startOnTerminal(p)
-	k.stdout.await(t, "(ready)")
+	k.Stdout.Await(t, "(ready)")
 	d.revoke("no reason")
-	k.exit(t)
+	k.Exit(t)
 	modes, err := unix.IoctlGetTermios(int(k.back.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.cmd.ProcessState.ExitCode() != exitLeaseLost || modes.Lflag&unix.ECHO == 0 || modes.Lflag&unix.ICANON == 0 {
-		t.Errorf("exit code %d, modes %o", k.cmd.ProcessState.ExitCode(), modes.Lflag)
+	if k.Cmd.ProcessState.ExitCode() != exitLeaseLost || modes.Lflag&unix.ECHO == 0 || modes.Lflag&unix.ICANON == 0 {
+		t.Errorf("exit code %d, modes %o", k.Cmd.ProcessState.ExitCode(), modes.Lflag)
 	}
 }

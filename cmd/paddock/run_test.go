@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -25,14 +27,14 @@ func (d *harness) prepareRun(args ...string) *process {
 	return d.prepare(exec.Command(self, append([]string{"run"}, args...)...), self)
 }
 
-// prepare sets the environment and outputs of a process.
+// prepare sets the environment of a process, without variables of Paddock that this process has.
 func (d *harness) prepare(cmd *exec.Cmd, self string) *process {
-	p := &process{cmd: cmd, stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1", "PADDOCK="+self)
+	p := &process{proctest.New(cmd)}
+	ours := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PADDOCK_") })
+	p.Cmd.Env = append(ours, actAsPaddock+"=1", "PADDOCK="+self)
 	for name, value := range d.env {
-		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+		p.Cmd.Env = append(p.Cmd.Env, name+"="+value)
 	}
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	return p
 }
 
@@ -40,19 +42,19 @@ func (d *harness) prepare(cmd *exec.Cmd, self string) *process {
 func (d *harness) startRun(args ...string) *process {
 	d.Helper()
 	p := d.prepareRun(args...)
-	p.run(d.T)
+	p.Start(d.T)
 	return p
 }
 
 // expectExit waits for the exit code and checks it and the messages.
 func (p *process) expectExit(t *testing.T, code int, words ...string) {
 	t.Helper()
-	if got := p.exit(t); got != code {
-		t.Errorf("%q: exit code %d, want %d:\n%s%s", p.cmd.Args[1:], got, code, p.stdout, p.stderr)
+	if got := p.Exit(t); got != code {
+		t.Errorf("%q: exit code %d, want %d:\n%s%s", p.Cmd.Args[1:], got, code, p.Stdout, p.Stderr)
 	}
 	for _, w := range words {
-		if !strings.Contains(p.stderr.String(), w) {
-			t.Errorf("%q does not contain %q:\n%s", p.cmd.Args[1:], w, p.stderr)
+		if !strings.Contains(p.Stderr.String(), w) {
+			t.Errorf("%q does not contain %q:\n%s", p.Cmd.Args[1:], w, p.Stderr)
 		}
 	}
 }
@@ -60,8 +62,8 @@ func (p *process) expectExit(t *testing.T, code int, words ...string) {
 // expectNoMessages checks that paddock itself has written no message.
 func (p *process) expectNoMessages(t *testing.T) {
 	t.Helper()
-	if said := p.stderr.String(); strings.Contains(said, "paddock: ") {
-		t.Errorf("%q wrote:\n%s", p.cmd.Args[1:], said)
+	if said := p.Stderr.String(); strings.Contains(said, "paddock: ") {
+		t.Errorf("%q wrote:\n%s", p.Cmd.Args[1:], said)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // processTreeScript starts a child in the process group and one in a session of its own. All three print their
@@ -23,7 +25,7 @@ while :; do sleep 0.05; done`
 func (p *process) pids(t *testing.T) []int {
 	t.Helper()
 	var pids []int
-	text := p.stdout.await(t, `(?s)^((?:pid \d+\n){3})`)
+	text := p.Stdout.Await(t, `(?s)^((?:pid \d+\n){3})`)
 	for line := range strings.Lines(text) {
 		pids = append(pids, pidIn(t, line))
 	}
@@ -64,7 +66,7 @@ func whenGone(t *testing.T, pids []int) <-chan time.Time {
 // areGone waits until all processes have ended.
 func areGone(t *testing.T, pids ...int) {
 	t.Helper()
-	gone, enough := whenGone(t, pids), time.After(patience)
+	gone, enough := whenGone(t, pids), time.After(proctest.Patience)
 	for range pids {
 		select {
 		case <-gone:
@@ -109,8 +111,8 @@ func TestDescendantMayEndSoonAfterTheCommand(t *testing.T) {
 	p := d.startRun(nightly, "--", "sh", "-c", "(sleep 0.1; echo the end) & exit 3")
 	p.expectExit(t, 3)
 	p.expectNoMessages(t)
-	if p.stdout.String() != "the end\n" {
-		t.Errorf("the output was cut off: %q", p.stdout)
+	if p.Stdout.String() != "the end\n" {
+		t.Errorf("the output was cut off: %q", p.Stdout)
 	}
 }
 
@@ -118,8 +120,8 @@ func TestCommandDiesWithPaddock(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun(nightly, "--", "sh", "-c", "echo pid $$; exec sleep 1000")
-	pid := pidIn(t, p.stdout.await(t, `(pid \d+)\n`))
-	if code := p.signal(t, syscall.SIGKILL); code != -1 {
+	pid := pidIn(t, p.Stdout.Await(t, `(pid \d+)\n`))
+	if code := p.Signal(t, syscall.SIGKILL); code != -1 {
 		t.Errorf("exit code %d", code)
 	}
 	areGone(t, pid)
@@ -136,9 +138,9 @@ func TestEarlierChildrenAreNotStopped(t *testing.T) {
 	}
 	p := d.prepare(exec.Command("sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo pid $!
 		exec "$PADDOCK" run --kill-after=0s jobs:nightly -- sh -c 'setsid sleep 1000 & echo pid $!; exit 3'`), self)
-	p.run(t)
+	p.Start(t)
 	p.expectExit(t, 3, "stopping the processes that the command left running")
-	before, after, _ := strings.Cut(strings.TrimSpace(p.stdout.String()), "\n")
+	before, after, _ := strings.Cut(strings.TrimSpace(p.Stdout.String()), "\n")
 	others, ours := pidIn(t, before), pidIn(t, after)
 	if !alive(others) || alive(ours) {
 		t.Errorf("alive: the earlier child %t, the command's %t", alive(others), alive(ours))

@@ -21,7 +21,7 @@ func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
 			p := d.startRun("--wait=forever", nightly, "--", "/bin/sh")
 			d.awaitEvent(nightly, lock.Queued, "me")
-			if err := p.cmd.Process.Signal(s); err != nil {
+			if err := p.Cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
 			p.expectExit(t, exitSignalled+int(s), "before "+nightly+" was acquired")
@@ -39,10 +39,10 @@ func TestIgnoredSignalDoesNotEndTheWait(t *testing.T) {
 			d := newHarness(t)
 			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
 			p := d.prepareIgnoring(name, "--wait=forever jobs:nightly -- /bin/sh")
-			p.run(t)
+			p.Start(t)
 			d.awaitEvent(nightly, lock.Queued, "me")
 			for _, s := range []syscall.Signal{s, syscall.SIGTERM} {
-				if err := p.cmd.Process.Signal(s); err != nil {
+				if err := p.Cmd.Process.Signal(s); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,17 +62,17 @@ func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for over := false; !over; {
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 		select {
-		case <-p.ended:
+		case <-p.Ended():
 			over = true
 		case <-again.C:
 		}
 	}
-	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
-		t.Errorf("it has ended with %v", p.cmd.ProcessState)
+	if status := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("it has ended with %v", p.Cmd.ProcessState)
 	}
 }
 
@@ -80,12 +80,12 @@ func TestWaitingRunStartsWhenTheFirstHasEnded(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	first := d.prepareRun(nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN; read line; exit 9")
-	hold, err := first.cmd.StdinPipe()
+	hold, err := first.Cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.run(t)
-	first.stdout.await(t, `(\d)\n`)
+	first.Start(t)
+	first.Stdout.Await(t, `(\d)\n`)
 	d.env["PADDOCK_HOLDER"] = "the second"
 	second := d.startRun("--wait=forever", nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN")
 	d.awaitEvent(nightly, lock.Queued, "the second")
@@ -100,7 +100,7 @@ func TestWaitingRunStartsWhenTheFirstHasEnded(t *testing.T) {
 // tokenOf returns the number that the process has printed.
 func tokenOf(t *testing.T, p *process) int {
 	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(p.stdout.String()))
+	n, err := strconv.Atoi(strings.TrimSpace(p.Stdout.String()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -90,17 +91,17 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	s.acquireAndLose(locks.secret)
 	bad := start(t, "serve", "--log-level=debug", "--wait-database=1s",
 		"--database-url=postgres://me:"+password+"@127.0.0.1:1/c?password="+password)
-	bad.exit(t)
-	s.addOutput("a service without a database", bad.stdout.String()+bad.stderr.String())
-	s.process.kill(t)
-	s.addOutput("the service", s.process.stdout.String()+s.process.stderr.String())
+	bad.Exit(t)
+	s.addOutput("a service without a database", bad.Stdout.String()+bad.Stderr.String())
+	s.process.Kill(t)
+	s.addOutput("the service", s.process.Stdout.String()+s.process.Stderr.String())
 	s.check()
 }
 
 // newKeyedReplicaOn is newKeyedReplica for a given database.
 func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedReplica {
 	t.Helper()
-	h := &keyedReplica{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: patience,
+	h := &keyedReplica{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: proctest.Patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	h.revoke(h.newKey(access.Read).ID)
 	h.process, h.base = startServe(t, databaseURL, append([]string{"--auth-file", h.keys}, args...)...)
@@ -116,7 +117,7 @@ func (s *secrets) newKey(role access.Role, prefixes ...string) issuedKey {
 }
 
 func (s *secrets) client(secret string) *client.Client {
-	locks, err := client.New(client.Options{BaseURL: s.base, Key: secret, HTTP: &http.Client{Timeout: patience}})
+	locks, err := client.New(client.Options{BaseURL: s.base, Key: secret, HTTP: &http.Client{Timeout: proctest.Patience}})
 	if err != nil {
 		s.Fatal(err)
 	}

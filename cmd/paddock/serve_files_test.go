@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // TestServeWarnsOfALowOpenFileLimit runs the service with a low limit.
@@ -20,8 +21,8 @@ func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 	for connections, warnings := range map[int]int{limit - reservedFiles: 0, limit - reservedFiles + 1: 1, 20_000: 1} {
 		p := startWithFileLimit(t, limit, "serve", "--listen=127.0.0.1:0", "--database-url="+databaseURL,
 			fmt.Sprint("--max-connections=", connections))
-		expectReady(t, "http://"+p.stderr.await(t, `"msg":"listening","address":"([^"]+)"`))
-		said := p.stderr.String()
+		expectReady(t, "http://"+p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`))
+		said := p.Stderr.String()
 		if got := strings.Count(said, "open-file limit is below --max-connections"); got != warnings {
 			t.Errorf("%d connections: %d warnings, want %d:\n%s", connections, got, warnings, said)
 		}
@@ -35,15 +36,9 @@ func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 // startWithFileLimit starts paddock with that limit of open files.
 func startWithFileLimit(t *testing.T, limit int, args ...string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, limit), "sh", self}
-	p := &process{cmd: exec.Command("sh", append(limited, args...)...), stdout: newTranscript(), stderr: newTranscript(),
-		ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), actAsPaddock+"=1")
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
-	p.run(t)
+	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, limit), "sh", self(t)}
+	p := &process{proctest.New(exec.Command("sh", append(limited, args...)...))}
+	p.Cmd.Env = append(os.Environ(), actAsPaddock+"=1")
+	p.Start(t)
 	return p
 }

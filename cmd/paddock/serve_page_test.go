@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -28,7 +29,7 @@ func (h *keyedReplica) signIn(k issuedKey) browser {
 	if err != nil {
 		h.Fatal(err)
 	}
-	r := browser{h, &http.Client{Jar: jar, Timeout: patience,
+	r := browser{h, &http.Client{Jar: jar, Timeout: proctest.Patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if status, page := r.request(http.MethodPost, "/ui/login",
 		url.Values{"key": {k.secret}}); status != http.StatusSeeOther {

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -41,39 +38,14 @@ func acquire(t *testing.T, base string, a lock.Acquire) lock.Grant {
 	return grant
 }
 
-func TestGrantSurvivesSIGKILL(t *testing.T) {
-	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
-
-	p, base := startServe(t, databaseURL)
-	before := acquire(t, base, mine)
-	if code := p.signal(t, syscall.SIGKILL); code != -1 {
-		t.Fatalf("exit code %d after SIGKILL", code)
-	}
-
-	_, base = startServe(t, databaseURL)
-	after := acquire(t, base, mine)
-	if !after.Replayed || after.Token != before.Token {
-		t.Errorf("token %d, replayed %t: want %d once more", after.Token, after.Replayed, before.Token)
-	}
-	if err := connect(t, base).Release(t.Context(), lock.Release{Name: mine.Name, LeaseID: mine.LeaseID}); err != nil {
-		t.Fatal(err)
-	}
-	next := acquire(t, base, lock.Acquire{Name: mine.Name, Holder: "another holder"})
-	if next.Token <= before.Token {
-		t.Errorf("token %d was granted after %d", next.Token, before.Token)
-	}
-}
-
 func TestServeStoppedBySignalExitsWithZero(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p, base := startServe(t, databaseURL)
 		expectReady(t, base)
-		if code := p.signal(t, s); code != exitOK || !strings.Contains(p.stderr.String(), `"msg":"stopped"`) {
-			t.Errorf("%v: exit code %d:\n%s", s, code, p.stderr)
+		if code := p.Signal(t, s); code != exitOK || !strings.Contains(p.Stderr.String(), `"msg":"stopped"`) {
+			t.Errorf("%v: exit code %d:\n%s", s, code, p.Stderr)
 		}
 	}
 }
@@ -81,9 +53,9 @@ func TestServeStoppedBySignalExitsWithZero(t *testing.T) {
 func TestServeStoppedDuringStartExitsWithZero(t *testing.T) {
 	t.Parallel()
 	p := start(t, "serve", "--wait-database=1h", "--database-url=postgres://me@127.0.0.1:1/c")
-	p.stderr.await(t, `(database not reachable; retrying)`)
-	if code := p.signal(t, syscall.SIGTERM); code != exitOK {
-		t.Errorf("exit code %d:\n%s", code, p.stderr)
+	p.Stderr.Await(t, `(database not reachable; retrying)`)
+	if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, p.Stderr)
 	}
 }
 

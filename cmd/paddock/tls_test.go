@@ -6,12 +6,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // newTLSReplica starts a replica that serves TLS with that certificate.
@@ -19,7 +19,7 @@ func newTLSReplica(t *testing.T, a *authority, server pair, args ...string) *key
 	t.Helper()
 	h := newKeyedReplica(t, append([]string{"--tls-cert", server.cert, "--tls-key", server.key}, args...)...)
 	h.base = "https" + strings.TrimPrefix(h.base, "http")
-	h.http = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: a.trusted(),
+	h.http = &http.Client{Timeout: proctest.Patience, Transport: &http.Transport{TLSClientConfig: a.trusted(),
 		ForceAttemptHTTP2: true}}
 	return h
 }
@@ -43,6 +43,25 @@ func (h *keyedReplica) serverSerial(config *tls.Config) string {
 	return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
+// protocol returns the version of HTTP that the replica answers with.
+func (h *keyedReplica) protocol(secret string) string {
+	h.Helper()
+	request, err := http.NewRequestWithContext(h.Context(), http.MethodGet, h.base+"/v1/locks/x", nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := h.http.Do(request)
+	if err != nil {
+		h.Fatal(err)
+	}
+	mustClose(h.T, response.Body)
+	if response.StatusCode != http.StatusOK {
+		h.Errorf("status %s", response.Status)
+	}
+	return response.Proto
+}
+
 func TestKeysWorkOverTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -59,15 +78,13 @@ func TestKeysWorkOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	demo := start(t, "demo", "--ttl=300ms", "--url", h.base, "--ca", a.file, "--key-file", keyFile)
-	if code := demo.exit(t); code != exitOK {
-		t.Errorf("demo: exit code %d:\n%s", code, demo.stderr)
+	if code := demo.Exit(t); code != exitOK {
+		t.Errorf("demo: exit code %d:\n%s", code, demo.Stderr)
 	}
-	for version, want := range map[string]string{"--http2": "2 200", "--http1.1": "1.1 200"} {
-		out, err := exec.CommandContext(t.Context(), "curl", "-sS", version, "--cacert", a.file, "-H",
-			"Authorization: Bearer "+k.secret,
-			"-o", os.DevNull, "-w", "%{http_version} %{http_code}", h.base+"/v1/locks/x").CombinedOutput()
-		if err != nil || string(out) != want {
-			t.Errorf("curl %s: %s (%v), want %s", version, out, err, want)
+	for protocol, with2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {
+		h.http.Transport = &http.Transport{TLSClientConfig: a.trusted(), ForceAttemptHTTP2: with2}
+		if got := h.protocol(k.secret); got != protocol {
+			t.Errorf("answers with %s, want %s", got, protocol)
 		}
 	}
 	old := a.trusted()
@@ -111,11 +128,11 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	}
 	h.eventually(func() bool {
 		return h.serverSerial(a.trusted()) == next.serial &&
-			strings.Contains(h.process.stderr.String(), "cannot load certificates; keeping the previous ones")
+			strings.Contains(h.process.Stderr.String(), "cannot load certificates; keeping the previous ones")
 	})
 	third := a.issue("server", x509.ExtKeyUsageServerAuth)
 	h.eventually(func() bool { return h.serverSerial(a.trusted()) == third.serial })
-	if log := h.process.stderr.String(); strings.Contains(log, "PRIVATE") ||
+	if log := h.process.Stderr.String(); strings.Contains(log, "PRIVATE") ||
 		strings.Count(log, "cannot load certificates; keeping the previous ones") > 2 {
 		t.Errorf("logged:\n%s", log)
 	}
@@ -202,7 +219,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 		if _, err := beyond.Read(make([]byte, 1)); err == nil {
 			t.Fatal("read something from a connection that was to be closed")
 		}
-		return strings.Contains(h.process.stderr.String(), "connection limit reached; refusing new connections")
+		return strings.Contains(h.process.Stderr.String(), "connection limit reached; refusing new connections")
 	})
 	for _, c := range open {
 		mustClose(t, c)

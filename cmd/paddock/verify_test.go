@@ -13,86 +13,22 @@ import (
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
-func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, pgtest.URL(t))
-	code, stdout, stderr := call(t, nil, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
-		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(),
-			"never"))
-	if code != exitOK || stderr != "" {
-		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
-	}
-	for _, want := range []string{"16 clients use 6 locks", "for 1500 calls", "the seed 7",
-		"All names begin with verify:", "calls in", "acquire", "OK: "} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("it does not contain %q:\n%s", want, stdout)
-		}
-	}
-	page, err := s.replicas[0].Locks(t.Context(), lock.LockQuery{Prefix: "verify:", Limit: lock.MaxLimit})
-	if err != nil || len(page.Items) < 6 {
-		t.Errorf("%d locks were used, %v", len(page.Items), err)
-	}
-	for _, l := range page.Items {
-		if l.State != lock.Free {
-			t.Errorf("%s was left %s", l.Name, l.State)
-		}
-	}
-}
-
-func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, pgtest.URL(t))
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
-		"--ttl=300ms")
-	p.stdout.await(t, "(All names begin with)")
-	s.replicas[0].process.kill(t)
-	if code := p.exit(t); code != exitOK {
-		t.Errorf("exit code %d", code)
-	}
-	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
-		t.Errorf("stdout:\n%s", said)
-	}
-}
-
-// TestVerifySurvivesCrashesOfPostgreSQL kills PostgreSQL while verify runs. The last crash comes in a pause of the
-// load, when nothing is flushed.
-func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
-	t.Parallel()
-	server, url := pgtest.Server(t)
-	s := newFixture(t, url)
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s",
-		"--ttl=500ms")
-	p.stdout.await(t, "(All names begin with)")
-	for range 5 {
-		time.Sleep(pauseEvery + 150*time.Millisecond) // lulls last for 400 ms; the next one is 150 ms further in
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	code, said := p.exit(t), p.stdout.String()
-	if code != exitOK || !strings.Contains(said, "OK: ") || !strings.Contains(said, "blocking reads returned") {
-		t.Errorf("exit code %d:\n%s", code, said)
-	}
-}
-
 func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", base, "--for=1h", "--ttl=300ms")
-	prefix := p.stdout.await(t, "All names begin with (verify:[^:]+:)")
+	prefix := p.Stdout.Await(t, "All names begin with (verify:[^:]+:)")
 	awaitEvent(t, connect(t, base), prefix)
-	if code := p.signal(t, syscall.SIGINT); code != exitOK {
+	if code := p.Signal(t, syscall.SIGINT); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if said := p.stdout.String(); !strings.Contains(said, "OK: ") {
+	if said := p.Stdout.String(); !strings.Contains(said, "OK: ") {
 		t.Errorf("stdout:\n%s", said)
 	}
 }
@@ -100,7 +36,7 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 // awaitEvent waits until there is an event of a lock under the prefix.
 func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	for {
 		page, err := locks.Events(ctx, lock.EventQuery{Prefix: prefix, Limit: 1, Wait: time.Second})
@@ -117,7 +53,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	out := newTranscript()
+	out := proctest.NewTranscript()
 	v := &verification{program: &program{stdout: out}, verifyCommand: &verifyCommand{For: time.Hour}}
 	if err := v.run(ctx); err != nil {
 		t.Fatal(err)
@@ -129,14 +65,14 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 
 func TestLongVerificationHasRounds(t *testing.T) {
 	t.Parallel()
-	base, out := serveHere(t, pgtest.URL(t)), newTranscript()
-	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 600, TTL: lock.MinTTL, Prefix: "verify"}
+	base, out := serveHere(t, pgtest.URL(t)), proctest.NewTranscript()
+	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 240, TTL: lock.MinTTL, Prefix: "verify"}
 	replicas, err := c.replicas()
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1",
-		perRound: 200}
+		perRound: 80}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -155,7 +91,7 @@ func TestVerifyDetectsAViolation(t *testing.T) {
 	s := httptest.NewServer(server.New(server.Options{Locks: brokenService{memlock.New().Replica(1)}}))
 	defer s.Close()
 	report := filepath.Join(t.TempDir(), "report.html")
-	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=300", "--ttl=200ms", "--report", report)
+	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=200", "--ttl=100ms", "--report", report)
 	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) ||
 		!strings.Contains(stderr, "has broken a promise") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
@@ -182,7 +118,7 @@ func TestVerifySendsItsKey(t *testing.T) {
 		exitOK: h.newLoadedKey(access.Admin, "verify"), exitNotAllowed: h.newLoadedKey(access.Lock, "verify"),
 	} {
 		env := map[string]string{"PADDOCK_KEY": k.secret}
-		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=500", "--ttl=200ms")
+		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=100", "--ttl=200ms")
 		if code != want || strings.Contains(stdout+stderr, k.secret) {
 			t.Errorf("with the role %v the exit code is %d, want %d:\n%s%s", k.Role, code, want, stdout, stderr)
 		}

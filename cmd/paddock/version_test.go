@@ -36,10 +36,10 @@ func TestServeWarnsOnlyOfAVersionThatIsNotTested(t *testing.T) {
 	for number, warns := range map[int]bool{140023: false, 180004: false, 190001: true} {
 		p, base := startServe(t, pgtest.ClaimVersion(t, pgtest.URL(t), number))
 		expectReady(t, base)
-		if code := p.signal(t, syscall.SIGTERM); code != exitOK {
+		if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
 			t.Errorf("%d: exit code %d", number, code)
 		}
-		log := p.stderr.String()
+		log := p.Stderr.String()
 		if strings.Contains(log, `"msg":"PostgreSQL is newer than the versions tested","version":"19.1","newest_tested":18`) != warns {
 			t.Errorf("%d: warned: %t\n%s", number, !warns, log)
 		}

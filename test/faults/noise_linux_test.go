@@ -97,7 +97,9 @@ func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
 	n := newNoise(t, joinsFirst.build(t), 1, size)
 	n.lossAllowed = true
 	n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })
-	if f, ends := n.runJoins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= 2*maxNoiseFactor*n.idle.p99 {
+	// Other work of the machine must not make the idle service look slow.
+	limit := 2 * maxNoiseFactor * min(n.idle.p99, idleFloor)
+	if f, ends := n.runJoins(); f.lost+ends.lost == 0 && max(f.p99, ends.p99) <= limit {
 		t.Errorf("%v; %v beside joins: no lease was lost and no renewal delayed", n.idle, f)
 	}
 }

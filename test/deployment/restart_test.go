@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func TestWaitersOfAKilledReplicaKeepTheirPlaces(t *testing.T) {
 		left = append(left, s.enqueue(doomed, h))
 	}
 	sixth := s.enqueue(other, "the sixth")
-	doomed.process.signal(t, syscall.SIGKILL)
+	doomed.process.Signal(t, syscall.SIGKILL)
 	for _, c := range left {
 		if c.awaitAnswer(); !errors.Is(c.err, lock.ErrUnknownOutcome) {
 			t.Fatalf("%s was answered %v by a replica that was killed", c.Holder, c.err)
@@ -69,7 +69,7 @@ func TestStoppingReplicaSendsItsWaitersToAnother(t *testing.T) {
 		s.listener.kind(lock.Queued, h)
 	}
 	stopped := time.Now()
-	if code := stopping.process.signal(t, syscall.SIGTERM); code != exitOK || time.Since(stopped) > lock.MaxWait/5 {
+	if code := stopping.process.Signal(t, syscall.SIGTERM); code != 0 || time.Since(stopped) > lock.MaxWait/5 {
 		t.Errorf("exit code %d after %v", code, time.Since(stopped))
 	}
 	var callers []*caller

@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -76,7 +77,7 @@ func (p *postRequest) expectAnswer(status int, body any) {
 	p.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(patience):
+	case <-time.After(proctest.Patience):
 		p.Fatalf("the call of %s was not answered", p.Holder)
 	}
 	if p.err != nil || p.status != status {

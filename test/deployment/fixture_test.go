@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -29,7 +30,7 @@ type fixture struct {
 // A replica is one process of the service.
 type replica struct {
 	lock.Service
-	process *process
+	process *proctest.Process
 	base    string
 }
 
@@ -109,7 +110,7 @@ func (c *caller) awaitAnswer() {
 	c.Helper()
 	select {
 	case <-c.done:
-	case <-time.After(patience):
+	case <-time.After(proctest.Patience):
 		c.Fatalf("the call of %s was not answered", c.Holder)
 	}
 }
@@ -139,10 +140,10 @@ func (s *fixture) awaitAttached(via lock.Service, holders []string) {
 	})
 }
 
-// eventually polls every 10 ms, for at most patience.
+// eventually polls every 10 ms, for at most proctest.Patience.
 func (s *fixture) eventually(what string, so func() bool) {
 	s.Helper()
-	again, enough := time.NewTicker(10*time.Millisecond), time.After(patience)
+	again, enough := time.NewTicker(10*time.Millisecond), time.After(proctest.Patience)
 	defer again.Stop()
 	for !so() {
 		select {
@@ -160,7 +161,7 @@ func (s *fixture) checkEvents(rules verify.Rules) []lock.Event {
 	via := s.replicas[len(s.replicas)-1]
 	l, err := via.Lock(s.Context(), s.name)
 	s.must(err)
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), proctest.Patience)
 	defer cancel()
 	var events []lock.Event
 	for q := (lock.EventQuery{Name: s.name, Wait: lock.MaxWait}); len(events) < int(l.Revision); {

@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"cmp"
@@ -82,7 +82,7 @@ func (s *fixture) checkWakeups(events []lock.Event) {
 		}
 	}
 	for _, r := range s.replicas {
-		got = append(got, promoted(s, r.process.stderr.String())...)
+		got = append(got, promoted(s, r.process.Stderr.String())...)
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) || len(want) == 0 {

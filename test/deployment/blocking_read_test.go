@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -96,7 +97,7 @@ func (s *fixture) awaitRead(what string, answer <-chan readResult) readResult {
 	case l := <-answer:
 		s.must(l.err)
 		return l
-	case <-time.After(patience):
+	case <-time.After(proctest.Patience):
 		s.Fatalf("no answer after %s", what)
 		return readResult{}
 	}

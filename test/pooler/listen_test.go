@@ -1,7 +1,8 @@
-package store_test
+package pooler_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -9,13 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgbouncer"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/store"
+	"github.com/paddock-lock/paddock/test/internal/pgbouncer"
 )
 
 // A route leads TCP connections to a server that can be changed.
@@ -151,5 +154,21 @@ func TestAPoolerThatComesLaterIsNoticed(t *testing.T) {
 		until(t, "the pooler is noticed", func() bool { return log.count(deaf) == times })
 		r.leadTo(direct)
 		until(t, "the store hears itself", func() bool { return log.count("notifications resumed") == times })
+	}
+}
+
+// until polls until the condition is true.
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("timed out waiting until %s", what)
+		}
 	}
 }

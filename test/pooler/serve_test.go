@@ -1,4 +1,4 @@
-package main
+package pooler_test
 
 import (
 	"fmt"
@@ -6,16 +6,30 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgbouncer"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/test/internal/pgbouncer"
 )
 
-// expectPoolerRefusal checks that serve has ended, and names the missing flag.
-func expectPoolerRefusal(t *testing.T, p *process) {
+// expectUsageError waits until paddock has ended and checks its exit code and its message.
+func expectUsageError(t *testing.T, p *proctest.Process, words ...string) {
 	t.Helper()
-	p.expectExit(t, exitUsage, "The database URL leads through a connection pooler in transaction mode. "+
+	if got := p.Exit(t); got != exitUsage {
+		t.Errorf("%q: exit code %d, want %d:\n%s%s", p.Cmd.Args[1:], got, exitUsage, p.Stdout, p.Stderr)
+	}
+	for _, w := range words {
+		if !strings.Contains(p.Stderr.String(), w) {
+			t.Errorf("%q does not contain %q:\n%s", p.Cmd.Args[1:], w, p.Stderr)
+		}
+	}
+}
+
+// expectPoolerRefusal checks that serve has ended, and names the missing flag.
+func expectPoolerRefusal(t *testing.T, p *proctest.Process) {
+	t.Helper()
+	expectUsageError(t, p, "The database URL leads through a connection pooler in transaction mode. "+
 		"Start paddock with --pooler-mode=transaction, or give a URL that leads to PostgreSQL directly.")
-	if said := p.stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
+	if said := p.Stderr.String(); strings.Contains(said, "42P05") || strings.Contains(said, `"listening"`) {
 		t.Errorf("stdout:\n%s", said)
 	}
 }
@@ -39,7 +53,7 @@ func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"},
 		{"migrate", "up"}} {
 		p := start(t, append(args, "--database-url", through)...)
-		p.expectExit(t, exitUsage, "connection pooler in transaction mode",
+		expectUsageError(t, p, "connection pooler in transaction mode",
 			"Migrate with a URL that leads to PostgreSQL directly.")
 	}
 }
@@ -58,9 +72,11 @@ func TestServeStartsWithASupportedPooler(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			p, base := startServe(t, args[0], args[1:]...)
-			expectReady(t, base)
-			if code := p.signal(t, syscall.SIGTERM); code != exitOK || strings.Contains(p.stderr.String(), "do not arrive") {
-				t.Errorf("exit code %d:\n%s", code, p.stderr)
+			if check := start(t, "healthcheck", "--url", base); check.Exit(t) != 0 || check.Stdout.String() != "ready\n" {
+				t.Errorf("healthcheck:\n%s%s", check.Stdout, check.Stderr)
+			}
+			if code := p.Signal(t, syscall.SIGTERM); code != 0 || strings.Contains(p.Stderr.String(), "do not arrive") {
+				t.Errorf("exit code %d:\n%s", code, p.Stderr)
 			}
 		})
 	}
@@ -72,16 +88,16 @@ func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
 	const replicas = 4
 	direct := pgtest.URL(t)
 	through := pgbouncer.Start(t, direct, "transaction", 20)
-	var pooled, sound []*process
+	var pooled, sound []*proctest.Process
 	for range replicas {
 		pooled = append(pooled, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
 		sound = append(sound, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", direct))
 	}
 	for i := range replicas {
 		expectPoolerRefusal(t, pooled[i])
-		sound[i].stderr.await(t, `"msg":"(listening)"`)
-		if code := sound[i].signal(t, syscall.SIGTERM); code != exitOK {
-			t.Errorf("exit code %d:\n%s", code, sound[i].stderr)
+		sound[i].Stderr.Await(t, `"msg":"(listening)"`)
+		if code := sound[i].Signal(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("exit code %d:\n%s", code, sound[i].Stderr)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"net/http"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -32,8 +33,8 @@ func TestWaiterIsGrantedTheLockWhenTheLeaseOfAKilledHolderEnds(t *testing.T) {
 	p := s.startPost(s.replicas[1], "waiter")
 	s.listener.kind(lock.Queued, "waiter")
 	s.release(s.replicas[1], before.ID)
-	holder.stdout.await(t, `("fencing_token")`)
-	holder.kill(t)
+	holder.Stdout.Await(t, `("fencing_token")`)
+	holder.Kill(t)
 
 	var lease leaseBody
 	p.expectAnswer(http.StatusCreated, &lease)
@@ -74,13 +75,12 @@ func TestQueueAdvancesWhenUnrenewedLeasesEnd(t *testing.T) {
 }
 
 // startCurl starts a curl process that waits for the lock and then ends.
-func (s *fixture) startCurl(via replica, holder string, ttl time.Duration) *process {
+func (s *fixture) startCurl(via replica, holder string, ttl time.Duration) *proctest.Process {
 	s.Helper()
-	p := &process{stdout: newTranscript(), stderr: newTranscript(), ended: make(chan struct{})}
 	a := s.complete(lock.Acquire{Holder: holder, TTL: ttl})
-	p.cmd = exec.Command("curl", "-sSN", "--json", string(acquireBody(a)), via.base+"/v1/locks/"+s.name+"/acquire",
-		"--next", "-sS", via.base+"/v1/events?cursor=now&wait_ms=50000&lock=another")
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
-	p.run(s.T)
+	p := proctest.New(exec.Command("curl", "-sSN", "--json", string(acquireBody(a)),
+		via.base+"/v1/locks/"+s.name+"/acquire",
+		"--next", "-sS", via.base+"/v1/events?cursor=now&wait_ms=50000&lock=another"))
+	p.Start(s.T)
 	return p
 }

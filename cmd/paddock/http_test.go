@@ -7,51 +7,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
-
-// TestTwoReplicasConform sends each call of the conformance suite to one of two processes on one database, as a load
-// balancer would.
-func TestTwoReplicasConform(t *testing.T) {
-	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	_, first := startServe(t, databaseURL)
-	_, second := startServe(t, databaseURL)
-	both := locktest.AtRandom(connect(t, first), connect(t, second))
-	locktest.Run(t, func(*testing.T) lock.Service { return both })
-}
-
-// TestGrantSurvivesACrashOfEverything kills replica and database right after a grant was answered.
-func TestGrantSurvivesACrashOfEverything(t *testing.T) {
-	t.Parallel()
-	db, databaseURL := pgtest.Server(t)
-	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
-	p, base := startServe(t, databaseURL)
-	before := acquire(t, base, mine)
-	if err := db.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	p.signal(t, syscall.SIGKILL)
-	if err := db.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	_, base = startServe(t, databaseURL)
-	after := acquire(t, base, mine)
-	if !after.Replayed || after.Token != before.Token || !after.ExpiresAt.Equal(before.ExpiresAt) {
-		t.Errorf("after the crash the lease is %+v, was %+v", after, before)
-	}
-	if other := acquire(t, base, lock.Acquire{Name: "another", Holder: "me"}); other.Token <= before.Token {
-		t.Errorf("token %d was granted after %d", other.Token, before.Token)
-	}
-}
 
 // TestPageRevokesALease submits the form of the page and checks the store.
 func TestPageRevokesALease(t *testing.T) {

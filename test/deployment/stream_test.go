@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // An eventFollower reads the events of the lock of a fixture from streams. It disconnects after each hundredth event
@@ -68,7 +70,7 @@ func (f *eventFollower) check(s *fixture) {
 	s.Helper()
 	select {
 	case <-f.done:
-	case <-time.After(patience):
+	case <-time.After(proctest.Patience):
 		s.Fatal("the streams did not end")
 	}
 	s.must(f.err)

@@ -1,8 +1,9 @@
-package main
+package deployment_test
 
 import (
 	"context"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -17,7 +18,7 @@ type listener struct {
 // next waits for the next event.
 func (l *listener) next() lock.Event {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), patience)
+	ctx, cancel := context.WithTimeout(l.Context(), proctest.Patience)
 	defer cancel()
 	for len(l.events) == 0 {
 		page, err := l.locks.Events(ctx, lock.EventQuery{Name: l.name, Cursor: l.cursor, Wait: lock.MaxWait})

@@ -1,4 +1,4 @@
-package main
+package deployment_test
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -131,7 +132,7 @@ func (w *waitingConn) hasGrant() bool {
 	w.Helper()
 	select {
 	case <-w.done:
-	case <-time.After(patience):
+	case <-time.After(proctest.Patience):
 		w.Fatalf("the call of %s was not answered", w.Holder)
 	}
 	w.must(w.err)

@@ -1,0 +1,6 @@
+// Package containers runs the conformance suite of lock.Service on the official image of PostgreSQL, in Docker. It
+// contains only tests.
+//
+// A machine where Docker does not run, or cannot get the image, skips them and says so; all other tests use a
+// PostgreSQL without Docker. -containers.image=postgres:16 uses another image.
+package containers

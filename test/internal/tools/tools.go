@@ -36,7 +36,7 @@ func find(name string) (t tool, ok bool) {
 			program:   "usr/lib/chromium/chromium",
 			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
 		},
-		"curl":      {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
+		"curl": {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
 		"openssl": {
 			installed: []string{"openssl"},
 			pkg:       "openssl",

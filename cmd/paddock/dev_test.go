@@ -70,12 +70,12 @@ func TestDevUsesAGivenDatabase(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	for range 2 {
 		p := start(t, "dev", "--database-url", url, "--listen=127.0.0.1:0")
-		address := p.stdout.await(t, `Paddock is ready: (\S+)`)
+		address := p.Stdout.Await(t, `Paddock is ready: (\S+)`)
 		acquire(t, address, lock.Acquire{Name: uuid.NewString(), Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())})
-		if said := p.stdout.String(); strings.Contains(said, url) {
+		if said := p.Stdout.String(); strings.Contains(said, url) {
 			t.Errorf("the URL, which may have a password, is printed:\n%s", said)
 		}
-		if code := p.signal(t, syscall.SIGTERM); code != exitOK {
+		if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
 			t.Errorf("exit code %d", code)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // TestCommandsThatDevPrintsWork runs the lines with curl, and fetches the page.
 func TestCommandsThatDevPrintsWork(t *testing.T) {
 	t.Parallel()
-	p := start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
+	p := paddock.Start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
 	p.Stdout.Await(t, `paddock demo --url (.*)\n`)
 	said := p.Stdout.String()
 	lines := regexp.MustCompile(`(?m)^ *curl .*$`).FindAllString(said, -1)

@@ -182,8 +182,11 @@ func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database
 	if err != nil {
 		return err
 	}
-	data := db.Data() + ", kept for the next start"
-	if c.Ephemeral {
+	database, data := db.URL("postgres"), db.Data()+", kept for the next start"
+	switch {
+	case c.URL != "":
+		database, data = "the given one", "in the database of --database-url"
+	case c.Ephemeral:
 		data = db.Data() + ", removed at the end"
 	}
 	id := uuid.New()
@@ -192,7 +195,7 @@ func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database
 		return err
 	}
 	return text.Execute(w, map[string]string{
-		"URL": url, "Postgres": db.Version(), "Data": data, "Database": db.URL("postgres"),
+		"URL": url, "Postgres": db.Version(), "Data": data, "Database": database,
 		"LeaseID": id.String(), "Lock": fmt.Sprintf("hello:%x", id[:2]),
 	})
 }

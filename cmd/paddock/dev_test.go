@@ -14,7 +14,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
 )
 
 func TestDevServesUntilItIsTerminated(t *testing.T) {
@@ -60,6 +62,29 @@ func TestDevKeepsItsData(t *testing.T) {
 	}
 	if left := processesOf(t, dir); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
+	}
+}
+
+func TestDevUsesAGivenDatabase(t *testing.T) {
+	t.Parallel()
+	url := pgtest.EmptyURL(t)
+	for range 2 {
+		p := start(t, "dev", "--database-url", url, "--listen=127.0.0.1:0")
+		address := p.Stdout.Await(t, `Paddock is ready: (\S+)`)
+		acquire(t, address, lock.Acquire{Name: uuid.NewString(), Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())})
+		if said := p.Stdout.String(); strings.Contains(said, url) {
+			t.Errorf("the URL, which may have a password, is printed:\n%s", said)
+		}
+		if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	if err := migrations.Down(t.Context(), url, 1); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := call(t, map[string]string{"PADDOCK_DEV_DATABASE_URL": url}, "dev", "--listen=127.0.0.1:0")
+	if code != exitUsage || !strings.Contains(stderr, "does not migrate a database that may be in use") {
+		t.Errorf("an older schema: exit code %d: %s", code, stderr)
 	}
 }
 

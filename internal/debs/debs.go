@@ -86,33 +86,42 @@ func (t Tree) Unpack(ctx context.Context, names ...string) error {
 
 // Expose writes a script bin/NAME that runs an unpacked program, at a path relative to the tree, with the unpacked
 // libraries. The script works wherever the tree is moved to, but not through a link. It becomes the program, so that both
-// have one process ID.
-func (t Tree) Expose(program string) error {
-	var libraries []string
-	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib", "lib"} {
-		dirs, err := filepath.Glob(filepath.Join(t.Dir, pattern))
-		if err != nil {
-			return err
-		}
-		for _, dir := range dirs {
-			relative, err := filepath.Rel(t.Dir, dir)
-			if err != nil {
-				return err
-			}
-			libraries = append(libraries, "$tree/"+relative)
-		}
+// have one process ID. Variables are further environment variables, in which $tree is the tree's path.
+func (t Tree) Expose(program string, variables ...string) error {
+	libraries, err := t.libraries()
+	if err != nil {
+		return err
 	}
-	script := fmt.Sprintf(`#!/bin/sh
-tree=${0%%/*}/..
-LD_LIBRARY_PATH="%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export LD_LIBRARY_PATH
-exec "$tree/%s" "$@"
-`, strings.Join(libraries, ":"), program)
+	script := "#!/bin/sh\ntree=${0%/*}/..\n"
+	for _, v := range append(variables, "LD_LIBRARY_PATH="+libraries+"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}") {
+		name, value, _ := strings.Cut(v, "=")
+		script += fmt.Sprintf("%s=\"%s\"\nexport %s\n", name, value, name)
+	}
+	script += fmt.Sprintf("exec \"$tree/%s\" \"$@\"\n", program)
 	path := filepath.Join(t.Dir, "bin", filepath.Base(program))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(path, []byte(script), 0o755)
+}
+
+// libraries returns the directories of the unpacked libraries, as a script of Expose names them.
+func (t Tree) libraries() (string, error) {
+	var libraries []string
+	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib", "lib"} {
+		dirs, err := filepath.Glob(filepath.Join(t.Dir, pattern))
+		if err != nil {
+			return "", err
+		}
+		for _, dir := range dirs {
+			relative, err := filepath.Rel(t.Dir, dir)
+			if err != nil {
+				return "", err
+			}
+			libraries = append(libraries, "$tree/"+relative)
+		}
+	}
+	return strings.Join(libraries, ":"), nil
 }
 
 // configure writes the configuration of apt-get. The hooks of the system's configuration are for root.

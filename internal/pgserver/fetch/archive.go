@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"archive/tar"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -30,17 +31,20 @@ type unpacker struct {
 
 // unpack writes the files of a tar archive whose names begin with prefix into dir, without the prefix. Owners, times
 // and modes of the archive are ignored: every file is readable, and those in bin/ and lib/ are executable.
-func unpack(archive io.Reader, prefix, dir string) (err error) {
+func unpack(ctx context.Context, archive io.Reader, prefix, dir string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	u := &unpacker{root: root}
-	for entries := tar.NewReader(archive); ; {
+	for entries := tar.NewReader(cancellable{ctx, archive}); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return fmt.Errorf("the archive is damaged: %w", err)
@@ -53,6 +57,19 @@ func unpack(archive io.Reader, prefix, dir string) (err error) {
 			return fmt.Errorf("%s: %w", header.Name, err)
 		}
 	}
+}
+
+// A cancellable is a reader that fails when its context ends.
+type cancellable struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (c cancellable) Read(b []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.from.Read(b)
 }
 
 func (u *unpacker) entry(name string, header *tar.Header, content io.Reader) error {

@@ -33,7 +33,7 @@ func TestHostileArchiveWritesNothingOutside(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			err := unpack(bytes.NewReader(packTar(t, "", c.files)), "", dir)
+			err := unpack(t.Context(), bytes.NewReader(packTar(t, "", c.files)), "", dir)
 			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("the error is %v; want %q", err, c.want)
 			}
@@ -70,7 +70,7 @@ func TestLinksOfAPackageStayInside(t *testing.T) {
 func TestUnpackedFilesAreReadableAndProgramsExecutable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := unpack(bytes.NewReader(packTar(t, "", programs())), "", dir); err != nil {
+	if err := unpack(t.Context(), bytes.NewReader(packTar(t, "", programs())), "", dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{
@@ -86,7 +86,7 @@ func TestAbsoluteLinkIsRelativeToTheArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	link := []file{{name: "lib/a", content: "/lib/b", kind: tar.TypeSymlink}}
-	if err := unpack(bytes.NewReader(packTar(t, "", link)), "", dir); err != nil {
+	if err := unpack(t.Context(), bytes.NewReader(packTar(t, "", link)), "", dir); err != nil {
 		t.Fatal(err)
 	}
 	if target, err := os.Readlink(filepath.Join(dir, "lib", "a")); filepath.IsAbs(target) {

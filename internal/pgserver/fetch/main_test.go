@@ -182,7 +182,7 @@ func packPackage(t *testing.T, files []file) []byte {
 func release(t *testing.T) Release {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unpack(bytes.NewReader(packTar(t, "", programs())), "", dir); err != nil {
+	if err := unpack(t.Context(), bytes.NewReader(packTar(t, "", programs())), "", dir); err != nil {
 		t.Fatal(err)
 	}
 	sum, err := digest(dir)

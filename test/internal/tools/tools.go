@@ -1,0 +1,126 @@
+// Package tools finds the programs that whole-system tests need, and fetches those that are missing.
+//
+// A program that is not installed comes from the user's cache folder, or is fetched into it from the packages of Debian
+// or Ubuntu, without root and announced in one line; see packages usercache and debs. PADDOCK_FETCH=never forbids that.
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/debs"
+	"github.com/paddock-lock/paddock/internal/pgserver"
+	"github.com/paddock-lock/paddock/internal/usercache"
+)
+
+// A tool is a program and where it comes from.
+type tool struct {
+	installed []string // names in the PATH, or paths
+	pkg       string   // of Debian
+	program   string   // its path in the packages
+	variables []string // to run it from the cache, see debs.Tree.Expose
+}
+
+// find returns the tool with the name.
+func find(name string) (t tool, ok bool) {
+	t, ok = map[string]tool{
+		"chromium": {
+			installed: []string{"chromium", "chromium-browser", "google-chrome"},
+			pkg:       "chromium",
+			program:   "usr/lib/chromium/chromium",
+			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
+		},
+		"curl":      {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
+		"openssl":   {installed: []string{"openssl"}, pkg: "openssl", program: "usr/bin/openssl"},
+		"pgbouncer": {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
+	}[name]
+	return t, ok
+}
+
+// Path returns the path of chromium, curl, openssl, pgbouncer or psql. Without the program the test fails with an error
+// that says how to install it.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	path, err := Find(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Find is Path for callers that are not tests.
+func Find(ctx context.Context, name string) (path string, err error) {
+	if name == "psql" {
+		return findPSQL(ctx)
+	}
+	wanted, ok := find(name)
+	if !ok {
+		return "", fmt.Errorf("no test needs %s: add it to package tools", name)
+	}
+	for _, name := range wanted.installed {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	cache, err := usercache.Default()
+	if err == nil {
+		path, err = wanted.fetch(ctx, cache)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is not installed and was not fetched: %w. Install it with: apt-get install %s",
+			name, err, wanted.pkg)
+	}
+	return path, nil
+}
+
+// findPSQL returns psql, which comes with PostgreSQL's other programs.
+func findPSQL(ctx context.Context) (string, error) {
+	if path, err := exec.LookPath("psql"); err == nil {
+		return path, nil
+	}
+	dir, err := pgserver.Find(ctx, "psql")
+	return filepath.Join(dir, "psql"), err
+}
+
+// fetch returns the tool's path in the cache, and adds it if necessary.
+func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, err error) {
+	entry := "tool-" + w.pkg
+	path = filepath.Join(cache.Path, entry, "bin", filepath.Base(w.program))
+	if len(cache.Entries(entry)) > 0 {
+		return path, nil
+	}
+	if os.Getenv("PADDOCK_FETCH") == "never" {
+		return "", errors.New("PADDOCK_FETCH=never forbids it")
+	}
+	if err := debs.Check(); err != nil {
+		return "", err
+	}
+	writer, err := cache.Lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	if len(cache.Entries(entry)) > 0 { // another process was faster
+		return path, nil
+	}
+	fmt.Fprintf(os.Stderr, "%s is not installed; fetching it once into %s; PADDOCK_FETCH=never forbids it\n", w.pkg, cache.Path)
+	_, err = writer.Add(entry, func(dir string) error {
+		tree := debs.Tree{Dir: dir, Work: filepath.Join(cache.Path, "apt")}
+		if err := tree.Update(ctx); err != nil {
+			return err
+		}
+		if err := tree.Unpack(ctx, w.pkg); err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
+			return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
+		}
+		return tree.Expose(w.program, w.variables...)
+	})
+	return path, err
+}

@@ -67,7 +67,7 @@ check: ## Run everything that CI runs
 	.ci/run
 
 .PHONY: soak
-soak: ## Run the long form of the fault runs, the simulation and the fuzzing; three hours
+soak: ## Run the long form of the tests that have one; it takes hours
 	.ci/soak
 
 .PHONY: build

@@ -82,10 +82,7 @@ func openIn(ctx context.Context, dir *dataDir, f finder, opts Options, mayContai
 	case contained:
 		return reopenContainer(ctx, dir, opts, f)
 	}
-	bin, err := f.present(ctx, n)
-	if err != nil {
-		return nil, err
-	}
+	bin := f.present(ctx, n)
 	var noDocker error // why there is no container, if there should be one
 	if bin == "" && mayContain && !n.data {
 		var c *container

@@ -12,9 +12,11 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
+	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/usercache"
 )
 
@@ -86,35 +88,20 @@ type need struct {
 
 // find returns a directory with the programs, and fetches them if necessary.
 func (f finder) find(ctx context.Context, n need) (binDir string, err error) {
-	binDir, err = f.present(ctx, n)
-	if err != nil || binDir != "" {
-		return binDir, err
+	if binDir = f.present(ctx, n); binDir != "" {
+		return binDir, nil
 	}
 	return f.fetch(ctx, n, nil)
 }
 
 // present returns the directory of programs that are installed or have been fetched before, or nothing.
-func (f finder) present(ctx context.Context, n need) (binDir string, err error) {
-	for _, dir := range f.installed {
-		if !n.complete(dir) {
-			continue
-		}
-		major := n.major
-		if major != "" {
-			if major, err = majorOf(ctx, dir); err != nil {
-				return "", err
-			}
-		}
-		if major == n.major {
-			return dir, nil
-		}
-	}
-	for _, dir := range f.source.Cached() {
+func (f finder) present(ctx context.Context, n need) (binDir string) {
+	for _, dir := range slices.Concat(f.installed, f.source.Cached()) {
 		if n.check(ctx, dir) == nil {
-			return dir, nil
+			return dir
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // fetch returns the directory of fetched programs. Its error also says why Docker was not used, if that is why.
@@ -171,6 +158,15 @@ func (n need) remedy() string {
 	}
 }
 
+// accepts reports whether a major version will do: the one needed, else any that Paddock works with.
+func (n need) accepts(major string) bool {
+	if n.major != "" {
+		return major == n.major
+	}
+	number, err := strconv.Atoi(major)
+	return err == nil && number >= pgversion.Oldest
+}
+
 // complete reports whether dir contains the programs, of whatever version.
 func (n need) complete(dir string) bool {
 	return !slices.ContainsFunc(append([]string{"postgres", "initdb"}, n.programs...), func(name string) bool {
@@ -183,14 +179,14 @@ func executable(dir, name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// check returns an error unless the programs in dir run and are those needed.
+// check returns an error unless dir contains the programs needed, in a version that will do, and they run.
 func (n need) check(ctx context.Context, dir string) error {
 	if !n.complete(dir) {
 		return errors.New("programs are missing")
 	}
 	major, err := majorOf(ctx, dir)
-	if err == nil && n.major != "" && major != n.major {
-		err = fmt.Errorf("it is PostgreSQL %s", major)
+	if err == nil && !n.accepts(major) {
+		err = fmt.Errorf("they are of PostgreSQL %s", major)
 	}
 	return err
 }

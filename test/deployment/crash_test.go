@@ -16,8 +16,8 @@ import (
 func TestTwoReplicasConform(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
-	_, first := startServe(t, databaseURL)
-	_, second := startServe(t, databaseURL)
+	_, first := paddock.Serve(t, databaseURL)
+	_, second := paddock.Serve(t, databaseURL)
 	both := locktest.AtRandom(connect(t, first), connect(t, second))
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
@@ -27,7 +27,7 @@ func TestGrantSurvivesACrashOfEverything(t *testing.T) {
 	t.Parallel()
 	db, databaseURL := pgtest.Server(t)
 	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
-	p, base := startServe(t, databaseURL)
+	p, base := paddock.Serve(t, databaseURL)
 	before := acquire(t, base, mine)
 	if err := db.Kill(); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestGrantSurvivesACrashOfEverything(t *testing.T) {
 	if err := db.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, base = startServe(t, databaseURL)
+	_, base = paddock.Serve(t, databaseURL)
 	after := acquire(t, base, mine)
 	if !after.Replayed || after.Token != before.Token || !after.ExpiresAt.Equal(before.ExpiresAt) {
 		t.Errorf("after the crash the lease is %+v, was %+v", after, before)
@@ -51,13 +51,13 @@ func TestGrantSurvivesSIGKILL(t *testing.T) {
 	databaseURL := pgtest.URL(t)
 	mine := lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
 
-	p, base := startServe(t, databaseURL)
+	p, base := paddock.Serve(t, databaseURL)
 	before := acquire(t, base, mine)
 	if code := p.Signal(t, syscall.SIGKILL); code != -1 {
 		t.Fatalf("exit code %d after SIGKILL", code)
 	}
 
-	_, base = startServe(t, databaseURL)
+	_, base = paddock.Serve(t, databaseURL)
 	after := acquire(t, base, mine)
 	if !after.Replayed || after.Token != before.Token {
 		t.Errorf("token %d, replayed %t: want %d once more", after.Token, after.Replayed, before.Token)

@@ -39,7 +39,7 @@ func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 	t.Helper()
 	s := &fixture{T: t, name: "jobs:nightly"}
 	for range 2 {
-		p, base := startServe(t, databaseURL, args...)
+		p, base := paddock.Serve(t, databaseURL, args...)
 		s.replicas = append(s.replicas, replica{connect(t, base), p, base})
 	}
 	s.listener = &listener{fixture: s, locks: s.replicas[1]}

@@ -3,11 +3,9 @@ package deployment_test
 import (
 	"io"
 	"net/http"
-	"os/exec"
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/test/internal/program"
 )
@@ -17,21 +15,6 @@ import (
 var paddock program.Built
 
 func TestMain(m *testing.M) { paddock.Main(m) }
-
-// start starts paddock. It is killed when the test ends.
-func start(t *testing.T, args ...string) *proctest.Process {
-	t.Helper()
-	p := proctest.New(exec.Command(paddock.Path(t), args...))
-	p.Start(t)
-	return p
-}
-
-// startServe starts paddock serve, and returns its base URL, too.
-func startServe(t *testing.T, databaseURL string, args ...string) (*proctest.Process, string) {
-	t.Helper()
-	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL}, args...)...)
-	return p, "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
-}
 
 // connect returns a client of the replica at base.
 func connect(t *testing.T, base string) lock.Service {

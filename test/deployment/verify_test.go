@@ -16,7 +16,7 @@ const lullEvery = 2 * time.Second
 func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
-	p := start(t, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
+	p := paddock.Start(t, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
 		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(),
 			"never"))
 	if code := p.Exit(t); code != 0 || p.Stderr.String() != "" {
@@ -43,7 +43,7 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
+	p := paddock.Start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
 		"--ttl=300ms")
 	p.Stdout.Await(t, "(All names begin with)")
 	s.replicas[0].process.Kill(t)
@@ -61,7 +61,7 @@ func TestVerifySurvivesCrashesOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
 	s := newFixture(t, url)
-	p := start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s",
+	p := paddock.Start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=16", "--for=13s",
 		"--ttl=500ms")
 	p.Stdout.Await(t, "(All names begin with)")
 	for range 5 {

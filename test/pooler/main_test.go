@@ -2,13 +2,11 @@ package pooler_test
 
 import (
 	"context"
-	"os/exec"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/poolmode"
-	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/test/internal/program"
 )
 
@@ -20,21 +18,6 @@ const exitUsage = 64
 var paddock program.Built
 
 func TestMain(m *testing.M) { paddock.Main(m) }
-
-// start starts paddock. It is killed when the test ends.
-func start(t *testing.T, args ...string) *proctest.Process {
-	t.Helper()
-	p := proctest.New(exec.Command(paddock.Path(t), args...))
-	p.Start(t)
-	return p
-}
-
-// startServe starts paddock serve, and returns its base URL, too.
-func startServe(t *testing.T, databaseURL string, args ...string) (*proctest.Process, string) {
-	t.Helper()
-	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL}, args...)...)
-	return p, "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
-}
 
 func connect(t *testing.T, url string) *pgconn.PgConn {
 	t.Helper()

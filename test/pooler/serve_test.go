@@ -41,7 +41,7 @@ func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
 			t.Parallel()
 			through := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
 			for range 2 { // also when the pooler has served a replica before
-				expectPoolerRefusal(t, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
+				expectPoolerRefusal(t, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestServeRefusesToMigrateThroughAPooler(t *testing.T) {
 	through := pgbouncer.Start(t, pgtest.EmptyURL(t), "transaction", 20)
 	for _, args := range [][]string{{"serve", "--migrate", "--pooler-mode=transaction", "--listen=127.0.0.1:0"},
 		{"migrate", "up"}} {
-		p := start(t, append(args, "--database-url", through)...)
+		p := paddock.Start(t, append(args, "--database-url", through)...)
 		expectUsageError(t, p, "connection pooler in transaction mode",
 			"Migrate with a URL that leads to PostgreSQL directly.")
 	}
@@ -71,8 +71,8 @@ func TestServeStartsWithASupportedPooler(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p, base := startServe(t, args[0], args[1:]...)
-			if check := start(t, "healthcheck", "--url", base); check.Exit(t) != 0 || check.Stdout.String() != "ready\n" {
+			p, base := paddock.Serve(t, args[0], args[1:]...)
+			if check := paddock.Start(t, "healthcheck", "--url", base); check.Exit(t) != 0 || check.Stdout.String() != "ready\n" {
 				t.Errorf("healthcheck:\n%s%s", check.Stdout, check.Stderr)
 			}
 			if code := p.Signal(t, syscall.SIGTERM); code != 0 || strings.Contains(p.Stderr.String(), "do not arrive") {
@@ -90,8 +90,8 @@ func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
 	through := pgbouncer.Start(t, direct, "transaction", 20)
 	var pooled, sound []*proctest.Process
 	for range replicas {
-		pooled = append(pooled, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
-		sound = append(sound, start(t, "serve", "--listen=127.0.0.1:0", "--database-url", direct))
+		pooled = append(pooled, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
+		sound = append(sound, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", direct))
 	}
 	for i := range replicas {
 		expectPoolerRefusal(t, pooled[i])

@@ -15,7 +15,7 @@ import (
 func TestCommandsThatDevPrintsWork(t *testing.T) {
 	t.Parallel()
 	curl := tools.Path(t, "curl")
-	p := start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
+	p := paddock.Start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
 	p.Stdout.Await(t, `paddock demo --url (.*)\n`)
 	said := p.Stdout.String()
 	lines := regexp.MustCompile(`(?m)^ *curl .*$`).FindAllString(said, -1)

@@ -1,10 +1,8 @@
 package shell_test
 
 import (
-	"os/exec"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/test/internal/program"
 )
 
@@ -14,18 +12,10 @@ var paddock program.Built
 
 func TestMain(m *testing.M) { paddock.Main(m) }
 
-// start starts paddock. It is killed when the test ends.
-func start(t *testing.T, args ...string) *proctest.Process {
-	t.Helper()
-	p := proctest.New(exec.Command(paddock.Path(t), args...))
-	p.Start(t)
-	return p
-}
-
 // output runs paddock, which must succeed, and returns what it prints.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
-	p := start(t, args...)
+	p := paddock.Start(t, args...)
 	if code := p.Exit(t); code != 0 || p.Stderr.String() != "" {
 		t.Fatalf("paddock %q: exit code %d:\n%s%s", args, code, p.Stdout, p.Stderr)
 	}

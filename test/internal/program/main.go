@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
 // A Built is paddock, built by the first test that runs it. A package with such tests has one for all, and calls its
@@ -41,4 +43,19 @@ func (b *Built) Main(m *testing.M) {
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// Start starts paddock. It is killed when the test ends.
+func (b *Built) Start(t testing.TB, args ...string) *proctest.Process {
+	t.Helper()
+	p := proctest.New(exec.Command(b.Path(t), args...))
+	p.Start(t)
+	return p
+}
+
+// Serve starts paddock serve on a free port, and returns its base URL, too.
+func (b *Built) Serve(t testing.TB, databaseURL string, args ...string) (*proctest.Process, string) {
+	t.Helper()
+	p := b.Start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL}, args...)...)
+	return p, "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
 }

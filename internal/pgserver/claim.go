@@ -60,6 +60,12 @@ func inUse(dir, path string) error {
 		ErrInUse, strings.TrimSpace(string(pid)), dir)
 }
 
+// release ends the lock of a claimed directory. Closing the file is not enough: a child of this process that is just
+// being started shares the lock until it runs its program.
+func release(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
 // stillAt reports whether path is the file that is open.
 func stillAt(path string, file *os.File) bool {
 	there, err := os.Lstat(path)

@@ -69,7 +69,7 @@ func (d *dataDir) close() error {
 	if d.temporary {
 		err = errors.Join(err, os.RemoveAll(d.dir))
 	}
-	return errors.Join(err, d.claim.Close())
+	return errors.Join(err, release(d.claim))
 }
 
 // socketDir returns the directory of the socket. It depends only on d.dir, and is in /tmp if the path would be too

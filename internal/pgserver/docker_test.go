@@ -183,7 +183,7 @@ func TestContainerOfADeadProcessIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The kernel releases the directory of a dead process. Its container runs on.
-	if err := first.(*container).dataDir.claim.Close(); err != nil {
+	if err := release(first.(*container).dataDir.claim); err != nil {
 		t.Fatal(err)
 	}
 	second, err := openWith(t, d, dir)

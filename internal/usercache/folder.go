@@ -127,4 +127,7 @@ func (w *Writer) Add(name string, fill func(dir string) error) (path string, err
 }
 
 // Close lets the next process write.
-func (w *Writer) Close() error { return w.lock.Close() }
+func (w *Writer) Close() error {
+	// Without the first step a child of this process that is just being started would share the lock.
+	return errors.Join(syscall.Flock(int(w.lock.Fd()), syscall.LOCK_UN), w.lock.Close())
+}

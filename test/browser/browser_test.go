@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
+	"github.com/paddock-lock/paddock/test/internal/tools"
 	"github.com/paddock-lock/paddock/web"
 )
 
@@ -36,23 +36,11 @@ type tab struct {
 	allowed       string   // an error that the test causes intentionally
 }
 
-// browserPath returns the path of a browser. Without one the test fails, because the page would be untested.
-func browserPath(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal("This test needs Chromium: apt-get install -y chromium")
-	return ""
-}
-
 // chromium starts a browser that ends with the test.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(browserPath(t)), chromedp.DisableGPU, chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true),
+		chromedp.ExecPath(tools.Path(t, "chromium")), chromedp.DisableGPU, chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-features", "Translate,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable"),
 		chromedp.Flag("host-resolver-rules", "MAP paddock.test 127.0.0.1"))
 	if os.Geteuid() == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/test/internal/tools"
 	"github.com/paddock-lock/paddock/verify"
 )
 
@@ -78,7 +79,7 @@ func TestQueueAdvancesWhenUnrenewedLeasesEnd(t *testing.T) {
 func (s *fixture) startCurl(via replica, holder string, ttl time.Duration) *proctest.Process {
 	s.Helper()
 	a := s.complete(lock.Acquire{Holder: holder, TTL: ttl})
-	p := proctest.New(exec.Command("curl", "-sSN", "--json", string(acquireBody(a)),
+	p := proctest.New(exec.Command(tools.Path(s.T, "curl"), "-sSN", "--json", string(acquireBody(a)),
 		via.base+"/v1/locks/"+s.name+"/acquire",
 		"--next", "-sS", via.base+"/v1/events?cursor=now&wait_ms=50000&lock=another"))
 	p.Start(s.T)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/test/internal/tools"
 )
 
 // TestCommandsInTheAccessPageWork runs the shell blocks of docs/access.md in their order, in one folder. A block that
@@ -25,7 +26,7 @@ func TestCommandsInTheAccessPageWork(t *testing.T) {
 		t.Fatalf("%d blocks are there", len(blocks))
 	}
 	dir, address := t.TempDir(), ""
-	path := filepath.Dir(paddock.Path(t)) + ":" + os.Getenv("PATH")
+	path := filepath.Dir(paddock.Path(t)) + ":" + tools.SearchPath(t, "curl", "openssl")
 	env := append(os.Environ(), "PATH="+path, "PADDOCK_DATABASE_URL="+pgtest.URL(t))
 	var serving *proctest.Process
 	for _, block := range blocks {

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/test/internal/tools"
 )
 
 // TestPsqlRunsThePrintedSQL runs it twice.
@@ -56,14 +55,7 @@ func TestPsqlWritesUnderATokenUntilANewerOneIsUsed(t *testing.T) {
 // psql runs the SQL with psql, as from a file, and returns its output.
 func psql(t *testing.T, databaseURL, sql string) (said string, err error) {
 	t.Helper()
-	program, err := exec.LookPath("psql")
-	if err != nil {
-		dir, err := pgserver.Find(t.Context(), "psql")
-		if err != nil {
-			t.Fatal(err)
-		}
-		program = filepath.Join(dir, "psql")
-	}
+	program := tools.Path(t, "psql")
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose",

@@ -1,11 +1,12 @@
 // Package pgbouncer runs a PgBouncer in front of a PostgreSQL. Only tests may import it.
 //
-// It needs the program pgbouncer (Debian: apt-get install pgbouncer). A test that cannot find it fails; it is never
+// The program is an installed one or is fetched, see package tools. A test that cannot get it fails; it is never
 // skipped.
 package pgbouncer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -20,6 +21,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/test/internal/tools"
 )
 
 // startTimeout is how long a PgBouncer may take until it accepts connections.
@@ -90,12 +93,9 @@ func chown(path string) error {
 
 // Command returns the command that runs a PgBouncer with the configuration in the foreground.
 func (c Config) Command() ([]string, error) {
-	path, err := exec.LookPath("pgbouncer")
-	if errors.Is(err, exec.ErrNotFound) {
-		path, err = exec.LookPath("/usr/sbin/pgbouncer")
-	}
+	path, err := tools.Find(context.Background(), "pgbouncer")
 	if err != nil {
-		return nil, fmt.Errorf("PgBouncer is not installed; install it with: apt-get install pgbouncer (%w)", err)
+		return nil, err
 	}
 	if os.Geteuid() != 0 {
 		return []string{path, c.File()}, nil

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/debs"
@@ -35,8 +36,13 @@ func find(name string) (t tool, ok bool) {
 			program:   "usr/lib/chromium/chromium",
 			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
 		},
-		"curl":      {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
-		"openssl":   {installed: []string{"openssl"}, pkg: "openssl", program: "usr/bin/openssl"},
+		"curl": {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
+		"openssl": {
+			installed: []string{"openssl"},
+			pkg:       "openssl",
+			program:   "usr/bin/openssl",
+			variables: []string{"OPENSSL_CONF=$tree/etc/ssl/openssl.cnf"},
+		},
 		"pgbouncer": {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
 	}[name]
 	return t, ok
@@ -51,6 +57,16 @@ func Path(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// SearchPath returns a value of the variable PATH with which shells find the programs.
+func SearchPath(t testing.TB, names ...string) string {
+	t.Helper()
+	var dirs []string
+	for _, name := range names {
+		dirs = append(dirs, filepath.Dir(Path(t, name)))
+	}
+	return strings.Join(append(dirs, os.Getenv("PATH")), string(filepath.ListSeparator))
 }
 
 // Find is Path for callers that are not tests.

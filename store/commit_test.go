@@ -47,8 +47,7 @@ func TestALateCommitStallsNobodyElse(t *testing.T) {
 		slow <- err
 	}()
 	for n := 0; n == 0; {
-		const waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-		if err := outside.QueryRow(t.Context(), waiting).Scan(&n); err != nil {
+		if err := outside.QueryRow(t.Context(), "select count(*)"+aCommitWaits).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -72,7 +72,7 @@ func TestASentCommitIsNotCanceled(t *testing.T) {
 	ctx, lose := context.WithCancelCause(t.Context())
 	ended := startTx(ctx, pool, withdraw10(ctx))
 	eventually(t, "the commit waits", func() bool {
-		return count(t, pool, "select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
+		return count(t, pool, waitingCommits) == 1
 	})
 	lose(errLost)
 	if err := <-ended; !errors.Is(err, lock.ErrUnknownOutcome) || !errors.Is(err, lock.ErrLeaseLost) {
@@ -82,7 +82,7 @@ func TestASentCommitIsNotCanceled(t *testing.T) {
 		t.Errorf("%d connections are taken, want that of the commit", n)
 	}
 	staysTrue(t, "the commit waits", func() bool {
-		return count(t, pool, "select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
+		return count(t, pool, waitingCommits) == 1
 	})
 	if err := outside.Close(t.Context()); err != nil { // releases the advisory lock
 		t.Fatal(err)
@@ -114,6 +114,10 @@ func TestACommitWaitingForAStandbyStaysInvisible(t *testing.T) {
 		t.Errorf("the balance is %d after %d interruptions", b, n)
 	}
 }
+
+// waitingCommits counts the commits in this database that wait for an advisory lock.
+const waitingCommits = `select count(*) from pg_locks where locktype = 'advisory' and not granted
+	and database = (select oid from pg_database where datname = current_database())`
 
 // withoutStandby makes each commit of the server wait for a standby that does not exist. It returns
 // when a commit waits, because the server needs a moment to reload its configuration.

@@ -84,10 +84,7 @@ func Find(ctx context.Context, name string) (path string, err error) {
 			return path, nil
 		}
 	}
-	cache, err := usercache.Default()
-	if err == nil {
-		path, err = wanted.fetch(ctx, cache)
-	}
+	path, err = wanted.fetch(ctx, usercache.Default())
 	if err != nil {
 		return "", fmt.Errorf("%s is not installed and was not fetched: %w. Install it with: apt-get install %s",
 			name, err, wanted.pkg)

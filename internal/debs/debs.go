@@ -40,8 +40,7 @@ func (t Tree) Update(ctx context.Context) error {
 	if err := t.configure(); err != nil {
 		return err
 	}
-	// Without the option, sources that fail are only warned about, and an older list or none would be used.
-	_, err := t.run(ctx, "apt-get", "--error-on=any", "update")
+	_, err := t.run(ctx, "apt-get", "update")
 	return err
 }
 
@@ -85,8 +84,8 @@ func (t Tree) Unpack(ctx context.Context, names ...string) error {
 }
 
 // Expose writes a script bin/NAME that runs an unpacked program, at a path relative to the tree, with the unpacked
-// libraries. The script works wherever the tree is moved to, but not through a link. It becomes the program, so that both
-// have one process ID. Variables are further environment variables, in which $tree is the tree's path.
+// libraries. The script works wherever the tree is moved to, but not through a link. It becomes the program, so that
+// both have one process ID. Variables are further environment variables, in which $tree is the tree's path.
 func (t Tree) Expose(program string, variables ...string) error {
 	libraries, err := t.libraries()
 	if err != nil {
@@ -140,6 +139,8 @@ APT::Get::Assume-Yes "true";
 APT::Install-Recommends "false";
 APT::Sandbox::User "";
 Acquire::Languages "none";
+// Otherwise a source that fails is a warning, and an older list or none is used.
+APT::Update::Error-Mode "any";
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -153,7 +154,8 @@ APT::Keep-Downloaded-Packages "true";
 func (t Tree) config() string { return filepath.Join(t.Work, "apt.conf") }
 
 func (t Tree) run(ctx context.Context, program string, args ...string) (string, error) {
-	return output(exec.CommandContext(ctx, program, append([]string{"--quiet=2", "--config-file=" + t.config()}, args...)...))
+	args = append([]string{"--quiet=2", "--config-file=" + t.config()}, args...)
+	return output(exec.CommandContext(ctx, program, args...))
 }
 
 // output runs a command and returns its output. Its error ends with what the command says is wrong.

@@ -68,14 +68,12 @@ func newFinder(opts Options) (finder, error) {
 		return finder{}, fmt.Errorf("PADDOCK_FETCH_MIRROR is %q; set it to the base URL of a mirror of Maven Central, "+
 			"https://..., or unset it", mirror)
 	}
-	cache, err := usercache.Default()
 	f.source = fetch.Source{
-		Cache:    cache,
+		Cache:    usercache.Default(),
 		Mirror:   variable("PADDOCK_FETCH_MIRROR"),
 		Releases: fetch.Releases(),
 		Log:      cmp.Or[io.Writer](opts.Log, os.Stderr),
 	}
-	f.never = f.never || err != nil
 	return f, nil
 }
 

@@ -25,6 +25,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	// Reported here, a missing PostgreSQL is reported once and not by every test.
+	if _, err := pgserver.Find(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

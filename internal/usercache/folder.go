@@ -11,22 +11,23 @@ import (
 	"time"
 )
 
-// A Folder keeps fetched programs, an entry each.
+// A Folder keeps fetched programs, an entry each. The zero Folder has no entries, and none can be added.
 type Folder struct {
 	Path string
 }
 
 // Default returns the folder of the current user, which need not exist: paddock in the user's cache folder. For root
-// it is a folder that every account can enter, because PostgreSQL does not run as root and /root is closed.
-func Default() (Folder, error) {
+// it is a folder that every account can enter, because PostgreSQL does not run as root and /root is closed. Without a
+// home it is the zero Folder.
+func Default() Folder {
 	if os.Geteuid() == 0 {
-		return Folder{Path: "/var/cache/paddock"}, nil
+		return Folder{Path: "/var/cache/paddock"}
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return Folder{}, fmt.Errorf("there is no cache folder: %w", err)
+		return Folder{}
 	}
-	return Folder{Path: filepath.Join(base, "paddock")}, nil
+	return Folder{Path: filepath.Join(base, "paddock")}
 }
 
 // Entries returns the paths of the complete entries whose names match a pattern of path/filepath, sorted.
@@ -52,6 +53,9 @@ type Writer struct {
 // Lock creates the folder and waits until no other process, or Writer of this process, writes to it. It removes what
 // an interrupted one has left behind. Close ends the Writer, as does the end of the process.
 func (f Folder) Lock(ctx context.Context) (*Writer, error) {
+	if f.Path == "" {
+		return nil, errors.New("there is no cache folder: set HOME")
+	}
 	if err := os.MkdirAll(f.Path, 0o755); err != nil {
 		return nil, err
 	}
@@ -96,6 +100,9 @@ func (w *Writer) sweep() error {
 }
 
 func (f Folder) glob(pattern string) []string {
+	if f.Path == "" {
+		return nil
+	}
 	paths, err := filepath.Glob(filepath.Join(f.Path, pattern))
 	if err != nil {
 		panic(fmt.Sprintf("usercache: %s: %v", pattern, err)) // the pattern is a constant

@@ -91,3 +91,13 @@ func TestWritersTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestThereMayBeNoFolder(t *testing.T) {
+	t.Parallel()
+	if got := (Folder{}).Entries("*"); len(got) != 0 {
+		t.Errorf("the entries are %q", got)
+	}
+	if _, err := (Folder{}).Lock(t.Context()); err == nil {
+		t.Error("a Writer without a folder")
+	}
+}

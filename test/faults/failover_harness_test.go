@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 

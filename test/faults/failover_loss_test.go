@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 )
 
 // The TTLs of leases that are kept and lost. They leave time to promote a standby and to

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
 	"github.com/paddock-lock/paddock/test/internal/pgbouncer"
+	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 )
 
 // A pooler is a PgBouncer in transaction mode.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
 )

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tools writes scripts into a directory, which it returns: what a fake system has installed.
@@ -175,6 +176,25 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(s.Cache.Path, "p*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+func TestWaitersShareAFailure(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, nil)
+	if err := os.MkdirAll(s.Cache.Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	failed := time.Now()
+	err := s.recordFailure(errors.New("no way"))
+	if err := errors.Join(err, os.Chtimes(s.failureFile(), failed, failed)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.failedSince(failed.Add(-time.Second)); err == nil || err.Error() != "no way" {
+		t.Errorf("a process that waited gets: %v", err)
+	}
+	if err := s.failedSince(failed.Add(time.Second)); err != nil {
+		t.Errorf("a process that came later does not try: %v", err)
 	}
 }
 

@@ -101,6 +101,8 @@ func unpackJar(ctx context.Context, jar, dir string) (err error) {
 	return errors.New("the archive contains no programs")
 }
 
+// unpackTxz unpacks a compressed tar archive. Its header may reserve up to 4 GiB for the dictionary; no more of that
+// is touched than is unpacked, which has a bound.
 func unpackTxz(ctx context.Context, file *zip.File, dir string) (err error) {
 	packed, err := file.Open()
 	if err != nil {

@@ -43,12 +43,13 @@ func find(name string) (t tool, ok bool) {
 			program:   "usr/bin/openssl",
 			variables: []string{"OPENSSL_CONF=$tree/etc/ssl/openssl.cnf"},
 		},
+		"xz":        {installed: []string{"xz"}, pkg: "xz-utils", program: "usr/bin/xz"},
 		"pgbouncer": {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
 	}[name]
 	return t, ok
 }
 
-// Path returns the path of chromium, curl, openssl, pgbouncer or psql. Without the program the test fails with an error
+// Path returns the path of chromium, curl, openssl, pgbouncer, psql or xz. Without the program the test fails with an error
 // that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()
@@ -83,10 +84,7 @@ func Find(ctx context.Context, name string) (path string, err error) {
 			return path, nil
 		}
 	}
-	cache, err := usercache.Default()
-	if err == nil {
-		path, err = wanted.fetch(ctx, cache)
-	}
+	path, err = wanted.fetch(ctx, usercache.Default())
 	if err != nil {
 		return "", fmt.Errorf("%s is not installed and was not fetched: %w. Install it with: apt-get install %s",
 			name, err, wanted.pkg)

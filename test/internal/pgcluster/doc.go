@@ -1,5 +1,5 @@
-// Package pgcluster runs a primary and two standbys from the installed PostgreSQL programs, and fails over between
-// them.
+// Package pgcluster runs a primary and two standbys, and fails over between them. It needs pg_basebackup beside the
+// server's programs.
 //
 // # Clusters
 //

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgcluster"
+	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 )
 
 // quorum makes each commit wait for one standby.

@@ -22,7 +22,8 @@ import (
 // A tool is a program and where it comes from.
 type tool struct {
 	installed []string // names in the PATH, or paths
-	pkg       string   // of Debian
+	pkg       string   // of Debian, with the program
+	beside    []string // packages with its data, which are fetched even if they count as installed
 	program   string   // its path in the packages
 	variables []string // to run it from the cache, see debs.Tree.Expose
 }
@@ -33,6 +34,7 @@ func find(name string) (t tool, ok bool) {
 		"chromium": {
 			installed: []string{"chromium", "chromium-browser", "google-chrome"},
 			pkg:       "chromium",
+			beside:    []string{"chromium-common"},
 			program:   "usr/lib/chromium/chromium",
 			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
 		},
@@ -128,7 +130,7 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 		if err := tree.Update(ctx); err != nil {
 			return err
 		}
-		if err := tree.Unpack(ctx, w.pkg); err != nil {
+		if err := tree.Unpack(ctx, append([]string{w.pkg}, w.beside...)...); err != nil {
 			return err
 		}
 		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {

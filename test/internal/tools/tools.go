@@ -25,7 +25,8 @@ type tool struct {
 	pkg       string   // of Debian, with the program
 	beside    []string // packages with its data, which are fetched even if they count as installed
 	program   string   // its path in the packages
-	variables []string // to run it from the cache, see debs.Tree.Expose
+	config    string   // a file of the packages
+	variables []string // needed if that file is not installed but unpacked, see debs.Tree.Expose
 }
 
 // find returns the tool with the name.
@@ -36,6 +37,7 @@ func find(name string) (t tool, ok bool) {
 			pkg:       "chromium",
 			beside:    []string{"chromium-common"},
 			program:   "usr/lib/chromium/chromium",
+			config:    "etc/fonts/fonts.conf",
 			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
 		},
 		"curl": {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
@@ -43,6 +45,7 @@ func find(name string) (t tool, ok bool) {
 			installed: []string{"openssl"},
 			pkg:       "openssl",
 			program:   "usr/bin/openssl",
+			config:    "etc/ssl/openssl.cnf",
 			variables: []string{"OPENSSL_CONF=$tree/etc/ssl/openssl.cnf"},
 		},
 		"xz":        {installed: []string{"xz"}, pkg: "xz-utils", program: "usr/bin/xz"},
@@ -135,6 +138,9 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 		}
 		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
 			return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, w.config)); err != nil {
+			return tree.Expose(w.program)
 		}
 		return tree.Expose(w.program, w.variables...)
 	})

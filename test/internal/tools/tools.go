@@ -22,9 +22,11 @@ import (
 // A tool is a program and where it comes from.
 type tool struct {
 	installed []string // names in the PATH, or paths
-	pkg       string   // of Debian
+	pkg       string   // of Debian, with the program
+	beside    []string // packages with its data, which are fetched even if they count as installed
 	program   string   // its path in the packages
-	variables []string // to run it from the cache, see debs.Tree.Expose
+	config    string   // a file of the packages
+	variables []string // needed if that file is not installed but unpacked, see debs.Tree.Expose
 }
 
 // find returns the tool with the name.
@@ -33,7 +35,9 @@ func find(name string) (t tool, ok bool) {
 		"chromium": {
 			installed: []string{"chromium", "chromium-browser", "google-chrome"},
 			pkg:       "chromium",
+			beside:    []string{"chromium-common"},
 			program:   "usr/lib/chromium/chromium",
+			config:    "etc/fonts/fonts.conf",
 			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
 		},
 		"curl": {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
@@ -41,6 +45,7 @@ func find(name string) (t tool, ok bool) {
 			installed: []string{"openssl"},
 			pkg:       "openssl",
 			program:   "usr/bin/openssl",
+			config:    "etc/ssl/openssl.cnf",
 			variables: []string{"OPENSSL_CONF=$tree/etc/ssl/openssl.cnf"},
 		},
 		"xz":        {installed: []string{"xz"}, pkg: "xz-utils", program: "usr/bin/xz"},
@@ -128,11 +133,14 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 		if err := tree.Update(ctx); err != nil {
 			return err
 		}
-		if err := tree.Unpack(ctx, w.pkg); err != nil {
+		if err := tree.Unpack(ctx, append([]string{w.pkg}, w.beside...)...); err != nil {
 			return err
 		}
 		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
 			return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, w.config)); err != nil {
+			return tree.Expose(w.program)
 		}
 		return tree.Expose(w.program, w.variables...)
 	})

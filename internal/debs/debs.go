@@ -133,6 +133,8 @@ func (t Tree) configure() error {
 	text := fmt.Sprintf(`Dir::State "%[1]s/state";
 Dir::State::status "/var/lib/dpkg/status";
 Dir::Cache "%[1]s/cache";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
 Dir::Log "%[1]s";
 Debug::NoLocking "true";
 APT::Get::Assume-Yes "true";

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,23 +105,22 @@ func (t Tree) Expose(program string, variables ...string) error {
 	return os.WriteFile(path, []byte(script), 0o755)
 }
 
-// libraries returns the directories of the unpacked libraries, as a script of Expose names them.
+// libraries returns the directories of the unpacked libraries, as a script of Expose names them. Some packages have a
+// directory of their own, which their programs would find by its absolute path.
 func (t Tree) libraries() (string, error) {
 	var libraries []string
-	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib", "lib"} {
-		dirs, err := filepath.Glob(filepath.Join(t.Dir, pattern))
-		if err != nil {
-			return "", err
+	err := filepath.WalkDir(t.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if matched, _ := filepath.Match("lib*.so*", entry.Name()); err != nil || !matched || entry.IsDir() {
+			return err
 		}
-		for _, dir := range dirs {
-			relative, err := filepath.Rel(t.Dir, dir)
-			if err != nil {
-				return "", err
-			}
-			libraries = append(libraries, "$tree/"+relative)
+		dir, err := filepath.Rel(t.Dir, filepath.Dir(path))
+		if dir = "$tree/" + dir; !slices.Contains(libraries, dir) {
+			libraries = append(libraries, dir)
 		}
-	}
-	return strings.Join(libraries, ":"), nil
+		return err
+	})
+	slices.SortStableFunc(libraries, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") })
+	return strings.Join(libraries, ":"), err
 }
 
 // configure writes the configuration of apt-get. The hooks of the system's configuration are for root.
@@ -133,6 +133,8 @@ func (t Tree) configure() error {
 	text := fmt.Sprintf(`Dir::State "%[1]s/state";
 Dir::State::status "/var/lib/dpkg/status";
 Dir::Cache "%[1]s/cache";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
 Dir::Log "%[1]s";
 Debug::NoLocking "true";
 APT::Get::Assume-Yes "true";

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,16 @@ type tool struct {
 	variables []string // needed if that file is not installed but unpacked, see debs.Tree.Expose
 }
 
+// The configuration of unpacked fonts, which names them by a path relative to the file.
+const (
+	fontsFile = "etc/fonts/unpacked.conf"
+	fonts     = `<fontconfig>
+<dir prefix="relative">../../usr/share/fonts</dir>
+<cachedir prefix="xdg">fontconfig</cachedir>
+</fontconfig>
+`
+)
+
 // find returns the tool with the name.
 func find(name string) (t tool, ok bool) {
 	t, ok = map[string]tool{
@@ -38,7 +49,7 @@ func find(name string) (t tool, ok bool) {
 			beside:    []string{"chromium-common"},
 			program:   "usr/lib/chromium/chromium",
 			config:    "etc/fonts/fonts.conf",
-			variables: []string{"FONTCONFIG_SYSROOT=$tree"},
+			variables: []string{"FONTCONFIG_FILE=$tree/" + fontsFile},
 		},
 		"curl": {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
 		"openssl": {
@@ -139,10 +150,20 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
 			return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, w.config)); err != nil {
-			return tree.Expose(w.program)
-		}
-		return tree.Expose(w.program, w.variables...)
+		return w.expose(tree)
 	})
 	return path, err
+}
+
+// expose makes the unpacked program run, with the configuration that was unpacked beside it.
+func (w tool) expose(tree debs.Tree) error {
+	if _, err := os.Stat(filepath.Join(tree.Dir, w.config)); errors.Is(err, fs.ErrNotExist) {
+		return tree.Expose(w.program) // the system has it
+	}
+	if filepath.Dir(w.config) == filepath.Dir(fontsFile) {
+		if err := os.WriteFile(filepath.Join(tree.Dir, fontsFile), []byte(fonts), 0o644); err != nil {
+			return err
+		}
+	}
+	return tree.Expose(w.program, w.variables...)
 }

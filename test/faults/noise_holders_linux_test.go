@@ -18,8 +18,7 @@ import (
 // Holders that renew leases beside a noisy client.
 const (
 	noiseHolders = 50
-	noiseTTL     = 2 * time.Second
-	renewEvery   = noiseTTL / 3
+	renewEvery   = quietTTL / 3
 	renewRetry   = 50 * time.Millisecond // after a renewal that must be sent again
 )
 
@@ -113,19 +112,20 @@ type holder struct {
 	*securedReplica
 	*renewals
 	number int
+	ttl    time.Duration
 	conn   *httpConn
 	lease  uuid.UUID
 	ends   time.Time // by its own clock: when the newest grant or renewal was sent, plus the TTL
 }
 
 // startHolders starts the holders. They use the replicas in turn and stop with the test.
-func startHolders(replicas []*securedReplica) *renewals {
+func startHolders(replicas []*securedReplica, ttl time.Duration) *renewals {
 	r := &renewals{}
 	t := replicas[0].t
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range noiseHolders {
-		h := &holder{securedReplica: replicas[i%len(replicas)], renewals: r, number: i}
+		h := &holder{securedReplica: replicas[i%len(replicas)], renewals: r, number: i, ttl: ttl}
 		all.Go(func() {
 			if err := h.run(ctx); err != nil && ctx.Err() == nil {
 				r.fail(fmt.Errorf("holder %d: %w", h.number, err))
@@ -157,7 +157,7 @@ func (h *holder) run(ctx context.Context) error {
 		parsed, parseErr := got.fields()
 		switch {
 		case err == nil && got.status == http.StatusOK:
-			h.ends = sent.Add(noiseTTL)
+			h.ends = sent.Add(h.ttl)
 		case err == nil && parseErr == nil && parsed.Code == lock.ErrLeaseLost:
 			x.lost = true
 		case err == nil && !isRetryable(parsed.Code) && parsed.Code != lock.ErrRateLimited:
@@ -185,11 +185,11 @@ func (h *holder) acquire(ctx context.Context) error {
 	return retry(ctx, func() error {
 		sent := time.Now()
 		got, err := h.call(ctx, "acquire", fmt.Sprintf(`{"lease_id": "%s", "holder": "holder %d", "ttl_ms": %d}`,
-			h.lease, h.number, noiseTTL.Milliseconds()))
+			h.lease, h.number, h.ttl.Milliseconds()))
 		if err == nil && got.status/100 != 2 {
 			err = fmt.Errorf("an acquire is answered %v", got)
 		}
-		h.ends = sent.Add(noiseTTL)
+		h.ends = sent.Add(h.ttl)
 		return err
 	})
 }

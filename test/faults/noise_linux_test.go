@@ -19,8 +19,15 @@ const (
 	idleFloor = 20 * time.Millisecond
 )
 
+// TTLs of the leases that are renewed, three times in quietTTL. None may be lost.
+const (
+	quietTTL = 2 * time.Second  // with -faults.noise, on a quiet machine
+	busyTTL  = 10 * time.Second // otherwise: the machine may have other work
+)
+
 // A noiseSize says how much noise there is.
 type noiseSize struct {
+	ttl       time.Duration // of the leases that are renewed
 	idle      time.Duration // before the noise
 	wait      time.Duration // of each join
 	each      time.Duration // length of batches, lists and streams
@@ -31,16 +38,16 @@ type noiseSize struct {
 
 func chooseNoiseSize() noiseSize {
 	if *flagNoise {
-		return noiseSize{idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000,
+		return noiseSize{ttl: quietTTL, idle: 10 * time.Second, wait: 20 * time.Second, each: 10 * time.Second, locks: 1_000_000,
 			streams: idleStreams, allNoises: true}
 	}
-	return noiseSize{idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000,
+	return noiseSize{ttl: busyTTL, idle: 2 * time.Second, wait: 6 * time.Second, each: 2 * time.Second, locks: 200_000,
 		streams: idleStreams}
 }
 
-// TestNoisyNeighbourCostsNoLease renews 50 leases of two seconds beside one noisy client at a time, on one replica
-// and, in the long form, on two. No lease may be lost. With -faults.noise the delay of renewals is limited, too: see
-// maxNoiseFactor.
+// TestNoisyNeighbourCostsNoLease renews 50 leases beside one noisy client at a time, on one replica and, in the long
+// form, on two. No lease may be lost. With -faults.noise the leases are shorter and the delay of renewals is limited,
+// too: see quietTTL and maxNoiseFactor.
 func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	normal, size := program(t), chooseNoiseSize()
@@ -83,7 +90,7 @@ func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise
 		n.replicas = append(n.replicas, &r)
 	}
 	*n.securedReplica = *n.replicas[0]
-	n.renewals = startHolders(n.replicas)
+	n.renewals = startHolders(n.replicas, size.ttl)
 	began := time.Now()
 	n.must(n.renewals.awaitAnswers(t.Context(), began))
 	return n

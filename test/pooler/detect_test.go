@@ -60,7 +60,8 @@ func TestARoundRobinPoolerIsFound(t *testing.T) {
 	}
 }
 
-// TestConcurrentDetectionsFindThePooler runs detections that compete for backends.
+// TestConcurrentDetectionsFindThePooler runs detections that compete for backends. They are few, because Detect gives
+// up after five seconds.
 func TestConcurrentDetectionsFindThePooler(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3, 20} {
@@ -68,7 +69,7 @@ func TestConcurrentDetectionsFindThePooler(t *testing.T) {
 			t.Parallel()
 			url := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
 			var all sync.WaitGroup
-			for range 8 {
+			for range 4 {
 				a, b := connect(t, url), connect(t, url)
 				all.Go(func() {
 					if found, err := poolmode.Detect(t.Context(), a, b); err != nil || !found {

@@ -593,18 +593,20 @@ class Lease:
                "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
         env = {key: value for key, value in {**(popen.pop("env", None) or os.environ), **own}.items() if own.get(key) != ""}
         clock, early = self._paddock.clock, max(kill_after - self._margin / 2, 0.0)
-        with ThreadPoolExecutor(1) as pool:  # no KeyboardInterrupt can come between the start of the child and the try
-            started = pool.submit(subprocess.Popen, argv, env=env, start_new_session=True, **popen)
-            try:
-                child = started.result()
-                while child.poll() is None and self.remaining() > early:
-                    self.lost.wait(POLL)
-                overdue = child.returncode is None
-            finally:
-                if started.exception() is None:
-                    ended = self.state == LOST and clock() < self.deadline  # and another holder may have the lock
-                    until = min(clock() + (0 if ended else kill_after), self.deadline + self._margin / 2)
-                    _terminate(started.result(), clock, until)
+        children: List[subprocess.Popen[Any]] = []
+        try:
+            # A KeyboardInterrupt does not reach the other thread, and the end of the with waits for it: no child is missed.
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(lambda: children.append(subprocess.Popen(argv, env=env, start_new_session=True, **popen))).result()
+            child, = children
+            while child.poll() is None and self.remaining() > early:
+                self.lost.wait(POLL)
+            overdue = child.returncode is None
+        finally:
+            for child in children:
+                ended = self.state == LOST and clock() < self.deadline  # and another holder may have the lock
+                until = min(clock() + (0 if ended else kill_after), self.deadline + self._margin / 2)
+                _terminate(child, clock, until)
         if overdue:
             self._lose(_deadline_error())
             raise LeaseLost(*self._losses[0].args)

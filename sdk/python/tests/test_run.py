@@ -7,6 +7,8 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 from service import BOUND, ServiceTest, url
 
@@ -87,6 +89,20 @@ class Running(ServiceTest):
         with self.assertRaises(KeyboardInterrupt), self.paddock.hold(self.name) as lease:
             self.run_stubborn(lease, lambda: os.kill(os.getpid(), signal.SIGINT), kill_after=0.2)
         self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_ctrl_c_right_after_the_start_stops_the_child(self):
+        submit = ThreadPoolExecutor.submit
+
+        def interrupted(pool, start):
+            submit(pool, start).result()  # the child runs
+            raise KeyboardInterrupt
+
+        read, write = os.pipe()
+        with mock.patch.object(ThreadPoolExecutor, "submit", interrupted), os.fdopen(read) as output:
+            with self.assertRaises(KeyboardInterrupt), self.paddock.hold(self.name) as lease:
+                lease.run(["sleep", "600"], stdout=write)
+            os.close(write)
+            self.assertEqual(output.read(), "")  # no process has the pipe open
 
     def run_stubborn(self, lease, once_ready, **options):
         """Runs a stubborn child, calls once_ready when it is ready, and returns when all its processes were gone; run must raise."""

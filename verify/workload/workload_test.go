@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 	"github.com/paddock-lock/paddock/verify"
@@ -254,12 +255,13 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 		t.Cleanup(s.Close)
 		both = append(both, workload.Replica{Via: via, Locks: s})
 	}
+	calls := soak.Rounds(2000, 5000)
 	rec := verify.NewRecorder()
 	stats, err := workload.Run(t.Context(), rec, workload.Options{
-		Services: both, Prefix: "verify", Operations: 5000, For: time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
+		Services: both, Prefix: "verify", Operations: calls, For: time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
 		Seed: 7,
 	})
-	if err != nil || stats.Total() < 5000 {
+	if err != nil || stats.Total() < calls {
 		t.Errorf("%d calls in %v: %v", stats.Total(), stats.Took, err)
 	}
 	t.Logf("%.0f calls a second", stats.Rate())

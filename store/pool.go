@@ -68,8 +68,8 @@ func openPools(ctx context.Context, databaseURL string, pooled bool, log *slog.L
 	return deciding, rest, err
 }
 
-// checkVersion returns a *pgversion.TooOldError for a server that is too old, and logs a warning for one that is newer
-// than those that Paddock is tested on.
+// checkVersion returns a *pgversion.TooOldError for a server that is too old. It logs a warning if the server is newer
+// than every version that Paddock is tested on.
 func checkVersion(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

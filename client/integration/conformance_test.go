@@ -17,37 +17,22 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// clientOf returns a client of a new replica on the database.
-func clientOf(t *testing.T, databaseURL string) *client.Client {
-	t.Helper()
-	return open(t, client.Options{BaseURL: replica.Start(t, databaseURL)})
-}
-
-func open(t *testing.T, o client.Options) *client.Client {
-	t.Helper()
-	c, err := client.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 func TestClientConforms(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, pgtest.URL(t))
+	c := replica.Client(t, pgtest.URL(t))
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
 func TestBatchedClientConforms(t *testing.T) {
 	t.Parallel()
-	c := locktest.Batched(clientOf(t, pgtest.URL(t)))
+	c := locktest.Batched(replica.Client(t, pgtest.URL(t)))
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
 func TestOneOf50ClientsGetsTheLock(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
-	replicas := []*client.Client{clientOf(t, databaseURL), clientOf(t, databaseURL)}
+	replicas := []*client.Client{replica.Client(t, databaseURL), replica.Client(t, databaseURL)}
 	const contenders, rounds = 50, 5
 	for round := range rounds {
 		var all sync.WaitGroup
@@ -86,7 +71,7 @@ func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func countingClient(t *testing.T, url string) (*client.Client, *atomic.Int64) {
 	t.Helper()
 	transport := new(countingTransport)
-	return open(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: transport}}), &transport.requests
+	return replica.Connect(t, client.Options{BaseURL: url, HTTP: &http.Client{Transport: transport}}), &transport.requests
 }
 
 func TestManyCallsShareFewRequests(t *testing.T) {

@@ -37,8 +37,8 @@ func newRemoteGuards(t *testing.T, size int, o guard.Options) *remoteGuards {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &remoteGuards{T: t, proxy: tcpproxy.New(t, u.Host), direct: open(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
-	locks := open(t, client.Options{BaseURL: "http://" + c.proxy.Address})
+	c := &remoteGuards{T: t, proxy: tcpproxy.New(t, u.Host), direct: replica.Connect(t, client.Options{BaseURL: base}), leases: make([]*guard.Lease, size)}
+	locks := replica.Connect(t, client.Options{BaseURL: "http://" + c.proxy.Address})
 	var all sync.WaitGroup
 	for i := range c.leases {
 		all.Go(func() {

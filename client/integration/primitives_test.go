@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -16,7 +17,7 @@ import (
 
 func TestWorkUnderALeaseWritesWithItsToken(t *testing.T) {
 	t.Parallel()
-	locks := clientOf(t, pgtest.URL(t))
+	locks := replica.Client(t, pgtest.URL(t))
 	err := guard.Do(t.Context(), locks, "jobs:nightly", guard.Options{Holder: "worker-1"}, func(ctx context.Context, _ *guard.Lease) error {
 		err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Holder: "worker-2"}, nil)
 		if refusal := (*lock.Error)(nil); !errors.As(err, &refusal) || refusal.Code != lock.ErrHeld || refusal.Holder != "worker-1" {
@@ -38,7 +39,7 @@ func TestWorkUnderALeaseWritesWithItsToken(t *testing.T) {
 
 func TestARevokedLeaseEndsItsContext(t *testing.T) {
 	t.Parallel()
-	locks := clientOf(t, pgtest.URL(t))
+	locks := replica.Client(t, pgtest.URL(t))
 	lease, err := guard.Acquire(t.Context(), locks, "reports", guard.Options{TTL: 3 * time.Second, Wait: testTimeout})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestARevokedLeaseEndsItsContext(t *testing.T) {
 
 func TestAnObserverSeesTheTermOfALeader(t *testing.T) {
 	t.Parallel()
-	election := guard.NewElection(clientOf(t, pgtest.URL(t)), "leader", guard.Options{Holder: "node-1"})
+	election := guard.NewElection(replica.Client(t, pgtest.URL(t)), "leader", guard.Options{Holder: "node-1"})
 	term, err := election.Campaign(t.Context(), "10.0.0.1:7000")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func TestAnObserverSeesTheTermOfALeader(t *testing.T) {
 
 func TestASemaphoreHasItsCapacity(t *testing.T) {
 	t.Parallel()
-	uploads := guard.NewSemaphore(clientOf(t, pgtest.URL(t)), "uploads", 3, guard.Options{Holder: "uploader"})
+	uploads := guard.NewSemaphore(replica.Client(t, pgtest.URL(t)), "uploads", 3, guard.Options{Holder: "uploader"})
 	for slot := 1; slot <= 3; slot++ {
 		permit, err := uploads.Acquire(t.Context())
 		if err != nil || permit.Slot() != slot {
@@ -106,7 +107,7 @@ func TestASemaphoreHasItsCapacity(t *testing.T) {
 
 func TestReadersShareALockThatAWriterIsRefused(t *testing.T) {
 	t.Parallel()
-	catalogue := guard.NewRWLock(clientOf(t, pgtest.URL(t)), "catalogue", guard.Options{})
+	catalogue := guard.NewRWLock(replica.Client(t, pgtest.URL(t)), "catalogue", guard.Options{})
 	err := catalogue.DoRead(t.Context(), func(ctx context.Context, first *guard.Lease) error {
 		return catalogue.DoRead(ctx, func(ctx context.Context, second *guard.Lease) error {
 			if first.Token() != second.Token() {

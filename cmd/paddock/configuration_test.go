@@ -44,8 +44,8 @@ Variables without a flag:
 
 1. the server of ` + "`PADDOCK_DEV_DATABASE_URL`" + ` or ` + "`--database-url`, for tests `PADDOCK_TEST_DATABASE_URL`" + `, which they
    do not start;
-2. the programs that are installed: those in the ` + "`PATH`" + `, else the newest in the usual places;
-3. those that were fetched before, in the user's cache folder (` + "`/var/cache/paddock` for root" + `); it may be removed;
+2. installed programs: those in the ` + "`PATH`" + `, else the newest in the usual places;
+3. programs fetched earlier, in the user's cache folder (` + "`/var/cache/paddock` for root" + `), which you can delete;
 4. a container of the official image, if Docker runs; data that is kept is in a volume;
 5. programs that are fetched into the cache folder, announced in one line: from Maven Central by HTTPS; else with npm;
    else from the packages of Debian or Ubuntu with ` + "`apt-get` and `dpkg-deb`" + `. Nothing is installed, and root is not

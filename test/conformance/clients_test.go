@@ -21,21 +21,6 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// clientOf returns a client of a new replica on the database.
-func clientOf(t *testing.T, databaseURL string) *client.Client {
-	t.Helper()
-	return open(t, client.Options{BaseURL: replica.Start(t, databaseURL)})
-}
-
-func open(t *testing.T, o client.Options) *client.Client {
-	t.Helper()
-	c, err := client.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // TestClientWithAKeyConforms uses an in-memory service and a key that permits everything.
 func TestClientWithAKeyConforms(t *testing.T) {
 	t.Parallel()
@@ -52,21 +37,21 @@ func TestClientWithAKeyConforms(t *testing.T) {
 	locks := access.Guard(memlock.New().Replica(1), access.Limits{})
 	s := httptest.NewServer(server.New(server.Options{Locks: locks, Keys: keys}))
 	t.Cleanup(s.Close)
-	c := open(t, client.Options{BaseURL: s.URL, Key: secret})
+	c := replica.Connect(t, client.Options{BaseURL: s.URL, Key: secret})
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
 func TestClientsOfTwoReplicasConform(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
-	both := locktest.AtRandom(clientOf(t, databaseURL), clientOf(t, databaseURL))
+	both := locktest.AtRandom(replica.Client(t, databaseURL), replica.Client(t, databaseURL))
 	locktest.Run(t, func(*testing.T) lock.Service { return both })
 }
 
 // TestClientConformsWhileOthersCall makes the calls of the suite share requests with other calls.
 func TestClientConformsWhileOthersCall(t *testing.T) {
 	t.Parallel()
-	c := concurrentClient{clientOf(t, pgtest.URL(t)), t}
+	c := concurrentClient{replica.Client(t, pgtest.URL(t)), t}
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -23,4 +24,20 @@ func Start(t *testing.T, databaseURL string) string {
 	s := httptest.NewServer(server.New(server.Options{Locks: locks, Ready: locks.Ready, Log: log}))
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// Client returns a client of a new replica on the database.
+func Client(t *testing.T, databaseURL string) *client.Client {
+	t.Helper()
+	return Connect(t, client.Options{BaseURL: Start(t, databaseURL)})
+}
+
+// Connect returns a client with the options, which must be valid.
+func Connect(t *testing.T, o client.Options) *client.Client {
+	t.Helper()
+	c, err := client.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

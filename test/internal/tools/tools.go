@@ -1,4 +1,4 @@
-// Package tools finds the programs that whole-system tests need, and fetches those that are missing.
+// Package tools finds the programs that whole-system tests run, and fetches missing ones.
 //
 // A program that is not installed comes from the user's cache folder, or is fetched into it from the packages of Debian
 // or Ubuntu, without root and announced in one line; see packages usercache and debs. PADDOCK_FETCH=never forbids that.

@@ -185,7 +185,7 @@ func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database
 	database, data := db.URL("postgres"), db.Data()+", kept for the next start"
 	switch {
 	case c.URL != "":
-		database, data = "the given one", "in the database of --database-url"
+		database, data = "the given one", db.Data() // the URL may contain a password
 	case c.Ephemeral:
 		data = db.Data() + ", removed at the end"
 	}

@@ -43,7 +43,7 @@ func (g givenDatabase) URL(string) string { return g.url }
 
 func (g givenDatabase) Version() string { return g.version }
 
-func (g givenDatabase) Data() string { return "the given database" }
+func (g givenDatabase) Data() string { return "in the database of --database-url" }
 
 func (g givenDatabase) Done() <-chan struct{} { return nil }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -88,7 +89,14 @@ func (r *streamGroup) openHTTP1(key string) error {
 	if err := c.send(r.request(http.MethodGet, r.path(), key, "")); err != nil {
 		return err
 	}
-	got, err := http.ReadResponse(c.in, nil)
+	err = c.SetReadDeadline(time.Now().Add(stepTimeout))
+	var got *http.Response
+	if err == nil {
+		got, err = http.ReadResponse(c.in, nil)
+	}
+	if err == nil {
+		err = c.SetReadDeadline(time.Time{}) // the stream itself has no end
+	}
 	if err == nil && got.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the answer to a stream is %s", got.Status)
 	}

@@ -4,16 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
-	"net"
 	"net/url"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 )
 
 // ClaimVersion returns a URL of the database through a proxy that changes one value: the server's server_version_num
@@ -25,25 +24,12 @@ func ClaimVersion(t testing.TB, databaseURL string, number int) string {
 		t.Fatalf("pgtest: %v", err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
-	v := versionProxy{claimed: strconv.Itoa(number)}
-	v.network, v.address = pgconn.NetworkAddress(conn.Config().Host, conn.Config().Port)
+	v := versionChange{claimed: strconv.Itoa(number)}
 	if err := conn.QueryRow(t.Context(), "show server_version_num").Scan(&v.actual); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("pgtest: %v", err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() { v.serve(t, listener, &all) })
-	t.Cleanup(func() {
-		if err := listener.Close(); err != nil {
-			t.Error(err)
-		}
-		v.close()
-		all.Wait()
-	})
-	return throughProxy(t, databaseURL, listener.Addr().String())
+	network, address := pgconn.NetworkAddress(conn.Config().Host, conn.Config().Port)
+	return throughProxy(t, databaseURL, tcpproxy.NewChanging(t, network, address, v.relay).Address)
 }
 
 // throughProxy returns the URL with another address, for a proxy that cannot read TLS.
@@ -61,46 +47,14 @@ func throughProxy(t testing.TB, databaseURL, address string) string {
 	return u.String()
 }
 
-// A versionProxy forwards connections to a server, and changes its server_version_num.
-type versionProxy struct {
-	network, address string
-	actual, claimed  string
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func (v *versionProxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) {
-	for {
-		near, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		far, err := net.Dial(v.network, v.address)
-		if err != nil {
-			t.Error(err, near.Close())
-			return
-		}
-		v.mu.Lock()
-		v.conns = append(v.conns, near, far)
-		v.mu.Unlock()
-		all.Go(func() {
-			_, _ = io.Copy(far, near) // ends with either connection
-			_ = far.Close()
-		})
-		all.Go(func() {
-			v.relay(near, bufio.NewReader(far))
-			_ = near.Close()
-		})
-	}
+// A versionChange replaces the server_version_num in what a server sends.
+type versionChange struct {
+	actual, claimed string
 }
 
 // relay forwards the messages of the server until either connection ends.
-func (v *versionProxy) relay(client io.Writer, server *bufio.Reader) {
+func (v versionChange) relay(client io.Writer, from io.Reader) {
+	server := bufio.NewReader(from)
 	var header [5]byte // the type of the message, and its length without the type
 	for {
 		if _, err := io.ReadFull(server, header[:]); err != nil {
@@ -125,12 +79,4 @@ func row(value string) []byte {
 	b := binary.BigEndian.AppendUint16(nil, 1)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(value)))
 	return append(b, value...)
-}
-
-func (v *versionProxy) close() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, conn := range v.conns {
-		_ = conn.Close() // it may be closed already
-	}
 }

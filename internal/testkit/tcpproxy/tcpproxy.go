@@ -15,7 +15,8 @@ type Proxy struct {
 	// Address is where the proxy listens, host:port.
 	Address string
 
-	to string
+	network, to string
+	answers     func(client io.Writer, server io.Reader) // forwards what the server sends; nil: unchanged
 
 	mu          sync.Mutex
 	stalled     bool
@@ -27,11 +28,23 @@ type Proxy struct {
 // New returns a proxy to the server at the address to. It closes when the test ends.
 func New(t testing.TB, to string) *Proxy {
 	t.Helper()
+	return start(t, &Proxy{network: "tcp", to: to})
+}
+
+// NewChanging returns a proxy that forwards what the server sends by calling answers, which may change it and returns
+// when either connection ends. It does not stall. The server is at an address of net.Dial.
+func NewChanging(t testing.TB, network, to string, answers func(client io.Writer, server io.Reader)) *Proxy {
+	t.Helper()
+	return start(t, &Proxy{network: network, to: to, answers: answers})
+}
+
+func start(t testing.TB, p *Proxy) *Proxy {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Address: listener.Addr().String(), to: to}
+	p.Address = listener.Addr().String()
 	var all sync.WaitGroup
 	all.Go(func() { p.serve(t, listener, &all) })
 	t.Cleanup(func() {
@@ -54,7 +67,7 @@ func (p *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) 
 			t.Error(err)
 			return
 		}
-		far, err := net.Dial("tcp", p.to)
+		far, err := net.Dial(p.network, p.to)
 		if err != nil {
 			t.Logf("cannot connect to the server: %v", err)
 			p.track(near)
@@ -62,7 +75,14 @@ func (p *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) 
 		}
 		n := p.track(near, far)
 		all.Go(func() { p.copy(n, far, near) })
-		all.Go(func() { p.copy(n, near, far) })
+		all.Go(func() {
+			if p.answers == nil {
+				p.copy(n, near, far)
+				return
+			}
+			p.answers(near, far)
+			_ = near.Close() // it is closed again at the end
+		})
 	}
 }
 

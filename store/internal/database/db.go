@@ -1,0 +1,148 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// firstPause and MaxPause bound the pause between two attempts.
+	firstPause = 10 * time.Millisecond
+	MaxPause   = 500 * time.Millisecond
+)
+
+// readAttempts is how often a read is attempted that fails for a passing reason.
+const readAttempts = 5
+
+// A DB is the database of one replica.
+type DB struct {
+	Rest     *pgxpool.Pool // for everything but decisions
+	Deciding *pgxpool.Pool
+	Pooled   bool // behind a pooler in transaction mode
+	Log      *slog.Logger
+
+	ctx    context.Context // ends with Stop
+	stop   context.CancelFunc
+	guests chan struct{} // has a value for each read and fenced write that runs
+}
+
+// Context returns the context that ends with the replica. Background work and decisions run under it.
+func (d *DB) Context() context.Context { return d.ctx }
+
+// Share returns the number of connections that reads and fenced writes may use, and as many commits that take long.
+func (d *DB) Share() int { return cap(d.guests) }
+
+// Stop ends background work and further decisions.
+func (d *DB) Stop() { d.stop() }
+
+// Close closes all connections, once they are released.
+func (d *DB) Close() {
+	d.Deciding.Close()
+	d.Rest.Close()
+}
+
+// Reset replaces all connections once they are released, since they lead to a server that has become a standby.
+func (d *DB) Reset() {
+	d.Rest.Reset()
+	d.Deciding.Reset()
+}
+
+// NewPause returns the pauses between one attempt and the next.
+func NewPause() *backoff.ExponentialBackOff {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, MaxPause
+	return pause
+}
+
+// Sleep pauses and returns true, or returns false at once when the replica stops.
+func (d *DB) Sleep(pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-d.ctx.Done():
+		return false
+	}
+}
+
+// Jittered returns d ± d/2 at random, so that replicas do not act in step.
+func Jittered(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
+
+// Within runs f with the context of the replica and the timeout of one round trip.
+func (d *DB) Within(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(d.ctx, TripTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// Relaxed runs statements in one transaction whose commit does not wait for the disk.
+func (d *DB) Relaxed(queue func(*pgx.Batch)) error {
+	return d.Within(func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		QueueRelax(b)
+		queue(b)
+		return d.Rest.SendBatch(ctx, b).Close()
+	})
+}
+
+// Guest waits for one of the connections that reads and fenced writes may use, and returns the function that frees it.
+func (d *DB) Guest(ctx context.Context) (leave func(), err error) {
+	select {
+	case d.guests <- struct{}{}:
+		return func() { <-d.guests }, nil
+	case <-ctx.Done():
+		return nil, Unavailable(context.Cause(ctx))
+	}
+}
+
+// Read runs query, which must not change anything unless it succeeds, again if that may help. The error is one of
+// package lock.
+func (d *DB) Read(ctx context.Context, query func(context.Context) error) error {
+	leave, err := d.Guest(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	pause := NewPause()
+	for attempt := 1; ; attempt++ {
+		err = readOnce(ctx, query)
+		if err == nil {
+			return nil
+		}
+		if attempt == readAttempts || !mayPass(err) || ctx.Err() != nil || !d.Sleep(pause.NextBackOff()) {
+			return ReadFailed(err)
+		}
+	}
+}
+
+func readOnce(ctx context.Context, query func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, TripTimeout)
+	defer cancel()
+	return query(ctx)
+}
+
+// mayPass reports whether another attempt may succeed. One that took too long would take as long again.
+func mayPass(err error) bool {
+	return FateOf(err) != Failed && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// A Trouble is something that may fail again and again. It is logged once, and then not until it has succeeded.
+type Trouble struct{ Told bool }
+
+// Report logs err, if it is not nil: at debug level if the last report was an error, too, and not at all when the
+// replica stops.
+func (d *DB) Report(t *Trouble, task string, err error) {
+	level := slog.LevelWarn
+	if t.Told {
+		level = slog.LevelDebug
+	}
+	if t.Told = err != nil; err != nil && d.ctx.Err() == nil {
+		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
+	}
+}

@@ -1,0 +1,126 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// retryAfter is what callers are told to wait when the database does not answer.
+const retryAfter = time.Second
+
+// A Fate is what is known of a transaction that failed.
+type Fate int
+
+// The fates.
+const (
+	Again   Fate = iota // nothing was done, and another attempt may succeed
+	Blocked             // nothing was done: another session keeps a row locked
+	Failed              // nothing was done, and another attempt would fail in the same way
+	Unknown             // it may have been committed
+)
+
+// passing are SQLSTATEs, and classes of them, that another attempt may not meet.
+var passing = []string{
+	"08", "40", "53", "55006", "57",
+	"25006", // read-only: the primary has become a standby
+	"25P03", // the server ended a transaction of ours that was idle for too long
+	"25P04", // or that took too long
+}
+
+// FateOf returns the fate of a transaction by an error from before its commit was sent.
+func FateOf(err error) Fate {
+	pg := new(pgconn.PgError)
+	switch {
+	case !errors.As(err, &pg):
+		return Again // the connection is gone, or a row was
+	case pg.Code == "55P03":
+		return Blocked
+	case slices.ContainsFunc(passing, func(code string) bool { return pg.Code[:min(len(code), len(pg.Code))] == code }):
+		return Again
+	}
+	return Failed
+}
+
+// FateOfCommit returns the fate of a transaction by an error of the round trip that commits.
+func FateOfCommit(err error) Fate {
+	pg := new(pgconn.PgError)
+	if errors.Is(err, ErrUnconfirmed) || !errors.As(err, &pg) {
+		return Unknown
+	}
+	// An ERROR ends the transaction, a FATAL one only the connection; but one
+	// that sat idle had ended before.
+	if pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" || pg.Code == "25P04" {
+		return FateOf(err)
+	}
+	return Unknown
+}
+
+// ReadOnly reports whether err shows that the connection leads to a standby, which writes nothing and has no position
+// in a log of its own.
+func ReadOnly(err error) bool {
+	pg := new(pgconn.PgError)
+	return errors.As(err, &pg) && (pg.Code == "25006" || pg.Code == "55000")
+}
+
+// Unavailable returns the answer to a call that certainly had no effect.
+func Unavailable(cause error) error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
+		Detail: "The database does not answer in time. Nothing was changed; retry."}
+}
+
+// ErrNoStandby is returned when a commit would be on this server alone, although the epoch requires a standby.
+var ErrNoStandby = errors.New("synchronous_standby_names is empty, but the epoch requires a standby")
+
+// NoStandby returns the answer to a call that needs a standby.
+func NoStandby() error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: ErrNoStandby,
+		Detail: "The service is configured to need a standby, and the database has none. Nothing was changed; retry."}
+}
+
+// Departed returns the answer to a call whose client has left, if it is still there.
+func Departed(cause error) error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
+		Detail: "The call ended before it was answered. Nothing was changed; retry."}
+}
+
+// ErrStopping is the cause of Stopping.
+var ErrStopping = errors.New("this replica is shutting down")
+
+// Stopping returns the answer to a waiting call when the replica shuts down.
+func Stopping() error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: ErrStopping,
+		Detail: "This replica is shutting down. Nothing was changed. Send the same call again; it keeps its place in the queue."}
+}
+
+// TooManyWatchers returns the refusal of a call that would wait for events.
+func TooManyWatchers(n int) error {
+	return &lock.Error{Code: lock.ErrTooManyWaiters, RetryAfter: retryAfter,
+		Detail: fmt.Sprintf("The limit of %d watching calls on this replica is reached. Retry later.", n)}
+}
+
+// UnknownOutcome returns the answer to a call that may have had an effect.
+func UnknownOutcome(cause error) error {
+	return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: retryAfter, Cause: cause,
+		Detail: "The database's answer was lost, so the outcome is unknown. Send the same call again to find out."}
+}
+
+// Internal returns the answer to a call that cannot be done.
+func Internal(cause error) error {
+	return &lock.Error{Code: lock.ErrInternal, Cause: cause,
+		Detail: "Internal error. Nothing was changed; see the service's log."}
+}
+
+// ReadFailed returns the answer to a read that failed.
+func ReadFailed(err error) error {
+	if FateOf(err) == Failed && !errors.Is(err, context.Canceled) {
+		return Internal(err)
+	}
+	return Unavailable(err)
+}

@@ -1,0 +1,1 @@
+select version, dirty from paddock.schema_migrations

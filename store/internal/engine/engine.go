@@ -66,7 +66,10 @@ type (
 )
 
 // An Engine decides commands on locks. Make one with New.
-type Engine struct {
+type Engine struct{ *shared }
+
+// shared is what the workers share.
+type shared struct {
 	db      *database.DB
 	epochs  *epoch.Guard
 	outage  Outage
@@ -82,13 +85,13 @@ type Engine struct {
 
 // New returns an Engine.
 func New(o Options) *Engine {
-	e := &Engine{
+	e := &Engine{&shared{
 		db: o.DB, epochs: o.Epochs, outage: o.Outage, self: o.Self, publish: o.Publish, pool: batch.NewWorkerPool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
-	}
+	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
 	for range o.Workers {
-		w := &worker{Engine: e}
+		w := &worker{shared: e.shared}
 		w.dispatcher = newDispatcher(batch.New(MaxBatch, MaxQueue, w.runBatch).UsePool(e.pool))
 		e.workers = append(e.workers, w)
 	}
@@ -104,7 +107,7 @@ const LateAfter = commitPatience
 // Wait returns when nothing is queued and nothing runs.
 func (e *Engine) Wait() {
 	for _, w := range e.workers {
-		w.Wait()
+		w.group.Wait()
 	}
 	e.lanes.wait()
 	e.pool.Close()
@@ -145,7 +148,7 @@ func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome,
 }
 
 // enqueue queues the calls with their workers, in order. Those for which a worker has no room are refused.
-func (e *Engine) enqueue(calls []*call) {
+func (e *shared) enqueue(calls []*call) {
 	byWorker := make(map[*worker][]*call, len(e.workers))
 	for _, c := range calls {
 		w := e.workerOf(c.Req)
@@ -159,7 +162,7 @@ func (e *Engine) enqueue(calls []*call) {
 }
 
 // workerOf returns the worker of the command.
-func (e *Engine) workerOf(cmd lock.Command) *worker {
+func (e *shared) workerOf(cmd lock.Command) *worker {
 	return e.workers[maphash.String(e.seed, home(cmd))%uint64(len(e.workers))]
 }
 

@@ -25,7 +25,7 @@ const (
 
 // A worker decides the batches of one group of names.
 type worker struct {
-	*Engine
+	*shared
 	*dispatcher
 	cache cache
 }

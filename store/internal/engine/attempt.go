@@ -147,7 +147,7 @@ func (a *attempt) tooLong(u *unit) error {
 
 // look reads the locks of the units, and draws tokens for their acquires.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
-	l := row.Look{Ended: make(map[lock.LeaseRef]string), Lock: a.locks, Lenience: a.outage.Lenience()}
+	l := row.Look{Ended: make(map[lock.LeaseRef]string), Lock: a.locks, Lenience: a.db.Outage.Lenience()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		for _, c := range u.calls {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"time"
 
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
@@ -43,17 +42,10 @@ func (a Acquire) Apply(v lock.View) lock.Decision {
 	return a.Acquire.Apply(v)
 }
 
-// An Outage knows when the database was last unreachable.
-type Outage interface {
-	Note()
-	Lenience() time.Duration
-}
-
 // Options configure an Engine.
 type Options struct {
 	DB      *database.DB
 	Epochs  *epoch.Guard
-	Outage  Outage
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. A lock is always in the batches of the same one
 	// Publish is told of what was decided, once it is committed and before the callers are answered.
@@ -72,7 +64,6 @@ type Engine struct{ *shared }
 type shared struct {
 	db      *database.DB
 	epochs  *epoch.Guard
-	outage  Outage
 	self    lock.Replica
 	publish func([]row.Outcome)
 
@@ -86,7 +77,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, outage: o.Outage, self: o.Self, publish: o.Publish, pool: batch.NewWorkerPool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, pool: batch.NewWorkerPool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
@@ -172,12 +163,16 @@ func home(cmd lock.Command) string { return cmd.Names()[0] }
 
 // answered turns the answer of a batch into one of package lock.
 func answered(o row.Outcome, err error) (row.Outcome, error) {
-	canceled := (*batch.CanceledError)(nil)
-	switch {
-	case errors.As(err, &canceled) && canceled.Started:
-		return o, database.UnknownOutcome(err)
-	case err != nil:
-		return o, database.Unavailable(err)
+	if err != nil {
+		return o, Unanswered(err)
 	}
 	return o, o.Err
+}
+
+// Unanswered returns the error of package lock for a call that package batch has not answered.
+func Unanswered(err error) error {
+	if canceled := (*batch.CanceledError)(nil); errors.As(err, &canceled) && canceled.Started {
+		return database.UnknownOutcome(err)
+	}
+	return database.Unavailable(err)
 }

@@ -21,12 +21,6 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// never is a database that was never unreachable.
-type never struct{}
-
-func (never) Note()                   {}
-func (never) Lenience() time.Duration { return 0 }
-
 func open(t *testing.T, url string) *engine.Engine {
 	t.Helper()
 	db, err := database.Open(t.Context(), url, false, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -34,7 +28,7 @@ func open(t *testing.T, url string) *engine.Engine {
 		t.Fatal(err)
 	}
 	guard := epoch.New(db)
-	e := engine.New(engine.Options{DB: db, Epochs: guard, Outage: never{}, Self: 7, Workers: 1, Publish: func([]row.Outcome) {}})
+	e := engine.New(engine.Options{DB: db, Epochs: guard, Self: 7, Workers: 1, Publish: func([]row.Outcome) {}})
 	t.Cleanup(func() { db.Stop(); e.Wait(); db.Close() })
 	return e
 }

@@ -56,7 +56,7 @@ func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 		if errors.Is(err, row.ErrChanged) || w.epochs.Mend(err) {
 			continue
 		}
-		w.outage.Note()
+		w.db.Outage.Note()
 		w.db.Log.Warn("batch failed; retrying", "error", err, "calls", len(calls))
 		if database.ReadOnly(err) {
 			w.db.Reset()
@@ -178,7 +178,7 @@ func (w *worker) giveUp(calls []*call, err error) {
 	if len(calls) == 0 {
 		return
 	}
-	w.outage.Note()
+	w.db.Outage.Note()
 	w.db.Log.Error("commit outcome unknown", "error", err, "calls", len(calls))
 	refuse(calls, database.UnknownOutcome(err))
 }

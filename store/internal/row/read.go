@@ -105,3 +105,32 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 		return nil
 	})
 }
+
+// QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record.
+func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
+	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
+		var part partFields
+		_, err := pgx.ForEachRow(rows, part.targets(), func() error {
+			l, err := part.lease(name)
+			r.Leases = append(r.Leases, l)
+			return err
+		})
+		return err
+	})
+}
+
+// ReadOne returns the only lock of the range. If it was never used, it has only a name.
+func (r Range) ReadOne(ctx context.Context, from Querier, lenience time.Duration) (Reading, error) {
+	all, err := r.Read(ctx, from, lenience)
+	if err != nil || len(all) > 0 {
+		return append(all, Reading{})[0], err
+	}
+	one := Reading{Record: lock.Record{Name: r.From}}
+	rows, err := from.Query(ctx, "select clock_timestamp()")
+	if err != nil {
+		return one, err
+	}
+	one.Now, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[time.Time])
+	one.Now = one.Now.UTC()
+	return one, err
+}

@@ -121,6 +121,7 @@ var (
 	sqlRead      = render("read", variant{})
 	sqlReadQueue = render("read", variant{Queue: true})
 	sqlFence     = render("fence", variant{})
+	sqlSlot      = render("slot", variant{})
 )
 
 // swaps returns the variants of swap.sql.

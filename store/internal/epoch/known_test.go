@@ -45,7 +45,7 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("Check = %v, want %v", err, c.want)
 			}
-			if changed := c.want == errBack || c.want == errLost; changed && !errors.Is(err, ErrChanged) {
+			if errors.Is(c.want, ErrChanged) != errors.Is(err, ErrChanged) {
 				t.Errorf("%v is no ErrChanged", err)
 			}
 		})

@@ -28,6 +28,9 @@ func TestEpochIsRead(t *testing.T) {
 	var after time.Time
 	before := e.Now
 	e = h.read()
+	if !e.Started.Before(e.Now) || e.Started.IsZero() {
+		t.Errorf("the server started at %v, now is %v", e.Started, e.Now)
+	}
 	if err := h.outside.QueryRow(t.Context(), "select clock_timestamp()").Scan(&after); err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +209,29 @@ func TestEveryProcessReportsTheLongestLease(t *testing.T) {
 				t.Errorf("the epoch is %+v, want a pause of a minute", e)
 			}
 		})
+	}
+}
+
+// TestQuorumNeedsNoLongerPause: nothing was lost, and the recorded length only grows.
+func TestQuorumNeedsNoLongerPause(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.exec("update paddock.epochs set quorum = true, longest_ms = 60000")
+	if err := h.guard.Look(); err != nil {
+		t.Fatal(err)
+	}
+	if !h.guard.Mend(&LongerError{time.Second}) { // of a process that did not know of the minute yet
+		t.Fatal("the length is not recorded")
+	}
+	if e := h.read(); e.Longest != time.Minute {
+		t.Errorf("the longest lease is %v, want a minute as before", e.Longest)
+	}
+	h.exec("update paddock.epochs set longest_ms = 1000")
+	if !h.guard.Mend(ErrShort) {
+		t.Fatal("the length is not recorded")
+	}
+	if e := h.read(); e.Longest != time.Minute || !e.ClosedUntil.IsZero() {
+		t.Errorf("the epoch is %+v, want no pause", e)
 	}
 }
 

@@ -1,0 +1,82 @@
+package row
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestAllStatementsCanBePrepared(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	all := map[string]string{
+		"look": sqlLook, "look, locking": sqlLookLock, "parts": sqlParts, "endings": sqlEndings, "draw": sqlDraw, "locked": sqlLockedNow,
+		"known": sqlKnown, "read": sqlRead, "read, with waiters": sqlReadQueue, "fence": sqlFence, "slot": sqlSlot,
+	}
+	for v, sql := range sqlSwaps {
+		all[fmt.Sprintf("swap %+v", v)] = sql
+	}
+	entries, err := files.ReadDir("sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		file := strings.TrimSuffix(entry.Name(), ".sql")
+		used := false
+		for name := range all {
+			used = used || strings.HasPrefix(name, file)
+		}
+		if !used {
+			t.Errorf("%s is not prepared here", entry.Name())
+		}
+	}
+	for name, sql := range all {
+		if strings.Contains(sql, "{{") || strings.Contains(sql, "<no value>") {
+			t.Errorf("%s is not rendered: %s", name, sql)
+		}
+		if _, err := f.conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestADecisionHolds until a lease that it changes would have ended, and no longer than one that it grants.
+func TestADecisionHolds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	lease := func(slot int, ends time.Duration) lock.Lease {
+		return lock.Lease{ID: lock.LeaseID{byte(slot)}, Slot: slot, TTL: time.Minute, Grace: time.Second, ExpiresAt: now.Add(ends - time.Second)}
+	}
+	unclaimed := lease(1, time.Hour)
+	unclaimed.ClaimDeadline = now.Add(2 * time.Second)
+	revoked := lease(1, 40*time.Second)
+	revoked.TTL = 0
+	for name, c := range map[string]struct {
+		before, after []lock.Lease
+		want          time.Duration // zero: for ever
+	}{
+		"a release":                             {[]lock.Lease{lease(0, 10*time.Second)}, nil, 10 * time.Second},
+		"a renewal":                             {[]lock.Lease{lease(0, 10*time.Second)}, []lock.Lease{lease(0, time.Hour)}, 10 * time.Second},
+		"a renewal that is shortened":           {[]lock.Lease{lease(0, 10*time.Second)}, []lock.Lease{lease(0, 5*time.Second)}, 5 * time.Second},
+		"a grant":                               {nil, []lock.Lease{lease(0, time.Minute)}, time.Minute},
+		"a grant beside a lease":                {[]lock.Lease{lease(1, time.Second)}, []lock.Lease{lease(1, time.Second), lease(2, time.Minute)}, time.Minute},
+		"a grant after one that is over":        {[]lock.Lease{lease(0, 0)}, []lock.Lease{lease(0, time.Minute)}, time.Minute},
+		"an unclaimed grant":                    {nil, []lock.Lease{unclaimed}, 2 * time.Second},
+		"a revocation":                          {[]lock.Lease{lease(1, time.Minute)}, []lock.Lease{revoked}, 40 * time.Second},
+		"the end of one that is over":           {[]lock.Lease{lease(1, 0)}, nil, 0},
+		"nothing, beside leases that may be so": {[]lock.Lease{lease(1, time.Minute)}, []lock.Lease{lease(1, time.Minute)}, 0},
+	} {
+		want := pgtype.Timestamptz{Time: now.Add(c.want), Valid: true}
+		if c.want == 0 {
+			want = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+		}
+		if got := until(&lock.Record{Leases: c.before}, &lock.Record{Leases: c.after}, now); got != want {
+			t.Errorf("%s holds until %v, want %v", name, got, want)
+		}
+	}
+}

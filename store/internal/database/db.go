@@ -27,6 +27,7 @@ type DB struct {
 	Deciding *pgxpool.Pool
 	Pooled   bool // behind a pooler in transaction mode
 	Log      *slog.Logger
+	Outage   Outage // when it was last unreachable
 
 	ctx    context.Context // ends with Stop
 	stop   context.CancelFunc

@@ -73,3 +73,9 @@ create table paddock.event_refs (
 comment on table paddock.event_refs is 'Finds the event that ended a lease, and every 16th event of a lock.';
 
 create sequence paddock.event_batch_ids as bigint minvalue 1 cache 1 no cycle;
+
+create function paddock.decided_too_late() returns boolean language plpgsql as $$
+begin
+    raise exception using errcode = 'PD001', message = 'a decision waited for a locked row until it did not hold any more; it is made again';
+end
+$$;

@@ -1,0 +1,60 @@
+-- Writes the decisions of a batch, in one statement: compare and swap. A lock is written if its record still has the
+-- version that was decided on. A record that changed while the statement waited for it has another version, and is left
+-- alone. If a record was only locked, and for so long that the decision does not hold any more, decided_too_late fails
+-- the statement.
+--
+-- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events
+-- of batches above it may be missing; it is set before the batch is drawn.
+with now as materialized (
+    select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
+    from {{if .Events}}(
+        select pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)
+        from paddock.event_batch_ids
+        offset 0
+    ) marked{{else}}(select $7::bigint) unmarked{{end}}
+    where clock_timestamp() between $1::timestamptz and $2::timestamptz
+      and pg_postmaster_start_time() = $3::timestamptz
+      and (select epoch = $4::bigint and closed_until is not distinct from $5::timestamptz and longest_ms >= $6::bigint
+              and (not quorum or current_setting('synchronous_standby_names') <> '')
+           from paddock.epochs order by epoch desc limit 1)
+), ended as materialized (
+    select u.ord
+    from unnest($8::integer[], $9::bigint[]) as u (ord, key)
+    where exists (select from paddock.event_refs k where k.key = u.key)
+), written as (
+    update paddock.records r
+    set {{.Assignments}}{{if .Events}},
+        last_event = case when n.entry is null then r.last_event else now.batch end{{end}}
+    from now
+    cross join unnest($10::tid[], $11::xid[], $12::text[], $13::timestamptz[], $14::json[], $15::text[], $16::text[], {{.Parameters}})
+        with ordinality as n (at, version, name, until, entry, keys, numbers, {{.Columns}}, ord)
+    where r.ctid = n.at and r.xmin = n.version and r.name = n.name
+      and now.at < n.until and n.ord <> all (array(select ord from ended))
+    returning n.ord, r.ctid as at, r.xmin as version, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
+              now.batch, n.entry, n.keys, n.numbers
+), told as (
+    insert into paddock.event_batches (id, at, entries)
+    select batch, $1, array_agg(entry order by ord)
+    from written
+    where entry is not null
+    group by batch
+), refs as (
+    insert into paddock.event_refs (key, id)
+    select k.key, w.batch * 4096 + k.number
+    from written w, unnest(w.keys::bigint[], w.numbers::integer[]) as k (key, number)
+    on conflict do nothing{{end}}
+){{if .Parts}}, done as materialized (
+    select array_agg(ord) as ords from written
+), dropped as (
+    delete from paddock.parts p
+    using done, unnest({{.Dropped}}) as d (ord, name, slot, place)
+    where d.ord = any (done.ords) and p.name = d.name and p.slot = d.slot and p.place = d.place
+), saved as (
+    insert into paddock.parts (name, {{.Part}})
+    select s.name, {{.Part}}
+    from done, unnest({{.PartParameters}}) as s (ord, name, {{.Part}})
+    where s.ord = any (done.ords)
+    on conflict (name, slot, place) do update
+    set {{.PartAssignments}}
+){{end}}
+select ord, at, version, now{{if .Events}}, batch{{else}}, 0::bigint{{end}} from written

@@ -99,7 +99,9 @@ func (r *Registry) abandon(ctx context.Context, c *call) {
 // leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
 // the place after lock.PlaceRetention, the lease with its TTL.
 func (r *Registry) leaveInBackground(l lock.Leave) {
+	r.setLeaving(l.Attachment, true)
 	r.cleanup.Go(func() {
+		defer r.setLeaving(l.Attachment, false)
 		ctx, cancel := context.WithTimeout(r.db.Context(), leaveTimeout)
 		defer cancel()
 		out, err := r.submit(ctx, l)

@@ -34,10 +34,11 @@ type Registry struct {
 
 	mu      sync.Mutex
 	calls   map[lock.Attachment]*call
-	remote  int               // calls that wait on other replicas, as of the last heartbeat
-	recent  []lock.Attachment // calls that ended with a grant, a ring
-	oldest  int               // the index in recent that is replaced next
-	drained chan struct{}     // closed by Drain
+	remote  int                      // calls that wait on other replicas, as of the last heartbeat
+	recent  []lock.Attachment        // calls that ended with a grant, a ring
+	oldest  int                      // the index in recent that is replaced next
+	leaving map[lock.Attachment]bool // ended calls that have a Leave in the background
+	drained chan struct{}            // closed by Drain
 
 	active   sync.WaitGroup // calls
 	cleanup  sync.WaitGroup // Leaves in the background
@@ -59,7 +60,7 @@ type call struct {
 func New(db *database.DB, self lock.Replica, limit int, submit Submit) *Registry {
 	return &Registry{
 		db: db, self: self, limit: limit, submit: submit,
-		calls: make(map[lock.Attachment]*call), drained: make(chan struct{}),
+		calls: make(map[lock.Attachment]*call), leaving: make(map[lock.Attachment]bool), drained: make(chan struct{}),
 		notifier: notifier{pending: make(chan struct{}, 1)},
 	}
 }
@@ -128,20 +129,32 @@ func (r *Registry) joined(c *call, place int64) {
 	c.place = place
 }
 
-// deliver hands the grant to the call, and reports whether the call has it. A call whose wait is over may have got it as
-// the answer to its own Leave, and be gone.
+// deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is not
+// so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background is about to
+// give it back.
 func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.calls[a]
 	if c == nil {
-		return slices.Contains(r.recent, a)
+		return r.leaving[a] || slices.Contains(r.recent, a)
 	}
 	select {
 	case c.granted <- grant:
 	default: // it has the grant already
 	}
 	return true
+}
+
+// setLeaving records whether the call has a Leave in the background.
+func (r *Registry) setLeaving(a lock.Attachment, leaving bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if leaving {
+		r.leaving[a] = true
+	} else {
+		delete(r.leaving, a)
+	}
 }
 
 // wake wakes those of the calls that wait here.

@@ -1,6 +1,6 @@
 -- Deletes those of the locks $1 that are still free and have been so for longer than $3. This is safe because all names
 -- share one sequence of tokens. $2 are the locks' keys in paddock.event_refs, which keeps an id in the batch of the
--- newest event, so that the lock's history is found.
+-- newest event, if that is still there, so that the lock's history is found.
 with idle as (
     select r.name, n.key
     from unnest($1::text[], $2::bigint[]) as n (name, key) join paddock.records r on r.name = n.name
@@ -12,5 +12,7 @@ with idle as (
     returning idle.key, r.last_event
 )
 insert into paddock.event_refs (key, id)
-select key, last_event * 4096 + 4095 from pruned where last_event <> 0
+select p.key, p.last_event * 4096 + 4095
+from pruned p
+where exists (select from paddock.event_batches b where b.id = p.last_event)
 on conflict do nothing

@@ -73,16 +73,16 @@ func (t *Timers) suggest(name string, at time.Time) {
 
 // set and the methods below need t.mu.
 func (t *Timers) set(name string, at time.Time) {
-	one := t.byName[name]
-	if one == nil {
-		one = &timer{name: name, at: at}
-		t.byName[name] = one
-		heap.Push(&t.queue, one)
+	tm := t.byName[name]
+	if tm == nil {
+		tm = &timer{name: name, at: at}
+		t.byName[name] = tm
+		heap.Push(&t.queue, tm)
 	} else {
-		one.at = at
-		heap.Fix(&t.queue, one.index)
+		tm.at = at
+		heap.Fix(&t.queue, tm.index)
 	}
-	if one.index == 0 {
+	if tm.index == 0 {
 		select {
 		case t.earlier <- struct{}{}:
 		default:
@@ -91,14 +91,14 @@ func (t *Timers) set(name string, at time.Time) {
 }
 
 func (t *Timers) remove(name string) {
-	if one := t.byName[name]; one != nil {
-		heap.Remove(&t.queue, one.index)
+	if tm := t.byName[name]; tm != nil {
+		heap.Remove(&t.queue, tm.index)
 		delete(t.byName, name)
 	}
 }
 
-// due removes the timers whose instant has come, and returns the locks to sweep, each of which must be passed to swept.
-// next is how long it is until the next instant.
+// due removes the timers whose instant has come, and returns the locks to sweep, each of which must be passed to
+// swept. next is how long it is until the next instant.
 func (t *Timers) due(now time.Time) (names []string, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,16 +171,16 @@ func (h timerHeap) Swap(i, j int) {
 
 // Push is for package heap.
 func (h *timerHeap) Push(x any) {
-	one := x.(*timer)
-	one.index = len(*h)
-	*h = append(*h, one)
+	tm := x.(*timer)
+	tm.index = len(*h)
+	*h = append(*h, tm)
 }
 
 // Pop is for package heap.
 func (h *timerHeap) Pop() any {
 	last := len(*h) - 1
-	one := (*h)[last]
+	tm := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	return one
+	return tm
 }

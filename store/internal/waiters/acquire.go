@@ -15,9 +15,9 @@ import (
 const leaveTimeout = lock.MaxWait + lock.PlaceRetention
 
 // Acquire acquires the lock, and waits for it up to a.Wait. command returns the command to submit for a, of which
-// Acquire has set Attachment and Replica; limitReached tells it that the limit on waiting calls is reached, so that the
-// call may be granted the lock but not join a queue. The error is the decision's, or one of package lock if there is no
-// decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
+// Acquire has set Attachment and Replica; limitReached tells it that the limit on waiting calls is reached, so that
+// the call may be granted the lock but not join a queue. The error is the decision's, or one of package lock if
+// there is no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
 func (r *Registry) Acquire(
 	ctx context.Context, a lock.Acquire, command func(a lock.Acquire, limitReached bool) lock.Command,
 ) (out row.Outcome, err error) {
@@ -47,9 +47,9 @@ func (r *Registry) Acquire(
 // undecided reports whether a submitted command failed without a decision.
 func undecided(out row.Outcome, err error) bool { return err != nil && out.Err == nil }
 
-// await sleeps until something is to be done for the call, and does it. It repeats a Claim whose answer was lost, since
-// the second one finds what the first has done. If it returned the error instead, the waiter would be skipped until its
-// client returns.
+// await sleeps until something is to be done for the call, and does it. It repeats a Claim whose answer was lost,
+// since the second one finds what the first has done. If it returned the error instead, the waiter would be skipped
+// until its client returns.
 func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, keepPlace bool) (row.Outcome, error) {
 	pause := database.NewPause()
 	for retry := (<-chan time.Time)(nil); ; {
@@ -89,8 +89,8 @@ func (r *Registry) leaveDraining(ctx context.Context, c *call) (row.Outcome, err
 	return out, err
 }
 
-// abandon gives back the place or the grant of a call that was answered without a decision. If its client has left, the
-// place is given up. Otherwise the place is kept, since the client is told to return.
+// abandon gives back the place or the grant of a call that was answered without a decision. If its client has left,
+// the place is given up. Otherwise the place is kept, since the client is told to return.
 func (r *Registry) abandon(ctx context.Context, c *call) {
 	keepPlace := !errors.Is(context.Cause(ctx), context.Canceled)
 	r.leaveInBackground(c.leave(keepPlace, true))
@@ -114,8 +114,8 @@ func (r *Registry) leaveInBackground(l lock.Leave) {
 	})
 }
 
-// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification. It also
-// notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
+// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification. It
+// also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
 func (r *Registry) Notify(outcomes []row.Outcome) {
 	events := false
 	for i := range outcomes {

@@ -28,7 +28,7 @@ func TestWaitersAreGrantedTheLockInOrder(t *testing.T) {
 		r.release(t, lease)
 		got := ended(t, call)
 		if got.err != nil || got.out.Lease.Holder != fmt.Sprint(i) || got.out.Lease.Token <= lease.Token {
-			t.Fatalf("call %d got token %d as %q after %d, %v", i, got.out.Lease.Token, got.out.Lease.Holder, lease.Token, got.err)
+			t.Fatalf("call %d got %+v after token %d, %v", i, got.out.Lease, lease.Token, got.err)
 		}
 		if left := time.Until(got.out.Until(got.out.Lease.ExpiresAt)); left <= 0 || left > lock.DefaultTTL {
 			t.Errorf("%v are left of a new lease", left)
@@ -89,8 +89,8 @@ func TestAWaitEndsInTime(t *testing.T) {
 	}
 }
 
-// TestARefusalWhileGrantsArePausedIsADecision: it has the code of a database that does not answer, but nothing is to be
-// given back.
+// TestARefusalWhileGrantsArePausedIsADecision: it has the code of a database that does not answer, but nothing is to
+// be given back.
 func TestARefusalWhileGrantsArePausedIsADecision(t *testing.T) {
 	t.Parallel()
 	e := newEngine()
@@ -221,7 +221,8 @@ func TestAClaimWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	}
 }
 
-// TestALeaveIsRepeatedUntilItIsDecided: the answer to a join is lost, and then the database does not answer for a while.
+// TestALeaveIsRepeatedUntilItIsDecided: the answer to a join is lost, and then the database does not answer for a
+// while.
 func TestALeaveIsRepeatedUntilItIsDecided(t *testing.T) {
 	t.Parallel()
 	e := newEngine()
@@ -329,8 +330,10 @@ func TestCallsThatEndedWithAGrantAreRememberedInARing(t *testing.T) {
 		r.unregister(c, true)
 		all = append(all, c.attachment)
 	}
-	if r.deliver(all[0], row.Outcome{}) || !r.deliver(all[1], row.Outcome{}) || !r.deliver(all[maxRecent], row.Outcome{}) {
-		t.Error("not the newest are remembered")
+	for i, want := range map[int]bool{0: false, 1: true, maxRecent: true} {
+		if got := r.deliver(all[i], row.Outcome{}); got != want {
+			t.Errorf("call %d is remembered: %t", i, got)
+		}
 	}
 	if len(r.recent) != maxRecent {
 		t.Errorf("%d are remembered", len(r.recent))

@@ -5,8 +5,8 @@
 //
 // # Terms
 //
-//   - A waiting call is an Acquire with a wait. Its attachment, a random number, tells it from an earlier or later call
-//     with the same lease_id.
+//   - A waiting call is an Acquire with a wait. Its attachment, a random number, tells it from an earlier or later
+//     call with the same lease_id.
 //   - To promote a waiter is to grant it the lock, in the decision that made the lock available.
 //   - A grant to a waiter of another replica is unclaimed until that replica has sent a Claim.
 //   - A heartbeat says that a replica with waiting calls is alive for the next lock.ReplicaTTL. Other replicas skip
@@ -24,7 +24,8 @@
 //	    ├─ wait over, or replica drains ─▶ leaves ── granted, or refused ────▶ answered
 //	    └─ client gone ─▶ answered ─▶ abandoned: a Leave in the background
 //
-// A call is also abandoned if it is answered without a decision on its last command, because the database did not answer.
+// A call is also abandoned if it is answered without a decision on its last command, because the database did not
+// answer.
 //
 // # How a call is woken
 //

@@ -37,9 +37,9 @@ type Hooks struct {
 	Heartbeat func()      // is called after each heartbeat
 }
 
-// Run sends heartbeats and notifications, and listens for notifications unless there is a pooler in between. It returns
-// when the database is stopped. It uses up to two connections of the database's pool at once, and one of its own. Errors
-// are logged, and the task is retried.
+// Run sends heartbeats and notifications, and listens for notifications unless there is a pooler in between. It
+// returns when the database is stopped. It uses up to two connections of the database's pool at once, and one of its
+// own. Errors are logged, and the task is retried.
 func (r *Registry) Run(h Hooks) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { r.sendHeartbeats(h) })
@@ -66,8 +66,8 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 	}
 }
 
-// heartbeat sends a heartbeat if calls wait here or watching is set, and reads those of the others in any case. It wakes
-// the calls that need not wait any more, or all calls if the last heartbeat was long ago.
+// heartbeat sends a heartbeat if calls wait here or watching is set, and reads those of the others in any case. It
+// wakes the calls that need not wait any more, or all calls if the last heartbeat was long ago.
 func (r *Registry) heartbeat(last time.Time, watching bool) error {
 	calls, waiting := r.queued()
 	err := r.db.Relaxed(func(b *pgx.Batch) {

@@ -25,7 +25,8 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := number(t, conn, `select count(*) from paddock.replicas, began
-			where alive_until - $1::interval not between at and clock_timestamp() and alive_until between at and at + '1 h'`, lock.ReplicaTTL); n != 0 {
+			where alive_until between at and at + '1 h'
+				and alive_until - $1::interval not between at and clock_timestamp()`, lock.ReplicaTTL); n != 0 {
 			t.Errorf("a heartbeat does not last for %v", lock.ReplicaTTL)
 		}
 		exec(t, conn, "update paddock.replicas set alive_until = alive_until + interval '2 h'")
@@ -47,7 +48,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 		watched bool
 	}{a: {0, true}, b: {3, false}, silent: {3, true}} {
 		if r.remote != want.remote || r.watched.Load() != want.watched {
-			t.Errorf("replica %d found %d calls and subscribers %t on others, want %+v", r.self, r.remote, r.watched.Load(), want)
+			t.Errorf("replica %d found %d calls and subscribers %t, want %+v", r.self, r.remote, r.watched.Load(), want)
 		}
 	}
 	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '1 h'")
@@ -63,7 +64,8 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
 	const record = "insert into paddock.records (name, lease_id) values ($1, $2)"
-	const part = `insert into paddock.parts (name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
+	const part = `insert into paddock.parts
+		(name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
 		values ($1, $2, $3, $4, $5, 1, 1000, now(), now(), $6, 'h')`
 	id := uuid.New()
 	calls := make(map[string]*call)
@@ -136,7 +138,8 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
 	exec(t, conn, `insert into paddock.replicas (id, alive_until, waiting, watching) values
-		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false), (-2, clock_timestamp(), 0, false)`, keepReplicas)
+		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false),
+		(-2, clock_timestamp(), 0, false)`, keepReplicas)
 	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: r.db.Stop})
 	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != int64(r.self)-2 {
 		t.Errorf("the ids of the replicas that are left add up to %d", n)

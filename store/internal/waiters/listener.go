@@ -29,9 +29,9 @@ const (
 // errDeaf says that a connection listens, and receives nothing.
 var errDeaf = errors.New("a notification of this replica to itself did not arrive")
 
-// A listener receives the notifications of other replicas. Its connection is its own, since a pooler in transaction mode
-// would lose them. To find out whether there is such a pooler, each connection begins with an echo: a notification
-// that the replica sends to itself over another connection.
+// A listener receives the notifications of other replicas. Its connection is its own, since a pooler in transaction
+// mode would lose them. To find out whether there is such a pooler, each connection begins with an echo: a
+// notification that the replica sends to itself over another connection.
 type listener struct {
 	*Registry
 	onEvents           func()             // see Hooks
@@ -84,8 +84,8 @@ func (l *listener) sound() {
 	l.lost, l.deaf = database.Trouble{}, database.Trouble{}
 }
 
-// listen connects, and listens until the connection fails or the database is stopped. It returns errDeaf if the echo does
-// not arrive within echoTimeout. What was sent before was not received, so all calls are woken.
+// listen connects, and listens until the connection fails or the database is stopped. It returns errDeaf if the echo
+// does not arrive within echoTimeout. What was sent before was not received, so all calls are woken.
 func (l *listener) listen() error {
 	conn, err := l.connect()
 	if err != nil {
@@ -130,7 +130,8 @@ func (l *listener) connect() (conn *pgx.Conn, err error) {
 	return conn, err
 }
 
-// notifySelf sends the echo over a connection of the pool. It prepares no statement, so it works through a pooler, too.
+// notifySelf sends the echo over a connection of the pool. It prepares no statement, so it works through a pooler,
+// too.
 func (l *listener) notifySelf(echo string) error {
 	return l.db.Within(func(ctx context.Context) error {
 		sql := fmt.Sprintf("set local synchronous_commit = off; notify %s, '%s'", l.echoChannel(), echo)

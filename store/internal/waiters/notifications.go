@@ -81,8 +81,8 @@ func (n *notifier) take(self lock.Replica) ([]string, error) {
 	return payloads, nil
 }
 
-// sendNotifications sends what is collected, until the database is stopped. It uses transactions of its own that do not
-// wait for the disk: a NOTIFY in a deciding transaction would serialize all commits of the database.
+// sendNotifications sends what is collected, until the database is stopped. It uses transactions of its own that do
+// not wait for the disk: a NOTIFY in a deciding transaction would serialize all commits of the database.
 func (r *Registry) sendNotifications() {
 	var trouble database.Trouble
 	for {

@@ -56,7 +56,8 @@ type call struct {
 	woken      chan struct{}    // has a value when the call should send a Claim
 }
 
-// New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas together.
+// New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
+// together.
 func New(db *database.DB, self lock.Replica, limit int, submit Submit) *Registry {
 	return &Registry{
 		db: db, self: self, limit: limit, submit: submit,
@@ -129,9 +130,9 @@ func (r *Registry) joined(c *call, place int64) {
 	c.place = place
 }
 
-// deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is not
-// so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background is about to
-// give it back.
+// deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is
+// not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background is
+// about to give it back.
 func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,10 +3,12 @@ package waiters
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -114,6 +116,32 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	}
 	if got := woken(); len(got) != len(calls) {
 		t.Errorf("after a silence only %q are woken", got)
+	}
+}
+
+// TestStaleWaitersAreLookedUpByKey in tables that PostgreSQL has never analyzed.
+func TestStaleWaitersAreLookedUpByKey(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Conn(t)
+	exec(t, conn, "alter table paddock.records set (autovacuum_enabled = false)")
+	exec(t, conn, "alter table paddock.parts set (autovacuum_enabled = false)")
+	exec(t, conn, "insert into paddock.records (name) select 'a:' || i from generate_series(1, 5000) i")
+	exec(t, conn, `insert into paddock.parts
+		(name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
+		select 'a', i % 2, i, 1, 1, 1, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
+	exec(t, conn, "set plan_cache_mode = force_generic_plan")
+	exec(t, conn, "prepare stale as "+sqlStaleWaiters)
+	rows, err := conn.Query(t.Context(), "explain execute stale (null, null, null)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := strings.Join(lines, "\n")
+	if strings.Contains(plan, "Seq Scan") || strings.Count(plan, "Index Cond:") != 3 {
+		t.Errorf("the plan is\n%s", plan)
 	}
 }
 

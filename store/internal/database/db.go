@@ -147,3 +147,9 @@ func (d *DB) Report(t *Trouble, task string, err error) {
 		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
 	}
 }
+
+// SchemaVersion returns the version of the schema, and whether a migration was interrupted.
+func (d *DB) SchemaVersion(ctx context.Context) (version int64, dirty bool, err error) {
+	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version, &dirty)
+	return version, dirty, err
+}

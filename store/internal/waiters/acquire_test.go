@@ -160,6 +160,9 @@ func TestAGrantThatCrossesTheClientsLeavingIsGivenBack(t *testing.T) {
 	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
 		t.Errorf("left are %+v", l)
 	}
+	if leaves := e.leaves(); len(leaves) != 1 {
+		t.Errorf("left by %+v", leaves) // the second one could be decided first, and would keep the place
+	}
 }
 
 // TestAGrantThatWasAnsweredIsNotTakenBack: the wait of a call ends just when a release promotes it. Its own Leave is

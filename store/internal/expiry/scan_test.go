@@ -134,7 +134,8 @@ func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 	}
 }
 
-// TestLocksThatAreUsedAgainAreNotDeleted: one is in use, and one was used, since the scan has read them.
+// TestLocksThatAreUsedAgainAreNotDeleted: since the scan has read them, one was used, one is being used, and others have
+// leases.
 func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -143,13 +144,13 @@ func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
 	exec(t, conn, "update paddock.records set changed_at = clock_timestamp() where name = $1", idle[0])
 	exec(t, conn, "begin")
 	exec(t, conn, "select from paddock.records where name = $1 for update", idle[1])
-	if err := w.prune(t.Context(), idle, time.Hour); err != nil {
+	if err := w.prune(t.Context(), append(idle, "held", "new", "readers"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, conn, "commit")
-	left := list[string](t, conn, "select name from paddock.records where name = any ($1) order by 1", idle)
-	if !slices.Equal(left, idle[:2]) {
-		t.Errorf("left are %q, want %q", left, idle[:2])
+	left := list[string](t, conn, "select name from paddock.records order by 1")
+	if want := []string{"held", "idle", "new", "readers", "unused"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
 	}
 }
 

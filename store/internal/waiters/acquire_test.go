@@ -165,6 +165,22 @@ func TestAGrantThatCrossesTheClientsLeavingIsGivenBack(t *testing.T) {
 	}
 }
 
+// TestAGrantThatComesWhileTheClientLeavesIsGivenBack: the client leaves before its command is decided.
+func TestAGrantThatComesWhileTheClientLeavesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	ctx, cut := context.WithCancel(t.Context())
+	e.before = func(lock.Command) error { cut(); return nil }
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	if _, err := r.Acquire(ctx, wants(t, "a", "gone"), command); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("answered %v", err)
+	}
+	r.cleanup.Wait()
+	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
+		t.Errorf("left are %+v", l)
+	}
+}
+
 // TestAGrantThatWasAnsweredIsNotTakenBack: the wait of a call ends just when a release promotes it. Its own Leave is
 // answered with the grant, and the call is gone before the grant of the release is delivered.
 func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
@@ -317,6 +333,22 @@ func TestDrainKeepsPlaces(t *testing.T) {
 	old.cleanup.Wait()
 	if leaves := e.leaves(); len(leaves) != 1 {
 		t.Errorf("left by %+v", leaves)
+	}
+}
+
+// TestDrainKeepsPlacesWhileGrantsArePaused, too, although the wait is not refused because of a holder.
+func TestDrainKeepsPlacesWhileGrantsArePaused(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	e.paused = time.Now().Add(time.Hour)
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	call := r.waits(t.Context(), t, wants(t, "a", "first"))
+	r.Drain()
+	if got := ended(t, call); !errors.Is(got.err, database.ErrStopping) {
+		t.Errorf("answered %v", got.err)
+	}
+	if n := len(e.lock("a").Queue); n != 1 {
+		t.Errorf("%d places are kept", n)
 	}
 }
 

@@ -52,7 +52,7 @@ type Swap struct {
 type Written struct {
 	Clock  time.Time // what the database's clock showed; zero if nothing was written
 	Event  int64     // no event that was written has a greater id; zero: none was
-	Tokens []lock.Token
+	Tokens []lock.Token // none if nothing was written: the epoch may be another one
 }
 
 // Run writes the changes, and marks those that were written. It is one round trip, which commits.
@@ -64,7 +64,11 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
 	if s.Draw > 0 {
-		b.Queue(sqlDraw, s.Draw).QueryRow(func(row pgx.Row) error { return row.Scan(&w.Tokens) })
+		queueDraw(b, s.Draw, func(tokens []lock.Token, started time.Time) {
+			if started.Equal(s.Epoch.Started) && !w.Clock.IsZero() {
+				w.Tokens = tokens
+			}
+		})
 	}
 	if s.Commit {
 		b.Queue("commit")
@@ -170,12 +174,16 @@ func (s *Swap) encode() ([]any, variant, error) {
 		}
 	}
 	v.Events, v.Parts = c.event > 0, len(c.dropped.ords)+len(c.saved.ords) > 0
+	latest := pgtype.Timestamptz{Time: s.Oldest.Add(MaxLag), Valid: true}
+	if s.Commit { // the rows are locked, so nothing has changed since
+		latest = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
 	var closed *time.Time
 	if !s.Epoch.ClosedUntil.IsZero() {
 		closed = &s.Epoch.ClosedUntil
 	}
 	args := []any{
-		s.Now, s.Oldest.Add(MaxLag), s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
+		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
 		c.at, c.versions, c.names, c.untils, c.entries, c.keys, c.numbers, c.tokens, c.revisions, c.lastEnds, c.changedAts, c.parts,
 	}
 	args = append(args, c.lease.args()...)

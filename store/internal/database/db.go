@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// firstPause and MaxPause bound the pause between two attempts.
 	firstPause = 10 * time.Millisecond
-	MaxPause   = 500 * time.Millisecond
+	// MaxPause is the longest pause between two attempts.
+	MaxPause = 500 * time.Millisecond
 )
 
 // readAttempts is how often a read is attempted that fails for a passing reason.

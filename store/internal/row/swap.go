@@ -261,7 +261,7 @@ func (c *columns) addEvents(change *Change, now time.Time) {
 			add(int64(ref), c.event+i)
 		}
 	}
-	if change.Before.Record.Revision/refInterval != change.After.Revision/refInterval {
+	if change.Before.Record.Revision/RefInterval != change.After.Revision/RefInterval {
 		add(NameKey(change.After.Name), c.event+len(change.Events)-1)
 	}
 	c.event += len(change.Events)

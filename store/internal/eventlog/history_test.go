@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
@@ -193,9 +194,22 @@ func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 // readByHistory returns how many batches and references sql/history.sql reads for a page.
 func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batches, refs float64) {
 	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // it only reads
+	b := &pgx.Batch{}
+	database.QueueSettings(b, database.RowTimeout)
+	if err := tx.SendBatch(t.Context(), b).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Prepare(t.Context(), "history", sqlHistory); err != nil {
+		t.Fatal(err)
+	}
 	var text []byte
-	err := conn.QueryRow(t.Context(), "explain (analyze, timing off, format json) "+sqlHistory,
-		row.NameKey("long"), "long", after, refsFor(limit)).Scan(&text)
+	err = tx.QueryRow(t.Context(), fmt.Sprintf("explain (analyze, timing off, format json) execute history (%d, 'long', %d, %d)",
+		row.NameKey("long"), after, refsFor(limit)), pgx.QueryExecModeSimpleProtocol).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,12 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
-// scanTime is how long a page without events reads on, at least, before it is returned although there are more batches.
-const scanTime = time.Second
+const (
+	// scanTime is after how long a page is returned although it is empty and there are more batches.
+	scanTime = time.Second
+	// scanBatches is the maximum number of batches that a round trip searches for events of locks with a prefix.
+	scanBatches = 1000
+)
 
 // A Log reads the events of the database. Its methods are safe for concurrent use.
 type Log struct {
@@ -47,9 +51,11 @@ func (s *segment) page() lock.Page[lock.Event] {
 }
 
 // Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page is
-// empty. The page may have fewer events than the limit although there are more: it is one round trip, which reads at most
-// scanBatches batches for a prefix. While that finds nothing, the next batches are read, for up to a second or so. Then
-// the page is empty, and its Next is ahead of the cursor. Errors are those of package lock.
+// empty. Errors are those of package lock.
+//
+// The work for a page is bounded, so it may have fewer events than its limit although there are more: for a prefix, once
+// it has an event, about scanBatches batches are searched. A search that finds nothing ends after about a second; then
+// the page is empty, and its Next is ahead of the cursor.
 func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil {
@@ -71,16 +77,28 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event
 	return s.page(), nil
 }
 
-// stored reads the segment after the id from the database. A negative id is for the bound, without events.
-func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (s segment, err error) {
-	for began := time.Now(); ; after = s.upTo {
-		err = l.db.Read(ctx, func(ctx context.Context) (err error) {
-			s, _, err = l.read(ctx, q, after)
+// stored reads the segment after the id from the database, in steps until it is full. A negative id is for the bound,
+// without events.
+func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (segment, error) {
+	s := segment{upTo: after}
+	began, batches := time.Now(), q.Limit+1
+	for {
+		var step segment
+		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
+			rest := q
+			rest.Limit -= len(s.events)
+			step, _, err = l.read(ctx, rest, s.upTo, batches)
 			return err
 		})
-		if err != nil || len(s.events) > 0 || s.gap || s.end || time.Since(began) >= scanTime {
+		if err != nil {
 			return s, err
 		}
+		s = segment{append(s.events, step.events...), step.upTo, step.end, s.gap || step.gap}
+		switch {
+		case s.end, s.gap, len(s.events) == q.Limit, time.Since(began) >= scanTime, len(s.events) > 0 && batches >= scanBatches:
+			return s, nil
+		}
+		batches = scanBatches
 	}
 }
 

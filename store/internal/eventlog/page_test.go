@@ -98,7 +98,7 @@ func TestWorkForAPageIsBounded(t *testing.T) {
 		if step > 0 {
 			after = lastOf(at)
 		}
-		s, b, err := l.read(t.Context(), q, after)
+		s, b, err := l.read(t.Context(), q, after, scanBatches)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,9 +26,6 @@ var (
 	sqlHorizon = database.Statement(files, "horizon")
 )
 
-// scanBatches is the maximum number of batches that one round trip searches for events of locks with a prefix.
-const scanBatches = 1000
-
 // A bound is how far events can be read.
 type bound struct {
 	upTo   int64 // no event up to this id is missing that will ever exist
@@ -42,14 +39,15 @@ func batchOf(id int64) int64 { return id / row.EventsPerBatch }
 // lastOf returns the greatest id that an event of the batch can have.
 func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPerBatch - 1 }
 
-// read reads the segment after the id, as much of it as one round trip may, and the bound. For a negative id it reads
-// only the bound.
-func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64) (segment, bound, error) {
+// read reads, in one round trip, the bound and the segment after the id. The segment of a lock is one of its history; any
+// other is from that many batches at most. For a negative id only the bound is read.
+func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, batches int) (segment, bound, error) {
 	var s segment
 	var end bound
 	shown := l.shown.Load()
 	b := &pgx.Batch{}
 	b.Queue(database.Begin) // each statement has a snapshot of its own
+	database.QueueSettings(b, database.RowTimeout)
 	b.Queue(sqlNewest).QueryRow(func(r pgx.Row) error { return r.Scan(&end.newest, &end.epoch) })
 	b.Queue(sqlMarks, row.MarkSpace, row.MarkMask).QueryRow(func(r pgx.Row) error {
 		var mark *int64
@@ -59,7 +57,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64) (segment
 		return err
 	})
 	if after >= 0 {
-		queueEvents(b, q, after).Query(func(rows pgx.Rows) error {
+		queueEvents(b, q, after, batches).Query(func(rows pgx.Rows) error {
 			err := s.collect(rows, after, end.upTo, q.Limit)
 			s.cut(q.Limit)
 			return err
@@ -97,13 +95,9 @@ func (l *Log) show(id int64) {
 }
 
 // queueEvents queues the statement that finds the first batches with events of q after the id.
-func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64) *pgx.QueuedQuery {
+func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, batches int) *pgx.QueuedQuery {
 	if q.Name != "" {
 		return b.Queue(sqlHistory, row.NameKey(q.Name), q.Name, after, refsFor(q.Limit))
-	}
-	batches := q.Limit + 1 // each has an event; the first one may be before the cursor
-	if q.Prefix != "" {
-		batches = scanBatches
 	}
 	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, batches, q.Limit)
 }

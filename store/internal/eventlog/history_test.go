@@ -41,11 +41,10 @@ func TestHistoryIsComplete(t *testing.T) {
 				}
 			}
 			for _, name := range names {
-				for range 60 {
+				for range 20 {
 					from := rng.IntN(len(of[name]))
 					q := lock.EventQuery{Name: name, Limit: 1 + rng.IntN(150), Cursor: strconv.FormatInt(of[name][from].ID, 10)}
 					want := of[name][from+1:]
-					sameEvents(t, fmt.Sprintf("%+v", q), page(t, l, q).Items[:min(1, len(want))], want[:min(1, len(want))])
 					sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 				}
 				sameEvents(t, name, readAll(t, l, lock.EventQuery{Name: name, Limit: lock.MaxLimit}), of[name])
@@ -172,7 +171,7 @@ func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 			exec(t, conn, "alter table paddock.event_refs set (autovacuum_enabled = false)")
 			longHistory(t, conn, events)
 			exec(t, conn, prepare)
-			for _, limit := range []int{1, 10, lock.DefaultLimit, lock.MaxLimit} {
+			for _, limit := range []int{1, lock.DefaultLimit, lock.MaxLimit} {
 				for _, after := range []int64{0, 1, 15, 16, 17, 7777, events - 900, events - 17, events - 1, events} {
 					got := page(t, l, lock.EventQuery{Name: "long", Limit: limit, Cursor: strconv.FormatInt(lastOf(after), 10)}).Items
 					if len(got) != min(limit, int(events-after)) || len(got) > 0 && got[0].Revision != after+1 {

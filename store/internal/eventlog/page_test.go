@@ -129,7 +129,7 @@ func TestPageOfLargeBatches(t *testing.T) {
 		}
 		all = append(all, commit(t, conn, granted(names...)...)...)
 	}
-	for _, limit := range []int{1, 99, 100, 101, lock.MaxLimit} {
+	for _, limit := range []int{99, 100, 101, lock.MaxLimit} {
 		sameEvents(t, "all", readAll(t, l, lock.EventQuery{Limit: limit}), all)
 		if n := len(page(t, l, lock.EventQuery{Limit: limit}).Items); n != min(limit, len(all)) {
 			t.Errorf("a page with the limit %d has %d events", limit, n)

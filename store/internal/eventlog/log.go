@@ -10,12 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
-const (
-	// scanTime is after how long a page is returned although it is empty and there are more batches.
-	scanTime = time.Second
-	// scanBatches is the maximum number of batches that a round trip searches for events of locks with a prefix.
-	scanBatches = 1000
-)
+// scanTime is after how long a page is returned although it is not full and there are more batches.
+const scanTime = 3 * time.Second
 
 // A Log reads the events of the database. Its methods are safe for concurrent use.
 type Log struct {
@@ -53,9 +49,8 @@ func (s *segment) page() lock.Page[lock.Event] {
 // Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page is
 // empty. Errors are those of package lock.
 //
-// The work for a page is bounded, so it may have fewer events than its limit although there are more: for a prefix, once
-// it has an event, about scanBatches batches are searched. A search that finds nothing ends after about a second; then
-// the page is empty, and its Next is ahead of the cursor.
+// A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is a
+// gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is ahead of the cursor.
 func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil {
@@ -77,28 +72,24 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event
 	return s.page(), nil
 }
 
-// stored reads the segment after the id from the database, in steps until it is full. A negative id is for the bound,
-// without events.
+// stored reads the segment after the id from the database, step by step. A negative id is for the bound, without events.
 func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (segment, error) {
 	s := segment{upTo: after}
-	began, batches := time.Now(), q.Limit+1
-	for {
-		var step segment
+	for began, size := time.Now(), firstStep(q.Limit); ; size = nextStep {
+		var next segment
 		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
 			rest := q
 			rest.Limit -= len(s.events)
-			step, _, err = l.read(ctx, rest, s.upTo, batches)
+			next, _, err = l.read(ctx, rest, s.upTo, size)
 			return err
 		})
 		if err != nil {
 			return s, err
 		}
-		s = segment{append(s.events, step.events...), step.upTo, step.end, s.gap || step.gap}
-		switch {
-		case s.end, s.gap, len(s.events) == q.Limit, time.Since(began) >= scanTime, len(s.events) > 0 && batches >= scanBatches:
+		s = segment{append(s.events, next.events...), next.upTo, next.end, s.gap || next.gap}
+		if s.end || s.gap || len(s.events) == q.Limit || time.Since(began) >= scanTime {
 			return s, nil
 		}
-		batches = scanBatches
 	}
 }
 

@@ -26,6 +26,21 @@ var (
 	sqlHorizon = database.Statement(files, "horizon")
 )
 
+// A step limits what is read in one round trip. At least one batch is read.
+type step struct {
+	batches int
+	bytes   int // of entries, as they are stored
+	events  int // of the history of one lock
+}
+
+// nextStep is the limit of each step but the first one.
+var nextStep = step{batches: 1000, bytes: 1 << 20, events: 250}
+
+// firstStep returns the limit of the first step for a page. That is enough for a page of all events, unless they are long.
+func firstStep(limit int) step {
+	return step{batches: limit + 1, bytes: 256 * limit, events: nextStep.events}
+}
+
 // A bound is how far events can be read.
 type bound struct {
 	upTo   int64 // no event up to this id is missing that will ever exist
@@ -39,9 +54,12 @@ func batchOf(id int64) int64 { return id / row.EventsPerBatch }
 // lastOf returns the greatest id that an event of the batch can have.
 func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPerBatch - 1 }
 
-// read reads, in one round trip, the bound and the segment after the id. The segment of a lock is one of its history; any
-// other is from that many batches at most. For a negative id only the bound is read.
-func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, batches int) (segment, bound, error) {
+// read reads, in one round trip, the bound and the segment after the id, or its first part. For a negative id it reads only
+// the bound.
+func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, size step) (segment, bound, error) {
+	if q.Name != "" {
+		q.Limit = min(q.Limit, size.events)
+	}
 	var s segment
 	var end bound
 	shown := l.shown.Load()
@@ -57,7 +75,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, batches 
 		return err
 	})
 	if after >= 0 {
-		queueEvents(b, q, after, batches).Query(func(rows pgx.Rows) error {
+		queueEvents(b, q, after, size).Query(func(rows pgx.Rows) error {
 			err := s.collect(rows, after, end.upTo, q.Limit)
 			s.cut(q.Limit)
 			return err
@@ -95,11 +113,11 @@ func (l *Log) show(id int64) {
 }
 
 // queueEvents queues the statement that finds the first batches with events of q after the id.
-func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, batches int) *pgx.QueuedQuery {
+func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, size step) *pgx.QueuedQuery {
 	if q.Name != "" {
 		return b.Queue(sqlHistory, row.NameKey(q.Name), q.Name, after, refsFor(q.Limit))
 	}
-	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, batches, q.Limit)
+	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, size.batches, size.bytes)
 }
 
 // refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's revision
@@ -109,7 +127,7 @@ func refsFor(limit int) int {
 	return (limit+2*row.RefInterval-3)/row.RefInterval + 1
 }
 
-// collect adds the events after one id and up to another, at least limit if there are as many.
+// collect adds the events of the rows after one id and up to another, at least limit if there are as many.
 func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
 	var id int64
 	var at time.Time

@@ -185,7 +185,7 @@ func (l *Log) follow() (lags bool, err error) {
 		var b bound
 		after, _ := l.tail.position()
 		err = l.db.Within(func(ctx context.Context) error {
-			s, b, err = l.read(ctx, lock.EventQuery{Limit: lock.MaxLimit}, after, lock.MaxLimit+1)
+			s, b, err = l.read(ctx, lock.EventQuery{Limit: lock.MaxLimit}, after, nextStep)
 			return err
 		})
 		if err != nil {

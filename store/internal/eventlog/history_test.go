@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// TestHistoryIsComplete writes random batches, and has locks be pruned in between. From each cursor, in pages of several
-// lengths, the history of each lock must be exactly its events.
+// TestHistoryIsComplete writes random batches, and has locks be pruned in between. From each cursor, in pages of
+// several lengths, the history of each lock must be exactly its events.
 func TestHistoryIsComplete(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -108,10 +108,11 @@ func TestNamesWithOneKey(t *testing.T) {
 			of[e.Name] = append(of[e.Name], e)
 		}
 	}
-	exec(t, conn, "insert into paddock.event_refs (key, id) select $1, id from paddock.event_refs where key = $2 on conflict do nothing",
-		row.NameKey("a"), row.NameKey("b"))
-	exec(t, conn, "insert into paddock.event_refs (key, id) select $2, id from paddock.event_refs where key = $1 on conflict do nothing",
-		row.NameKey("a"), row.NameKey("b"))
+	for _, key := range []int64{row.NameKey("a"), row.NameKey("b")} {
+		exec(t, conn, `insert into paddock.event_refs (key, id)
+			select $1, id from paddock.event_refs where key = any ($2) on conflict do nothing`,
+			key, []int64{row.NameKey("a"), row.NameKey("b")})
+	}
 	for _, name := range []string{"a", "b"} {
 		for _, limit := range []int{1, 2, 20, 100} {
 			sameEvents(t, name, readAll(t, l, lock.EventQuery{Name: name, Limit: limit}), of[name])
@@ -125,12 +126,14 @@ func longHistory(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
 		select nextval('paddock.event_batch_ids'), clock_timestamp(), array(
-			select json_build_array(case j when 0 then 'long' else 'other:' || j end, i - 1, json_build_array(j, 0, i, 1, 1, 'holder', i, 0, '', 0))
+			select json_build_array(case j when 0 then 'long' else 'other:' || j end, i - 1,
+			                        json_build_array(j, 0, i, 1, 1, 'holder', i, 0, '', 0))
 			from generate_series(0, 9) j)
 		from generate_series(1, $1::integer) i`, n)
-	exec(t, conn, "insert into paddock.event_refs (key, id) select $1, i * 4096 from generate_series(16, $2::integer, 16) i",
-		row.NameKey("long"), n)
-	exec(t, conn, "insert into paddock.event_refs (key, id) select random() * 9e18, i from generate_series(1, $1::integer) i", n)
+	exec(t, conn, `insert into paddock.event_refs (key, id)
+		select $1::bigint, i * 4096 from generate_series(16, $2::integer, 16) i
+		union all
+		select (random() * 9e18)::bigint, i from generate_series(1, $2) i`, row.NameKey("long"), n)
 	exec(t, conn, "insert into paddock.records (name, revision, last_event) values ('long', $1, $1)", n)
 }
 
@@ -157,8 +160,9 @@ func (p plan) read(table string) float64 {
 	return n
 }
 
-// TestLongHistoryIsReadByTheEntry reads pages all over a history of 20,000 events, among 180,000 events of other locks.
-// Each page reads about as many batches as it has events, whether PostgreSQL has statistics of the tables or not.
+// TestLongHistoryIsReadByTheEntry reads pages all over a history of 20,000 events, among 180,000 events of other
+// locks. Each page reads about as many batches as it has events, whether PostgreSQL has statistics of the tables or
+// not.
 func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 	t.Parallel()
 	const events = 20_000
@@ -208,7 +212,8 @@ func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batche
 		t.Fatal(err)
 	}
 	var text []byte
-	err = tx.QueryRow(t.Context(), fmt.Sprintf("explain (analyze, timing off, format json) execute history (%d, 'long', %d, %d)",
+	err = tx.QueryRow(t.Context(), fmt.Sprintf(
+		"explain (analyze, timing off, format json) execute history (%d, 'long', %d, %d)",
 		row.NameKey("long"), after, refsFor(limit)), pgx.QueryExecModeSimpleProtocol).Scan(&text)
 	if err != nil {
 		t.Fatal(err)

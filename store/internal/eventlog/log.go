@@ -46,11 +46,12 @@ func (s *segment) page() lock.Page[lock.Event] {
 	return lock.Page[lock.Event]{Items: s.events, Next: strconv.FormatInt(s.upTo, 10), Gap: s.gap}
 }
 
-// Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page is
-// empty. Errors are those of package lock.
+// Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page
+// is empty. Errors are those of package lock.
 //
-// A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is a
-// gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is ahead of the cursor.
+// A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
+// a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is ahead of the
+// cursor.
 func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil {
@@ -72,7 +73,8 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event
 	return s.page(), nil
 }
 
-// stored reads the segment after the id from the database, step by step. A negative id is for the bound, without events.
+// stored reads the segment after the id from the database, step by step. A negative id is for the bound, without
+// events.
 func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (segment, error) {
 	s := segment{upTo: after}
 	for began, size := time.Now(), firstStep(q.Limit); ; size = nextStep {
@@ -103,7 +105,8 @@ func parseCursor(cursor string) (int64, error) {
 	}
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || after < 0 || cursor != strconv.FormatInt(after, 10) {
-		return 0, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
+		return 0, lock.Invalid("cursor",
+			"is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
 	}
 	return after, nil
 }

@@ -116,8 +116,8 @@ func TestStepsAreBoundedByBatches(t *testing.T) {
 	}
 }
 
-// TestStepsAreBoundedByBytes has batches that are larger than one step, as those of converted events may be: a step reads
-// one of them, and pages are full.
+// TestStepsAreBoundedByBytes has batches that are larger than one step, as those of converted events may be: a step
+// reads one of them, and pages are full.
 func TestStepsAreBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

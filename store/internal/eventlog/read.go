@@ -36,7 +36,8 @@ type step struct {
 // nextStep is the limit of each step but the first one.
 var nextStep = step{batches: 1000, bytes: 1 << 20, events: 250}
 
-// firstStep returns the limit of the first step for a page. That is enough for a page of all events, unless they are long.
+// firstStep returns the limit of the first step for a page. That is enough for a page of all events, unless they are
+// long.
 func firstStep(limit int) step {
 	return step{batches: limit + 1, bytes: 256 * limit, events: nextStep.events}
 }
@@ -54,8 +55,8 @@ func batchOf(id int64) int64 { return id / row.EventsPerBatch }
 // lastOf returns the greatest id that an event of the batch can have.
 func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPerBatch - 1 }
 
-// read reads, in one round trip, the bound and the segment after the id, or its first part. For a negative id it reads only
-// the bound.
+// read reads, in one round trip, the bound and the segment after the id, or its first part. For a negative id it
+// reads only the bound.
 func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, size step) (segment, bound, error) {
 	if q.Name != "" {
 		q.Limit = min(q.Limit, size.events)
@@ -120,9 +121,9 @@ func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, size step) *pgx.Q
 	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, size.batches, size.bytes)
 }
 
-// refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's revision
-// divided by row.RefInterval changes. So between a cursor and the n-th reference after it, itself included, the lock has
-// at least (n-1)*row.RefInterval - (row.RefInterval-2) events, unless it was pruned in between.
+// refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's
+// revision divided by row.RefInterval changes. So between a cursor and the n-th reference after it, itself included,
+// the lock has at least (n-1)*row.RefInterval - (row.RefInterval-2) events, unless it was pruned in between.
 func refsFor(limit int) int {
 	return (limit+2*row.RefInterval-3)/row.RefInterval + 1
 }
@@ -158,7 +159,8 @@ func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
 	return err
 }
 
-// gapAfter reports whether a reader at the cursor may have missed events, or was given some that the database has lost.
+// gapAfter reports whether a reader at the cursor may have missed events, or was given some that the database has
+// lost.
 func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	var pruned, before, next int64
 	err := r.Scan(&pruned, &before, &next)
@@ -166,9 +168,10 @@ func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, batchOf(cursor), next)), err
 }
 
-// lostBetween reports whether the batch of a cursor was lost in a fail-over or restore. before is the last batch up to the
-// cursor's, next the one after it. A cursor is never ahead of the committed events, so one that is ahead of those that the
-// table had when an epoch began belongs to a lost event. Each epoch begins far above all batches before it.
+// lostBetween reports whether the batch of a cursor was lost in a fail-over or restore. before is the last batch up
+// to the cursor's, next the one after it. A cursor is never ahead of the committed events, so one that is ahead of
+// those that the table had when an epoch began belongs to a lost event. Each epoch begins far above all batches
+// before it.
 func lostBetween(before, cursor, next int64) bool {
 	return before < cursor && next-before >= epoch.BatchJump
 }

@@ -68,6 +68,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	listener = auth.certificates.listen(limitConnections(listener, c.MaxConnections, p.log))
+	threads, stop := context.WithCancel(ctx)
+	defer stop()
+	go adjustThreads(threads, p.env)
 	return p.serve(ctx, c.URL, c.settings, listener, auth)
 }
 
@@ -98,9 +101,6 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener,
 	auth authConfig) error {
 	defer tuneGC(p.env)()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go adjustThreads(ctx, p.env)
 	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -330,31 +329,12 @@ func cursorOf(t *testing.T, s lock.Service) string {
 	return page.Next
 }
 
-// TestTheLastTokenIsReadBeforeAnyIsDrawn: a batch that draws many would else pass what this process knows.
-func TestTheLastTokenIsReadBeforeAnyIsDrawn(t *testing.T) {
-	t.Parallel()
-	outside := connect(t, pgtest.URL(t))
-	exec(t, outside, "select setval('paddock.fencing_tokens', 100)")
-	draw, err := os.ReadFile("sql/draw.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := outside.Query(t.Context(), string(draw), 10, 1, int64(0x5ADD)<<48)
-	if err != nil {
-		t.Fatal(err)
-	}
-	drawn, err := pgx.CollectExactlyOneRow(rows, pgx.RowToMap)
-	if err != nil || drawn["last_token"] != int64(100) || len(drawn["tokens"].([]any)) != 10 {
-		t.Errorf("%+v, %v; want 10 tokens, and that the last before was 100", drawn, err)
-	}
-}
-
 // TestTokensThatGoBackBeginAnEpoch has the database be as one that was put back to an earlier state, and that others have
 // written to since: its log has gone on, its tokens have not.
 func TestTokensThatGoBackBeginAnEpoch(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, outside := openWith(t, url, store.Options{TransactionPooling: true}), connect(t, url) // each batch is a transaction
+	s, outside := openWith(t, url, store.Options{TransactionPooling: true}), connect(t, url)
 	var newest lock.Token
 	for i := range 60 {
 		a := acquire(fmt.Sprintf("lost:%d", i))

@@ -24,7 +24,7 @@ func addGhosts(t *testing.T, outside *pgx.Conn, name string, n int, silent time.
 			'alive_until', (extract(epoch from now() - $3::interval) * 1000000)::bigint,
 			'kept_until', (extract(epoch from now() + interval '55 s') * 1000000)::bigint)
 		from generate_series(1, $2::integer) i`, name, n, silent)
-	exec(t, outside, "update paddock.records set parts = $2, revision = revision + $2 where name = $1", name, n)
+	exec(t, outside, "update paddock.records set parts = $2::integer, revision = revision + $2::integer where name = $1", name, n)
 }
 
 // TestNobodyIsGrantedTheLockForAGhost: the replica that served the first in the

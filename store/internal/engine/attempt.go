@@ -82,7 +82,7 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 		return nil, err
 	}
 	if len(ready) > 0 && (before.Number != a.epoch.Number || !before.Started.Equal(a.epoch.Started)) {
-		ready = nil // they were decided in another epoch
+		ready, a.oldest = nil, a.now // they were decided in another epoch
 	}
 	return a.decideFresh(ctx, ready, unknown)
 }
@@ -101,7 +101,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		}
 	}
 	a.cache.mu.Unlock()
-	a.oldest, a.now = at, at
+	a.now = at
 	k := a.knowledge()
 	for _, u := range units {
 		if u.fresh = false; !a.hasRows(u) {
@@ -113,6 +113,9 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		} else {
 			unknown = append(unknown, u)
 		}
+	}
+	if len(ready) > 0 {
+		a.oldest = at
 	}
 	return ready, unknown
 }

@@ -192,6 +192,21 @@ func TestAnEpochOfQuorumDecidesNothingWithoutAStandby(t *testing.T) {
 	mustAcquire(t, s, acquire("a"))
 }
 
+// TestAPauseOfGrantsHoldsForWholeBatches: one lock is in the cache of the replica, and the other one must be read, which
+// shows that another replica has paused the grants.
+func TestAPauseOfGrantsHoldsForWholeBatches(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("cached")))
+	exec(t, outside, "update paddock.epochs set closed_until = clock_timestamp() + interval '1 minute'")
+	for i, r := range s.Batch(t.Context(), []lock.Command{acquire("cached"), acquire("new")}) {
+		if !errors.Is(r.Err, lock.ErrUnavailable) {
+			t.Errorf("item %d is answered %+v, %v while grants are paused", i, r.Grant, r.Err)
+		}
+	}
+}
+
 func TestAnOperatorBeginsAnEpochAndOpensIt(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

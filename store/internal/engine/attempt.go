@@ -81,8 +81,8 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 	if err := a.look(ctx, unknown); err != nil {
 		return nil, err
 	}
-	if len(ready) > 0 && (before.Number != a.epoch.Number || !before.Started.Equal(a.epoch.Started)) {
-		ready = nil // they were decided in another epoch
+	if len(ready) > 0 && !sameEpoch(before, a.epoch) {
+		ready, a.oldest = nil, a.now
 	}
 	return a.decideFresh(ctx, ready, unknown)
 }
@@ -101,7 +101,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		}
 	}
 	a.cache.mu.Unlock()
-	a.oldest, a.now = at, at
+	a.now = at
 	k := a.knowledge()
 	for _, u := range units {
 		if u.fresh = false; !a.hasRows(u) {
@@ -114,7 +114,16 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 			unknown = append(unknown, u)
 		}
 	}
+	if len(ready) > 0 {
+		a.oldest = at
+	}
 	return ready, unknown
+}
+
+// sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
+// grants has changed.
+func sameEpoch(a, b epoch.Epoch) bool {
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
 }
 
 func (a *attempt) hasRows(u *unit) bool {

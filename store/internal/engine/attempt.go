@@ -85,18 +85,13 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 	if err := a.look(ctx, unknown); err != nil {
 		return nil, err
 	}
-	if !sameTerms(before, a.epoch) {
-		ready = nil // they were decided in another epoch
+	if !sameEpoch(before, a.epoch) {
+		ready = nil
 	}
 	if len(ready) == 0 {
 		a.oldest = a.now
 	}
 	return a.decideFresh(ctx, ready, unknown)
-}
-
-// sameTerms reports whether what was decided in one epoch may be written in the other.
-func sameTerms(a, b epoch.Epoch) bool {
-	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
 }
 
 // decideCached decides the units whose locks are in the cache. unknown are the others, and those that must be read.
@@ -113,7 +108,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		}
 	}
 	a.cache.mu.Unlock()
-	a.oldest, a.now = at, at
+	a.now = at
 	k := a.knowledge()
 	for _, u := range units {
 		if u.fresh = false; !a.hasRows(u) {
@@ -126,7 +121,16 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 			unknown = append(unknown, u)
 		}
 	}
+	if len(ready) > 0 {
+		a.oldest = at
+	}
 	return ready, unknown
+}
+
+// sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
+// grants has changed.
+func sameEpoch(a, b epoch.Epoch) bool {
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
 }
 
 func (a *attempt) hasRows(u *unit) bool {
@@ -287,7 +291,7 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	switch {
 	case done.Clock.IsZero():
 		a.cache.clock = reading{} // it may be the reason why nothing was written
-	case sameTerms(a.cache.epoch, a.epoch):
+	case sameEpoch(a.cache.epoch, a.epoch):
 		a.cache.addTokens(done.Tokens)
 		a.cache.clock = a.cache.clock.better(clock)
 	}

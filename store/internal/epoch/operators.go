@@ -82,17 +82,14 @@ func Open(ctx context.Context, databaseURL, reason string) (opened bool, err err
 	return opened && err == nil, err
 }
 
-// ErrNoStandby is returned when a quorum is required of a server that waits for no standby.
-var ErrNoStandby = errors.New("synchronous_standby_names is empty: this server waits for no standby")
-
 // RequireQuorum sets whether every replica decides only while the server waits for standbys. With a quorum a fail-over
-// to one of them has lost nothing, and grants are not paused. It fails with ErrNoStandby if there is none to wait for.
+// to one of them has lost nothing, and grants are not paused. It fails with database.ErrNoStandby if there is none to wait for.
 func RequireQuorum(ctx context.Context, databaseURL string, required bool) error {
 	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
 		var replicates bool
 		err := conn.QueryRow(ctx, sqlRequireQuorum, required).Scan(&replicates)
 		if err == nil && required && !replicates {
-			err = ErrNoStandby
+			err = database.ErrNoStandby
 		}
 		return err
 	})

@@ -67,7 +67,7 @@ func TestGreatestTokenThatAnEpochCanContinueAbove(t *testing.T) {
 func TestQuorumNeedsAStandby(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := RequireQuorum(t.Context(), h.url, true); !errors.Is(err, ErrNoStandby) {
+	if err := RequireQuorum(t.Context(), h.url, true); !errors.Is(err, database.ErrNoStandby) {
 		t.Errorf("a quorum without a standby: %v", err)
 	}
 	if h.read().Quorum {

@@ -70,7 +70,7 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn, settings bool) (View, err
 	b.Queue(text, l.Names).Query(v.scanRows)
 	epoch.Queue(b, &v.Epoch)
 	if l.Tokens > 0 {
-		queueDraw(b, l.Tokens, func(tokens []lock.Token, _ time.Time) { v.Tokens = tokens })
+		queueDraw(b, l.Tokens, l.Tokens, func(tokens []lock.Token, _ time.Time) { v.Tokens = tokens })
 	}
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
@@ -89,10 +89,11 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn, settings bool) (View, err
 	return v, v.readParts(ctx, conn, l.Lenience)
 }
 
-// Draw draws n tokens. It returns none if the connection leads to another server than that of e.
+// Draw draws n tokens, or at least one if the sequence has no more. It returns none if the connection leads to another
+// server than that of e.
 func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []lock.Token, err error) {
 	b := &pgx.Batch{}
-	queueDraw(b, n, func(drawn []lock.Token, started time.Time) {
+	queueDraw(b, n, 1, func(drawn []lock.Token, started time.Time) {
 		if started.Equal(e.Started) {
 			tokens = drawn
 		}
@@ -100,9 +101,10 @@ func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []l
 	return tokens, conn.SendBatch(ctx, b).Close()
 }
 
-// queueDraw queues the drawing of n tokens. They are passed to use with the start time of the server.
-func queueDraw(b *pgx.Batch, n int, use func(tokens []lock.Token, started time.Time)) {
-	b.Queue(sqlDraw, n).QueryRow(func(row pgx.Row) error {
+// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least. The
+// tokens are passed to use with the start time of the server.
+func queueDraw(b *pgx.Batch, n, least int, use func(tokens []lock.Token, started time.Time)) {
+	b.Queue(sqlDraw, n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
 		var tokens []lock.Token
 		var started time.Time
 		err := row.Scan(&started, &tokens)

@@ -16,8 +16,6 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
 // A tester is a test, or one of package rapid.
 type tester interface {
 	rapid.TB

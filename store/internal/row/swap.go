@@ -50,8 +50,8 @@ type Swap struct {
 
 // A Written is what a Swap returns.
 type Written struct {
-	Clock  time.Time // what the database's clock showed; zero if nothing was written
-	Event  int64     // no event that was written has a greater id; zero: none was
+	Clock  time.Time    // what the database's clock showed; zero if nothing was written
+	Event  int64        // no event that was written has a greater id; zero: none was
 	Tokens []lock.Token // none if nothing was written: the epoch may be another one
 }
 
@@ -64,7 +64,7 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
 	if s.Draw > 0 {
-		queueDraw(b, s.Draw, func(tokens []lock.Token, started time.Time) {
+		queueDraw(b, s.Draw, 0, func(tokens []lock.Token, started time.Time) {
 			if started.Equal(s.Epoch.Started) && !w.Clock.IsZero() {
 				w.Tokens = tokens
 			}

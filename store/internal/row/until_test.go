@@ -1,8 +1,6 @@
 package row
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,40 +8,6 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 )
-
-func TestAllStatementsCanBePrepared(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	all := map[string]string{
-		"look": sqlLook, "look, locking": sqlLookLock, "parts": sqlParts, "endings": sqlEndings, "draw": sqlDraw, "locked": sqlLockedNow,
-		"known": sqlKnown, "read": sqlRead, "read, with waiters": sqlReadQueue, "fence": sqlFence, "slot": sqlSlot,
-	}
-	for v, sql := range sqlSwaps {
-		all[fmt.Sprintf("swap %+v", v)] = sql
-	}
-	entries, err := files.ReadDir("sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		file := strings.TrimSuffix(entry.Name(), ".sql")
-		used := false
-		for name := range all {
-			used = used || strings.HasPrefix(name, file)
-		}
-		if !used {
-			t.Errorf("%s is not prepared here", entry.Name())
-		}
-	}
-	for name, sql := range all {
-		if strings.Contains(sql, "{{") || strings.Contains(sql, "<no value>") {
-			t.Errorf("%s is not rendered: %s", name, sql)
-		}
-		if _, err := f.conn.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
 
 // TestADecisionHolds until a lease that it changes would have ended, and no longer than one that it grants.
 func TestADecisionHolds(t *testing.T) {

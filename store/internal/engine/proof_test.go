@@ -182,6 +182,9 @@ func TestARestartOfTheServerIsSeen(t *testing.T) {
 	server, url := pgtest.Server(t)
 	r := newReplica(t, url, 1)
 	l := r.acquires("a")
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -106,9 +106,12 @@ func (r *replica) reset() {
 }
 
 func wants(name string) Acquire {
-	return Acquire{Acquire: lock.Acquire{
-		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: lock.Exclusive, TTL: time.Minute,
-	}}
+	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: lock.Exclusive, TTL: time.Minute}
+	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: lock.DefaultMaxWaiters})
+	if err != nil {
+		panic(err)
+	}
+	return Acquire{Acquire: a}
 }
 
 // must decides the command, which must not be refused.
@@ -199,6 +202,11 @@ func (s *session) until(sql string) {
 		}
 	}
 }
+
+// events are all events, with their ids.
+const events = `(select b.id * 4096 + (e.value ->> 0)::bigint as id, entry ->> 0 as name, (e.value ->> 2)::bigint as revision
+	from paddock.event_batches b, unnest(b.entries) as entry, json_array_elements(entry) with ordinality e (value, ord)
+	where ord > 2 and (e.value ->> 0)::bigint between 0 and 4095) events`
 
 // waitsForLock is a query that tells whether a session waits for a lock of another.
 const waitsForLock = `select exists (select from pg_stat_activity

@@ -27,6 +27,7 @@ type DB struct {
 	Deciding *pgxpool.Pool
 	Pooled   bool // behind a pooler in transaction mode
 	Log      *slog.Logger
+	Outage   Outage
 
 	ctx    context.Context // ends with Stop
 	stop   context.CancelFunc
@@ -145,4 +146,10 @@ func (d *DB) Report(t *Trouble, task string, err error) {
 	if t.Told = err != nil; err != nil && d.ctx.Err() == nil {
 		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
 	}
+}
+
+// SchemaVersion returns the version of the schema, and whether a migration was interrupted.
+func (d *DB) SchemaVersion(ctx context.Context) (version int64, dirty bool, err error) {
+	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version, &dirty)
+	return version, dirty, err
 }

@@ -14,13 +14,13 @@
 //
 // # Changes
 //
-//	                  fail-over, restore, or an operator's Begin
-//	  +----------+  ---------------------------------------------->  +-----------------------+
-//	  | granting |                                                   | next epoch, paused    |
-//	  +----------+  <----------------------------------------------  | for the longest lease |
-//	                  ClosedUntil passes, or an operator's Open       +-----------------------+
-//	                  (at once with a quorum, unless an operator
-//	                  has started the epoch)
+//	                fail-over, restore, or an operator's Begin
+//	+----------+  ---------------------------------------------->  +-----------------------+
+//	| granting |                                                   | next epoch, paused    |
+//	+----------+  <----------------------------------------------  | for the longest lease |
+//	                ClosedUntil passes, or an operator's Open       +-----------------------+
+//	                (at once with a quorum, unless an operator
+//	                has started the epoch)
 //
 // [Epoch.Check] compares an Epoch, which a transaction has read, with what was known before. If it returns an error, the
 // transaction must not decide. [Guard.Mend] then does what helps: it starts the next epoch, or extends the pause. It also

@@ -25,6 +25,7 @@ const eventsPerBatch = 4096
 // An Epoch is the newest epoch of the database, and the state of the server at the instant when it was read.
 type Epoch struct {
 	Now         time.Time // the database's clock, read by the same statement; UTC, in microseconds
+	Started     time.Time // when the server started
 	Number      int64     // grows with each epoch; at least 1
 	ClosedUntil time.Time // nothing is granted before; zero: no pause was set
 	Longest     time.Duration
@@ -58,7 +59,7 @@ func Read(ctx context.Context, from interface {
 func (e *Epoch) scan(row pgx.Row) error {
 	var closedUntil *time.Time
 	var longestMS int64
-	err := row.Scan(&e.Now, &e.Number, &closedUntil, &longestMS, &e.Quorum, &e.Here, &e.Flushed, &e.Replicates,
+	err := row.Scan(&e.Now, &e.Started, &e.Number, &closedUntil, &longestMS, &e.Quorum, &e.Here, &e.Flushed, &e.Replicates,
 		&e.LastToken, &e.LastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch

@@ -191,8 +191,8 @@ func parts(r *lock.Record) int {
 // number.
 const EventsPerBatch = 4096
 
-// refInterval is how many revisions of a lock there are, or a few more, between the events in paddock.event_refs.
-const refInterval = 16
+// RefInterval is how many revisions of a lock there are, or a few more, between the events in paddock.event_refs.
+const RefInterval = 16
 
 // NameKey returns the key of paddock.event_refs for events of the lock: 63 bits of the SHA-256 of its name.
 func NameKey(name string) int64 {

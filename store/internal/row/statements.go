@@ -33,6 +33,7 @@ type variant struct {
 	Lock   bool // look: lock the rows
 	Events bool // swap: there are events
 	Parts  bool // swap: parts change
+	Queue  bool // read: with waiters
 }
 
 // The number of parameters of swap.sql before those of records, and of records.
@@ -52,9 +53,10 @@ func render(name string, v variant) string {
 	saved := dropped + 2 + len(partKey)
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{
-		"Lock": v.Lock, "Events": v.Events, "Parts": v.Parts,
+		"Lock": v.Lock, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
 		"Record":          "name, last_event, " + names(recordColumns),
 		"Part":            names(partColumns),
+		"NullablePart":    nullable(partColumns),
 		"Columns":         names(recordColumns),
 		"Assignments":     assignments(recordColumns, "n"),
 		"Parameters":      parameters(first, recordColumns),
@@ -72,6 +74,20 @@ func names(columns []column) string {
 	var list []string
 	for _, c := range columns {
 		list = append(list, c.name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// nullable returns the columns of a part that may be missing: its slot, and all of them with the defaults of their types.
+func nullable(columns []column) string {
+	zero := map[string]string{"integer": "0", "bigint": "0", "boolean": "false"}
+	list := []string{"p.slot"}
+	for _, c := range columns {
+		if z := zero[c.kind]; z != "" {
+			list = append(list, fmt.Sprintf("coalesce(p.%s, %s)", c.name, z))
+		} else {
+			list = append(list, "p."+c.name)
+		}
 	}
 	return strings.Join(list, ", ")
 }
@@ -102,6 +118,10 @@ var (
 	sqlSwaps     = swaps()
 	sqlLockedNow = render("locked", variant{})
 	sqlKnown     = render("known", variant{})
+	sqlRead      = render("read", variant{})
+	sqlReadQueue = render("read", variant{Queue: true})
+	sqlFence     = render("fence", variant{})
+	sqlSlot      = render("slot", variant{})
 )
 
 // swaps returns the variants of swap.sql.

@@ -39,47 +39,55 @@ type Change struct {
 
 // A Swap writes changes to locks whose records have the version of the decision.
 type Swap struct {
-	Now     time.Time   // the instant of the decisions
-	Epoch   epoch.Epoch // that they were made in
-	Started time.Time   // when the server started that the Rows were read from
+	Oldest  time.Time   // the instant of the earliest decision
+	Now     time.Time   // the instant of the latest
+	Epoch   epoch.Epoch // that they were made in, and the server that the Rows were read from
 	Changes []*Change
+	Draw    int // tokens to draw for later
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
 }
 
-// Run writes the changes, and marks those that were written. It returns what the database's clock showed, and the newest
-// event that was written, zero for none. It is one round trip, which commits.
-func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (clock time.Time, event int64, err error) {
+// A Written is what a Swap returns.
+type Written struct {
+	Clock  time.Time // what the database's clock showed; zero if nothing was written
+	Event  int64     // no event that was written has a greater id; zero: none was
+	Tokens []lock.Token
+}
+
+// Run writes the changes, and marks those that were written. It is one round trip, which commits.
+func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 	args, v, err := s.encode()
 	if err != nil {
-		return clock, 0, err
+		return w, err
 	}
 	b := &pgx.Batch{}
-	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) (err error) {
-		clock, event, err = s.scan(rows)
-		return err
-	})
+	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
+	if s.Draw > 0 {
+		b.Queue(sqlDraw, s.Draw).QueryRow(func(row pgx.Row) error { return row.Scan(&w.Tokens) })
+	}
 	if s.Commit {
 		b.Queue("commit")
 	}
-	return clock, event, database.CommitBatch(ctx, conn, b)
+	return w, database.CommitBatch(ctx, conn, b)
 }
 
-func (s *Swap) scan(rows pgx.Rows) (clock time.Time, event int64, err error) {
+func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 	var ord, batch int64
 	var at pgtype.TID
 	var version uint32
-	_, err = pgx.ForEachRow(rows, []any{&ord, &at, &version, &clock, &batch}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&ord, &at, &version, &w.Clock, &batch}, func() error {
 		c := s.Changes[ord-1]
 		c.Written = true
 		c.Left = Row{Record: c.After, At: at, Version: version, LastEvent: c.Before.LastEvent, Floor: max(c.Before.Floor, c.After.Token)}
 		if len(c.Events) > 0 {
 			c.Left.LastEvent = batch
-			event = (batch+1)*EventsPerBatch - 1
+			w.Event = (batch+1)*EventsPerBatch - 1
 		}
 		return nil
 	})
-	return clock.UTC(), event, err
+	w.Clock = w.Clock.UTC()
+	return err
 }
 
 // columns are the parameters of sql/swap.sql that are arrays.
@@ -167,7 +175,7 @@ func (s *Swap) encode() ([]any, variant, error) {
 		closed = &s.Epoch.ClosedUntil
 	}
 	args := []any{
-		s.Now, s.Now.Add(MaxLag), s.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
+		s.Now, s.Oldest.Add(MaxLag), s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
 		c.at, c.versions, c.names, c.untils, c.entries, c.keys, c.numbers, c.tokens, c.revisions, c.lastEnds, c.changedAts, c.parts,
 	}
 	args = append(args, c.lease.args()...)
@@ -261,7 +269,7 @@ func (c *columns) addEvents(change *Change, now time.Time) {
 			add(int64(ref), c.event+i)
 		}
 	}
-	if change.Before.Record.Revision/refInterval != change.After.Revision/refInterval {
+	if change.Before.Record.Revision/RefInterval != change.After.Revision/RefInterval {
 		add(NameKey(change.After.Name), c.event+len(change.Events)-1)
 	}
 	c.event += len(change.Events)

@@ -1,6 +1,7 @@
 -- The newest epoch, and whether this server is the one that it describes. The position of the log on disk, the last
 -- token and the newest event show whether the server was restored to an earlier state. A batch of events has 4096 ids.
 select clock_timestamp() as now,
+       pg_postmaster_start_time() as started,
        e.epoch,
        e.closed_until,
        e.longest_ms,

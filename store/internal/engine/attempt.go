@@ -1,0 +1,352 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// An attempt looks, decides, swaps and publishes once, for some units. With locks it is one transaction whose look locks
+// the rows; otherwise the swap is a transaction of its own.
+type attempt struct {
+	*worker
+	group  *group
+	conn   *pgxpool.Conn
+	locks  bool
+	misses map[*call]int
+
+	epoch  epoch.Epoch
+	oldest time.Time // the earliest instant of a decision
+	now    time.Time // the latest
+	rows   map[string]row.Row
+	ended  map[lock.LeaseRef]lock.Event
+	used   int // tokens taken
+}
+
+// run returns the calls that are to be tried again, and the error if that must wait.
+func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err error) {
+	ctx, cancel := context.WithTimeout(a.db.Context(), database.TripTimeout)
+	defer cancel()
+	ready, err := a.decide(ctx, units)
+	if err != nil {
+		if a.locks {
+			database.Rollback(a.conn.Conn())
+		}
+		a.suspect(err)
+		return callsOf(units), database.FateOf(err), err
+	}
+	var writes []*unit
+	for _, u := range units {
+		switch {
+		case !slices.Contains(ready, u):
+			rest = append(rest, u.calls...)
+		case u.writes:
+			writes = append(writes, u)
+		default:
+			a.answer(u, a.began())
+		}
+	}
+	if len(writes) == 0 {
+		if a.locks {
+			database.Rollback(a.conn.Conn())
+		}
+		return rest, database.Again, nil
+	}
+	left, fate, err := a.swap(writes)
+	return append(rest, left...), fate, err
+}
+
+// decide decides the units, on the cache where that is enough, and returns those that are decided. The others are to be
+// tried again.
+func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err error) {
+	var unknown []*unit
+	if a.locks {
+		unknown = units
+	} else if ready, unknown, err = a.decideCached(units); err != nil {
+		return nil, err
+	}
+	if len(unknown) == 0 {
+		return ready, nil
+	}
+	before := a.epoch
+	if err := a.look(ctx, unknown); err != nil {
+		return nil, err
+	}
+	if len(ready) > 0 && (before.Number != a.epoch.Number || !before.Started.Equal(a.epoch.Started)) {
+		ready = nil // they were decided in another epoch
+	}
+	return a.decideFresh(ctx, ready, unknown)
+}
+
+// decideCached decides the units whose locks are in the cache. unknown are the others, and those that must be read.
+func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit, err error) {
+	a.rows = make(map[string]row.Row, len(units))
+	a.cache.mu.Lock()
+	a.epoch = a.cache.epoch
+	at := a.cache.clock.at(time.Now())
+	for _, u := range units {
+		for _, name := range u.names {
+			if r, ok := a.cache.get(name); ok {
+				a.rows[name] = r
+			}
+		}
+	}
+	a.cache.mu.Unlock()
+	a.oldest, a.now = at, at
+	k := a.knowledge()
+	for _, u := range units {
+		if u.fresh = false; !a.hasRows(u) {
+			unknown = append(unknown, u)
+			continue
+		}
+		switch u.decide(k) {
+		case decided:
+			ready = append(ready, u)
+		case needsEpoch:
+			return nil, nil, a.tooLong(u)
+		default:
+			unknown = append(unknown, u)
+		}
+	}
+	return ready, unknown, nil
+}
+
+func (a *attempt) hasRows(u *unit) bool {
+	return !slices.ContainsFunc(u.names, func(name string) bool { _, ok := a.rows[name]; return !ok })
+}
+
+func (a *attempt) knowledge() *knowledge {
+	return &knowledge{self: a.self, epoch: a.epoch, now: a.now, rows: a.rows, ended: a.ended, token: a.takeToken}
+}
+
+func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.used++
+	return a.cache.takeToken(floor)
+}
+
+// tooLong returns the error of a decision on a lease that is longer than the epoch allows for.
+func (a *attempt) tooLong(u *unit) error {
+	for _, d := range u.decisions {
+		if err := a.epoch.Covers(epoch.LongestOf(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look reads the locks of the units, and draws tokens for their acquires.
+func (a *attempt) look(ctx context.Context, units []*unit) error {
+	l := row.Look{Ended: make(map[lock.LeaseRef]string), Lock: a.locks, Lenience: a.db.Outage.Lenience()}
+	for _, u := range units {
+		l.Names = append(l.Names, u.names...)
+		for _, c := range u.calls {
+			for _, ref := range c.Req.Refs() {
+				l.Ended[ref] = c.Req.Names()[0]
+			}
+			if tokens, _ := c.Req.Needs(); tokens > 0 {
+				l.Tokens += tokens
+			}
+		}
+	}
+	slices.Sort(l.Names)
+	known, sent := a.epochs.Known(), time.Now()
+	v, err := l.Run(ctx, a.conn.Conn(), a.db.Pooled)
+	if err != nil {
+		return err
+	}
+	if err := v.Epoch.Check(known); err != nil {
+		return err
+	}
+	clock := reading{shown: v.Epoch.Now, after: sent, before: time.Now()}
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.cache.enter(v.Epoch, clock)
+	a.cache.addTokens(v.Tokens)
+	if a.rows == nil {
+		a.rows = v.Rows
+	}
+	for name, r := range v.Rows {
+		a.rows[name] = r
+		a.cache.put(r)
+	}
+	a.epoch, a.ended, a.now = v.Epoch, v.Ended, clock.at(time.Now())
+	if a.oldest.IsZero() {
+		a.oldest = a.now
+	}
+	for _, u := range units {
+		u.fresh = true
+	}
+	return nil
+}
+
+// decideFresh decides units that were just read. If tokens are short it draws some, and decides again.
+func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*unit, error) {
+	for len(units) > 0 {
+		var short []*unit
+		k := a.knowledge()
+		for _, u := range units {
+			switch u.decide(k) {
+			case needsToken:
+				short = append(short, u)
+			case needsEpoch:
+				return nil, a.tooLong(u)
+			default:
+				ready = append(ready, u)
+			}
+		}
+		if units = short; len(short) == 0 {
+			break
+		}
+		tokens, err := row.Draw(ctx, a.conn.Conn(), tokenBlock+a.used)
+		if err != nil {
+			return nil, err
+		}
+		a.cache.mu.Lock()
+		a.cache.addTokens(tokens)
+		a.cache.mu.Unlock()
+	}
+	return ready, nil
+}
+
+// began returns an instant of this process's clock that is no later than the latest decision.
+func (a *attempt) began() time.Time {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	c := a.cache.clock
+	return c.after.Add(a.now.Sub(c.shown))
+}
+
+// answer answers the calls of a unit, and publishes what was decided.
+func (a *attempt) answer(u *unit, began time.Time) {
+	outcomes := u.outcomes(began)
+	a.publish(outcomes)
+	for i, c := range u.calls {
+		c.Answer(outcomes[i], nil)
+	}
+}
+
+// swap writes the units, and returns the calls of those whose locks had changed.
+func (a *attempt) swap(units []*unit) (rest []*call, fate database.Fate, err error) {
+	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Draw: a.toDraw()}
+	for _, u := range units {
+		s.Changes = append(s.Changes, u.changes...)
+	}
+	calls := callsOf(units)
+	var done row.Written
+	sent := time.Now()
+	err, late := a.patiently(a.group, len(calls), func(ctx context.Context) (err error) {
+		done, err = s.Run(ctx, a.conn.Conn())
+		return err
+	})
+	rest, fate, err = a.swapped(units, done, reading{shown: done.Clock, after: sent, before: time.Now()}, err)
+	if late {
+		<-a.late
+		a.finish(rest)
+		return nil, database.Again, nil
+	}
+	return rest, fate, err
+}
+
+// toDraw returns how many tokens to draw for the next batches: enough for one like this.
+func (a *attempt) toDraw() int {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	if len(a.cache.tokens) >= a.used {
+		return 0
+	}
+	return max(tokenBlock, 2*a.used)
+}
+
+// swapped concludes a swap: units that were written are published and answered, and the others missed.
+func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err error) (rest []*call, fate database.Fate, _ error) {
+	if err != nil {
+		return a.failed(units, err)
+	}
+	a.cache.mu.Lock()
+	a.cache.addTokens(done.Tokens)
+	if !done.Clock.IsZero() {
+		a.cache.clock = a.cache.clock.better(clock)
+	}
+	var greatest lock.Token
+	for _, u := range units {
+		for _, c := range u.changes {
+			if !c.Written {
+				a.cache.drop(c.After.Name)
+				continue
+			}
+			a.cache.put(c.Left)
+			greatest = max(greatest, c.After.Token)
+		}
+	}
+	a.cache.mu.Unlock()
+	a.epochs.Note(a.epoch, greatest, done.Event)
+	began := a.began()
+	for _, u := range units {
+		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {
+			a.missed(u)
+			rest = append(rest, u.calls...)
+			continue
+		}
+		a.answer(u, began)
+	}
+	return rest, database.Again, nil
+}
+
+// failed returns the calls of a swap that failed, and what is known of them.
+func (a *attempt) failed(units []*unit, err error) ([]*call, database.Fate, error) {
+	calls := callsOf(units)
+	fate := database.FateOfCommit(err)
+	switch {
+	case pgconn.SafeToRetry(err):
+		fate = database.Again // nothing was sent
+	case fate == database.Unknown:
+		a.suspect(err)
+		a.giveUp(calls, err)
+		return nil, database.Again, nil
+	}
+	if a.locks {
+		database.Rollback(a.conn.Conn())
+	}
+	if fate != database.Blocked {
+		a.cache.mu.Lock()
+		for _, u := range units {
+			for _, name := range u.names {
+				a.cache.drop(name)
+			}
+		}
+		a.cache.mu.Unlock()
+	}
+	a.suspect(err)
+	if isTooLate(err) {
+		for _, u := range units {
+			a.missed(u)
+		}
+		return calls, database.Again, nil
+	}
+	return calls, fate, err
+}
+
+// missed notes that the locks of the unit had changed.
+func (a *attempt) missed(u *unit) {
+	for _, c := range u.calls {
+		a.misses[c]++
+	}
+}
+
+// suspect empties the cache after an error that the server did not report: the next connection may lead to another one.
+func (a *attempt) suspect(err error) {
+	if pg := (*pgconn.PgError)(nil); a.conn.Conn().IsClosed() || !errors.As(err, &pg) {
+		a.cache.reset()
+	}
+}

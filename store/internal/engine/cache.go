@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// maxCached bounds a cache: the leases and waiters in it, each lock counting as one more.
+	maxCached = 200_000
+	// cachedMetadata is how many bytes of metadata count as one lease more.
+	cachedMetadata = 256
+)
+
+// A cache contains locks as this worker last read or wrote them, and what else a decision needs. Nothing in it is trusted:
+// a swap compares it with the database when it writes, see package row. It may be stale; it must not be torn, so a lock is
+// put into it only when its commit is confirmed.
+//
+// When it is full, the older half is dropped. A lock that is used moves to the younger half.
+type cache struct {
+	mu     sync.Mutex
+	epoch  epoch.Epoch
+	clock  reading
+	tokens []lock.Token // drawn and not granted, ascending
+	young  half
+	old    half
+}
+
+// A half is half of a cache.
+type half struct {
+	rows   map[string]row.Row
+	weight int
+}
+
+// get returns the lock. The caller holds mu.
+func (c *cache) get(name string) (row.Row, bool) {
+	if r, ok := c.young.rows[name]; ok {
+		return r, true
+	}
+	r, ok := c.old.rows[name]
+	if ok {
+		c.put(r)
+	}
+	return r, ok
+}
+
+// put adds the lock, or replaces it. The caller holds mu.
+func (c *cache) put(r row.Row) {
+	name := r.Record.Name
+	c.drop(name)
+	if c.young.weight >= maxCached/2 {
+		c.old, c.young = c.young, half{}
+	}
+	if c.young.rows == nil {
+		c.young.rows = make(map[string]row.Row)
+	}
+	c.young.rows[name] = r
+	c.young.weight += weight(&r.Record)
+}
+
+// drop removes the lock. The caller holds mu.
+func (c *cache) drop(name string) {
+	for _, h := range []*half{&c.young, &c.old} {
+		if r, ok := h.rows[name]; ok {
+			h.weight -= weight(&r.Record)
+			delete(h.rows, name)
+		}
+	}
+}
+
+// reset empties the cache: its locks are of another epoch or server, or may be.
+func (c *cache) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear()
+}
+
+func (c *cache) clear() {
+	c.young, c.old, c.tokens, c.epoch, c.clock = half{}, half{}, nil, epoch.Epoch{}, reading{}
+}
+
+// enter notes the epoch that was read, and empties the cache if it is another one, or about another server. The caller
+// holds mu.
+func (c *cache) enter(e epoch.Epoch, clock reading) {
+	if e.Number != c.epoch.Number || !e.Started.Equal(c.epoch.Started) {
+		c.clear()
+	}
+	c.epoch, c.clock = e, c.clock.better(clock)
+}
+
+// takeToken returns a drawn token that is greater than floor, false if there is none. The caller holds mu.
+func (c *cache) takeToken(floor lock.Token) (lock.Token, bool) {
+	i, _ := slices.BinarySearch(c.tokens, floor+1)
+	if i == len(c.tokens) {
+		return 0, false
+	}
+	t := c.tokens[i]
+	if i == 0 {
+		c.tokens = c.tokens[1:]
+	} else {
+		c.tokens = slices.Delete(c.tokens, i, i+1)
+	}
+	return t, true
+}
+
+// addTokens adds tokens that were just drawn. The caller holds mu.
+func (c *cache) addTokens(tokens []lock.Token) {
+	c.tokens = append(c.tokens, tokens...)
+	slices.Sort(c.tokens)
+}
+
+// queued reports whether calls wait for the lock, as far as is known.
+func (c *cache) queued(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.get(name)
+	return ok && len(r.Record.Queue) > 0
+}
+
+// crowded reports whether the lock has parts or waiters, as far as is known.
+func weight(r *lock.Record) int {
+	n := 1 + len(r.Leases) + len(r.Queue)
+	for i := range r.Leases {
+		n += len(r.Leases[i].Metadata) / cachedMetadata
+	}
+	for _, w := range r.Queue {
+		n += len(w.Lease.Metadata) / cachedMetadata
+	}
+	return n
+}
+
+// A reading is what the database's clock showed at some instant between after and before, on this process's clock.
+type reading struct {
+	shown         time.Time
+	after, before time.Time
+}
+
+// at returns what the database's clock shows at the instant t of this process's clock, or a little less.
+func (r reading) at(t time.Time) time.Time {
+	return r.shown.Add(max(t.Sub(r.before), 0)).Truncate(time.Microsecond)
+}
+
+// better returns the reading to go on with: the one that says more precisely when it was, unless the clocks may have
+// diverged by more since.
+func (r reading) better(newer reading) reading {
+	const drift = 1000 // one part in so many
+	if newer.before.Sub(newer.after) <= r.before.Sub(r.after)+newer.before.Sub(r.before)/drift {
+		return newer
+	}
+	return r
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// A unit is the calls that are decided together, in order: those about one lock, or about locks that commands on several
+// of them connect.
+type unit struct {
+	names []string // in order
+	calls []*call
+
+	fresh     bool // the locks were read in this attempt
+	decisions []lock.Decision
+	changes   []*row.Change // of the names; set by decide
+	writes    bool          // something is to be written
+}
+
+// unitsOf groups the calls.
+func unitsOf(calls []*call) []*unit {
+	byName := make(map[string]*unit, len(calls))
+	place := make(map[*call]int, len(calls))
+	var all []*unit
+	for i, c := range calls {
+		place[c] = i
+		var u *unit
+		for _, name := range c.Req.Names() {
+			switch other := byName[name]; {
+			case other == nil || other == u:
+			case u == nil:
+				u = other
+			default:
+				u = merge(u, other, byName)
+			}
+		}
+		if u == nil {
+			u = &unit{}
+			all = append(all, u)
+		}
+		for _, name := range c.Req.Names() {
+			if byName[name] == nil {
+				byName[name], u.names = u, append(u.names, name)
+			}
+		}
+		u.calls = append(u.calls, c)
+	}
+	all = slices.DeleteFunc(all, func(u *unit) bool { return len(u.calls) == 0 })
+	for _, u := range all {
+		slices.Sort(u.names)
+		if len(u.names) > 1 {
+			slices.SortFunc(u.calls, func(a, b *call) int { return place[a] - place[b] })
+		}
+	}
+	slices.SortFunc(all, func(a, b *unit) int { return strings.Compare(a.names[0], b.names[0]) })
+	return all
+}
+
+// merge moves the calls of other to u, which it returns.
+func merge(u, other *unit, byName map[string]*unit) *unit {
+	u.calls, u.names = append(u.calls, other.calls...), append(u.names, other.names...)
+	for _, name := range other.names {
+		byName[name] = u
+	}
+	other.calls, other.names = nil, nil
+	return u
+}
+
+// A knowledge is what decisions are made on.
+type knowledge struct {
+	self  lock.Replica
+	epoch epoch.Epoch
+	now   time.Time
+	rows  map[string]row.Row           // of the unit
+	ended map[lock.LeaseRef]lock.Event // as far as it was read
+	token func(floor lock.Token) (lock.Token, bool)
+}
+
+// A verdict says whether a unit was decided.
+type verdict int
+
+const (
+	decided    verdict = iota
+	needsLook          // it must be read first
+	needsToken         // there are not enough tokens
+	needsEpoch         // a lease is longer than the epoch allows for
+)
+
+// decide decides the calls of the unit, in order, each on what the ones before it left. This is the only place where
+// commands are decided.
+//
+// What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
+// something, needs no ending that was not read, and does not take a waiter's replica for dead.
+func (u *unit) decide(k *knowledge) verdict {
+	u.decisions, u.changes, u.writes = u.decisions[:0], u.changes[:0], false
+	at := make(map[string]*row.Change, len(u.names))
+	for _, name := range u.names {
+		before := k.rows[name]
+		if !u.fresh && mayMisjudge(before.Record.Queue, k.now, k.self) {
+			return needsLook
+		}
+		at[name] = &row.Change{Before: before, After: before.Record}
+		u.changes = append(u.changes, at[name])
+	}
+	ended, own := k.ended, false
+	for _, c := range u.calls {
+		if !u.fresh && !u.assume(c.Req, at, ended) {
+			return needsLook
+		}
+		d, short := apply(c.Req, k, at, ended)
+		if short {
+			return needsToken
+		}
+		if k.epoch.Covers(epoch.LongestOf(d)) != nil {
+			return needsEpoch
+		}
+		u.take(c.Req, d, at)
+		if !own && endsLease(d.Events) {
+			if ended, own = maps.Clone(ended), true; ended == nil {
+				ended = make(map[lock.LeaseRef]lock.Event)
+			}
+		}
+		for _, e := range d.Events {
+			if e.Ref != 0 {
+				ended[e.Ref] = e
+			}
+		}
+	}
+	if !u.writes && !u.fresh {
+		return needsLook
+	}
+	return decided
+}
+
+// apply decides one command. short says that a token was missing.
+func apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+	v := lock.View{Now: k.now, Self: k.self, Ended: ended, GrantsPausedUntil: k.epoch.ClosedUntil}
+	floor := lock.Token(0)
+	for _, name := range cmd.Names() {
+		c := at[name]
+		v.Locks, floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
+	}
+	v.Tokens = func() lock.Token {
+		t, ok := k.token(floor)
+		floor, short = max(floor, t), short || !ok
+		return t
+	}
+	return cmd.Apply(v), short
+}
+
+// take notes what was decided.
+func (u *unit) take(cmd lock.Command, d lock.Decision, at map[string]*row.Change) {
+	u.decisions = append(u.decisions, d)
+	for _, after := range d.Locks {
+		c := at[after.Name]
+		c.After, c.Changed = after, c.Changed || d.Changed
+	}
+	for _, e := range d.Events {
+		c := at[e.Name]
+		c.Events = append(c.Events, e)
+	}
+	u.writes = u.writes || d.Changed || confirms(cmd, d)
+}
+
+// confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is written
+// all the same, so that what it confirms is as durable as a grant. A sweep has nobody to answer, and a call that still
+// waits is told nothing.
+func confirms(cmd lock.Command, d lock.Decision) bool {
+	_, sweeps := cmd.(lock.Sweep)
+	return d.Err == nil && !d.Queued && !sweeps
+}
+
+// mayMisjudge reports whether a waiter's replica may send heartbeats that are not known here, and will count as dead
+// before a decision at now is written.
+func mayMisjudge(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
+	latest := now.Add(row.MaxLag)
+	return slices.ContainsFunc(queue, func(w *lock.Waiter) bool {
+		return w.Replica != 0 && w.Replica != self && !latest.Before(w.AliveUntil)
+	})
+}
+
+// assume reports whether the command can be decided without reading how its lease ended. That of an acquire is assumed
+// not to have ended; the swap checks it.
+func (u *unit) assume(cmd lock.Command, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) bool {
+	for _, ref := range cmd.Refs() {
+		if _, known := ended[ref]; known {
+			continue
+		}
+		a, acquires := cmd.(Acquire)
+		if !acquires {
+			id, _ := leaseIDOf(cmd)
+			return slices.ContainsFunc(cmd.Names(), func(name string) bool { return hasLease(&at[name].After, id) })
+		}
+		c := at[a.Name]
+		c.Unused = append(c.Unused, ref)
+	}
+	return true
+}
+
+// hasLease reports whether the lock has the lease or its waiter. How a revoked lease ended is in its event.
+func hasLease(r *lock.Record, id lock.LeaseID) bool {
+	return slices.ContainsFunc(r.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() }) ||
+		slices.ContainsFunc(r.Queue, func(w *lock.Waiter) bool { return w.Lease.ID == id })
+}
+
+func endsLease(events []lock.Event) bool {
+	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
+}
+
+// outcomes returns what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
+// with many calls would keep as many copies of the queue.
+func (u *unit) outcomes(began time.Time) []row.Outcome {
+	all := make([]row.Outcome, len(u.decisions))
+	for i, d := range u.decisions {
+		o := row.Outcome{Decision: d, Began: began}
+		if id, about := leaseIDOf(u.calls[i].Req); about && d.Queued {
+			o.Place = placeOf(d.Locks[0].Queue, id)
+		}
+		if _, revokes := u.calls[i].Req.(lock.Revoke); !revokes {
+			o.Locks = slices.Clone(d.Locks)
+			for j := range o.Locks {
+				o.Locks[j].Queue = nil
+			}
+		}
+		all[i] = o
+	}
+	return all
+}
+
+// placeOf returns the place of the lease in the queue. The newest waiter is at the end.
+func placeOf(queue []*lock.Waiter, id lock.LeaseID) int64 {
+	for _, w := range slices.Backward(queue) {
+		if w.Lease.ID == id {
+			return w.Place
+		}
+	}
+	return 0
+}

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// maxMisses is how often a call is decided on a lock that changes meanwhile, before its row is locked.
+	maxMisses = 2
+	// commitPatience is how long a worker waits for a commit before it goes on without it.
+	commitPatience = time.Second
+	// tokenBlock is how many tokens are drawn at once, at least.
+	tokenBlock = 64
+)
+
+// A worker decides the batches of one group of names.
+type worker struct {
+	*shared
+	*dispatcher
+	cache cache
+}
+
+// run answers the calls. It tries until it has, or until their callers have left. Those that wait for a locked row go
+// through onBlocked, which returns what is to be tried again.
+func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
+	pause, misses := database.NewPause(), make(map[*call]int)
+	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
+		rest, fate, err := w.attempt(g, calls, misses)
+		if err == nil {
+			calls = rest
+			continue
+		}
+		switch calls = rest; fate {
+		case database.Failed:
+			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
+			w.runAlone(g, calls, err, onBlocked)
+			return
+		case database.Blocked:
+			calls = onBlocked(calls)
+			continue
+		}
+		if errors.Is(err, database.ErrNoStandby) {
+			refuse(calls, database.NoStandby())
+			return
+		}
+		if errors.Is(err, row.ErrChanged) || w.epochs.Mend(err) {
+			continue
+		}
+		w.db.Outage.Note()
+		w.db.Log.Warn("batch failed; retrying", "error", err, "calls", len(calls))
+		if database.ReadOnly(err) {
+			w.db.Reset()
+		}
+		if !w.db.Sleep(pause.NextBackOff()) {
+			refuse(calls, database.Unavailable(err))
+			return
+		}
+	}
+}
+
+// runAlone runs each of the calls by itself, so that one which cannot be done does not fail the others. err is what a
+// single call is answered.
+func (w *worker) runAlone(g *group, calls []*call, err error, onBlocked func([]*call) []*call) {
+	if len(calls) == 1 {
+		refuse(calls, database.Internal(err))
+		return
+	}
+	for i := range calls {
+		w.run(g, calls[i:i+1], onBlocked)
+	}
+}
+
+// attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
+// again: without an error if that may be at once.
+func (w *worker) attempt(g *group, calls []*call, misses map[*call]int) (rest []*call, fate database.Fate, err error) {
+	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
+		return calls, database.Again, err
+	}
+	conn, err := w.acquire()
+	if err != nil {
+		return calls, database.Again, err
+	}
+	defer conn.Release()
+	var now, later []*unit
+	locks := false
+	for _, u := range unitsOf(begin(calls)) {
+		if u.mustLock(misses) {
+			later = append(later, u)
+		} else {
+			now = append(now, u)
+		}
+	}
+	if len(now) == 0 {
+		now, later, locks = later, nil, true
+	}
+	a := &attempt{worker: w, group: g, conn: conn, locks: locks, misses: misses}
+	rest, fate, err = a.run(now)
+	rest = append(rest, callsOf(later)...)
+	rewind(rest)
+	return rest, fate, err
+}
+
+func (w *worker) acquire() (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(w.db.Context(), database.TripTimeout)
+	defer cancel()
+	return w.db.Deciding.Acquire(ctx)
+}
+
+// mustLock reports whether the rows of the unit are locked before it is decided: a command on several locks writes all of
+// them or none, and a lock that another replica keeps changing would be missed for ever.
+func (u *unit) mustLock(misses map[*call]int) bool {
+	return len(u.names) > 1 || slices.ContainsFunc(u.calls, func(c *call) bool { return misses[c] >= maxMisses })
+}
+
+func callsOf(units []*unit) (calls []*call) {
+	for _, u := range units {
+		calls = append(calls, u.calls...)
+	}
+	return calls
+}
+
+// longestOf returns the longest lease, grace included, that the calls ask for.
+func longestOf(calls []*call) (longest time.Duration) {
+	for _, c := range calls {
+		if a, ok := c.Req.(Acquire); ok {
+			longest = max(longest, a.TTL+a.Grace)
+		}
+	}
+	return longest
+}
+
+// patiently runs save, which commits, and returns its error. late says that it has taken so long that the group goes on
+// without it; then the Engine has a slot taken for it.
+//
+// A commit is never cancelled, so it may take for ever: while no standby confirms it, or until TCP gives up a silent
+// connection.
+func (w *worker) patiently(g *group, calls int, save func(context.Context) error) (err error, late bool) {
+	saved, detached := make(chan struct{}), make(chan bool, 1)
+	watch := time.AfterFunc(commitPatience, func() { detached <- w.detach(g, calls, saved) })
+	err = save(context.WithoutCancel(w.db.Context()))
+	close(saved)
+	return err, !watch.Stop() && <-detached
+}
+
+// detach makes the group go on without its running batch, once there is a slot for another late commit, and returns true;
+// or it returns false if the commit has ended meanwhile.
+func (w *worker) detach(g *group, calls int, saved <-chan struct{}) bool {
+	select {
+	case <-saved:
+		return false
+	case w.late <- struct{}{}:
+	}
+	w.db.Log.Warn("commit is slow", "calls", calls)
+	g.DetachRunning()
+	return true
+}
+
+// finish queues the calls again that a late commit has certainly not done.
+func (w *worker) finish(calls []*call) {
+	rewind(calls)
+	for _, c := range calls {
+		w.workerOf(c.Req).Add(c)
+	}
+}
+
+// giveUp answers calls that may have been done, or may not.
+func (w *worker) giveUp(calls []*call, err error) {
+	if len(calls) == 0 {
+		return
+	}
+	w.db.Outage.Note()
+	w.db.Log.Error("commit outcome unknown", "error", err, "calls", len(calls))
+	refuse(calls, database.UnknownOutcome(err))
+}
+
+// begin marks the calls as begun, and leaves out those whose callers have left.
+func begin(calls []*call) []*call {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.Begin() })
+}
+
+// stillThere leaves out the calls whose callers have left.
+func stillThere(calls []*call) []*call {
+	calls = begin(calls)
+	rewind(calls)
+	return calls
+}
+
+func rewind(calls []*call) {
+	for _, c := range calls {
+		c.Rewind()
+	}
+}
+
+func refuse(calls []*call, err error) {
+	for _, c := range calls {
+		if c.Begin() {
+			c.Answer(row.Outcome{Decision: lock.Decision{Err: err}}, nil)
+		}
+	}
+}
+
+// isTooLate reports whether a swap was undone because a decision did not hold any more.
+func isTooLate(err error) bool {
+	pg := new(pgconn.PgError)
+	return errors.As(err, &pg) && pg.Code == row.TooLate
+}

@@ -1,0 +1,100 @@
+package eventlog
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+// scanTime is how long a page without events reads on, at least, before it is returned although there are more batches.
+const scanTime = time.Second
+
+// A Log reads the events of the database. Its methods are safe for concurrent use.
+type Log struct {
+	db       *database.DB
+	draining <-chan struct{}
+	tail     *tail
+	shown    atomic.Int64 // the greatest bound, an event id
+}
+
+// New returns a Log. When draining is closed, calls that wait are refused. Run must run for calls to wait.
+func New(db *database.DB, draining <-chan struct{}) *Log {
+	return &Log{db: db, draining: draining, tail: newTail()}
+}
+
+// A segment is the events that a query selects between two ids.
+type segment struct {
+	events []lock.Event // in the order of their ids, at most the query's limit
+	upTo   int64        // these are all selected events up to this id
+	end    bool         // there were no batches after upTo up to the bound
+	gap    bool         // events may be missing before these
+}
+
+// cut limits the segment to n events.
+func (s *segment) cut(n int) {
+	if len(s.events) >= n {
+		s.events = s.events[:n:n]
+		s.upTo, s.end = s.events[n-1].ID, false
+	}
+}
+
+func (s *segment) page() lock.Page[lock.Event] {
+	return lock.Page[lock.Event]{Items: s.events, Next: strconv.FormatInt(s.upTo, 10), Gap: s.gap}
+}
+
+// Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page is
+// empty. The page may have fewer events than the limit although there are more: it is one round trip, which reads at most
+// scanBatches batches for a prefix. While that finds nothing, the next batches are read, for up to a second or so. Then
+// the page is empty, and its Next is ahead of the cursor. Errors are those of package lock.
+func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	q, err := q.Resolve()
+	if err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	after, err := parseCursor(q.Cursor)
+	if err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	var s segment
+	if q.Wait > 0 {
+		s, err = l.await(ctx, q, after)
+	} else {
+		s, err = l.stored(ctx, q, after)
+	}
+	if err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	return s.page(), nil
+}
+
+// stored reads the segment after the id from the database. A negative id is for the bound, without events.
+func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (s segment, err error) {
+	for began := time.Now(); ; after = s.upTo {
+		err = l.db.Read(ctx, func(ctx context.Context) (err error) {
+			s, _, err = l.read(ctx, q, after)
+			return err
+		})
+		if err != nil || len(s.events) > 0 || s.gap || s.end || time.Since(began) >= scanTime {
+			return s, err
+		}
+	}
+}
+
+// parseCursor returns the id after which a page begins, negative for the bound.
+func parseCursor(cursor string) (int64, error) {
+	switch cursor {
+	case "":
+		return 0, nil
+	case lock.CursorNow:
+		return -1, nil
+	}
+	after, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || after < 0 || cursor != strconv.FormatInt(after, 10) {
+		return 0, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
+	}
+	return after, nil
+}

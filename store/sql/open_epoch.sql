@@ -1,4 +1,0 @@
--- Ends the pause of grants: an operator knows that no lease was lost.
-update paddock.epochs set closed_until = null, reason = reason || '; opened early: ' || $1::text
-where epoch = (select max(epoch) from paddock.epochs) and closed_until > clock_timestamp()
-returning epoch

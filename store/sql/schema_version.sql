@@ -1,1 +1,0 @@
-select version, dirty from paddock.schema_migrations

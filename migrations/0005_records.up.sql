@@ -153,7 +153,7 @@ from (
     where id between first_id and last_id
 ) numbered
 where revision % 16 = 0 or id in (newest, newest_in_row_0)
-order by 1, 2;
+order by 2;
 
 insert into paddock.newest_events (name, id)
 select name, max(id)

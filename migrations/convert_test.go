@@ -111,7 +111,7 @@ func TestNewEventsComeAfterOldOnes(t *testing.T) {
 	for name, last := range map[string]int64{"the first event": 1, "row 3": 13700, "the end of a row": 16383} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, conn := schema4(t)
+			url, conn := schema4Database(t)
 			exec(t, conn, "select setval('paddock.event_ids', $1)", last)
 			up(t, url)
 			if batch := number(t, conn, "select nextval('paddock.event_batch_ids')"); batch != last/4096+1 {

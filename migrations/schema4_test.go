@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// schema4 creates a database with the schema of version 4, as a release that knew no other has left it.
-func schema4(t *testing.T) (url string, conn *pgx.Conn) {
+// schema4Database creates a database with the schema of version 4, as a release that knew no other has left it.
+func schema4Database(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = pgtest.EmptyURL(t)
 	conn = connect(t, url)
@@ -32,8 +32,8 @@ func schema4(t *testing.T) (url string, conn *pgx.Conn) {
 // schema4WithRows creates a database with a row of every kind that a replica of schema 4 writes.
 func schema4WithRows(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
-	url, conn = schema4(t)
-	execFile(t, conn, "testdata/schema4/rows.sql")
+	url, conn = schema4Database(t)
+	execFile(t, conn, "testdata/schema4.sql")
 	return url, conn
 }
 

@@ -71,8 +71,8 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 	var unknown []*unit
 	if a.locks {
 		unknown = units
-	} else if ready, unknown, err = a.decideCached(units); err != nil {
-		return nil, err
+	} else {
+		ready, unknown = a.decideCached(units)
 	}
 	if len(unknown) == 0 {
 		return ready, nil
@@ -88,7 +88,7 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 }
 
 // decideCached decides the units whose locks are in the cache. unknown are the others, and those that must be read.
-func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit, err error) {
+func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 	a.rows = make(map[string]row.Row, len(units))
 	a.cache.mu.Lock()
 	a.epoch = a.cache.epoch
@@ -108,16 +108,13 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit, err error
 			unknown = append(unknown, u)
 			continue
 		}
-		switch u.decide(k) {
-		case decided:
+		if u.decide(k) == decided {
 			ready = append(ready, u)
-		case needsEpoch:
-			return nil, nil, a.tooLong(u)
-		default:
+		} else {
 			unknown = append(unknown, u)
 		}
 	}
-	return ready, unknown, nil
+	return ready, unknown
 }
 
 func (a *attempt) hasRows(u *unit) bool {
@@ -133,16 +130,6 @@ func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
 	defer a.cache.mu.Unlock()
 	a.used++
 	return a.cache.takeToken(floor)
-}
-
-// tooLong returns the error of a decision on a lease that is longer than the epoch allows for.
-func (a *attempt) tooLong(u *unit) error {
-	for _, d := range u.decisions {
-		if err := a.epoch.Covers(epoch.LongestOf(d)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // look reads the locks of the units, and draws tokens for their acquires.
@@ -200,7 +187,7 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 			case needsToken:
 				short = append(short, u)
 			case needsEpoch:
-				return nil, a.tooLong(u)
+				return nil, u.tooLong
 			default:
 				ready = append(ready, u)
 			}

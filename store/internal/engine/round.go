@@ -21,6 +21,7 @@ type unit struct {
 	decisions []lock.Decision
 	changes   []*row.Change // of the names; set by decide
 	writes    bool          // something is to be written
+	tooLong   error         // a lease is longer than the epoch allows for
 }
 
 // unitsOf groups the calls.
@@ -117,7 +118,7 @@ func (u *unit) decide(k *knowledge) verdict {
 		if short {
 			return needsToken
 		}
-		if k.epoch.Covers(epoch.LongestOf(d)) != nil {
+		if u.tooLong = k.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
 			return needsEpoch
 		}
 		u.take(c.Req, d, at)

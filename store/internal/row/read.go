@@ -21,8 +21,8 @@ type Range struct {
 	Queue  bool // with their waiters
 }
 
-// Only returns the Range of one lock.
-func Only(name string) Range { return Range{From: name, To: name + "\x00", Limit: 1} }
+// Only returns the Range of one lock. No name contains the byte 1, which is less than all that names have.
+func Only(name string) Range { return Range{From: name, To: name + "\x01", Limit: 1} }
 
 // A Reading is a lock as it was read at Now.
 type Reading struct {

@@ -170,12 +170,16 @@ func (s *Swap) encode() ([]any, variant, error) {
 		}
 	}
 	v.Events, v.Parts = c.event > 0, len(c.dropped.ords)+len(c.saved.ords) > 0
+	latest := pgtype.Timestamptz{Time: s.Oldest.Add(MaxLag), Valid: true}
+	if s.Commit { // the rows are locked, so nothing has changed since
+		latest = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
 	var closed *time.Time
 	if !s.Epoch.ClosedUntil.IsZero() {
 		closed = &s.Epoch.ClosedUntil
 	}
 	args := []any{
-		s.Now, s.Oldest.Add(MaxLag), s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
+		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
 		c.at, c.versions, c.names, c.untils, c.entries, c.keys, c.numbers, c.tokens, c.revisions, c.lastEnds, c.changedAts, c.parts,
 	}
 	args = append(args, c.lease.args()...)

@@ -341,7 +341,7 @@ create trigger refuse instead of insert or update or delete on paddock.waiters
     for each row execute function paddock.refuse_old_write();
 create trigger refuse instead of insert or update or delete on paddock.events
     for each row execute function paddock.refuse_old_write();
-comment on view paddock.locks is 'Refuses replicas of an earlier release. To see who has a lock, use paddock.leases.';
-comment on view paddock.waiters is 'Refuses replicas of an earlier release. To see who waits, use paddock.queue.';
-comment on view paddock.events is 'Refuses replicas of an earlier release. To see what happened, use paddock.history.';
+comment on view paddock.locks is 'Refuses replicas of an earlier release. To see the leases, use paddock.leases.';
+comment on view paddock.waiters is 'Refuses replicas of an earlier release. To see the waiters, use paddock.queue.';
+comment on view paddock.events is 'Refuses replicas of an earlier release. To see the events, use paddock.history.';
 comment on view paddock.event_ids is 'Refuses replicas of an earlier release.';

@@ -1,4 +1,4 @@
--- Views for operators: who has a lock, who waits, and what happened. They show no lease_id, which is a secret.
+-- Views for operators: the leases, the waiters and the events. They show no lease_id, which is a secret.
 
 create view paddock.leases as
 select l.name, l.slot, l.holder, (array['exclusive', 'shared', 'permit'])[l.mode] as mode, l.token, l.acquired_at, l.expires_at,

@@ -245,7 +245,8 @@ func TestPrunedRowsAreNotConverted(t *testing.T) {
 	}
 }
 
-// TestMigrationIgnoresTheDefaultIsolation migrates a database whose transactions would see what was there when they began.
+// TestMigrationIgnoresTheDefaultIsolation migrates a database whose transactions would see what was there when they
+// began.
 func TestMigrationIgnoresTheDefaultIsolation(t *testing.T) {
 	t.Parallel()
 	url, conn := schema4WithRows(t)

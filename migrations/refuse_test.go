@@ -72,8 +72,8 @@ func TestOldReplicasAreRefused(t *testing.T) {
 	}
 }
 
-// TestOldSwapFails checks the statement that commits decisions from a cache. A replica of schema 4 that gets another error
-// than a refusal from it uses the other statements.
+// TestOldSwapFails checks the statement that commits decisions from a cache. A replica of schema 4 that gets another
+// error than a refusal from it uses the other statements.
 func TestOldSwapFails(t *testing.T) {
 	t.Parallel()
 	url, conn := schema4WithRows(t)
@@ -128,8 +128,8 @@ func (r *loadedReplica) run(ctx context.Context, n int, granted chan<- struct{})
 	}
 }
 
-// TestMigrationUnderLoad migrates while replicas of schema 4 decide. They are refused from then on, and what they have
-// committed is there.
+// TestMigrationUnderLoad migrates while replicas of schema 4 decide. They are refused from then on, and what they
+// have committed is there.
 func TestMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
 	url, conn := schema4Database(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/paddock-lock/paddock/migrations"
 )
 
-// TestUpgradeFromSchema4UnderLoad migrates a database on which replicas of schema 4 grant locks. The database refuses them
-// from then on, and a new replica goes on with the same leases, tokens and events. The old replicas are their statements,
-// see package schema4.
+// TestUpgradeFromSchema4UnderLoad migrates a database on which replicas of schema 4 grant locks. The database refuses
+// them from then on, and a new replica goes on with the same leases, tokens and events. The old replicas are their
+// statements, see package schema4.
 func TestUpgradeFromSchema4UnderLoad(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)

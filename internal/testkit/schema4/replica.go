@@ -18,7 +18,8 @@ var files embed.FS
 // MarkSpace is the space of the advisory locks that tell readers of events that some may be missing.
 const MarkSpace int64 = 0x5ADD << 48
 
-// anchorColumns is the number of columns of lock_anchors. The third is the revision, the last but one the place of the row.
+// anchorColumns is the number of columns of lock_anchors. The third is the revision, the last but one the place of
+// the row.
 const anchorColumns = 24
 
 // Statement returns a statement of the release.

@@ -244,14 +244,3 @@ func TestPrunedRowsAreNotConverted(t *testing.T) {
 		t.Errorf("the rows are %d", got)
 	}
 }
-
-// TestMigrationIgnoresTheDefaultIsolation migrates a database whose transactions would see what was there when they
-// began.
-func TestMigrationIgnoresTheDefaultIsolation(t *testing.T) {
-	t.Parallel()
-	url, conn := schema4WithRows(t)
-	up(t, withSettings(t, url, "options=-c%20default_transaction_isolation%3Dserializable"))
-	if got := number(t, conn, "select count(*) from paddock.records"); got != 9 {
-		t.Errorf("there are %d records", got)
-	}
-}

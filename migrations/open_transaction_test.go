@@ -16,7 +16,8 @@ import (
 )
 
 // TestMigrationWaitsForOpenTransactions migrates while a transaction of a replica of schema 4 has drawn the id of an
-// event, and has not committed it. Until it does, other replicas go on. Then the event is converted, too.
+// event, and has not committed it. Until it does, other replicas go on. Then the event is converted, too, and what they
+// have committed meanwhile, whatever the default isolation of the database.
 func TestMigrationWaitsForOpenTransactions(t *testing.T) {
 	t.Parallel()
 	url, conn := schema4WithRows(t)
@@ -37,7 +38,8 @@ func TestMigrationWaitsForOpenTransactions(t *testing.T) {
 		}
 	}
 	migrated := make(chan error)
-	go func() { migrated <- migrations.Up(t.Context(), url) }()
+	serializable := withSettings(t, url, "options=-c%20default_transaction_isolation%3Dserializable")
+	go func() { migrated <- migrations.Up(t.Context(), serializable) }()
 	waitFor(t, conn, `select exists (select from pg_locks where relation = 'paddock.locks'::regclass and not granted)`)
 	grantMeanwhile(t, schema4.NewReplica(t, url))
 	if err := tx.Commit(t.Context()); err != nil {

@@ -52,7 +52,7 @@ type Swap struct {
 type Written struct {
 	Clock  time.Time // what the database's clock showed; zero if nothing was written
 	Event  int64     // no event that was written has a greater id; zero: none was
-	Tokens []lock.Token
+	Tokens []lock.Token // none if nothing was written: the epoch may be another one
 }
 
 // Run writes the changes, and marks those that were written. It is one round trip, which commits.
@@ -64,7 +64,11 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 	b := &pgx.Batch{}
 	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
 	if s.Draw > 0 {
-		b.Queue(sqlDraw, s.Draw).QueryRow(func(row pgx.Row) error { return row.Scan(&w.Tokens) })
+		queueDraw(b, s.Draw, func(tokens []lock.Token, started time.Time) {
+			if started.Equal(s.Epoch.Started) && !w.Clock.IsZero() {
+				w.Tokens = tokens
+			}
+		})
 	}
 	if s.Commit {
 		b.Queue("commit")

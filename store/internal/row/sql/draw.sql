@@ -1,2 +1,2 @@
--- Draws $1 fencing tokens.
-select array(select nextval('paddock.fencing_tokens') from generate_series(1, $1::integer))
+-- Draws $1 fencing tokens, on a server that is recognized by its start time.
+select pg_postmaster_start_time(), array(select nextval('paddock.fencing_tokens') from generate_series(1, $1::integer))

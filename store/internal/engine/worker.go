@@ -201,10 +201,11 @@ func rewind(calls []*call) {
 	}
 }
 
+// refuse answers the calls with an error instead of a decision.
 func refuse(calls []*call, err error) {
 	for _, c := range calls {
 		if c.Begin() {
-			c.Answer(row.Outcome{Decision: lock.Decision{Err: err}}, nil)
+			c.Answer(row.Outcome{}, err)
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 // A rest is what the column rest contains of a lease or a waiter. Durations are in milliseconds, instants in
 // microseconds since 1970.
 type rest struct {
-	Capacity   int             `json:"capacity,omitempty"` // of the lock's permits, or of those that a waiter asks for
-	Grace      int64           `json:"grace,omitempty"`
-	MaxHold    int64           `json:"max_hold,omitempty"`
-	ClaimBy    int64           `json:"claim_by,omitempty"`
-	Place      int64           `json:"place,omitempty"`      // of a lease: where it waited
-	Attachment int64           `json:"attachment,omitempty"` // of the lease in a record
-	AliveUntil int64           `json:"alive_until,omitempty"`
-	KeptUntil  int64           `json:"kept_until,omitempty"`
+	Capacity   int   `json:"capacity,omitempty"` // of the lock's permits, or of those that a waiter asks for
+	Grace      int64 `json:"grace,omitempty"`
+	MaxHold    int64 `json:"max_hold,omitempty"`
+	ClaimBy    int64 `json:"claim_by,omitempty"`
+	Place      int64 `json:"place,omitempty"`      // of a lease: where it waited
+	Attachment int64 `json:"attachment,omitempty"` // of the lease in a record
+	AliveUntil int64 `json:"alive_until,omitempty"`
+	KeptUntil  int64 `json:"kept_until,omitempty"`
 	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like the
 	// character 0. A look at such a lease must not fail.
 	Metadata string `json:"metadata,omitempty"`

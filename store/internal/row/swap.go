@@ -50,8 +50,8 @@ type Swap struct {
 
 // A Written is what a Swap returns.
 type Written struct {
-	Clock  time.Time // what the database's clock showed; zero if nothing was written
-	Event  int64     // no event that was written has a greater id; zero: none was
+	Clock  time.Time    // what the database's clock showed; zero if nothing was written
+	Event  int64        // no event that was written has a greater id; zero: none was
 	Tokens []lock.Token // none if nothing was written: the epoch may be another one
 }
 

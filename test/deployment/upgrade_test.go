@@ -92,6 +92,8 @@ func (l *oldLoad) run(ctx context.Context, r *schema4.Replica) {
 		case err == nil:
 			l.note(lease)
 		case errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01"): // waited too long for a lock
+		case ctx.Err() != nil: // the test has failed
+			return
 		case errors.As(err, &pg) && pg.Code == "57P03" && strings.Contains(pg.Message, "start the new release"):
 			return
 		default:

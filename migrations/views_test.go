@@ -17,7 +17,7 @@ var documentedQuery = regexp.MustCompile("(?s)```sql\n(.*?)```\n\n```\n(.*?)```"
 // TestDocumentedQueriesShowWhatTheDocumentSays runs the queries of docs/operations.md for the views.
 func TestDocumentedQueriesShowWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
-	_, section, _ := strings.Cut(readFile(t, "../docs/operations.md"), "\n## Read the tables with psql\n")
+	_, section, _ := strings.Cut(readFile(t, "../docs/operations.md"), "\n## Reading the tables\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	conn := pgtest.Conn(t)
 	execFile(t, conn, "testdata/views.sql")

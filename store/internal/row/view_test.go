@@ -32,7 +32,7 @@ func TestALockingLookHoldsItsRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.look(t, "a", "free")
-	if _, err := (Look{Names: []string{"a", "b"}, Lock: true}).Run(t.Context(), f.conn, false); err != nil {
+	if _, err := (Look{Names: []string{"a", "b"}, Lock: true}).Run(t.Context(), f.conn); err != nil {
 		t.Fatal(err)
 	}
 	check := func(wantLocked, wantMissing []string) {
@@ -57,7 +57,7 @@ func TestTheFloorIsWhatWasGrantedOrDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.exec(t, "insert into paddock.records (name, token, revision) values ('used', 4, 1)")
-	v, err := Look{Names: []string{"a", "used"}, Tokens: 5}.Run(t.Context(), f.conn, false)
+	v, err := Look{Names: []string{"a", "used"}, Tokens: 5}.Run(t.Context(), f.conn)
 	if err != nil || len(v.Tokens) != 5 {
 		t.Fatalf("%d tokens, %v", len(v.Tokens), err)
 	}
@@ -97,7 +97,7 @@ func TestAReplicaIsAliveAsItsRowSays(t *testing.T) {
 		0:             {heartbeat, late, early, early},
 		2 * time.Hour: {{}, {}, {}, early}, // zero: at least so long
 	} {
-		v, err := Look{Names: []string{"a"}, Lenience: lenience}.Run(t.Context(), f.conn, false)
+		v, err := Look{Names: []string{"a"}, Lenience: lenience}.Run(t.Context(), f.conn)
 		if err != nil || len(v.Rows["a"].Record.Queue) != 4 {
 			t.Fatalf("%+v, %v", v, err)
 		}

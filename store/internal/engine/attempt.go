@@ -119,6 +119,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 			ready = append(ready, u)
 		} else {
 			unknown = append(unknown, u)
+			a.returnTokens(u)
 		}
 	}
 	if len(ready) > 0 {
@@ -139,6 +140,14 @@ func (a *attempt) hasRows(u *unit) bool {
 
 func (a *attempt) knowledge() *knowledge {
 	return &knowledge{self: a.self, epoch: a.epoch, now: a.now, rows: a.rows, ended: a.ended, token: a.takeToken}
+}
+
+// returnTokens makes the tokens of decisions that are made again available for others.
+func (a *attempt) returnTokens(u *unit) {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.cache.addTokens(u.tokens)
+	a.used -= len(u.tokens)
 }
 
 func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
@@ -202,6 +211,7 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 			switch u.decide(k) {
 			case needsToken:
 				short = append(short, u)
+				a.returnTokens(u)
 			case needsEpoch:
 				return nil, u.tooLong
 			default:

@@ -28,6 +28,7 @@ type unit struct {
 	writes    bool            // something is to be written
 	deferred  []*call         // the last calls: there is no room for their events
 	tooLong   error           // a lease is longer than the epoch allows for
+	tokens    []lock.Token    // taken by the decisions
 }
 
 // unitsOf groups the calls.
@@ -106,7 +107,7 @@ const (
 // something, needs no ending that was not read, and does not take a waiter's replica for dead.
 func (u *unit) decide(k *knowledge) verdict {
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
-	u.decisions, u.changes, u.events, u.writes = u.decisions[:0], u.changes[:0], 0, false
+	u.decisions, u.changes, u.tokens, u.events, u.writes = u.decisions[:0], u.changes[:0], nil, 0, false
 	at := make(map[string]*row.Change, len(u.names))
 	for _, name := range u.names {
 		before := k.rows[name]
@@ -121,7 +122,7 @@ func (u *unit) decide(k *knowledge) verdict {
 		if !u.fresh && !u.assume(c.Req, at, ended) {
 			return needsLook
 		}
-		d, short := apply(c.Req, k, at, ended)
+		d, short := u.apply(c.Req, k, at, ended)
 		if short {
 			return needsToken
 		}
@@ -152,7 +153,7 @@ func (u *unit) decide(k *knowledge) verdict {
 }
 
 // apply decides one command. short says that a token was missing.
-func apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+func (u *unit) apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
 	v := lock.View{Now: k.now, Self: k.self, Ended: ended, GrantsPausedUntil: k.epoch.ClosedUntil}
 	floor := lock.Token(0)
 	for _, name := range cmd.Names() {
@@ -161,7 +162,9 @@ func apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[
 	}
 	v.Tokens = func() lock.Token {
 		t, ok := k.token(floor)
-		floor, short = max(floor, t), short || !ok
+		if floor, short = max(floor, t), short || !ok; ok {
+			u.tokens = append(u.tokens, t)
+		}
 		return t
 	}
 	if d = cmd.Apply(v); len(d.Events) > row.EventsPerBatch {

@@ -143,7 +143,7 @@ func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
 
 // look reads the locks of the units, and draws tokens for their acquires.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
-	l := row.Look{Lock: a.locks, Lenience: a.db.Outage.Lenience()}
+	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, Lenience: a.db.Outage.Lenience()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		known := a.hasRows(u) // then it is about to be refused, and needs no token
@@ -160,7 +160,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	}
 	slices.Sort(l.Names)
 	before, sent := a.epochs.Known(), time.Now()
-	v, err := l.Run(ctx, a.conn.Conn(), a.db.Pooled)
+	v, err := l.Run(ctx, a.conn.Conn())
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (a *attempt) answer(u *unit) {
 
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (rest []*call, fate database.Fate, err error) {
-	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Draw: a.toDraw()}
+	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
 	for _, u := range units {
 		s.Changes = append(s.Changes, u.changes...)
 	}

@@ -34,6 +34,8 @@ type Look struct {
 	Tokens int      // to draw
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
 	Lock bool
+	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
+	Pooled bool
 	// Lenience is for how long from now on each replica that has a row counts as alive.
 	Lenience time.Duration
 }
@@ -54,17 +56,18 @@ type View struct {
 
 // Run reads the names, and creates those that are missing. It is one round trip, and another one if a lock has parts. If
 // Lock is set, the caller must end the transaction, also after an error.
-func (l Look) Run(ctx context.Context, conn *pgx.Conn, settings bool) (View, error) {
+func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
 	text := sqlLook
 	if l.Lock {
 		text = sqlLookLock
 		b.Queue(database.Begin)
-		if settings {
-			database.QueueSettings(b, database.RowTimeout)
-		}
-	} else {
+	}
+	if l.Pooled {
+		database.QueueSettings(b, database.RowTimeout)
+	}
+	if !l.Lock {
 		database.QueueRelax(b) // a record without a lease may be lost
 	}
 	b.Queue(text, l.Names).Query(v.scanRows)

@@ -15,7 +15,7 @@ func TestTheLastTokenIsReadBeforeAnyIsDrawn(t *testing.T) {
 	exec(t, conn, "select setval('paddock.fencing_tokens', 100)")
 	for _, locks := range []bool{false, true} {
 		exec(t, conn, "delete from paddock.records")
-		v, err := Look{Names: []string{"new"}, Tokens: 10, Lock: locks}.Run(t.Context(), conn, false)
+		v, err := Look{Names: []string{"new"}, Tokens: 10, Lock: locks}.Run(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestTokensDrawnForLaterMayBeFewer(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t)
 	exec(t, conn, "select setval('paddock.fencing_tokens', $1)", int64(lock.MaxToken)-3)
-	v, err := Look{Names: []string{"a"}, Tokens: 1}.Run(t.Context(), conn, false)
+	v, err := Look{Names: []string{"a"}, Tokens: 1}.Run(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,8 @@ type Swap struct {
 	Draw    int // tokens to draw for later
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
+	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
+	Pooled bool
 }
 
 // A Written is what a Swap returns.
@@ -62,6 +64,9 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 		return w, err
 	}
 	b := &pgx.Batch{}
+	if s.Pooled && !s.Commit {
+		database.QueueSettings(b, database.RowTimeout)
+	}
 	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
 	if s.Draw > 0 {
 		queueDraw(b, s.Draw, 0, func(tokens []lock.Token, started time.Time) {

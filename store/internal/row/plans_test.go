@@ -11,8 +11,6 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
 const (
 	byName    = "Index Cond: (name = n.name)"
 	recordTID = "TID Cond: (ctid = n.at)"

@@ -230,7 +230,7 @@ func TestACommandThatFailsFailsAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	r := newReplica(t, url, 1)
 	connect(t, url).exec(fmt.Sprintf(failing, 1000, "22012"))
-	_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("bad too"), both("c", "bad"), both("d", "e")})
+	_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("bad:too"), both("c", "bad"), both("d", "e")})
 	for i, want := range []error{nil, lock.ErrInternal, nil, lock.ErrInternal, lock.ErrInternal, nil} {
 		if !errors.Is(errs[i], want) {
 			t.Errorf("command %d: %v, want %v", i, errs[i], want)

@@ -138,9 +138,10 @@ func TestALockThatIsLockedOutsideDelaysNoOther(t *testing.T) {
 	}
 	r.Engine.lanes.wait()
 	r.Engine.lanes.mu.Lock()
-	defer r.Engine.lanes.mu.Unlock()
-	if n := len(r.Engine.lanes.lanes) + len(r.Engine.lanes.limit); n != 0 {
-		t.Errorf("%d lanes are open", n)
+	open := len(r.Engine.lanes.lanes) + len(r.Engine.lanes.limit)
+	r.Engine.lanes.mu.Unlock()
+	if open != 0 {
+		t.Errorf("%d lanes are open", open)
 	}
 	if _, err := r.Do(t.Context(), lock.Renew{Name: "stuck", LeaseID: next.LeaseID}); errors.Is(gone, lock.ErrUnavailable) && err != nil {
 		t.Errorf("the release was done, though its caller was told that it was not: %v", err)

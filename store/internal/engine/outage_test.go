@@ -136,10 +136,10 @@ func TestALockThatIsLockedOutsideDelaysNoOther(t *testing.T) {
 			t.Errorf("call %d: %v, want %v", i, errs[i], want)
 		}
 	}
-	r.Engine.lanes.wait()
-	r.Engine.lanes.mu.Lock()
-	open := len(r.Engine.lanes.lanes) + len(r.Engine.lanes.limit)
-	r.Engine.lanes.mu.Unlock()
+	r.lanes.wait()
+	r.lanes.mu.Lock()
+	open := len(r.lanes.lanes) + len(r.lanes.limit)
+	r.lanes.mu.Unlock()
 	if open != 0 {
 		t.Errorf("%d lanes are open", open)
 	}
@@ -176,7 +176,7 @@ func TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile(t *testing.T) {
 	url := pgtest.URL(t)
 	r, s := newReplica(t, url, 1), connect(t, url)
 	r.releases(r.acquires("a"))
-	for _, conn := range r.Engine.db.Deciding.AcquireAllIdle(t.Context()) { // so that the swap waits for long
+	for _, conn := range r.db.Deciding.AcquireAllIdle(t.Context()) { // so that the swap waits for long
 		if _, err := conn.Exec(t.Context(), "set lock_timeout = 0"); err != nil {
 			t.Error(err)
 		}
@@ -261,7 +261,7 @@ func TestAStoppedEngineDecidesNothing(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t, pgtest.URL(t), 1)
 	l := r.acquires("a")
-	r.Engine.db.Stop()
+	r.db.Stop()
 	if _, err := r.Do(t.Context(), lock.Renew{Name: "a", LeaseID: l.ID}); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("one command: %v", err)
 	}

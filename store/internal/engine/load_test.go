@@ -291,7 +291,7 @@ func TestTheCacheIsWhatIsInTheTables(t *testing.T) {
 // compareCache returns how many locks in the cache are of the present version.
 func (r *replica) compareCache() (same int) {
 	r.Helper()
-	conn, err := r.Engine.db.Deciding.Acquire(r.Context())
+	conn, err := r.db.Deciding.Acquire(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}

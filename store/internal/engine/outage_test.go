@@ -136,11 +136,12 @@ func TestALockThatIsLockedOutsideDelaysNoOther(t *testing.T) {
 			t.Errorf("call %d: %v, want %v", i, errs[i], want)
 		}
 	}
-	r.Engine.lanes.wait()
-	r.Engine.lanes.mu.Lock()
-	defer r.Engine.lanes.mu.Unlock()
-	if n := len(r.Engine.lanes.lanes) + len(r.Engine.lanes.limit); n != 0 {
-		t.Errorf("%d lanes are open", n)
+	r.lanes.wait()
+	r.lanes.mu.Lock()
+	open := len(r.lanes.lanes) + len(r.lanes.limit)
+	r.lanes.mu.Unlock()
+	if open != 0 {
+		t.Errorf("%d lanes are open", open)
 	}
 	if _, err := r.Do(t.Context(), lock.Renew{Name: "stuck", LeaseID: next.LeaseID}); errors.Is(gone, lock.ErrUnavailable) && err != nil {
 		t.Errorf("the release was done, though its caller was told that it was not: %v", err)
@@ -175,7 +176,7 @@ func TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile(t *testing.T) {
 	url := pgtest.URL(t)
 	r, s := newReplica(t, url, 1), connect(t, url)
 	r.releases(r.acquires("a"))
-	for _, conn := range r.Engine.db.Deciding.AcquireAllIdle(t.Context()) { // so that the swap waits for long
+	for _, conn := range r.db.Deciding.AcquireAllIdle(t.Context()) { // so that the swap waits for long
 		if _, err := conn.Exec(t.Context(), "set lock_timeout = 0"); err != nil {
 			t.Error(err)
 		}
@@ -230,7 +231,7 @@ func TestACommandThatFailsFailsAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	r := newReplica(t, url, 1)
 	connect(t, url).exec(fmt.Sprintf(failing, 1000, "22012"))
-	_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("bad too"), both("c", "bad"), both("d", "e")})
+	_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("bad:too"), both("c", "bad"), both("d", "e")})
 	for i, want := range []error{nil, lock.ErrInternal, nil, lock.ErrInternal, lock.ErrInternal, nil} {
 		if !errors.Is(errs[i], want) {
 			t.Errorf("command %d: %v, want %v", i, errs[i], want)
@@ -260,7 +261,7 @@ func TestAStoppedEngineDecidesNothing(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t, pgtest.URL(t), 1)
 	l := r.acquires("a")
-	r.Engine.db.Stop()
+	r.db.Stop()
 	if _, err := r.Do(t.Context(), lock.Renew{Name: "a", LeaseID: l.ID}); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("one command: %v", err)
 	}

@@ -188,7 +188,7 @@ func TestARestartOfTheServerIsSeen(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.Engine.db.Deciding.Reset()
+	r.db.Deciding.Reset()
 	r.reset()
 	// The statement in which the server is recognized misses, and the lock is read again.
 	if again := r.renews(l); again.Token != l.Token {
@@ -225,8 +225,8 @@ func TestAConnectionThatLeadsToAnotherServerWritesNothing(t *testing.T) {
 	theirs := other.acquires("held")
 	_, to = address(secondURL)
 	proxy.Redirect(to)
-	r.Engine.db.Deciding.Reset()
-	r.Engine.db.Rest.Reset()
+	r.db.Deciding.Reset()
+	r.db.Rest.Reset()
 	if _, err := r.Do(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID}); !errors.Is(err, lock.ErrLeaseLost) {
 		t.Errorf("renewing a lease of the other server: %v", err)
 	}

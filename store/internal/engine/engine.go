@@ -98,7 +98,7 @@ const LateAfter = commitPatience
 // Wait returns when nothing is queued and nothing runs.
 func (e *Engine) Wait() {
 	for _, w := range e.workers {
-		w.group.Wait()
+		w.Wait()
 	}
 	e.lanes.wait()
 	e.pool.Close()

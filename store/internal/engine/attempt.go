@@ -45,10 +45,14 @@ func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err erro
 		a.suspect(err)
 		return callsOf(units), database.FateOf(err), err
 	}
+	isReady := make(map[*unit]bool, len(ready))
+	for _, u := range ready {
+		isReady[u] = true
+	}
 	var writes []*unit
 	for _, u := range units {
 		switch {
-		case !slices.Contains(ready, u):
+		case !isReady[u]:
 			rest = append(rest, callsOf([]*unit{u})...)
 		case u.writes:
 			writes = append(writes, u)

@@ -113,6 +113,34 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	}
 }
 
+// holders records who was told to hold which lock.
+type holders struct {
+	t       *testing.T
+	mu      sync.Mutex
+	of      map[string]lock.LeaseID
+	granted int
+}
+
+func (h *holders) hold(names []string, id lock.LeaseID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.granted++
+	for _, name := range names {
+		if other, held := h.of[name]; held {
+			h.t.Errorf("%s is held twice, by %x and %x", name, other[:], id[:])
+		}
+		h.of[name] = id
+	}
+}
+
+func (h *holders) free(names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		delete(h.of, name)
+	}
+}
+
 // TestCommandsOnSeveralLocksOfTwoReplicas: at random, in any order of names, beside commands on one lock. Nothing is
 // written in part, no call is without an answer, and no transaction waits for another one that waits for it.
 func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
@@ -122,26 +150,7 @@ func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
 	s := connect(t, url)
 	const locks, callers, pairs = 6, 8, 25
 	var all sync.WaitGroup
-	var mu sync.Mutex
-	granted, holders := 0, make(map[string]lock.LeaseID)
-	hold := func(names []string, id lock.LeaseID) {
-		mu.Lock()
-		defer mu.Unlock()
-		granted++
-		for _, name := range names {
-			if other, held := holders[name]; held {
-				t.Errorf("%s is held twice, by %x and %x", name, other[:], id[:])
-			}
-			holders[name] = id
-		}
-	}
-	free := func(names []string) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, name := range names {
-			delete(holders, name)
-		}
-	}
+	h := holders{t: t, of: make(map[string]lock.LeaseID)}
 	for i := range callers {
 		r, random := replicas[i%2], rand.New(rand.NewPCG(1, uint64(i)))
 		all.Go(func() {
@@ -159,8 +168,8 @@ func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				hold(c.names, c.id)
-				free(c.names)
+				h.hold(c.names, c.id)
+				h.free(c.names)
 				if _, err := r.Do(t.Context(), releaseAll{c}); err != nil {
 					t.Error(err)
 					return
@@ -169,8 +178,8 @@ func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if granted < callers {
-		t.Errorf("only %d of %d were granted", granted, callers*pairs)
+	if h.granted < callers {
+		t.Errorf("only %d of %d were granted", h.granted, callers*pairs)
 	}
 	for _, q := range []string{
 		"select count(*) from paddock.records where lease_id is not null",

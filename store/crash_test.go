@@ -52,7 +52,7 @@ func TestWhatWasAnsweredSurvivesACrash(t *testing.T) {
 	}
 }
 
-// TestACrashUnderLoad: every caller is answered; whoever repeats a call with an
+// TestACrashUnderLoad: every caller is answered; a client that repeats a call with an
 // unknown outcome finds the truth; and the events show no two holds at once.
 func TestACrashUnderLoad(t *testing.T) {
 	t.Parallel()

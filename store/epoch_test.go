@@ -234,7 +234,7 @@ func TestAnOperatorBeginsAnEpochAndOpensIt(t *testing.T) {
 	}
 }
 
-func TestAGrantThatNobodyFetchedBeforeAFailOverIsTakenBack(t *testing.T) {
+func TestAnUnclaimedGrantIsWithdrawnAfterAFailOver(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	outside := connect(t, url)
@@ -286,8 +286,8 @@ func TestTheGreatestTokenThatAnEpochCanGoOnAbove(t *testing.T) {
 	}
 }
 
-// TestReadersAreToldThatEventsWereLost has a fail-over lose the last events that readers were told of. Those who were told
-// of them are told of a gap, readers that were not are told of none, and both are told what happens afterwards.
+// TestReadersAreToldThatEventsWereLost loses the last events in a fail-over. Readers that received
+// them receive a gap, other readers do not, and both receive what happens afterwards.
 func TestReadersAreToldThatEventsWereLost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -344,7 +344,7 @@ func cursorOf(t *testing.T, s lock.Service) string {
 	return page.Next
 }
 
-// TestTokensThatGoBackBeginAnEpoch has the database be as one that was put back to an earlier state, and that others have
+// TestTokensThatGoBackBeginAnEpoch makes the database look as if it was put back to an earlier state, and others have
 // written to since: its log has gone on, its tokens have not.
 func TestTokensThatGoBackBeginAnEpoch(t *testing.T) {
 	t.Parallel()

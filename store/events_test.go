@@ -49,9 +49,9 @@ func TestACursorWaitsForTransactionsThatAreOpen(t *testing.T) {
 func TestAForeignAdvisoryLockHidesNoEvents(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, foreign := open(t, url), connect(t, url)
-	exec(t, foreign, "begin")
-	exec(t, foreign, "select pg_advisory_xact_lock(0), pg_advisory_xact_lock_shared(7), pg_advisory_xact_lock(1, 1)")
+	s, outside := open(t, url), connect(t, url)
+	exec(t, outside, "begin")
+	exec(t, outside, "select pg_advisory_xact_lock(0), pg_advisory_xact_lock_shared(7), pg_advisory_xact_lock(1, 1)")
 	mustAcquire(t, s, acquire("a"))
 	if events := eventsOf(t, s, "a"); len(events) != 1 {
 		t.Errorf("%d events", len(events))

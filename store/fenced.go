@@ -44,7 +44,7 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	case <-ctx.Done():
 		return lock.FencedValue{}, database.Unavailable(context.Cause(ctx))
 	}
-	// A call of package batch, so that a caller who leaves cancels no commit and learns whether the write may have been
+	// A call of package batch, so that a caller that leaves cancels no commit and learns whether the write may have been
 	// done.
 	c := batch.NewCall[lock.FencedWrite, lock.FencedValue](w)
 	s.work.Go(func() {
@@ -93,7 +93,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 		if errors.Is(err, database.ErrNoStandby) {
 			return lock.FencedValue{}, database.NoStandby()
 		}
-		s.epochs.Mend(err)
+		s.epochs.Recover(err)
 		return lock.FencedValue{}, err
 	}
 	newest, err := w.RequiredToken(guard, e.Now)
@@ -109,7 +109,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.Fen
 	b.Queue(sqlSaveFenced, after.Key, after.Lock, after.Token, after.Version, []byte(after.Value), after.WrittenAt)
 	b.Queue("commit")
 	err = database.CommitBatch(context.WithoutCancel(ctx), conn.Conn(), b)
-	if err != nil && database.FateOfCommit(err) == database.Unknown {
+	if err != nil && database.EffectOfCommit(err) == database.Unknown {
 		return lock.FencedValue{}, database.UnknownOutcome(err)
 	}
 	if err != nil {

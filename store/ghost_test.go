@@ -27,10 +27,10 @@ func addGhosts(t *testing.T, outside *pgx.Conn, name string, n int, silent time.
 	exec(t, outside, "update paddock.records set parts = $2::integer, revision = revision + $2::integer where name = $1", name, n)
 }
 
-// TestNobodyIsGrantedTheLockForAGhost: the replica that served the first in the
-// queue has not been heard of for a minute, its row is still there, and the
-// replica that promotes had not expected anybody to wait.
-func TestNobodyIsGrantedTheLockForAGhost(t *testing.T) {
+// TestNoGrantGoesToAGhost: the replica that served the first in the
+// queue has sent no heartbeat for a minute, its row is still there, and the
+// replica that promotes had not expected a waiter.
+func TestNoGrantGoesToAGhost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, other, outside := open(t, url), open(t, url), connect(t, url)
@@ -107,9 +107,9 @@ func TestACallThatFailsLeavesNoGhost(t *testing.T) {
 	next.granted(t)
 }
 
-// TestWhoIsLetInByARepeatedAcquireIsNoReplay: that somebody else's call was a
+// TestAWaiterPromotedByARepeatedAcquireIsNoReplay: that another client's call was a
 // replay says nothing of the grant that came with its decision.
-func TestWhoIsLetInByARepeatedAcquireIsNoReplay(t *testing.T) {
+func TestAWaiterPromotedByARepeatedAcquireIsNoReplay(t *testing.T) {
 	t.Parallel()
 	s := open(t, pgtest.URL(t))
 	permit := func(holder string, ttl time.Duration) lock.Acquire {
@@ -164,10 +164,10 @@ func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
 	mustRelease(t, s, held)
 }
 
-// TestALockThatNobodyHasIsNotWaitedForLong: whatever kept the waiter from being
-// promoted, the beat finds that the lock is free. Here somebody has freed it behind
+// TestAFreeLockIsNotWaitedForLong: whatever kept the waiter from being
+// promoted, the heartbeat finds that the lock is free. Here it was freed behind
 // the service's back, and no decision is due for as long as the call may wait.
-func TestALockThatNobodyHasIsNotWaitedForLong(t *testing.T) {
+func TestAFreeLockIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)

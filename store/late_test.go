@@ -20,9 +20,9 @@ const slowCommits = `
 	create constraint trigger slow after insert on paddock.event_batches deferrable initially deferred
 		for each row when (new.entries::text like '%slow%') execute function slow_commit()`
 
-// TestALateCommitStallsNobodyElse: other names go on, readiness tells, and the caller is told what happened when the commit
+// TestALateCommitStallsNoOtherCall: other names go on, readiness tells, and the caller is told what happened when the commit
 // has ended, or that nothing is known, if its connection has. Readers of events do not go past it.
-func TestALateCommitStallsNobodyElse(t *testing.T) {
+func TestALateCommitStallsNoOtherCall(t *testing.T) {
 	t.Parallel()
 	const waits = ` from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestALateCommitStallsNobodyElse(t *testing.T) {
 				t.Errorf("the late call is answered %v, want %v", late.err, c.want)
 			}
 			missed, err := s.Events(t.Context(), lock.EventQuery{Cursor: seen.Next, Name: "slow"})
-			if told := len(missed.Items) == 1; err != nil || told != (c.want == nil) {
+			if read := len(missed.Items) == 1; err != nil || read != (c.want == nil) {
 				t.Errorf("a reader that has seen what came before is told %+v, %v", missed.Items, err)
 			}
 			exec(t, outside, "drop trigger slow on paddock.event_batches")

@@ -62,9 +62,9 @@ func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
 	}
 }
 
-// TestANameLockedOutsideStallsNobodyElse keeps one row locked: calls on other
+// TestANameLockedOutsideStallsNoOther keeps one row locked: calls on other
 // names go on, and the call on that name is done as soon as the row is free.
-func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
+func TestANameLockedOutsideStallsNoOther(t *testing.T) {
 	t.Parallel()
 	s, outside := stuck(t)
 
@@ -108,9 +108,9 @@ func TestACallerLeavesALockedNameAtItsDeadline(t *testing.T) {
 	}
 }
 
-// TestACallThatNobodyWaitsForIsNotRun: its caller left while it was being tried.
-// When the row is free at last, the lock is not granted to nobody.
-func TestACallThatNobodyWaitsForIsNotRun(t *testing.T) {
+// TestAnAbandonedCallIsNotRun: its caller left while it was being tried.
+// When the row is free at last, the lock is granted to no abandoned call.
+func TestAnAbandonedCallIsNotRun(t *testing.T) {
 	t.Parallel()
 	s, outside := stuck(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -186,7 +186,7 @@ func checkHistory(t *testing.T, events []lock.Event) {
 	}
 }
 
-// TestAGrantWaitsForAFencedWriteUnderWay has somebody share the row as a fenced
+// TestAGrantWaitsForAFencedWriteUnderWay shares the row, as a fenced
 // write does: no grant is decided before that is over.
 func TestAGrantWaitsForAFencedWriteUnderWay(t *testing.T) {
 	t.Parallel()

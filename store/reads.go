@@ -23,7 +23,7 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 // readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a name.
 func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
-		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Outage.Lenience())
+		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
 		return err
 	})
 	return r, err

@@ -83,7 +83,7 @@ func TestTheEndOfTheGraceIsNotMissedByAReplicaThatComesLater(t *testing.T) {
 	}
 }
 
-// TestAnEpochKeepsTheGraceOfARevokedLease: on the new clock the grace begins anew, and the
+// TestAnEpochKeepsTheGraceOfARevokedLease: on the new clock the grace starts over, and the
 // lease does not come back.
 func TestAnEpochKeepsTheGraceOfARevokedLease(t *testing.T) {
 	t.Parallel()

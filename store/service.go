@@ -44,7 +44,7 @@ func (s *Store) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return granted(s.engine.Do(ctx, r))
 }
 
-// granted returns what the caller is told of its lease.
+// granted returns the answer about a lease.
 func granted(o row.Outcome, err error) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err

@@ -23,7 +23,7 @@ const readAttempts = 5
 
 // A DB is the database of one replica.
 type DB struct {
-	Rest     *pgxpool.Pool // for everything but decisions
+	Rest     *pgxpool.Pool // endlesslyything but decisions
 	Deciding *pgxpool.Pool
 	Pooled   bool // behind a pooler in transaction mode
 	Log      *slog.Logger
@@ -130,7 +130,7 @@ func readOnce(ctx context.Context, query func(context.Context) error) error {
 
 // mayPass reports whether another attempt may succeed. One that took too long would take as long again.
 func mayPass(err error) bool {
-	return FateOf(err) != Failed && !errors.Is(err, context.DeadlineExceeded)
+	return EffectOf(err) != Failed && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // A Trouble is something that may fail again and again. It is logged once, and then not until it has succeeded.

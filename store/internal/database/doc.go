@@ -10,5 +10,5 @@
 //
 // A commit is never cancelled. On a cancel request PostgreSQL stops waiting for a standby and reports success with a
 // warning; [Confirmed] makes that an error. An error of a round trip that commits says nothing of the outcome unless
-// PostgreSQL itself reports it, see [FateOfCommit].
+// PostgreSQL itself reports it, see [EffectOfCommit].
 package database

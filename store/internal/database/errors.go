@@ -12,18 +12,18 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// retryAfter is what callers are told to wait when the database does not answer.
+// retryAfter is the delay that callers are given when the database does not answer.
 const retryAfter = time.Second
 
-// A Fate is what is known of a transaction that failed.
-type Fate int
+// A Effect is what is known of a transaction that failed.
+type Effect int
 
-// The fates.
+// The effects.
 const (
-	Again   Fate = iota // nothing was done, and another attempt may succeed
-	Blocked             // nothing was done: another session keeps a row locked
-	Failed              // nothing was done, and another attempt would fail in the same way
-	Unknown             // it may have been committed
+	Again   Effect = iota // nothing was done, and another attempt may succeed
+	Blocked               // nothing was done: another session keeps a row locked
+	Failed                // nothing was done, and another attempt would fail in the same way
+	Unknown               // it may have been committed
 )
 
 // passing are SQLSTATEs, and classes of them, that another attempt may not meet.
@@ -34,8 +34,8 @@ var passing = []string{
 	"25P04", // or that took too long
 }
 
-// FateOf returns the fate of a transaction by an error from before its commit was sent.
-func FateOf(err error) Fate {
+// EffectOf returns the effect of a transaction by an error from before its commit was sent.
+func EffectOf(err error) Effect {
 	pg := new(pgconn.PgError)
 	switch {
 	case !errors.As(err, &pg):
@@ -48,8 +48,8 @@ func FateOf(err error) Fate {
 	return Failed
 }
 
-// FateOfCommit returns the fate of a transaction by an error of the round trip that commits.
-func FateOfCommit(err error) Fate {
+// EffectOfCommit returns the effect of a transaction by an error of the round trip that commits.
+func EffectOfCommit(err error) Effect {
 	pg := new(pgconn.PgError)
 	if errors.Is(err, ErrUnconfirmed) || !errors.As(err, &pg) {
 		return Unknown
@@ -57,7 +57,7 @@ func FateOfCommit(err error) Fate {
 	// An ERROR ends the transaction, a FATAL one only the connection; but one
 	// that sat idle had ended before.
 	if pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" || pg.Code == "25P04" {
-		return FateOf(err)
+		return EffectOf(err)
 	}
 	return Unknown
 }
@@ -119,7 +119,7 @@ func Internal(cause error) error {
 
 // ReadFailed returns the answer to a read that failed.
 func ReadFailed(err error) error {
-	if FateOf(err) == Failed && !errors.Is(err, context.Canceled) {
+	if EffectOf(err) == Failed && !errors.Is(err, context.Canceled) {
 		return Internal(err)
 	}
 	return Unavailable(err)

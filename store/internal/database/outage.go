@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lenience is for how long after an outage other replicas count as alive. It is enough for a few heartbeats.
-const lenience = 3 * time.Second
+// assumeAlive is for how long after an outage other replicas count as alive. It is enough for a few heartbeats.
+const assumeAlive = 3 * time.Second
 
 // An Outage knows when the database was last unreachable. The zero Outage is ready for use.
 type Outage struct{ last atomic.Pointer[time.Time] }
@@ -17,12 +17,12 @@ func (o *Outage) Note() {
 	o.last.Store(&now)
 }
 
-// Lenience returns for how long from now on replicas without a recent heartbeat count as alive, since they could not
+// AssumeAlive returns for how long from now on replicas without a recent heartbeat count as alive, since they could not
 // send one. It is zero unless the database was unreachable shortly before.
-func (o *Outage) Lenience() time.Duration {
+func (o *Outage) AssumeAlive() time.Duration {
 	last := o.last.Load()
 	if last == nil {
 		return 0
 	}
-	return max(lenience-time.Since(*last), 0)
+	return max(assumeAlive-time.Since(*last), 0)
 }

@@ -16,7 +16,7 @@ import (
 
 // Settings of connections, where the URL gives none.
 const (
-	usualConns     = 19 // pool_max_conns
+	defaultConns   = 19 // pool_max_conns
 	connectTimeout = 5 * time.Second
 )
 
@@ -111,7 +111,7 @@ func poolConfig(databaseURL string, pooled bool) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("the database URL: %w", err)
 	}
 	if !strings.Contains(databaseURL, "pool_max_conns") {
-		config.MaxConns = usualConns
+		config.MaxConns = defaultConns
 	}
 	if config.MaxConns < fewestConns {
 		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; use %d or more", config.MaxConns, fewestConns)

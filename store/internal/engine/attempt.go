@@ -34,7 +34,7 @@ type attempt struct {
 }
 
 // run returns the calls that are to be tried again, and the error if that must wait.
-func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err error) {
+func (a *attempt) run(units []*unit) (rest []*call, effect database.Effect, err error) {
 	ctx, cancel := context.WithTimeout(a.db.Context(), database.TripTimeout)
 	defer cancel()
 	ready, err := a.decide(ctx, units)
@@ -43,7 +43,7 @@ func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err erro
 			database.Rollback(a.conn.Conn())
 		}
 		a.suspect(err)
-		return callsOf(units), database.FateOf(err), err
+		return callsOf(units), database.EffectOf(err), err
 	}
 	isReady := make(map[*unit]bool, len(ready))
 	for _, u := range ready {
@@ -69,8 +69,8 @@ func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err erro
 		}
 		return rest, database.Again, nil
 	}
-	left, fate, err := a.swap(writes)
-	return append(rest, left...), fate, err
+	left, effect, err := a.swap(writes)
+	return append(rest, left...), effect, err
 }
 
 // decide decides the units, on the cache where that is enough, and returns those that are decided. The others are to be
@@ -163,7 +163,7 @@ func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
 
 // look reads the locks of the units, and draws tokens for their acquires.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
-	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, Lenience: a.db.Outage.Lenience()}
+	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		known := a.hasRows(u) // then it is about to be refused, and needs no token
@@ -265,7 +265,7 @@ func fitting(units []*unit) (now, later []*unit) {
 }
 
 // swap writes the units, and returns the calls of those whose locks had changed.
-func (a *attempt) swap(units []*unit) (rest []*call, fate database.Fate, err error) {
+func (a *attempt) swap(units []*unit) (rest []*call, effect database.Effect, err error) {
 	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
 	for _, u := range units {
 		s.Changes = append(s.Changes, u.changes...)
@@ -277,13 +277,13 @@ func (a *attempt) swap(units []*unit) (rest []*call, fate database.Fate, err err
 		done, err = s.Run(ctx, a.conn.Conn())
 		return err
 	})
-	rest, fate, err = a.swapped(units, done, reading{shown: done.Clock, after: sent, before: time.Now()}, err)
+	rest, effect, err = a.swapped(units, done, reading{shown: done.Clock, after: sent, before: time.Now()}, err)
 	if late {
 		<-a.late
 		a.finish(rest)
 		return nil, database.Again, nil
 	}
-	return rest, fate, err
+	return rest, effect, err
 }
 
 // toDraw returns how many tokens to draw for the next batches: enough for one like this.
@@ -297,7 +297,7 @@ func (a *attempt) toDraw() int {
 }
 
 // swapped concludes a swap: units that were written are published and answered, and the others missed.
-func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err error) (rest []*call, fate database.Fate, _ error) {
+func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err error) (rest []*call, effect database.Effect, _ error) {
 	if err != nil {
 		return a.failed(units, err)
 	}
@@ -335,13 +335,13 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 }
 
 // failed returns the calls of a swap that failed, and what is known of them.
-func (a *attempt) failed(units []*unit, err error) ([]*call, database.Fate, error) {
+func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, error) {
 	calls := callsOf(units)
-	fate := database.FateOfCommit(err)
+	effect := database.EffectOfCommit(err)
 	switch {
 	case pgconn.SafeToRetry(err):
-		fate = database.Again // nothing was sent
-	case fate == database.Unknown:
+		effect = database.Again // nothing was sent
+	case effect == database.Unknown:
 		a.suspect(err)
 		var sent, deferred []*call
 		for _, u := range units {
@@ -353,7 +353,7 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Fate, erro
 	if a.locks {
 		database.Rollback(a.conn.Conn())
 	}
-	if fate != database.Blocked {
+	if effect != database.Blocked {
 		a.cache.mu.Lock()
 		for _, u := range units {
 			for _, name := range u.names {
@@ -369,7 +369,7 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Fate, erro
 		}
 		return calls, database.Again, nil
 	}
-	return calls, fate, err
+	return calls, effect, err
 }
 
 // missed notes that the locks of the unit had changed.

@@ -48,7 +48,7 @@ type Options struct {
 	Epochs  *epoch.Guard
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. A lock is always in the batches of the same one
-	// Publish is told of what was decided, once it is committed and before the callers are answered.
+	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]row.Outcome)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// TestALockThatKeepsChangingIsLocked after two misses, so no call misses for ever.
+// TestALockThatKeepsChangingIsLocked after two misses, so no call misses endlessly.
 func TestALockThatKeepsChangingIsLocked(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -24,9 +24,9 @@ select pg_advisory_lock(42);`
 const aCommitWaits = ` from pg_locks where locktype = 'advisory' and not granted
 	and database = (select oid from pg_database where datname = current_database())`
 
-// TestALateCommitStallsNobodyElse: other locks go on. Its caller is told what is so when it is through; or that the
+// TestALateCommitStallsNoOtherCall: other locks go on. Its caller is told what is so when it is through; or that the
 // outcome is unknown, if its connection ends.
-func TestALateCommitStallsNobodyElse(t *testing.T) {
+func TestALateCommitStallsNoOtherCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		end   string
@@ -208,7 +208,7 @@ const failing = `create sequence public.failures; create function public.fail() 
 	if nextval('public.failures') <= %d then raise 'no room' using errcode = '%s'; end if; return new; end $$;
 	create trigger fail before update on paddock.records for each row when (new.name like 'bad%%') execute function public.fail()`
 
-// TestAFailureThatPassesIsRetried: a full disk, a deadlock or a server that shuts down answers nobody.
+// TestAFailureThatPassesIsRetried: a full disk, a deadlock or a server that shuts down fails no call.
 func TestAFailureThatPassesIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53100", "40P01", "40001", "57014"} {

@@ -191,7 +191,7 @@ func (u *unit) take(cmd lock.Command, d lock.Decision, at map[string]*row.Change
 }
 
 // confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is written
-// all the same, so that what it confirms is as durable as a grant. A sweep has nobody to answer, and a call that still
+// all the same, so that what it confirms is as durable as a grant. A sweep has no caller to answer, and a call that still
 // waits is told nothing.
 func confirms(cmd lock.Command, d lock.Decision) bool {
 	_, sweeps := cmd.(lock.Sweep)

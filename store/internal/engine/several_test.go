@@ -113,7 +113,7 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	}
 }
 
-// holders records who was told to hold which lock.
+// holders records which caller holds which lock, by the answers.
 type holders struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -191,7 +191,7 @@ func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
 	}
 }
 
-// TestSeveralLocksOfWhichOneIsLockedOutside: the command waits in a slow lane, and nobody else does.
+// TestSeveralLocksOfWhichOneIsLockedOutside: the command waits in a slow lane, and no other one does.
 func TestSeveralLocksOfWhichOneIsLockedOutside(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

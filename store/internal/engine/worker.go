@@ -34,12 +34,12 @@ type worker struct {
 func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 	pause, misses := database.NewPause(), make(map[*call]int)
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
-		rest, fate, err := w.attempt(g, calls, misses)
+		rest, effect, err := w.attempt(g, calls, misses)
 		if err == nil {
 			calls = rest
 			continue
 		}
-		switch calls = rest; fate {
+		switch calls = rest; effect {
 		case database.Failed:
 			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
 			w.runAlone(g, calls, err, onBlocked)
@@ -52,7 +52,7 @@ func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 			refuse(calls, database.NoStandby())
 			return
 		}
-		if errors.Is(err, row.ErrChanged) || w.epochs.Mend(err) {
+		if errors.Is(err, row.ErrChanged) || w.epochs.Recover(err) {
 			continue
 		}
 		w.db.Outage.Note()
@@ -81,7 +81,7 @@ func (w *worker) runAlone(g *group, calls []*call, err error, onBlocked func([]*
 
 // attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
 // again: without an error if that may be at once.
-func (w *worker) attempt(g *group, calls []*call, misses map[*call]int) (rest []*call, fate database.Fate, err error) {
+func (w *worker) attempt(g *group, calls []*call, misses map[*call]int) (rest []*call, effect database.Effect, err error) {
 	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
@@ -103,10 +103,10 @@ func (w *worker) attempt(g *group, calls []*call, misses map[*call]int) (rest []
 		now, later, locks = later, nil, true
 	}
 	a := &attempt{worker: w, group: g, conn: conn, locks: locks, misses: misses}
-	rest, fate, err = a.run(now)
+	rest, effect, err = a.run(now)
 	rest = append(rest, callsOf(later)...)
 	rewind(rest)
-	return rest, fate, err
+	return rest, effect, err
 }
 
 func (w *worker) acquire() (*pgxpool.Conn, error) {
@@ -116,7 +116,7 @@ func (w *worker) acquire() (*pgxpool.Conn, error) {
 }
 
 // mustLock reports whether the rows of the unit are locked before it is decided: a command on several locks writes all of
-// them or none, and a lock that another replica keeps changing would be missed for ever.
+// them or none, and a lock that another replica keeps changing would be missed endlessly.
 func (u *unit) mustLock(misses map[*call]int) bool {
 	return len(u.names) > 1 || slices.ContainsFunc(u.calls, func(c *call) bool { return misses[c] >= maxMisses })
 }
@@ -141,7 +141,7 @@ func longestOf(calls []*call) (longest time.Duration) {
 // patiently runs save, which commits, and returns its error. late says that it has taken so long that the group goes on
 // without it; then the Engine has a slot taken for it.
 //
-// A commit is never cancelled, so it may take for ever: while no standby confirms it, or until TCP gives up a silent
+// A commit is never cancelled, so it may never end: while no standby confirms it, or until TCP gives up a silent
 // connection.
 func (w *worker) patiently(g *group, calls int, save func(context.Context) error) (err error, late bool) {
 	saved, detached := make(chan struct{}), make(chan bool, 1)

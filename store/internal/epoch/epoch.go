@@ -74,7 +74,7 @@ func (e *Epoch) scan(row pgx.Row) error {
 func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 var (
-	// ErrChanged is returned when the newest epoch is not about this database: Mend starts the next one.
+	// ErrChanged is returned when the newest epoch is not about this database: Recover starts the next one.
 	ErrChanged = errors.New("the database changed: it was failed over or restored")
 	// errBack is an ErrChanged: the same server is at an earlier state.
 	errBack = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
@@ -82,14 +82,14 @@ var (
 	// position that was seen. Lost tokens and events are certain signs even then.
 	errLost = fmt.Errorf("%w: it has lost fencing tokens or events that this replica has seen", ErrChanged)
 	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
-	// database has lost and this process remembers: Mend extends the pause.
+	// database has lost and this process remembers: Recover extends the pause.
 	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
 	// errNoEpoch is returned when the table was emptied by hand.
 	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")
 )
 
 // Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is
-// ErrChanged or ErrShort, for Mend, or database.ErrNoStandby.
+// ErrChanged or ErrShort, for Recover, or database.ErrNoStandby.
 func (e Epoch) Check(k Known) error {
 	switch {
 	case !e.Here:
@@ -109,7 +109,7 @@ func (e Epoch) Check(k Known) error {
 // batchOf returns the batch of an event.
 func batchOf(event int64) int64 { return event / eventsPerBatch }
 
-// A LongerError is returned for a lease that is longer than every lease before it. Mend records its length, after
+// A LongerError is returned for a lease that is longer than every lease before it. Recover records its length, after
 // which the command can be decided again.
 type LongerError struct{ Length time.Duration }
 

@@ -19,7 +19,7 @@ var (
 	sqlExtendEpoch  = database.Statement(files, "extend_epoch")
 )
 
-// A Guard remembers what this process has seen of the epochs, and mends what Check finds. It is safe for concurrent
+// A Guard remembers what this process has seen of the epochs, and recovers from what Check finds. It is safe for concurrent
 // use.
 type Guard struct {
 	db   *database.DB
@@ -47,10 +47,10 @@ func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
 	g.seen.note(e, token, event)
 }
 
-// Mend does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records
+// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records
 // the length of a lease. It returns true if the command can be decided again at once. It returns false if it failed,
-// which it logs, and for every other error. It may take minutes where there are many leases.
-func (g *Guard) Mend(err error) bool {
+// which it logs, and endlesslyy other error. It may take minutes where there are many leases.
+func (g *Guard) Recover(err error) bool {
 	longer := new(LongerError)
 	var failed error
 	switch {

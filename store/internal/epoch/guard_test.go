@@ -52,8 +52,8 @@ func TestEpochIsRead(t *testing.T) {
 	if _, err := Read(t.Context(), h.outside); !errors.Is(err, errNoEpoch) {
 		t.Errorf("of no epoch: %v", err)
 	}
-	if h.guard.Look() == nil || h.guard.Mend(ErrChanged) {
-		t.Error("no epoch is mended")
+	if h.guard.Look() == nil || h.guard.Recover(ErrChanged) {
+		t.Error("no epoch is recovered")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 			if err := h.guard.Look(); err != nil || h.read().Check(h.guard.Known()) != nil {
 				t.Errorf("the next epoch: %v, %v", err, h.read().Check(h.guard.Known()))
 			}
-			if !h.guard.Mend(ErrChanged) {
+			if !h.guard.Recover(ErrChanged) {
 				t.Error("a command that comes late is not decided again")
 			}
 			h.epochs(2)
@@ -134,8 +134,8 @@ func TestManyProcessesStartOneEpoch(t *testing.T) {
 	var done sync.WaitGroup
 	for i := range 12 {
 		done.Go(func() {
-			if !guards[i%len(guards)].Mend(ErrChanged) {
-				t.Error("the epoch is not mended")
+			if !guards[i%len(guards)].Recover(ErrChanged) {
+				t.Error("the epoch is not recovered")
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			if !h.guard.Mend(&LongerError{89001 * time.Millisecond}) { // recorded as whole seconds
+			if !h.guard.Recover(&LongerError{89001 * time.Millisecond}) { // recorded as whole seconds
 				t.Fatal("the length is not recorded")
 			}
 			if err := h.guard.Known().Covers(90 * time.Second); err != nil {
@@ -163,8 +163,8 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 			}
 			h.exec("update paddock.epochs set longest_ms = 1000, quorum = $1", c.quorum) // lost in the fail-over
 			h.exec(failOver)
-			if !h.guard.Mend(ErrChanged) {
-				t.Fatal("the epoch is not mended")
+			if !h.guard.Recover(ErrChanged) {
+				t.Fatal("the epoch is not recovered")
 			}
 			e := h.read()
 			var began time.Time
@@ -186,13 +186,13 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 func TestEveryProcessReportsTheLongestLease(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(*Guard) bool{
-		"after a command was refused": func(g *Guard) bool { return g.Mend(ErrShort) },
+		"after a command was refused": func(g *Guard) bool { return g.Recover(ErrShort) },
 		"without any command":         func(g *Guard) bool { return g.Look() == nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			if !h.guard.Mend(&LongerError{time.Minute}) {
+			if !h.guard.Recover(&LongerError{time.Minute}) {
 				t.Fatal("the length is not recorded")
 			}
 			h.exec(`insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, closed_until, longest_ms)
@@ -220,14 +220,14 @@ func TestQuorumNeedsNoLongerPause(t *testing.T) {
 	if err := h.guard.Look(); err != nil {
 		t.Fatal(err)
 	}
-	if !h.guard.Mend(&LongerError{time.Second}) { // of a process that did not know of the minute yet
+	if !h.guard.Recover(&LongerError{time.Second}) { // of a process that did not know of the minute yet
 		t.Fatal("the length is not recorded")
 	}
 	if e := h.read(); e.Longest != time.Minute {
 		t.Errorf("the longest lease is %v, want a minute as before", e.Longest)
 	}
 	h.exec("update paddock.epochs set longest_ms = 1000")
-	if !h.guard.Mend(ErrShort) {
+	if !h.guard.Recover(ErrShort) {
 		t.Fatal("the length is not recorded")
 	}
 	if e := h.read(); e.Longest != time.Minute || !e.ClosedUntil.IsZero() {
@@ -240,8 +240,8 @@ func TestLongerLeaseAfterAFailOver(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.exec(failOver)
-	if !h.guard.Mend(&LongerError{time.Hour}) {
-		t.Fatal("the epoch is not mended")
+	if !h.guard.Recover(&LongerError{time.Hour}) {
+		t.Fatal("the epoch is not recovered")
 	}
 	h.epochs(2)
 	if e := h.read(); e.Longest != 0 || e.ClosedUntil.After(e.Now) {
@@ -253,8 +253,8 @@ func TestOtherErrorsAreNotMended(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for _, err := range []error{nil, database.ErrNoStandby, errNoEpoch, context.Canceled} {
-		if h.guard.Mend(err) {
-			t.Errorf("%v is mended", err)
+		if h.guard.Recover(err) {
+			t.Errorf("%v is recovered", err)
 		}
 	}
 	h.epochs(1)

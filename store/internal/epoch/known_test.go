@@ -13,7 +13,7 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 	t.Parallel()
 	seen := Known{number: 3, flushed: 1000}
 	granted := Known{number: 3, flushed: 1000, token: 160}
-	told := Known{number: 3, flushed: 1000, token: 150, event: 5*4096 + 17}
+	shown := Known{number: 3, flushed: 1000, token: 150, event: 5*4096 + 17}
 	for name, c := range map[string]struct {
 		epoch Epoch
 		known Known
@@ -27,11 +27,11 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 		"a restore to before an epoch":        {Epoch{Number: 2, Here: true, Flushed: 5000}, seen, errBack},
 		"a restore":                           {Epoch{Number: 3, Here: true, Flushed: 999}, seen, errBack},
 		"a restore, and others wrote since":   {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 100}, granted, errLost},
-		"a restore that lost no token":        {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 4*4096 + 4095}, told, errLost},
-		"its events have gone on":             {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 6*4096 + 4095}, told, nil},
-		"the event is in its last batch":      {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 4095}, told, nil},
-		"all events were pruned":              {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 9}, told, nil},
-		"an epoch without the last events":    {Epoch{Number: 4, Here: true, LastToken: 160, LastEvent: 0}, told, nil},
+		"a restore that lost no token":        {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 4*4096 + 4095}, shown, errLost},
+		"its events have gone on":             {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 6*4096 + 4095}, shown, nil},
+		"the event is in its last batch":      {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 4095}, shown, nil},
+		"all events were pruned":              {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 9}, shown, nil},
+		"an epoch without the last events":    {Epoch{Number: 4, Here: true, LastToken: 160, LastEvent: 0}, shown, nil},
 		"its tokens have gone on":             {Epoch{Number: 3, Here: true, Flushed: 1001, LastToken: 161}, granted, nil},
 		"its last token was granted":          {Epoch{Number: 3, Here: true, Flushed: 1001, LastToken: 160}, granted, nil},
 		"the next epoch has lost tokens":      {Epoch{Number: 4, Here: true, Flushed: 1, LastToken: 159}, granted, errLost},

@@ -131,8 +131,8 @@ func TestLeasesAreMovedToTheNewClock(t *testing.T) {
 				before[name] = h.lease(inRecord, "record:"+name)
 			}
 			h.exec(failOver)
-			if !h.guard.Mend(ErrChanged) {
-				t.Fatal("the epoch is not mended")
+			if !h.guard.Recover(ErrChanged) {
+				t.Fatal("the epoch is not recovered")
 			}
 			began := h.began()
 			for name, r := range rebases {
@@ -208,8 +208,8 @@ func TestChangedLocksHaveAnotherVersion(t *testing.T) {
 	h.exec(insertBare, "free", 0, now)
 	versions := h.versions()
 	h.exec(failOver)
-	if !h.guard.Mend(ErrChanged) {
-		t.Fatal("the epoch is not mended")
+	if !h.guard.Recover(ErrChanged) {
+		t.Fatal("the epoch is not recovered")
 	}
 	for name, after := range h.versions() {
 		if changed := after != versions[name]; changed != (name != "free") {

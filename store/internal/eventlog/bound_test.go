@@ -58,9 +58,9 @@ func TestBoundDoesNotGoBack(t *testing.T) {
 func TestForeignAdvisoryLocksHideNoEvents(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	l, conn, foreign, other := open(t, url), connect(t, url), connect(t, url), connect(t, pgtest.URL(t))
-	exec(t, foreign, "begin")
-	exec(t, foreign, "select pg_advisory_xact_lock(0), pg_advisory_xact_lock_shared(7), pg_advisory_xact_lock(1, 1)")
+	l, conn, outside, other := open(t, url), connect(t, url), connect(t, url), connect(t, pgtest.URL(t))
+	exec(t, outside, "begin")
+	exec(t, outside, "select pg_advisory_xact_lock(0), pg_advisory_xact_lock_shared(7), pg_advisory_xact_lock(1, 1)")
 	exec(t, other, "select pg_advisory_lock_shared($1)", row.MarkSpace)
 	a := commit(t, conn, granted("a")...)
 	sameEvents(t, "the events", eventsOf(t, l, "a"), a)

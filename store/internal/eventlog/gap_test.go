@@ -24,7 +24,7 @@ func beginEpoch(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, "commit")
 }
 
-// TestGapAfterAnEpoch has a fail-over lose the last events. Readers that were given them get a gap, readers that were
+// TestGapAfterAnEpoch loses the last events in a fail-over. Readers that were given them get a gap, readers that were
 // not get none, and both get what happens afterwards.
 func TestGapAfterAnEpoch(t *testing.T) {
 	t.Parallel()

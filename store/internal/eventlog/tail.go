@@ -107,7 +107,7 @@ func (t *tail) position() (int64, <-chan struct{}) {
 	return t.last, t.more
 }
 
-// add appends the segment after last. It begins anew at the bound if nothing was read yet, or if the database has lost
+// add appends the segment after last. It starts over at the bound if nothing was read yet, or if the database has lost
 // events that were read, as another epoch or an earlier end shows.
 func (t *tail) add(s segment, b bound) {
 	t.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // maxSweeps is how many locks are swept at once.
 const maxSweeps = 256
 
-// Timers know, on this process's own clock, when time alone may change the locks that it has heard of. Make them with
+// Timers know, on this process's own clock, when time alone may change the locks that it knows. Make them with
 // New.
 type Timers struct {
 	db    *database.DB

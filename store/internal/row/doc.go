@@ -8,7 +8,7 @@
 //	paddock.event_batches  one row a commit, with its events
 //	paddock.event_refs     finds the event that ended a lease, and every 16th event of a lock
 //
-// Whoever changes anything about a lock, its parts included, writes its record.
+// Each change of a lock, also of its parts only, writes its record.
 //
 // # Compare and swap
 //

@@ -36,8 +36,8 @@ type Look struct {
 	Lock bool
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
-	// Lenience is for how long from now on the replica of each waiter counts as alive, at least.
-	Lenience time.Duration
+	// AssumeAlive is for how long from now on the replica of each waiter counts as alive, at least.
+	AssumeAlive time.Duration
 }
 
 // An Ending selects the event that ended a lease.
@@ -89,7 +89,7 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 		}
 		v.Rows[name] = r
 	}
-	return v, v.readParts(ctx, conn, l.Lenience)
+	return v, v.readParts(ctx, conn, l.AssumeAlive)
 }
 
 // Draw draws n tokens, or at least one if the sequence has no more. It returns none if the connection leads to another
@@ -195,7 +195,7 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 }
 
 // readParts completes the locks that have parts.
-func (v *View) readParts(ctx context.Context, conn *pgx.Conn, lenience time.Duration) error {
+func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.Duration) error {
 	var names []string
 	var versions []pgtype.Uint32
 	for name, r := range v.Rows {
@@ -211,8 +211,8 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, lenience time.Dura
 		return err
 	}
 	alive := time.Time{}
-	if lenience > 0 {
-		alive = v.Epoch.Now.Add(lenience)
+	if assumeAlive > 0 {
+		alive = v.Epoch.Now.Add(assumeAlive)
 	}
 	if err := v.scanParts(rows, alive); err != nil {
 		return err

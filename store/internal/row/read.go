@@ -47,9 +47,9 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Read returns the locks of the range, without locking them. lenience is for how long from now on the replica of each
+// Read returns the locks of the range, without locking them. assumeAlive is for how long from now on the replica of each
 // waiter counts as alive, at least.
-func (r Range) Read(ctx context.Context, from Querier, lenience time.Duration) (all []Reading, err error) {
+func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration) (all []Reading, err error) {
 	text := sqlRead
 	if r.Queue {
 		text = sqlReadQueue
@@ -80,7 +80,7 @@ func (r Range) Read(ctx context.Context, from Querier, lenience time.Duration) (
 		}
 		last := &all[len(all)-1]
 		if slot.Int32 == 0 {
-			return last.addWaiter(&part, alive, lenience)
+			return last.addWaiter(&part, alive, assumeAlive)
 		}
 		l, err := part.lease(own.name)
 		last.Record.Leases = append(last.Record.Leases, l)
@@ -90,11 +90,11 @@ func (r Range) Read(ctx context.Context, from Querier, lenience time.Duration) (
 	return all, err
 }
 
-func (r *Reading) addWaiter(part *partFields, alive pgtype.Timestamptz, lenience time.Duration) error {
+func (r *Reading) addWaiter(part *partFields, alive pgtype.Timestamptz, assumeAlive time.Duration) error {
 	w, err := part.waiter(r.Record.Name)
 	leniently := time.Time{}
-	if lenience > 0 {
-		leniently = r.Now.Add(lenience)
+	if assumeAlive > 0 {
+		leniently = r.Now.Add(assumeAlive)
 	}
 	extendLife(w, alive, leniently)
 	r.Record.Queue = append(r.Record.Queue, w)
@@ -126,8 +126,8 @@ func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 }
 
 // ReadOne returns the only lock of the range. If it was never used, it has only a name.
-func (r Range) ReadOne(ctx context.Context, from Querier, lenience time.Duration) (Reading, error) {
-	all, err := r.Read(ctx, from, lenience)
+func (r Range) ReadOne(ctx context.Context, from Querier, assumeAlive time.Duration) (Reading, error) {
+	all, err := r.Read(ctx, from, assumeAlive)
 	if err != nil || len(all) > 0 {
 		return append(all, Reading{})[0], err
 	}

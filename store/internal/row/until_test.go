@@ -22,7 +22,7 @@ func TestADecisionHolds(t *testing.T) {
 	revoked.TTL = 0
 	for name, c := range map[string]struct {
 		before, after []lock.Lease
-		want          time.Duration // zero: for ever
+		want          time.Duration // zero: endlessly
 	}{
 		"a release":                             {[]lock.Lease{lease(0, 10*time.Second)}, nil, 10 * time.Second},
 		"a renewal":                             {[]lock.Lease{lease(0, 10*time.Second)}, []lock.Lease{lease(0, time.Hour)}, 10 * time.Second},

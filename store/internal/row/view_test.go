@@ -93,17 +93,17 @@ func TestAReplicaIsAliveAsItsRowSays(t *testing.T) {
 	f.run(t, s)
 	heartbeat := v.Epoch.Now.Add(time.Minute)
 	f.exec(t, "insert into paddock.replicas (id, alive_until, waiting, watching) values (1, $1, 0, false), (2, $2, 0, false)", heartbeat, early)
-	for lenience, want := range map[time.Duration][4]time.Time{
+	for assumeAlive, want := range map[time.Duration][4]time.Time{
 		0:             {heartbeat, late, early, early},
 		2 * time.Hour: {}, // zero: at least so long, with a row or without
 	} {
-		v, err := Look{Names: []string{"a"}, Lenience: lenience}.Run(t.Context(), f.conn)
+		v, err := Look{Names: []string{"a"}, AssumeAlive: assumeAlive}.Run(t.Context(), f.conn)
 		if err != nil || len(v.Rows["a"].Record.Queue) != 4 {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		for i, w := range v.Rows["a"].Record.Queue {
-			if want[i].IsZero() && w.AliveUntil.Before(v.Epoch.Now.Add(lenience)) || !want[i].IsZero() && !w.AliveUntil.Equal(want[i]) {
-				t.Errorf("with a lenience of %v the replica at place %d is alive until %v, want %v", lenience, i+1, w.AliveUntil, want[i])
+			if want[i].IsZero() && w.AliveUntil.Before(v.Epoch.Now.Add(assumeAlive)) || !want[i].IsZero() && !w.AliveUntil.Equal(want[i]) {
+				t.Errorf("with a assumeAlive of %v the replica at place %d is alive until %v, want %v", assumeAlive, i+1, w.AliveUntil, want[i])
 			}
 		}
 	}

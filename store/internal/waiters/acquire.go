@@ -90,7 +90,7 @@ func (r *Registry) leaveDraining(ctx context.Context, c *call) (row.Outcome, err
 }
 
 // abandon gives back the place or the grant of a call that was answered without a decision. If its client has left,
-// the place is given up. Otherwise the place is kept, since the client is told to return.
+// the place is given up. Otherwise the place is kept, since the answer asks the client to return.
 func (r *Registry) abandon(ctx context.Context, c *call) {
 	keepPlace := !errors.Is(context.Cause(ctx), context.Canceled)
 	r.leaveInBackground(c.leave(keepPlace, true))
@@ -134,7 +134,7 @@ func (r *Registry) Notify(outcomes []row.Outcome) {
 }
 
 // notifyWaiter tells the call of the waiter that it was granted the lock. If the call has ended on this replica, the
-// grant is given back; the place is kept, because the client may have been told to return.
+// grant is given back; the place is kept, because the answer may have asked the client to return.
 func (r *Registry) notifyWaiter(o *row.Outcome, w *lock.Waiter) {
 	if w.Replica != r.self {
 		r.notifier.addGranted(w.Attachment)

@@ -213,8 +213,8 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// TestAClaimWhoseAnswerIsLostIsRepeated: the first one is lost after it was decided.
-func TestAClaimWhoseAnswerIsLostIsRepeated(t *testing.T) {
+// TestAClaimIsRepeatedWhenItsAnswerIsLost: the first one is lost after it was decided.
+func TestAClaimIsRepeatedWhenItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	e := newEngine()
 	claims := 0

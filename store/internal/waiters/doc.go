@@ -1,6 +1,6 @@
 // Package waiters holds the calls that wait for locks on this replica, and wakes them when they are granted one.
 //
-// The order of a queue, and who is granted a lock next, are decisions of package lock and stored in the database. This
+// The order of a queue, and the next waiter to be granted a lock, are decisions of package lock and stored in the database. This
 // package decides nothing: it submits commands, and sleeps in between.
 //
 // # Terms
@@ -42,7 +42,7 @@
 //   - A call that was granted a lock while its client left, or while its answer was lost, gives the grant back, again
 //     and again until the database confirms it or the place has lapsed by itself.
 //   - A call whose client has left gives up its place. One that is answered "unavailable" keeps it for
-//     lock.PlaceRetention, since the client is told to return.
+//     lock.PlaceRetention, since the answer asks the client to return.
 //   - A replica that drains answers every waiting call, and each keeps its place.
 //   - The limit on waiting calls is of all replicas together, as far as their last heartbeats tell.
 package waiters

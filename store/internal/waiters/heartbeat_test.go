@@ -20,7 +20,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 	url := pgtest.URL(t)
 	e, conn := newEngine(), outside(t, url)
 	a, b, silent := e.replica(t, url, noLimit), e.replica(t, url, noLimit), e.replica(t, url, noLimit)
-	beat := func(r *replica, watching bool) {
+	heartbeat := func(r *replica, watching bool) {
 		t.Helper()
 		exec(t, conn, "create temporary table if not exists began as select clock_timestamp() as at")
 		if err := r.heartbeat(time.Now(), watching); err != nil {
@@ -38,10 +38,10 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	beat(a, false)
-	beat(b, true)
-	beat(a, false)
-	beat(silent, false)
+	heartbeat(a, false)
+	heartbeat(b, true)
+	heartbeat(a, false)
+	heartbeat(silent, false)
 	if n := number(t, conn, "select count(*) from paddock.replicas"); n != 2 {
 		t.Errorf("%d replicas have sent heartbeats", n)
 	}
@@ -54,7 +54,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 		}
 	}
 	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '1 h'")
-	beat(silent, false)
+	heartbeat(silent, false)
 	if silent.remote != 0 || silent.watched.Load() {
 		t.Errorf("a dead replica has %d calls, subscribers %t", silent.remote, silent.watched.Load())
 	}
@@ -155,8 +155,8 @@ func TestAFailedHeartbeatIsAnOutage(t *testing.T) {
 		beats++
 		r.db.Stop()
 	}})
-	if left := r.db.Outage.Lenience(); beats != 1 || left <= 0 {
-		t.Errorf("%v of lenience after %d heartbeats", left, beats)
+	if left := r.db.Outage.AssumeAlive(); beats != 1 || left <= 0 {
+		t.Errorf("%v of assumeAlive after %d heartbeats", left, beats)
 	}
 }
 

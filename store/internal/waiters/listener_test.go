@@ -76,8 +76,8 @@ func TestEventsAreNotifiedIfAnotherReplicaHasSubscribers(t *testing.T) {
 	}
 }
 
-// TestAListenerWhoseConnectionIsLostWakesAllCalls: they may have missed notifications.
-func TestAListenerWhoseConnectionIsLostWakesAllCalls(t *testing.T) {
+// TestAListenerWakesAllCallsWhenItsConnectionIsLost: they may have missed notifications.
+func TestAListenerWakesAllCallsWhenItsConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)

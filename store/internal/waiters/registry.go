@@ -147,7 +147,7 @@ func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
 	return true
 }
 
-// setLeaving records whether the call has a Leave in the background.
+// setLeaving records whether a Leave for the call runs in the background.
 func (r *Registry) setLeaving(a lock.Attachment, leaving bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

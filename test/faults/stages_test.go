@@ -157,7 +157,10 @@ func (s *stage) connect(databaseURL string) {
 func (s *stage) play(c staged, try int) error {
 	s.Helper()
 	s.try, s.name = try, fmt.Sprint("stage:", try)
-	return c.scene(s)
+	began := time.Now()
+	err := c.scene(s)
+	s.Logf("attempt %d took %v: %v", try+1, time.Since(began).Round(time.Millisecond), err)
+	return err
 }
 
 // a and b are the two replicas.

@@ -52,7 +52,7 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 		s.runFenced(c)
 	})
 	f, err := c.Wait(ctx)
-	if canceled := (*batch.CanceledError)(nil); errors.As(err, &canceled) {
+	if err != nil {
 		err = engine.Unanswered(err)
 	}
 	return f, err

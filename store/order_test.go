@@ -19,7 +19,7 @@ import (
 func hold(t *testing.T, outside *pgx.Conn, name, strength string) {
 	t.Helper()
 	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.locks where name = $1 "+strength, name)
+	exec(t, outside, "select from paddock.records where name = $1 "+strength, name)
 }
 
 // stuck returns a store, and the connection that holds the row of its free lock
@@ -52,7 +52,7 @@ func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
 	}()
 	until(t, "the renewal waits", func() bool { return waiting(t, outside) > 0 })
 	until(t, "the lease is over", func() bool {
-		return number(t, outside, "select count(*) from paddock.locks where expires_at <= clock_timestamp()") == 1
+		return number(t, outside, "select count(*) from paddock.records where expires_at <= clock_timestamp()") == 1
 	})
 	exec(t, outside, "commit")
 
@@ -81,7 +81,7 @@ func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
 		name := fmt.Sprintf("free:%d", i%7)
 		mustRelease(t, s, mustAcquire(t, s, acquire(name)))
 	}
-	if n := number(t, outside, "select revision from paddock.locks where name = 'stuck'"); n != 2 {
+	if n := number(t, outside, "select revision from paddock.records where name = 'stuck'"); n != 2 {
 		t.Errorf("the stuck lock is at revision %d", n)
 	}
 	exec(t, outside, "commit")

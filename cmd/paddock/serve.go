@@ -68,6 +68,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	listener = auth.certificates.listen(limitConnections(listener, c.MaxConnections, p.log))
+	threads, stop := context.WithCancel(ctx)
+	defer stop()
+	go adjustThreads(threads, p.env)
 	return p.serve(ctx, c.URL, c.settings, listener, auth)
 }
 

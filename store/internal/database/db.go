@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// firstPause and MaxPause bound the pause between two attempts.
 	firstPause = 10 * time.Millisecond
-	MaxPause   = 500 * time.Millisecond
+	// MaxPause is the longest pause between two attempts.
+	MaxPause = 500 * time.Millisecond
 )
 
 // readAttempts is how often a read is attempted that fails for a passing reason.
@@ -27,7 +27,7 @@ type DB struct {
 	Deciding *pgxpool.Pool
 	Pooled   bool // behind a pooler in transaction mode
 	Log      *slog.Logger
-	Outage   Outage
+	Outage   Outage // when it was last unreachable
 
 	ctx    context.Context // ends with Stop
 	stop   context.CancelFunc

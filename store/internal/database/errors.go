@@ -75,8 +75,8 @@ func Unavailable(cause error) error {
 		Detail: "The database does not answer in time. Nothing was changed; retry."}
 }
 
-// ErrNoStandby is returned when a commit would be on this server alone, although the epoch requires a standby.
-var ErrNoStandby = errors.New("synchronous_standby_names is empty, but the epoch requires a standby")
+// ErrNoStandby is returned for a server that waits for no standby, where one is required: a commit would be on it alone.
+var ErrNoStandby = errors.New("synchronous_standby_names is empty: this server waits for no standby")
 
 // NoStandby returns the answer to a call that needs a standby.
 func NoStandby() error {

@@ -52,7 +52,7 @@ func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err erro
 		case u.writes:
 			writes = append(writes, u)
 		default:
-			a.answer(u, a.began())
+			a.answer(u)
 		}
 	}
 	if len(writes) == 0 {
@@ -81,8 +81,8 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 	if err := a.look(ctx, unknown); err != nil {
 		return nil, err
 	}
-	if len(ready) > 0 && (before.Number != a.epoch.Number || !before.Started.Equal(a.epoch.Started)) {
-		ready = nil // they were decided in another epoch
+	if len(ready) > 0 && !sameEpoch(before, a.epoch) {
+		ready, a.oldest = nil, a.now
 	}
 	return a.decideFresh(ctx, ready, unknown)
 }
@@ -101,7 +101,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		}
 	}
 	a.cache.mu.Unlock()
-	a.oldest, a.now = at, at
+	a.now = at
 	k := a.knowledge()
 	for _, u := range units {
 		if u.fresh = false; !a.hasRows(u) {
@@ -114,7 +114,16 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 			unknown = append(unknown, u)
 		}
 	}
+	if len(ready) > 0 {
+		a.oldest = at
+	}
 	return ready, unknown
+}
+
+// sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
+// grants has changed.
+func sameEpoch(a, b epoch.Epoch) bool {
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
 }
 
 func (a *attempt) hasRows(u *unit) bool {
@@ -134,25 +143,28 @@ func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
 
 // look reads the locks of the units, and draws tokens for their acquires.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
-	l := row.Look{Ended: make(map[lock.LeaseRef]string), Lock: a.locks, Lenience: a.db.Outage.Lenience()}
+	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, Lenience: a.db.Outage.Lenience()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
+		known := a.hasRows(u) // then it is about to be refused, and needs no token
 		for _, c := range u.calls {
 			for _, ref := range c.Req.Refs() {
-				l.Ended[ref] = c.Req.Names()[0]
+				for _, name := range c.Req.Names() {
+					l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: name})
+				}
 			}
-			if tokens, _ := c.Req.Needs(); tokens > 0 {
+			if tokens, _ := c.Req.Needs(); !known {
 				l.Tokens += tokens
 			}
 		}
 	}
 	slices.Sort(l.Names)
-	known, sent := a.epochs.Known(), time.Now()
-	v, err := l.Run(ctx, a.conn.Conn(), a.db.Pooled)
+	before, sent := a.epochs.Known(), time.Now()
+	v, err := l.Run(ctx, a.conn.Conn())
 	if err != nil {
 		return err
 	}
-	if err := v.Epoch.Check(known); err != nil {
+	if err := v.Epoch.Check(before); err != nil {
 		return err
 	}
 	clock := reading{shown: v.Epoch.Now, after: sent, before: time.Now()}
@@ -195,9 +207,12 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 		if units = short; len(short) == 0 {
 			break
 		}
-		tokens, err := row.Draw(ctx, a.conn.Conn(), tokenBlock+a.used)
+		tokens, err := row.Draw(ctx, a.conn.Conn(), a.epoch, tokenBlock+a.used)
 		if err != nil {
 			return nil, err
+		}
+		if len(tokens) == 0 {
+			return nil, errMoved
 		}
 		a.cache.mu.Lock()
 		a.cache.addTokens(tokens)
@@ -206,17 +221,15 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 	return ready, nil
 }
 
-// began returns an instant of this process's clock that is no later than the latest decision.
-func (a *attempt) began() time.Time {
-	a.cache.mu.Lock()
-	defer a.cache.mu.Unlock()
-	c := a.cache.clock
-	return c.after.Add(a.now.Sub(c.shown))
-}
+// errMoved is returned when a connection leads to another server than at the beginning of the attempt.
+var errMoved = errors.New("the connection leads to another server than before")
 
 // answer answers the calls of a unit, and publishes what was decided.
-func (a *attempt) answer(u *unit, began time.Time) {
-	outcomes := u.outcomes(began)
+func (a *attempt) answer(u *unit) {
+	a.cache.mu.Lock()
+	clock := a.cache.clock
+	a.cache.mu.Unlock()
+	outcomes := u.outcomes(clock)
 	a.publish(outcomes)
 	for i, c := range u.calls {
 		c.Answer(outcomes[i], nil)
@@ -225,7 +238,7 @@ func (a *attempt) answer(u *unit, began time.Time) {
 
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (rest []*call, fate database.Fate, err error) {
-	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Draw: a.toDraw()}
+	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
 	for _, u := range units {
 		s.Changes = append(s.Changes, u.changes...)
 	}
@@ -261,8 +274,8 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 		return a.failed(units, err)
 	}
 	a.cache.mu.Lock()
-	a.cache.addTokens(done.Tokens)
-	if !done.Clock.IsZero() {
+	if same := a.cache.epoch; same.Number == a.epoch.Number && same.Started.Equal(a.epoch.Started) && !done.Clock.IsZero() {
+		a.cache.addTokens(done.Tokens)
 		a.cache.clock = a.cache.clock.better(clock)
 	}
 	var greatest lock.Token
@@ -278,14 +291,13 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	}
 	a.cache.mu.Unlock()
 	a.epochs.Note(a.epoch, greatest, done.Event)
-	began := a.began()
 	for _, u := range units {
 		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {
 			a.missed(u)
 			rest = append(rest, u.calls...)
 			continue
 		}
-		a.answer(u, began)
+		a.answer(u)
 	}
 	return rest, database.Again, nil
 }

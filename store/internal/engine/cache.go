@@ -13,6 +13,8 @@ import (
 const (
 	// maxCached bounds a cache: the leases and waiters in it, each lock counting as one more.
 	maxCached = 200_000
+	// maxTokens is how many drawn tokens are kept.
+	maxTokens = 4096
 	// cachedMetadata is how many bytes of metadata count as one lease more.
 	cachedMetadata = 256
 )
@@ -112,6 +114,7 @@ func (c *cache) takeToken(floor lock.Token) (lock.Token, bool) {
 func (c *cache) addTokens(tokens []lock.Token) {
 	c.tokens = append(c.tokens, tokens...)
 	slices.Sort(c.tokens)
+	c.tokens = c.tokens[max(len(c.tokens)-maxTokens, 0):]
 }
 
 // queued reports whether calls wait for the lock, as far as is known.
@@ -122,7 +125,7 @@ func (c *cache) queued(name string) bool {
 	return ok && len(r.Record.Queue) > 0
 }
 
-// crowded reports whether the lock has parts or waiters, as far as is known.
+// weight returns how much of a cache the lock takes.
 func weight(r *lock.Record) int {
 	n := 1 + len(r.Leases) + len(r.Queue)
 	for i := range r.Leases {
@@ -144,6 +147,9 @@ type reading struct {
 func (r reading) at(t time.Time) time.Time {
 	return r.shown.Add(max(t.Sub(r.before), 0)).Truncate(time.Microsecond)
 }
+
+// earliest returns the instant of this process's clock at which the database's clock showed t, or an earlier one.
+func (r reading) earliest(t time.Time) time.Time { return r.after.Add(t.Sub(r.shown)) }
 
 // better returns the reading to go on with: the one that says more precisely when it was, unless the clocks may have
 // diverged by more since.

@@ -161,18 +161,22 @@ func (e *shared) workerOf(cmd lock.Command) *worker {
 // rows locked, so it does not matter which of them it is.
 func home(cmd lock.Command) string { return cmd.Names()[0] }
 
-// answered turns the answer of a batch into one of package lock.
+// answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an error.
 func answered(o row.Outcome, err error) (row.Outcome, error) {
 	if err != nil {
-		return o, Unanswered(err)
+		return row.Outcome{}, Unanswered(err)
 	}
 	return o, o.Err
 }
 
-// Unanswered returns the error of package lock for a call that package batch has not answered.
+// Unanswered returns the error of package lock for a call that package batch has not answered, or err if it is one.
 func Unanswered(err error) error {
-	if canceled := (*batch.CanceledError)(nil); errors.As(err, &canceled) && canceled.Started {
+	canceled := (*batch.CanceledError)(nil)
+	switch {
+	case errors.As(err, &canceled) && canceled.Started:
 		return database.UnknownOutcome(err)
+	case errors.As(err, &canceled), errors.Is(err, batch.ErrFull):
+		return database.Unavailable(err)
 	}
-	return database.Unavailable(err)
+	return err
 }

@@ -216,10 +216,10 @@ func endsLease(events []lock.Event) bool {
 
 // outcomes returns what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
 // with many calls would keep as many copies of the queue.
-func (u *unit) outcomes(began time.Time) []row.Outcome {
+func (u *unit) outcomes(clock reading) []row.Outcome {
 	all := make([]row.Outcome, len(u.decisions))
 	for i, d := range u.decisions {
-		o := row.Outcome{Decision: d, Began: began}
+		o := row.Outcome{Decision: d, Began: clock.earliest(d.Now)}
 		if id, about := leaseIDOf(u.calls[i].Req); about && d.Queued {
 			o.Place = placeOf(d.Locks[0].Queue, id)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -201,10 +200,11 @@ func rewind(calls []*call) {
 	}
 }
 
+// refuse answers the calls with an error instead of a decision.
 func refuse(calls []*call, err error) {
 	for _, c := range calls {
 		if c.Begin() {
-			c.Answer(row.Outcome{Decision: lock.Decision{Err: err}}, nil)
+			c.Answer(row.Outcome{}, err)
 		}
 	}
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// TokenJump is how far tokens continue above the greatest known one when an epoch starts: more than can have been lost.
-	// There is room for two million jumps up to lock.MaxToken.
+	// TokenJump is how far tokens continue above the greatest known one when an epoch starts: more than can have been
+	// lost. There is room for two million jumps up to lock.MaxToken.
 	TokenJump = 1 << 32
-	// BatchJump is the same for the ids of event batches. Of event ids it is EventJump, so there is room for 32 thousand
-	// jumps up to 2⁵³.
+	// BatchJump is the same for the ids of event batches. Of event ids it is EventJump, so there is room for 32
+	// thousand jumps up to 2⁵³.
 	BatchJump = 1 << 26
 	// EventJump is how far the ids of events are apart, at least, before and after the start of an epoch.
 	EventJump = BatchJump * eventsPerBatch
 
-	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another process
-	// does that.
+	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another
+	// process does that.
 	beginTimeout = 5 * time.Minute
 	// rowTimeout is how long it waits for a row that another session has locked.
 	rowTimeout = 10 * time.Second
@@ -71,8 +71,8 @@ func (b begun) pause() time.Duration {
 	return b.closedUntil.Sub(b.at)
 }
 
-// begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL from
-// now on, on this server's clock. doubted pauses grants although a quorum is required.
+// begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL
+// from now on, on this server's clock. doubted pauses grants although a quorum is required.
 func begin(ctx context.Context, conn *pgx.Conn, reason string, k Known, doubted bool) (begun, error) {
 	var b begun
 	row := conn.QueryRow(ctx, sqlBeginEpoch, reason, k.longest.Milliseconds(), k.number, doubted)

@@ -14,17 +14,17 @@
 //
 // # Changes
 //
-//	                fail-over, restore, or an operator's Begin
-//	+----------+  ---------------------------------------------->  +-----------------------+
-//	| granting |                                                   | next epoch, paused    |
-//	+----------+  <----------------------------------------------  | for the longest lease |
-//	                ClosedUntil passes, or an operator's Open       +-----------------------+
-//	                (at once with a quorum, unless an operator
-//	                has started the epoch)
+//	+----------+   fail-over, restore, or an operator's Begin   +-------------------------+
+//	|          | ---------------------------------------------> |                         |
+//	| granting |                                                | next epoch, paused for  |
+//	|          | <--------------------------------------------- | the longest lease       |
+//	+----------+   ClosedUntil passes, or an operator's Open    +-------------------------+
 //
-// [Epoch.Check] compares an Epoch, which a transaction has read, with what was known before. If it returns an error, the
-// transaction must not decide. [Guard.Mend] then does what helps: it starts the next epoch, or extends the pause. It also
-// records a longer lease after a [LongerError].
+// With a quorum there is no pause, unless an operator has started the epoch.
+//
+// [Epoch.Check] compares an Epoch, which a transaction has read, with what was known before. If it returns an error,
+// the transaction must not decide. [Guard.Mend] then does what helps: it starts the next epoch, or extends the pause.
+// It also records a longer lease after a [LongerError].
 //
 // # Promises
 //
@@ -33,12 +33,12 @@
 //   - Tokens and event batches continue far above all that the database or the starting process knows, see [TokenJump]
 //     and [BatchJump]. So no token that was lost is granted again. Tokens that were drawn in an earlier epoch, and not
 //     granted, must be thrown away.
-//   - Each lease has its whole TTL from then on, on the clock of the new server. A lease that was over by the last known
-//     instant of the old clock stays over. A revoked lease whose grace was not over has its whole grace again. A max hold
-//     keeps the time that was used. An unclaimed grant returns to the queue.
+//   - Each lease has its whole TTL from then on, on the clock of the new server. A lease that was over by the last
+//     known instant of the old clock stays over. A revoked lease whose grace was not over has its whole grace again. A
+//     max hold keeps the time that was used. An unclaimed grant returns to the queue.
 //   - Every record with a lease or a waiter is written, so no state from an earlier epoch can be swapped in.
 //   - Nothing is granted for as long as a lost lease could be active.
 //
-// The package cannot detect the loss of the first lease of a new greatest length together with every process that knew of
-// it, nor a restore while no process runs: see docs/design.md.
+// The package cannot detect the loss of the first lease of a new greatest length together with every process that knew
+// of it, nor a restore while no process runs: see docs/design.md.
 package epoch

@@ -35,15 +35,15 @@ type Epoch struct {
 	Flushed    int64      // the position up to which the server's log is on disk
 	Replicates bool       // commits wait for standbys
 	LastToken  lock.Token // the last one drawn, zero for none. All tokens drawn so far are at most this one
-	// LastEvent is the greatest id that an event of a committed batch can have, at least the newest pruned one; zero if
-	// there was none. It is the last id of a batch, so it may be greater than that of the newest event. To find out whether
-	// an event is behind it compare the batches, as [Epoch.Check] does.
+	// LastEvent is the greatest id that an event of a committed batch can have, at least the newest pruned one; zero
+	// if there was none. It is the last id of a batch, so it may be greater than that of the newest event. To find out
+	// whether an event is behind it compare the batches, as [Epoch.Check] does.
 	LastEvent int64
 }
 
-// Queue queues the statement that reads the newest epoch into e when the batch runs. To check a decision queue it after
-// the statement that reads or locks the rows, and before one that draws tokens: tokens drawn before would be part of
-// LastToken, and hide that others were lost.
+// Queue queues the statement that reads the newest epoch into e when the batch runs. To check a decision queue it
+// after the statement that reads or locks the rows, and before one that draws tokens: tokens drawn before would be
+// part of LastToken, and hide that others were lost.
 func Queue(b *pgx.Batch, e *Epoch) { b.Queue(sqlEpoch).QueryRow(e.scan) }
 
 // Read returns the newest epoch.
@@ -78,11 +78,11 @@ var (
 	ErrChanged = errors.New("the database changed: it was failed over or restored")
 	// errBack is an ErrChanged: the same server is at an earlier state.
 	errBack = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
-	// errLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the position that
-	// was seen. Lost tokens and events are certain signs even then.
+	// errLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the
+	// position that was seen. Lost tokens and events are certain signs even then.
 	errLost = fmt.Errorf("%w: it has lost fencing tokens or events that this replica has seen", ErrChanged)
-	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the database has
-	// lost and this process remembers: Mend extends the pause.
+	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
+	// database has lost and this process remembers: Mend extends the pause.
 	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
 	// errNoEpoch is returned when the table was emptied by hand.
 	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")
@@ -109,8 +109,8 @@ func (e Epoch) Check(k Known) error {
 // batchOf returns the batch of an event.
 func batchOf(event int64) int64 { return event / eventsPerBatch }
 
-// A LongerError is returned for a lease that is longer than every lease before it. Mend records its length, after which
-// the command can be decided again.
+// A LongerError is returned for a lease that is longer than every lease before it. Mend records its length, after
+// which the command can be decided again.
 type LongerError struct{ Length time.Duration }
 
 // Error describes the lease.
@@ -118,8 +118,8 @@ func (e *LongerError) Error() string {
 	return fmt.Sprintf("a lease of %v is longer than any before; its length must be recorded first", e.Length)
 }
 
-// Covers returns a *LongerError unless a lease of that length, grace included, may be granted now. If it were lost, grants
-// would be paused for as long.
+// Covers returns a *LongerError unless a lease of that length, grace included, may be granted now. If it were lost,
+// grants would be paused for as long.
 func (e Epoch) Covers(length time.Duration) error {
 	if length > e.Longest {
 		return &LongerError{length}
@@ -143,8 +143,8 @@ type Known struct {
 	flushed int64         // in that epoch
 	longest time.Duration // of the leases granted, as far as it was recorded
 	token   lock.Token    // the greatest one that was granted here, or seen in an event
-	// event is the greatest id of an event of that epoch that was seen. It shows what the token does not: after a crash
-	// PostgreSQL continues a sequence up to 32 values above the last one drawn.
+	// event is the greatest id of an event of that epoch that was seen. It shows what the token does not: after a
+	// crash PostgreSQL continues a sequence up to 32 values above the last one drawn.
 	event int64
 }
 

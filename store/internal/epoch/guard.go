@@ -19,7 +19,8 @@ var (
 	sqlExtendEpoch  = database.Statement(files, "extend_epoch")
 )
 
-// A Guard remembers what this process has seen of the epochs, and mends what Check finds. It is safe for concurrent use.
+// A Guard remembers what this process has seen of the epochs, and mends what Check finds. It is safe for concurrent
+// use.
 type Guard struct {
 	db   *database.DB
 	mu   sync.Mutex
@@ -37,18 +38,18 @@ func (g *Guard) Known() Known {
 	return g.seen
 }
 
-// Note tells the Guard of the epoch of a commit that succeeded: token is the greatest one that was granted and event the
-// greatest event id that was written, zero for none. Do not tell it of what may not be durable: a token that was only
-// drawn can be lost in a crash that is no fail-over.
+// Note tells the Guard of the epoch of a commit that succeeded: token is the greatest one that was granted and event
+// the greatest event id that was written, zero for none. Do not tell it of what may not be durable: a token that was
+// only drawn can be lost in a crash that is no fail-over.
 func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen.note(e, token, event)
 }
 
-// Mend does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records the
-// length of a lease. It returns true if the command can be decided again at once. It returns false if it failed, which
-// it logs, and for every other error. It may take minutes where there are many leases.
+// Mend does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records
+// the length of a lease. It returns true if the command can be decided again at once. It returns false if it failed,
+// which it logs, and for every other error. It may take minutes where there are many leases.
 func (g *Guard) Mend(err error) bool {
 	longer := new(LongerError)
 	var failed error
@@ -70,9 +71,9 @@ func (g *Guard) Mend(err error) bool {
 	return failed == nil
 }
 
-// Watch is Look for a task that runs twice a second: it detects a fail-over although no command arrives, and learns the
-// tokens and events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only one
-// goroutine may call it.
+// Watch is Look for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
+// the tokens and events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only
+// one goroutine may call it.
 func (g *Guard) Watch() {
 	err := g.Look()
 	g.db.Report(&g.look, "epoch check", err)
@@ -81,8 +82,8 @@ func (g *Guard) Watch() {
 	}
 }
 
-// Look reads the newest epoch, and starts the next one, or extends the pause, if Check asks for it. It returns an error if
-// it could not find out or do that.
+// Look reads the newest epoch, and starts the next one, or extends the pause, if Check asks for it. It returns an
+// error if it could not find out or do that.
 func (g *Guard) Look() error {
 	k := g.Known()
 	var e Epoch
@@ -125,8 +126,8 @@ func (g *Guard) settle() error {
 	return err
 }
 
-// raise records that leases of that length are granted from now on. It is a transaction of its own, so that the record is
-// there before the first of them.
+// raise records that leases of that length are granted from now on. It is a transaction of its own, so that the record
+// is there before the first of them.
 func (g *Guard) raise(length time.Duration) error {
 	whole := (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
 	err := g.alone(func(ctx context.Context, conn *pgx.Conn) error {
@@ -150,8 +151,8 @@ func (g *Guard) raise(length time.Duration) error {
 	return nil
 }
 
-// extend extends the pause of the newest epoch to the length of the longest lease before it, which this process remembers
-// and the process that started the epoch did not.
+// extend extends the pause of the newest epoch to the length of the longest lease before it, which this process
+// remembers and the process that started the epoch did not.
 func (g *Guard) extend() error {
 	longest := g.Known().longest
 	err := g.alone(func(ctx context.Context, conn *pgx.Conn) error {

@@ -56,9 +56,10 @@ func List(ctx context.Context, databaseURL string) (all []Info, now time.Time, e
 // lock.MaxToken.
 const MaxAbove = int64(lock.MaxToken) - TokenJump
 
-// Begin starts an epoch although no sign shows that the database is another one: an operator has put it back to an earlier
-// state while no replica ran. Tokens continue far above the given one, at most MaxAbove, and above all that the database
-// knows. Nothing is granted for as long as the longest lease that was granted before, even where a quorum is required.
+// Begin starts an epoch although no sign shows that the database is another one: an operator has put it back to an
+// earlier state while no replica ran. Tokens continue far above the given one, at most MaxAbove, and above all that
+// the database knows. Nothing is granted for as long as the longest lease that was granted before, even where a quorum
+// is required.
 func Begin(ctx context.Context, databaseURL, reason string, above int64) error {
 	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := begin(ctx, conn, reason, Known{token: lock.Token(above)}, true)
@@ -66,8 +67,8 @@ func Begin(ctx context.Context, databaseURL, reason string, above int64) error {
 	})
 }
 
-// Open ends the pause of the newest epoch. The operator knows that no lease was lost, or that no holder of one is alive.
-// It returns false if there is no pause.
+// Open ends the pause of the newest epoch. The operator knows that no lease was lost, or that no holder of one is
+// alive. It returns false if there is no pause.
 func Open(ctx context.Context, databaseURL, reason string) (opened bool, err error) {
 	err = change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
 		var number int64
@@ -81,17 +82,14 @@ func Open(ctx context.Context, databaseURL, reason string) (opened bool, err err
 	return opened && err == nil, err
 }
 
-// ErrNoStandby is returned when a quorum is required of a server that waits for no standby.
-var ErrNoStandby = errors.New("synchronous_standby_names is empty: this server waits for no standby")
-
-// RequireQuorum sets whether every replica decides only while the server waits for standbys. With a quorum a fail-over to
-// one of them has lost nothing, and grants are not paused. It fails with ErrNoStandby if there is none to wait for.
+// RequireQuorum sets whether every replica decides only while the server waits for standbys. With a quorum a fail-over
+// to one of them has lost nothing, and grants are not paused. It fails with database.ErrNoStandby if there is none to wait for.
 func RequireQuorum(ctx context.Context, databaseURL string, required bool) error {
 	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
 		var replicates bool
 		err := conn.QueryRow(ctx, sqlRequireQuorum, required).Scan(&replicates)
 		if err == nil && required && !replicates {
-			err = ErrNoStandby
+			err = database.ErrNoStandby
 		}
 		return err
 	})

@@ -18,16 +18,17 @@
 // # The bound
 //
 // The ids of one lock's events are in order. Those of different locks do not follow the order of commits: of two
-// transactions, the one with the lower batch id may commit last, and a reader that had passed this id would never see its
-// events. So a transaction sets a mark before it draws its batch id. The mark is the last id drawn by then. A reader
-// reads, in this order and with a new snapshot each time:
+// transactions, the one with the lower batch id may commit last, and a reader that had passed this id would never see
+// its events. So a transaction sets a mark before it draws its batch id. The mark is the last id drawn by then. A
+// reader reads, in this order and with a new snapshot each time:
 //
 //  1. the newest committed batch
 //  2. the least mark of an open transaction
 //  3. the events up to the lesser of the two, which is the bound
 //
-// A transaction that drew an id up to the bound has committed before step 3, or never will. All steps are one round trip.
-// The bound of a Log does not go back: a mark that was read early and set late is lower than the ids drawn after it.
+// A transaction that drew an id up to the bound has committed before step 3, or never will. All steps are one round
+// trip. The bound of a Log does not go back: a mark that was read early and set late is lower than the ids drawn
+// after it.
 //
 // # The history of one lock
 //
@@ -41,8 +42,8 @@
 //
 // # Subscriptions
 //
-// One goroutine reads new events while there are subscribers. Each subscriber gets them from memory, or from the table if
-// it is further behind.
+// One goroutine reads new events while there are subscribers. Each subscriber gets them from memory, or from the
+// table if it is further behind.
 //
 //	idle --subscribe--> reading --the last subscriber leaves--> lingering --5 s--> idle
 //	                       ^-------------- subscribe ---------------'
@@ -52,6 +53,6 @@
 //   - Consecutive pages contain each selected event once, in the order of ids, unless the page reports a gap.
 //   - A cursor may be between two events of a batch.
 //   - The work for one page is bounded, see [Log.Page].
-//   - An event is kept for the retention time. Of events that are younger than a deleted one, but have a lower id, which
-//     happens only if the database's clock was set back, references may be deleted early.
+//   - An event is kept for the retention time. References to an event may be deleted earlier if events with greater ids
+//     were older, which happens only when the database's clock was set back.
 package eventlog

@@ -19,12 +19,13 @@ func beginEpoch(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, `insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, longest_ms)
 		select epoch + 1, clock_timestamp(), system_identifier, timeline, 'test', longest_ms
 		from paddock.epochs order by epoch desc limit 1`)
-	exec(t, conn, `select setval('paddock.event_batch_ids', last_value + $1::bigint) from paddock.event_batch_ids`, epoch.BatchJump)
+	exec(t, conn, `select setval('paddock.event_batch_ids', last_value + $1::bigint) from paddock.event_batch_ids`,
+		epoch.BatchJump)
 	exec(t, conn, "commit")
 }
 
-// TestGapAfterAnEpoch has a fail-over lose the last events. Readers that were given them get a gap, readers that were not
-// get none, and both get what happens afterwards.
+// TestGapAfterAnEpoch has a fail-over lose the last events. Readers that were given them get a gap, readers that were
+// not get none, and both get what happens afterwards.
 func TestGapAfterAnEpoch(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
-// scanTime is how long a page without events reads on, at least, before it is returned although there are more batches.
-const scanTime = time.Second
+// scanTime is after how long a page is returned although it is not full and there are more batches.
+const scanTime = 3 * time.Second
 
 // A Log reads the events of the database. Its methods are safe for concurrent use.
 type Log struct {
@@ -46,10 +46,12 @@ func (s *segment) page() lock.Page[lock.Event] {
 	return lock.Page[lock.Event]{Items: s.events, Next: strconv.FormatInt(s.upTo, 10), Gap: s.gap}
 }
 
-// Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page is
-// empty. The page may have fewer events than the limit although there are more: it is one round trip, which reads at most
-// scanBatches batches for a prefix. While that finds nothing, the next batches are read, for up to a second or so. Then
-// the page is empty, and its Next is ahead of the cursor. Errors are those of package lock.
+// Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page
+// is empty. Errors are those of package lock.
+//
+// A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
+// a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is ahead of the
+// cursor.
 func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil {
@@ -71,15 +73,24 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event
 	return s.page(), nil
 }
 
-// stored reads the segment after the id from the database. A negative id is for the bound, without events.
-func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (s segment, err error) {
-	for began := time.Now(); ; after = s.upTo {
-		err = l.db.Read(ctx, func(ctx context.Context) (err error) {
-			s, _, err = l.read(ctx, q, after)
+// stored reads the segment after the id from the database, step by step. A negative id is for the bound, without
+// events.
+func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (segment, error) {
+	s := segment{upTo: after}
+	for began, size := time.Now(), firstStep(q.Limit); ; size = nextStep {
+		var next segment
+		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
+			rest := q
+			rest.Limit -= len(s.events)
+			next, _, err = l.read(ctx, rest, s.upTo, size)
 			return err
 		})
-		if err != nil || len(s.events) > 0 || s.gap || s.end || time.Since(began) >= scanTime {
+		if err != nil {
 			return s, err
+		}
+		s = segment{append(s.events, next.events...), next.upTo, next.end, s.gap || next.gap}
+		if s.end || s.gap || len(s.events) == q.Limit || time.Since(began) >= scanTime {
+			return s, nil
 		}
 	}
 }
@@ -94,7 +105,8 @@ func parseCursor(cursor string) (int64, error) {
 	}
 	after, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || after < 0 || cursor != strconv.FormatInt(after, 10) {
-		return 0, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
+		return 0, lock.Invalid("cursor",
+			"is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
 	}
 	return after, nil
 }

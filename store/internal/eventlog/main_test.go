@@ -160,7 +160,8 @@ func (x *transaction) write(events ...lock.Event) []lock.Event {
 			x.refer(row.NameKey(name), last[name])
 		}
 	}
-	exec(x.t, x.conn, "insert into paddock.event_batches (id, at, entries) values ($1, clock_timestamp(), $2::json[])", x.batch, entries)
+	exec(x.t, x.conn, "insert into paddock.event_batches (id, at, entries) values ($1, clock_timestamp(), $2::json[])",
+		x.batch, entries)
 	return events
 }
 

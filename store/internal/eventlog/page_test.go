@@ -44,10 +44,10 @@ func TestEventsAreAsTheyWereWritten(t *testing.T) {
 	url := pgtest.URL(t)
 	l, conn := open(t, url), connect(t, url)
 	written := commit(t, conn, lock.Event{
-		Name: `a "name" ü`, Slot: 3, Kind: lock.Revoked, Mode: lock.Permit, Holder: "h\n", Token: 7, Place: 9,
-		Reason: "told to", Ref: 77,
+		Name: "a:1", Slot: 3, Kind: lock.Revoked, Mode: lock.Permit, Holder: `a "holder" ü`, Token: 7, Place: 9,
+		Reason: "a\nreason", Ref: 77,
 	})[0]
-	for _, q := range []lock.EventQuery{{}, {Name: written.Name}, {Prefix: `a "`}} {
+	for _, q := range []lock.EventQuery{{}, {Name: written.Name}, {Prefix: "a:"}} {
 		got := page(t, l, q).Items
 		if len(got) != 1 || got[0].At.IsZero() {
 			t.Fatalf("%+v", got)
@@ -80,12 +80,13 @@ func TestCursorsAreChecked(t *testing.T) {
 	}
 }
 
-// TestWorkForAPageIsBounded has events of a prefix only beyond the batches that one round trip searches.
-func TestWorkForAPageIsBounded(t *testing.T) {
+// TestStepsAreBoundedByBatches has events of a prefix only beyond the batches that one step searches.
+func TestStepsAreBoundedByBatches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	l, conn := open(t, url), connect(t, url)
-	const others = 2*scanBatches + 500
+	size := int64(nextStep.batches)
+	others := 2*size + 500
 	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
 		select nextval('paddock.event_batch_ids'), clock_timestamp(),
 		       array[json_build_array('other', i - 1, json_build_array(0, 0, i, 1, 1, 'h', i, 0, '', 0))]
@@ -93,20 +94,20 @@ func TestWorkForAPageIsBounded(t *testing.T) {
 	want := commit(t, conn, granted("rare")...)
 
 	q := lock.EventQuery{Prefix: "rare", Limit: 10}
-	for step, at := range []int64{0, scanBatches, 2 * scanBatches} {
+	for step, at := range []int64{0, size, 2 * size} {
 		after := int64(0)
 		if step > 0 {
 			after = lastOf(at)
 		}
-		s, b, err := l.read(t.Context(), q, after)
+		s, b, err := l.read(t.Context(), q, after, nextStep)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if step < 2 && (len(s.events) > 0 || s.end || s.upTo != lastOf(at+scanBatches)) {
-			t.Errorf("round trip %d: %+v", step, s)
+		if step < 2 && (len(s.events) > 0 || s.end || s.upTo != lastOf(at+size)) {
+			t.Errorf("step %d: %+v", step, s)
 		}
 		if step == 2 && (len(s.events) != 1 || !s.end || s.upTo != b.upTo) {
-			t.Errorf("the last round trip: %+v, up to %d", s, b.upTo)
+			t.Errorf("the last step: %+v, up to %d", s, b.upTo)
 		}
 	}
 	sameEvents(t, "the page", page(t, l, q).Items, want)
@@ -115,7 +116,48 @@ func TestWorkForAPageIsBounded(t *testing.T) {
 	}
 }
 
-// TestPageOfLargeBatches: a page reads no more batches than it has events, and is full.
+// TestStepsAreBoundedByBytes has batches that are larger than one step, as those of converted events may be: a step
+// reads one of them, and pages are full.
+func TestStepsAreBoundedByBytes(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	const batches, locks = 3, 4096
+	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
+		select i, clock_timestamp(), array(
+			select json_build_array('n:' || j, i - 1, json_build_array(j, 0, i, 1, 1, md5((i * j)::text), i, 0, '', 0))
+			from generate_series(0, $2::integer - 1) j)
+		from generate_series(0, $1::integer - 1) i`, batches, locks)
+	q := lock.EventQuery{Limit: lock.MaxLimit}
+	for _, size := range []step{firstStep(10), {batches: 1000, bytes: 1}} {
+		s, _, err := l.read(t.Context(), lock.EventQuery{Limit: batches * locks}, 0, size)
+		if err != nil || s.end || s.upTo != lastOf(0) || len(s.events) != locks-1 { // no event has the id 0
+			t.Errorf("a step reads %d events, up to %d, %v", len(s.events), s.upTo, err)
+		}
+	}
+	n := 0
+	for {
+		p := page(t, l, q)
+		n, q.Cursor = n+len(p.Items), p.Next
+		if len(p.Items) < q.Limit {
+			break
+		}
+	}
+	if n != batches*locks-1 {
+		t.Errorf("full pages up to the end have %d events, want %d", n, batches*locks-1)
+	}
+	for _, limit := range []int{3, 40} {
+		q := lock.EventQuery{Prefix: "n:77", Limit: limit}
+		if n := len(readAll(t, l, q)); n != batches*11 {
+			t.Errorf("%d events of a prefix, want %d", n, batches*11)
+		}
+		if n := len(page(t, l, q).Items); n != min(limit, batches*11) {
+			t.Errorf("a page of %d has %d events", limit, n)
+		}
+	}
+}
+
+// TestPageOfLargeBatches: pages of any length are full.
 func TestPageOfLargeBatches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -129,7 +171,7 @@ func TestPageOfLargeBatches(t *testing.T) {
 		}
 		all = append(all, commit(t, conn, granted(names...)...)...)
 	}
-	for _, limit := range []int{1, 99, 100, 101, lock.MaxLimit} {
+	for _, limit := range []int{99, 100, 101, lock.MaxLimit} {
 		sameEvents(t, "all", readAll(t, l, lock.EventQuery{Limit: limit}), all)
 		if n := len(page(t, l, lock.EventQuery{Limit: limit}).Items); n != min(limit, len(all)) {
 			t.Errorf("a page with the limit %d has %d events", limit, n)
@@ -145,7 +187,8 @@ func TestBrokenEntryIsReported(t *testing.T) {
 	url := pgtest.URL(t)
 	l, conn := open(t, url), connect(t, url)
 	exec(t, conn, `insert into paddock.event_batches (id, at, entries) values (7, now(), array['["a", 0, [1]]'::json])`)
-	if _, err := l.Page(t.Context(), lock.EventQuery{}); err == nil || !strings.Contains(errors.Unwrap(err).Error(), "row 7 ") {
+	_, err := l.Page(t.Context(), lock.EventQuery{})
+	if e := new(lock.Error); !errors.As(err, &e) || !strings.Contains(e.Cause.Error(), "row 7 ") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -59,8 +59,8 @@ func (p *pruner) pruneBatches() (more bool, err error) {
 	return deleted == pruneBatches, nil
 }
 
-// pruneRefs deletes references to pruned events in the next pages of the table. After the last page it begins again with
-// the first one. more reports whether the pages had many of them.
+// pruneRefs deletes references to pruned events in the next pages of the table. After the last page it begins again
+// with the first one. more reports whether the pages had many of them.
 func (p *pruner) pruneRefs() (more bool, err error) {
 	var deleted int64
 	var further bool

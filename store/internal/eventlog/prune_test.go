@@ -46,7 +46,8 @@ func TestPruningGoesOnWhileThereAreOldBatches(t *testing.T) {
 	p := &pruner{Log: l, keep: 0}
 	for step, left := range []int64{pruneBatches + 10, 10, 0} {
 		more, err := p.pruneBatches()
-		if n := number(t, conn, "select count(*) from paddock.event_batches"); err != nil || n != left || more != (left > 0) {
+		n := number(t, conn, "select count(*) from paddock.event_batches")
+		if err != nil || n != left || more != (left > 0) {
 			t.Errorf("step %d leaves %d batches, more: %t, %v", step, n, more, err)
 		}
 	}
@@ -61,7 +62,8 @@ func TestReferencesToPrunedEventsAreDeleted(t *testing.T) {
 	url := pgtest.URL(t)
 	l, conn := open(t, url), connect(t, url)
 	const refs, pruned = 200_000, 150_000
-	exec(t, conn, "insert into paddock.event_refs (key, id) select random() * 9e18, i from generate_series(1, $1::integer) i", refs)
+	exec(t, conn, `insert into paddock.event_refs (key, id)
+		select random() * 9e18, i from generate_series(1, $1::integer) i`, refs)
 	exec(t, conn, "update paddock.horizon set pruned = $1", pruned)
 	p := &pruner{Log: l}
 	first, err := p.pruneRefs()

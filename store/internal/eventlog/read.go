@@ -26,8 +26,21 @@ var (
 	sqlHorizon = database.Statement(files, "horizon")
 )
 
-// scanBatches is the maximum number of batches that one round trip searches for events of locks with a prefix.
-const scanBatches = 1000
+// A step limits what is read in one round trip. At least one batch is read.
+type step struct {
+	batches int
+	bytes   int // of entries, as they are stored
+	events  int // of the history of one lock
+}
+
+// nextStep is the limit of each step but the first one.
+var nextStep = step{batches: 1000, bytes: 1 << 20, events: 250}
+
+// firstStep returns the limit of the first step for a page. That is enough for a page of all events, unless they are
+// long.
+func firstStep(limit int) step {
+	return step{batches: limit + 1, bytes: 256 * limit, events: nextStep.events}
+}
 
 // A bound is how far events can be read.
 type bound struct {
@@ -42,14 +55,18 @@ func batchOf(id int64) int64 { return id / row.EventsPerBatch }
 // lastOf returns the greatest id that an event of the batch can have.
 func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPerBatch - 1 }
 
-// read reads the segment after the id, as much of it as one round trip may, and the bound. For a negative id it reads
-// only the bound.
-func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64) (segment, bound, error) {
+// read reads, in one round trip, the bound and the segment after the id, or its first part. For a negative id it
+// reads only the bound.
+func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, size step) (segment, bound, error) {
+	if q.Name != "" {
+		q.Limit = min(q.Limit, size.events)
+	}
 	var s segment
 	var end bound
 	shown := l.shown.Load()
 	b := &pgx.Batch{}
 	b.Queue(database.Begin) // each statement has a snapshot of its own
+	database.QueueSettings(b, database.RowTimeout)
 	b.Queue(sqlNewest).QueryRow(func(r pgx.Row) error { return r.Scan(&end.newest, &end.epoch) })
 	b.Queue(sqlMarks, row.MarkSpace, row.MarkMask).QueryRow(func(r pgx.Row) error {
 		var mark *int64
@@ -59,7 +76,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64) (segment
 		return err
 	})
 	if after >= 0 {
-		queueEvents(b, q, after).Query(func(rows pgx.Rows) error {
+		queueEvents(b, q, after, size).Query(func(rows pgx.Rows) error {
 			err := s.collect(rows, after, end.upTo, q.Limit)
 			s.cut(q.Limit)
 			return err
@@ -97,25 +114,21 @@ func (l *Log) show(id int64) {
 }
 
 // queueEvents queues the statement that finds the first batches with events of q after the id.
-func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64) *pgx.QueuedQuery {
+func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, size step) *pgx.QueuedQuery {
 	if q.Name != "" {
 		return b.Queue(sqlHistory, row.NameKey(q.Name), q.Name, after, refsFor(q.Limit))
 	}
-	batches := q.Limit + 1 // each has an event; the first one may be before the cursor
-	if q.Prefix != "" {
-		batches = scanBatches
-	}
-	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, batches, q.Limit)
+	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, size.batches, size.bytes)
 }
 
-// refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's revision
-// divided by row.RefInterval changes. So between a cursor and the n-th reference after it, itself included, the lock has
-// at least (n-1)*row.RefInterval - (row.RefInterval-2) events, unless it was pruned in between.
+// refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's
+// revision divided by row.RefInterval changes. So between a cursor and the n-th reference after it, itself included,
+// the lock has at least (n-1)*row.RefInterval - (row.RefInterval-2) events, unless it was pruned in between.
 func refsFor(limit int) int {
 	return (limit+2*row.RefInterval-3)/row.RefInterval + 1
 }
 
-// collect adds the events after one id and up to another, at least limit if there are as many.
+// collect adds the events of the rows after one id and up to another, at least limit if there are as many.
 func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
 	var id int64
 	var at time.Time
@@ -146,7 +159,8 @@ func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
 	return err
 }
 
-// gapAfter reports whether a reader at the cursor may have missed events, or was given some that the database has lost.
+// gapAfter reports whether a reader at the cursor may have missed events, or was given some that the database has
+// lost.
 func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	var pruned, before, next int64
 	err := r.Scan(&pruned, &before, &next)
@@ -154,9 +168,10 @@ func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, batchOf(cursor), next)), err
 }
 
-// lostBetween reports whether the batch of a cursor was lost in a fail-over or restore. before is the last batch up to the
-// cursor's, next the one after it. A cursor is never ahead of the committed events, so one that is ahead of those that the
-// table had when an epoch began belongs to a lost event. Each epoch begins far above all batches before it.
+// lostBetween reports whether the batch of a cursor was lost in a fail-over or restore. before is the last batch up
+// to the cursor's, next the one after it. A cursor is never ahead of the committed events, so one that is ahead of
+// those that the table had when an epoch began belongs to a lost event. Each epoch begins far above all batches
+// before it.
 func lostBetween(before, cursor, next int64) bool {
 	return before < cursor && next-before >= epoch.BatchJump
 }

@@ -31,8 +31,8 @@ func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segmen
 	}
 }
 
-// next returns the segment after the id, from memory if that reaches the id shown, and a channel that is closed when there
-// may be more.
+// next returns the segment after the id, from memory if that reaches the id shown, and a channel that is closed when
+// there may be more.
 func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (segment, <-chan struct{}, error) {
 	s, known, more := l.tail.since(after)
 	if !known || s.upTo < shown {
@@ -62,8 +62,8 @@ func selected(events []lock.Event, q lock.EventQuery) (items []lock.Event) {
 	return items
 }
 
-// Watch returns a lock once its version differs from the one seen, or when q.Wait is over, see lock.Service. read returns
-// the lock as it is now; its errors are returned.
+// Watch returns a lock once its version differs from the one seen, or when q.Wait is over, see lock.Service. read
+// returns the lock as it is now; its errors are returned.
 func (l *Log) Watch(
 	ctx context.Context, q lock.Watch, read func(ctx context.Context, name string) (lock.Lock, error),
 ) (lock.Lock, error) {
@@ -89,8 +89,8 @@ func (l *Log) Watch(
 	}
 }
 
-// untilChanged waits until the lock may differ from the one that was read, or the time is over. at is an id that the tail
-// had reached before.
+// untilChanged waits until the lock may differ from the one that was read, or the time is over. at is an id that the
+// tail had reached before.
 func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, more <-chan struct{}) error {
 	var changes <-chan time.Time
 	if next := l.NextChangeAt(); !next.IsZero() {
@@ -140,7 +140,9 @@ func (s *subscriber) leave() {
 func (s *subscriber) over() bool { return !time.Now().Before(s.until) }
 
 // sleep waits until more is closed, the timer changes fires, which it reports, or the time is over.
-func (s *subscriber) sleep(ctx context.Context, more <-chan struct{}, changes <-chan time.Time) (changed bool, err error) {
+func (s *subscriber) sleep(
+	ctx context.Context, more <-chan struct{}, changes <-chan time.Time,
+) (changed bool, err error) {
 	select {
 	case <-more:
 	case <-changes:

@@ -78,8 +78,8 @@ func TestTailBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestSubscribersSeeWhatPagesHaveShown has a tail that was read up to the first event of a lock, while a page has shown
-// the second one.
+// TestSubscribersSeeWhatPagesHaveShown has a tail that was read up to the first event of a lock, while a page has
+// shown the second one.
 func TestSubscribersSeeWhatPagesHaveShown(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -77,8 +77,8 @@ func (t *tail) poke() {
 	}
 }
 
-// since returns the events after the id, and a channel that is closed when there may be more. known reports whether all
-// of them are in memory.
+// since returns the events after the id, and a channel that is closed when there may be more. known reports whether
+// all of them are in memory.
 func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +137,8 @@ func (t *tail) forget() {
 	}
 }
 
-// Watched reports whether this replica has subscribers, or had some until just now. Other replicas need to notify it of
-// their events only then.
+// Watched reports whether this replica has subscribers, or had some until just now. Other replicas need to notify it
+// of their events only then.
 func (l *Log) Watched() bool { return l.tail.watched() }
 
 // Poke reports that new events may have been committed. It does not block.
@@ -185,7 +185,7 @@ func (l *Log) follow() (lags bool, err error) {
 		var b bound
 		after, _ := l.tail.position()
 		err = l.db.Within(func(ctx context.Context) error {
-			s, b, err = l.read(ctx, lock.EventQuery{Limit: lock.MaxLimit}, after)
+			s, b, err = l.read(ctx, lock.EventQuery{Limit: lock.MaxLimit}, after, nextStep)
 			return err
 		})
 		if err != nil {

@@ -8,12 +8,13 @@
 //
 // Each decision says when time alone will next change its locks. A [Timers] keeps these instants for the locks that
 // this replica has decided on, and sweeps each lock at its instant. A timer may be early or late, never wrong: a
-// lease that was renewed through another replica stays, and the sweep says when to look again. The states of a lock
-// here:
+// lease that was renewed through another replica stays, and the sweep says when to look again. The states of a lock:
 //
-//	unknown ── decided, or scanned ──▶ timed ── its instant comes ──▶ being swept ── decided ──▶ timed, or unknown
-//	   ▲                                 │                              │    ▲
-//	   └── decided: time changes nothing ┘          its instant comes again ─┘ once the sweep is over
+//	          decided, or scanned             its instant comes
+//	+---------+ -----------> +-------+ -------------------> +-------------+
+//	| unknown |              | timed |                      | being swept | -----> unknown, or
+//	+---------+ <----------- +-------+                      +-------------+ -----> timed, if the sweep set a timer
+//	        decided: time changes nothing                                          or its instant came again
 //
 // # Scan
 //

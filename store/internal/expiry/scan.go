@@ -66,7 +66,9 @@ func (t *Timers) scanChunk(after string, keepIdle time.Duration) (next string, e
 }
 
 // readChunk reads the locks after the name, and suggests timers for them.
-func (t *Timers) readChunk(ctx context.Context, after string, keepIdle time.Duration) (next string, idle []string, err error) {
+func (t *Timers) readChunk(
+	ctx context.Context, after string, keepIdle time.Duration,
+) (next string, idle []string, err error) {
 	rows, err := t.db.Rest.Query(ctx, sqlScan, after, chunkSize, keepIdle)
 	if err != nil {
 		return "", nil, err

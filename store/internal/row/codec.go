@@ -14,22 +14,24 @@ import (
 // A rest is what the column rest contains of a lease or a waiter. Durations are in milliseconds, instants in
 // microseconds since 1970.
 type rest struct {
-	Capacity   int             `json:"capacity,omitempty"` // of the lock's permits, or of those that a waiter asks for
-	Grace      int64           `json:"grace,omitempty"`
-	MaxHold    int64           `json:"max_hold,omitempty"`
-	ClaimBy    int64           `json:"claim_by,omitempty"`
-	Place      int64           `json:"place,omitempty"`      // of a lease: where it waited
-	Attachment int64           `json:"attachment,omitempty"` // of the lease in a record
-	AliveUntil int64           `json:"alive_until,omitempty"`
-	KeptUntil  int64           `json:"kept_until,omitempty"`
-	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	Capacity   int   `json:"capacity,omitempty"` // of the lock's permits, or of those that a waiter asks for
+	Grace      int64 `json:"grace,omitempty"`
+	MaxHold    int64 `json:"max_hold,omitempty"`
+	ClaimBy    int64 `json:"claim_by,omitempty"`
+	Place      int64 `json:"place,omitempty"`      // of a lease: where it waited
+	Attachment int64 `json:"attachment,omitempty"` // of the lease in a record
+	AliveUntil int64 `json:"alive_until,omitempty"`
+	KeptUntil  int64 `json:"kept_until,omitempty"`
+	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like the
+	// character 0. A look at such a lease must not fail.
+	Metadata string `json:"metadata,omitempty"`
 }
 
 // restOf returns the rest of a lease.
 func restOf(l *lock.Lease) rest {
 	return rest{
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
-		Metadata: l.Metadata,
+		Metadata: string(l.Metadata),
 	}
 }
 
@@ -44,13 +46,15 @@ func (r rest) text() (*string, error) {
 }
 
 func (r rest) isZero() bool {
-	return r.Metadata == nil && r.Capacity == 0 && r.Grace|r.MaxHold|r.ClaimBy|r.Place|r.Attachment|r.AliveUntil|r.KeptUntil == 0
+	return r.Metadata == "" && r.Capacity == 0 && r.Grace|r.MaxHold|r.ClaimBy|r.Place|r.Attachment|r.AliveUntil|r.KeptUntil == 0
 }
 
 // fill sets the fields of the lease that are in r.
 func (r rest) fill(l *lock.Lease) {
 	l.Grace, l.MaxHold, l.ClaimDeadline = fromMillis(r.Grace), fromMillis(r.MaxHold), fromMicros(r.ClaimBy)
-	l.Place, l.Metadata = r.Place, r.Metadata
+	if l.Place = r.Place; r.Metadata != "" {
+		l.Metadata = json.RawMessage(r.Metadata)
+	}
 }
 
 // parseRest returns what the column contains.

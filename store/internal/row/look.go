@@ -29,16 +29,21 @@ var ErrChanged = errors.New("a lock changed while it was read")
 
 // A Look says what to read.
 type Look struct {
-	Names []string // in order, without duplicates
-	// Crowded are those of the names whose parts are read in the same round trip. Locks that turn out to have parts cost
-	// another one.
-	Versions map[string]uint32
-	Ended    map[lock.LeaseRef]string // leases, and their locks: how they ended is read
-	Tokens   int                      // to draw
+	Names  []string // in order, without duplicates
+	Ended  []Ending // leases: how they ended is read
+	Tokens int      // to draw
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
 	Lock bool
+	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
+	Pooled bool
 	// Lenience is for how long from now on each replica that has a row counts as alive.
 	Lenience time.Duration
+}
+
+// An Ending selects the event that ended a lease.
+type Ending struct {
+	Ref  lock.LeaseRef
+	Name string // of the lock
 }
 
 // A View is what Run has read.
@@ -51,23 +56,24 @@ type View struct {
 
 // Run reads the names, and creates those that are missing. It is one round trip, and another one if a lock has parts. If
 // Lock is set, the caller must end the transaction, also after an error.
-func (l Look) Run(ctx context.Context, conn *pgx.Conn, settings bool) (View, error) {
+func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
 	text := sqlLook
 	if l.Lock {
 		text = sqlLookLock
 		b.Queue(database.Begin)
-		if settings {
-			database.QueueSettings(b, database.RowTimeout)
-		}
-	} else {
+	}
+	if l.Pooled {
+		database.QueueSettings(b, database.RowTimeout)
+	}
+	if !l.Lock {
 		database.QueueRelax(b) // a record without a lease may be lost
 	}
 	b.Queue(text, l.Names).Query(v.scanRows)
 	epoch.Queue(b, &v.Epoch)
 	if l.Tokens > 0 {
-		b.Queue(sqlDraw, l.Tokens).QueryRow(func(row pgx.Row) error { return row.Scan(&v.Tokens) })
+		queueDraw(b, l.Tokens, l.Tokens, func(tokens []lock.Token, _ time.Time) { v.Tokens = tokens })
 	}
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
@@ -86,10 +92,28 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn, settings bool) (View, err
 	return v, v.readParts(ctx, conn, l.Lenience)
 }
 
-// Draw draws n tokens.
-func Draw(ctx context.Context, conn *pgx.Conn, n int) (tokens []lock.Token, err error) {
-	err = conn.QueryRow(ctx, sqlDraw, n).Scan(&tokens)
-	return tokens, err
+// Draw draws n tokens, or at least one if the sequence has no more. It returns none if the connection leads to another
+// server than that of e.
+func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []lock.Token, err error) {
+	b := &pgx.Batch{}
+	queueDraw(b, n, 1, func(drawn []lock.Token, started time.Time) {
+		if started.Equal(e.Started) {
+			tokens = drawn
+		}
+	})
+	return tokens, conn.SendBatch(ctx, b).Close()
+}
+
+// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least. The
+// tokens are passed to use with the start time of the server.
+func queueDraw(b *pgx.Batch, n, least int, use func(tokens []lock.Token, started time.Time)) {
+	b.Queue(sqlDraw, n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
+		var tokens []lock.Token
+		var started time.Time
+		err := row.Scan(&started, &tokens)
+		use(tokens, started)
+		return err
+	})
 }
 
 // LockedElsewhere returns those of the names whose records other sessions have locked, and those that have no record.
@@ -139,13 +163,13 @@ func (v *View) scanRows(rows pgx.Rows) error {
 }
 
 // queueEndings queues the reading of the events that ended leases.
-func (v *View) queueEndings(b *pgx.Batch, ended map[lock.LeaseRef]string) {
+func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 	if len(ended) == 0 {
 		return
 	}
 	keys, names := make([]int64, 0, len(ended)), make([]string, 0, len(ended))
-	for ref, name := range ended {
-		keys, names = append(keys, int64(ref)), append(names, name)
+	for _, e := range ended {
+		keys, names = append(keys, int64(e.Ref)), append(names, e.Name)
 	}
 	b.Queue(sqlEndings, keys, names).Query(func(rows pgx.Rows) error {
 		for rows.Next() {

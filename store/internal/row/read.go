@@ -1,6 +1,7 @@
 package row
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,6 +21,9 @@ type Range struct {
 	Active bool // only locks with leases or waiters
 	Queue  bool // with their waiters
 }
+
+// beyondAll is greater than every name: names have no byte 0x7f, and none that is greater.
+const beyondAll = "\x7f"
 
 // Only returns the Range of one lock. No name contains the byte 1, which is less than all that names have.
 func Only(name string) Range { return Range{From: name, To: name + "\x01", Limit: 1} }
@@ -50,7 +54,7 @@ func (r Range) Read(ctx context.Context, from Querier, lenience time.Duration) (
 	if r.Queue {
 		text = sqlReadQueue
 	}
-	rows, err := from.Query(ctx, text, r.After, r.From, r.To, r.Limit, r.Active)
+	rows, err := from.Query(ctx, text, r.After, r.From, cmp.Or(r.To, beyondAll), r.Limit, r.Active)
 	if err != nil {
 		return nil, err
 	}

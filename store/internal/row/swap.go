@@ -46,13 +46,15 @@ type Swap struct {
 	Draw    int // tokens to draw for later
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
+	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
+	Pooled bool
 }
 
 // A Written is what a Swap returns.
 type Written struct {
-	Clock  time.Time // what the database's clock showed; zero if nothing was written
-	Event  int64     // no event that was written has a greater id; zero: none was
-	Tokens []lock.Token
+	Clock  time.Time    // what the database's clock showed; zero if nothing was written
+	Event  int64        // no event that was written has a greater id; zero: none was
+	Tokens []lock.Token // none if nothing was written: the epoch may be another one
 }
 
 // Run writes the changes, and marks those that were written. It is one round trip, which commits.
@@ -62,9 +64,16 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 		return w, err
 	}
 	b := &pgx.Batch{}
+	if s.Pooled && !s.Commit {
+		database.QueueSettings(b, database.RowTimeout)
+	}
 	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
 	if s.Draw > 0 {
-		b.Queue(sqlDraw, s.Draw).QueryRow(func(row pgx.Row) error { return row.Scan(&w.Tokens) })
+		queueDraw(b, s.Draw, 0, func(tokens []lock.Token, started time.Time) {
+			if started.Equal(s.Epoch.Started) && !w.Clock.IsZero() {
+				w.Tokens = tokens
+			}
+		})
 	}
 	if s.Commit {
 		b.Queue("commit")

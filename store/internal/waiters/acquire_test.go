@@ -28,7 +28,7 @@ func TestWaitersAreGrantedTheLockInOrder(t *testing.T) {
 		r.release(t, lease)
 		got := ended(t, call)
 		if got.err != nil || got.out.Lease.Holder != fmt.Sprint(i) || got.out.Lease.Token <= lease.Token {
-			t.Fatalf("call %d got token %d as %q after %d, %v", i, got.out.Lease.Token, got.out.Lease.Holder, lease.Token, got.err)
+			t.Fatalf("call %d got %+v after token %d, %v", i, got.out.Lease, lease.Token, got.err)
 		}
 		if left := time.Until(got.out.Until(got.out.Lease.ExpiresAt)); left <= 0 || left > lock.DefaultTTL {
 			t.Errorf("%v are left of a new lease", left)
@@ -156,6 +156,25 @@ func TestAGrantThatCrossesTheClientsLeavingIsGivenBack(t *testing.T) {
 		t.Fatalf("%d leases, want that of the client which has gone", n)
 	}
 	close(promoted)
+	r.cleanup.Wait()
+	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
+		t.Errorf("left are %+v", l)
+	}
+	if leaves := e.leaves(); len(leaves) != 1 {
+		t.Errorf("left by %+v", leaves) // the second one could be decided first, and would keep the place
+	}
+}
+
+// TestAGrantThatComesWhileTheClientLeavesIsGivenBack: the client leaves before its command is decided.
+func TestAGrantThatComesWhileTheClientLeavesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	ctx, cut := context.WithCancel(t.Context())
+	e.before = func(lock.Command) error { cut(); return nil }
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	if _, err := r.Acquire(ctx, wants(t, "a", "gone"), command); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("answered %v", err)
+	}
 	r.cleanup.Wait()
 	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
 		t.Errorf("left are %+v", l)
@@ -317,6 +336,22 @@ func TestDrainKeepsPlaces(t *testing.T) {
 	}
 }
 
+// TestDrainKeepsPlacesWhileGrantsArePaused, too, although the wait is not refused because of a holder.
+func TestDrainKeepsPlacesWhileGrantsArePaused(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	e.paused = time.Now().Add(time.Hour)
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	call := r.waits(t.Context(), t, wants(t, "a", "first"))
+	r.Drain()
+	if got := ended(t, call); !errors.Is(got.err, database.ErrStopping) {
+		t.Errorf("answered %v", got.err)
+	}
+	if n := len(e.lock("a").Queue); n != 1 {
+		t.Errorf("%d places are kept", n)
+	}
+}
+
 // TestCallsThatEndedWithAGrantAreRememberedInARing: no more than maxRecent of them.
 func TestCallsThatEndedWithAGrantAreRememberedInARing(t *testing.T) {
 	t.Parallel()
@@ -330,8 +365,10 @@ func TestCallsThatEndedWithAGrantAreRememberedInARing(t *testing.T) {
 		r.unregister(c, true)
 		all = append(all, c.attachment)
 	}
-	if r.deliver(all[0], row.Outcome{}) || !r.deliver(all[1], row.Outcome{}) || !r.deliver(all[maxRecent], row.Outcome{}) {
-		t.Error("not the newest are remembered")
+	for i, want := range map[int]bool{0: false, 1: true, maxRecent: true} {
+		if got := r.deliver(all[i], row.Outcome{}); got != want {
+			t.Errorf("call %d is remembered: %t", i, got)
+		}
 	}
 	if len(r.recent) != maxRecent {
 		t.Errorf("%d are remembered", len(r.recent))

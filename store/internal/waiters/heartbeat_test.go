@@ -3,10 +3,12 @@ package waiters
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -25,7 +27,8 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := number(t, conn, `select count(*) from paddock.replicas, began
-			where alive_until - $1::interval not between at and clock_timestamp() and alive_until between at and at + '1 h'`, lock.ReplicaTTL); n != 0 {
+			where alive_until between at and at + '1 h'
+				and alive_until - $1::interval not between at and clock_timestamp()`, lock.ReplicaTTL); n != 0 {
 			t.Errorf("a heartbeat does not last for %v", lock.ReplicaTTL)
 		}
 		exec(t, conn, "update paddock.replicas set alive_until = alive_until + interval '2 h'")
@@ -47,7 +50,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 		watched bool
 	}{a: {0, true}, b: {3, false}, silent: {3, true}} {
 		if r.remote != want.remote || r.watched.Load() != want.watched {
-			t.Errorf("replica %d found %d calls and subscribers %t on others, want %+v", r.self, r.remote, r.watched.Load(), want)
+			t.Errorf("replica %d found %d calls and subscribers %t, want %+v", r.self, r.remote, r.watched.Load(), want)
 		}
 	}
 	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '1 h'")
@@ -63,7 +66,8 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
 	const record = "insert into paddock.records (name, lease_id) values ($1, $2)"
-	const part = `insert into paddock.parts (name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
+	const part = `insert into paddock.parts
+		(name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
 		values ($1, $2, $3, $4, $5, 1, 1000, now(), now(), $6, 'h')`
 	id := uuid.New()
 	calls := make(map[string]*call)
@@ -115,6 +119,32 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	}
 }
 
+// TestStaleWaitersAreLookedUpByKey in tables that PostgreSQL has never analyzed.
+func TestStaleWaitersAreLookedUpByKey(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Conn(t)
+	exec(t, conn, "alter table paddock.records set (autovacuum_enabled = false)")
+	exec(t, conn, "alter table paddock.parts set (autovacuum_enabled = false)")
+	exec(t, conn, "insert into paddock.records (name) select 'a:' || i from generate_series(1, 5000) i")
+	exec(t, conn, `insert into paddock.parts
+		(name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
+		select 'a', i % 2, i, 1, 1, 1, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
+	exec(t, conn, "set plan_cache_mode = force_generic_plan")
+	exec(t, conn, "prepare stale as "+sqlStaleWaiters)
+	rows, err := conn.Query(t.Context(), "explain execute stale (null, null, null)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := strings.Join(lines, "\n")
+	if strings.Contains(plan, "Seq Scan") || strings.Count(plan, "Index Cond:") != 3 {
+		t.Errorf("the plan is\n%s", plan)
+	}
+}
+
 // TestAFailedHeartbeatIsAnOutage: the other replicas cannot send theirs either.
 func TestAFailedHeartbeatIsAnOutage(t *testing.T) {
 	t.Parallel()
@@ -136,7 +166,8 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
 	exec(t, conn, `insert into paddock.replicas (id, alive_until, waiting, watching) values
-		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false), (-2, clock_timestamp(), 0, false)`, keepReplicas)
+		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false),
+		(-2, clock_timestamp(), 0, false)`, keepReplicas)
 	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: r.db.Stop})
 	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != int64(r.self)-2 {
 		t.Errorf("the ids of the replicas that are left add up to %d", n)

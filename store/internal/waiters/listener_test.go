@@ -142,6 +142,34 @@ func TestADeafListenerIsReportedOnce(t *testing.T) {
 	}
 }
 
+// TestAListenerThatHasHeardItselfMayBeSilent: its time is over only after the echo, with another replica's notification.
+func TestAListenerThatHasHeardItselfMayBeSilent(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	var l *listener
+	events := 0
+	l = newListener(r.Registry, func() {
+		switch events++; events {
+		case 2:
+			l.echoTimeout = 0
+		case 3:
+			r.db.Stop()
+		}
+	})
+	l.echoTimeout = patience
+	l.sendEcho = func(echo string) error {
+		err := l.notifySelf(echo)
+		for range 2 {
+			exec(t, conn, `notify paddock, '{"from": -1, "events": true}'`)
+		}
+		return err
+	}
+	if err := l.listen(); !errors.Is(err, context.Canceled) || events != 3 {
+		t.Errorf("it ended with %v after %d notifications", err, events)
+	}
+}
+
 func TestAListenerEndsWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newEngine().replica(t, pgtest.URL(t), noLimit)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -17,7 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
 // patience is how long until and ended wait, on a machine however slow.
 const patience = 2 * time.Minute
@@ -90,7 +91,8 @@ func (r *replica) decide(cmd lock.Command, notify bool) row.Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	v := lock.View{Now: now, Self: r.self, GrantsPausedUntil: e.paused, Tokens: func() lock.Token { e.token++; return e.token }}
+	draw := func() lock.Token { e.token++; return e.token }
+	v := lock.View{Now: now, Self: r.self, GrantsPausedUntil: e.paused, Tokens: draw}
 	for _, name := range cmd.Names() {
 		record := e.locks[name]
 		record.Name = name
@@ -155,7 +157,8 @@ func wants(t *testing.T, name, holder string) lock.Acquire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := lock.Acquire{Name: name, Holder: holder, LeaseID: lock.LeaseID(uuid.New()), Wait: lock.MaxWait}.Resolve(bounds)
+	a := lock.Acquire{Name: name, Holder: holder, LeaseID: lock.LeaseID(uuid.New()), Wait: lock.MaxWait}
+	a, err = a.Resolve(bounds)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ select clock_timestamp() as now,
        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,
        current_setting('synchronous_standby_names') <> '' as replicates,
        (select case when is_called then last_value else 0 end from paddock.fencing_tokens) as last_token,
-       greatest((select max(id) * 4096 + 4095 from paddock.event_batches), (select pruned from paddock.horizon), 0) as last_event
+       greatest((select max(id) * 4096 + 4095 from paddock.event_batches), (select pruned from paddock.horizon), 0)
+           as last_event
 from paddock.epochs e, pg_control_system() s
 order by e.epoch desc
 limit 1

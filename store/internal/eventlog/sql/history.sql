@@ -5,8 +5,8 @@
 -- too. From each entry point the walk goes back from batch to batch until it meets the entry point before it. A lock
 -- that was pruned left a reference to its last event, so the walks reach the events of all its incarnations.
 --
--- Another name may have the same key, so only batches with an entry of the lock count. The lateral subqueries force one
--- look-up a batch, whatever the planner assumes about the tables.
+-- Another name may have the same key, so only batches with an entry of the lock count. The lateral subqueries force
+-- one look-up a batch, whatever the planner assumes about the tables.
 with recursive refs as materialized (
     select r.id / 4096 as batch
     from paddock.event_refs r

@@ -1,6 +1,6 @@
--- Deletes those of the first $2 batches after $1 that are older than $3, and records the newest event of them as pruned.
--- Returns the batch after which the next call begins, and the number of deleted batches. The last event of an entry has
--- its greatest number.
+-- Deletes those of the first $2 batches after $1 that are older than $3, and records the newest event of them as
+-- pruned. Returns the batch after which the next call begins, and the number of deleted batches. The last event of an
+-- entry has its greatest number.
 with first as materialized (
     select id, at < clock_timestamp() - $3::interval as old
     from paddock.event_batches

@@ -1,11 +1,11 @@
 -- Locks with their shared leases and permits{{if .Queue}} and waiters{{end}}, of one moment, in order: from name $1 (exclusive) or $2 (inclusive),
--- whichever is greater, to $3 (exclusive; empty: all). $5 leaves out locks without a lease and without parts.
+-- whichever is greater, to $3 (exclusive). $5 leaves out locks without a lease and without parts.
 select now.at, r.*, {{.NullablePart}}{{if .Queue}}, a.alive_until{{else}}, null::timestamptz{{end}}
 from (select clock_timestamp() as at offset 0) as now
 cross join lateral (
     select {{.Record}}
     from paddock.records
-    where name > $1 and name >= $2 and ($3 = '' or name < $3) and (not $5 or lease_id is not null or parts > 0)
+    where name > $1 and name >= $2 and name < $3 and (not $5 or lease_id is not null or parts > 0)
     order by name
     limit $4
 ) r

@@ -1,0 +1,1 @@
+select name from paddock.locks where name = any ($1::text[]) and slot = 0

@@ -42,7 +42,7 @@ func (o overlay) changeClock() error {
 	const engine = "store/internal/engine/"
 	return errors.Join(
 		o.change(engine+"cache.go", "max(t.Sub(r.before), 0)", "atRate(max(t.Sub(r.before), 0))"),
-		o.change(engine+"attempt.go", "c.after.Add(a.now.Sub(c.shown))", "c.after.Add(fromRate(a.now.Sub(c.shown)))"),
+		o.change(engine+"cache.go", "r.after.Add(t.Sub(r.shown))", "r.after.Add(fromRate(t.Sub(r.shown)))"),
 		o.add(engine+"clock_rate.go", clockFile),
 	)
 }

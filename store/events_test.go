@@ -11,16 +11,6 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// slowCommits makes the commits with events of locks whose names begin with "slow" wait for the advisory lock (1, 1).
-const slowCommits = `
-	create function slow_commit() returns trigger language plpgsql as $$
-	begin
-		perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock(1, 1);
-		return null;
-	end $$;
-	create constraint trigger slow after insert on paddock.event_batches deferrable initially deferred
-		for each row when (new.entries::text like '%slow%') execute function slow_commit()`
-
 // TestACursorWaitsForTransactionsThatAreOpen makes the commit of one replica slow. Events of later batches, committed
 // before by another replica, are not shown until it has ended; then all come, in order.
 func TestACursorWaitsForTransactionsThatAreOpen(t *testing.T) {

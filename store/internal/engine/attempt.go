@@ -25,6 +25,7 @@ type attempt struct {
 	misses map[*call]int
 
 	epoch  epoch.Epoch
+	clock  reading   // of the server of epoch
 	oldest time.Time // the earliest instant of a decision
 	now    time.Time // the latest
 	rows   map[string]row.Row
@@ -48,13 +49,16 @@ func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err erro
 	for _, u := range units {
 		switch {
 		case !slices.Contains(ready, u):
-			rest = append(rest, u.calls...)
+			rest = append(rest, callsOf([]*unit{u})...)
 		case u.writes:
 			writes = append(writes, u)
 		default:
 			a.answer(u)
+			rest = append(rest, u.deferred...)
 		}
 	}
+	writes, later := fitting(writes)
+	rest = append(rest, callsOf(later)...)
 	if len(writes) == 0 {
 		if a.locks {
 			database.Rollback(a.conn.Conn())
@@ -81,8 +85,11 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 	if err := a.look(ctx, unknown); err != nil {
 		return nil, err
 	}
-	if len(ready) > 0 && !sameEpoch(before, a.epoch) {
-		ready, a.oldest = nil, a.now
+	if !sameEpoch(before, a.epoch) {
+		ready = nil
+	}
+	if len(ready) == 0 {
+		a.oldest = a.now
 	}
 	return a.decideFresh(ctx, ready, unknown)
 }
@@ -91,11 +98,11 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 	a.rows = make(map[string]row.Row, len(units))
 	a.cache.mu.Lock()
-	a.epoch = a.cache.epoch
-	at := a.cache.clock.at(time.Now())
+	a.epoch, a.clock = a.cache.epoch, a.cache.clock
+	at := a.clock.at(time.Now())
 	for _, u := range units {
 		for _, name := range u.names {
-			if r, ok := a.cache.get(name); ok {
+			if r, ok := a.cache.get(name); ok && !a.clock.shown.IsZero() {
 				a.rows[name] = r
 			}
 		}
@@ -112,6 +119,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 			ready = append(ready, u)
 		} else {
 			unknown = append(unknown, u)
+			a.returnTokens(u)
 		}
 	}
 	if len(ready) > 0 {
@@ -132,6 +140,14 @@ func (a *attempt) hasRows(u *unit) bool {
 
 func (a *attempt) knowledge() *knowledge {
 	return &knowledge{self: a.self, epoch: a.epoch, now: a.now, rows: a.rows, ended: a.ended, token: a.takeToken}
+}
+
+// returnTokens makes the tokens of decisions that are made again available for others.
+func (a *attempt) returnTokens(u *unit) {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.cache.addTokens(u.tokens)
+	a.used -= len(u.tokens)
 }
 
 func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
@@ -167,10 +183,10 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	if err := v.Epoch.Check(before); err != nil {
 		return err
 	}
-	clock := reading{shown: v.Epoch.Now, after: sent, before: time.Now()}
+	a.clock = reading{shown: v.Epoch.Now, after: sent, before: time.Now()}
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
-	a.cache.enter(v.Epoch, clock)
+	a.cache.enter(v.Epoch, a.clock)
 	a.cache.addTokens(v.Tokens)
 	if a.rows == nil {
 		a.rows = v.Rows
@@ -179,10 +195,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 		a.rows[name] = r
 		a.cache.put(r)
 	}
-	a.epoch, a.ended, a.now = v.Epoch, v.Ended, clock.at(time.Now())
-	if a.oldest.IsZero() {
-		a.oldest = a.now
-	}
+	a.epoch, a.ended, a.now = v.Epoch, v.Ended, a.clock.at(time.Now())
 	for _, u := range units {
 		u.fresh = true
 	}
@@ -198,6 +211,7 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 			switch u.decide(k) {
 			case needsToken:
 				short = append(short, u)
+				a.returnTokens(u)
 			case needsEpoch:
 				return nil, u.tooLong
 			default:
@@ -226,14 +240,24 @@ var errMoved = errors.New("the connection leads to another server than before")
 
 // answer answers the calls of a unit, and publishes what was decided.
 func (a *attempt) answer(u *unit) {
-	a.cache.mu.Lock()
-	clock := a.cache.clock
-	a.cache.mu.Unlock()
-	outcomes := u.outcomes(clock)
+	outcomes := u.outcomes(a.clock)
 	a.publish(outcomes)
 	for i, c := range u.calls {
 		c.Answer(outcomes[i], nil)
 	}
+}
+
+// fitting returns as many of the units as a row of events has room for. Each alone fits.
+func fitting(units []*unit) (now, later []*unit) {
+	room := row.EventsPerBatch
+	for _, u := range units {
+		if u.events > room {
+			later = append(later, u)
+			continue
+		}
+		now, room = append(now, u), room-u.events
+	}
+	return now, later
 }
 
 // swap writes the units, and returns the calls of those whose locks had changed.
@@ -274,7 +298,10 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 		return a.failed(units, err)
 	}
 	a.cache.mu.Lock()
-	if same := a.cache.epoch; same.Number == a.epoch.Number && same.Started.Equal(a.epoch.Started) && !done.Clock.IsZero() {
+	switch {
+	case done.Clock.IsZero():
+		a.cache.clock = reading{} // it may be the reason why nothing was written
+	case sameEpoch(a.cache.epoch, a.epoch):
 		a.cache.addTokens(done.Tokens)
 		a.cache.clock = a.cache.clock.better(clock)
 	}
@@ -294,10 +321,11 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	for _, u := range units {
 		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {
 			a.missed(u)
-			rest = append(rest, u.calls...)
+			rest = append(rest, callsOf([]*unit{u})...)
 			continue
 		}
 		a.answer(u)
+		rest = append(rest, u.deferred...)
 	}
 	return rest, database.Again, nil
 }
@@ -311,8 +339,12 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Fate, erro
 		fate = database.Again // nothing was sent
 	case fate == database.Unknown:
 		a.suspect(err)
-		a.giveUp(calls, err)
-		return nil, database.Again, nil
+		var sent, deferred []*call
+		for _, u := range units {
+			sent, deferred = append(sent, u.calls...), append(deferred, u.deferred...)
+		}
+		a.giveUp(sent, err)
+		return deferred, database.Again, nil
 	}
 	if a.locks {
 		database.Rollback(a.conn.Conn())
@@ -345,7 +377,8 @@ func (a *attempt) missed(u *unit) {
 
 // suspect empties the cache after an error that the server did not report: the next connection may lead to another one.
 func (a *attempt) suspect(err error) {
-	if pg := (*pgconn.PgError)(nil); a.conn.Conn().IsClosed() || !errors.As(err, &pg) {
+	pg := new(pgconn.PgError)
+	if a.conn.Conn().IsClosed() || !errors.As(err, &pg) && !errors.Is(err, row.ErrChanged) {
 		a.cache.reset()
 	}
 }

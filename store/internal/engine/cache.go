@@ -13,8 +13,9 @@ import (
 const (
 	// maxCached bounds a cache: the leases and waiters in it, each lock counting as one more.
 	maxCached = 200_000
-	// maxTokens is how many drawn tokens are kept.
-	maxTokens = 4096
+	// maxTokens is how many drawn tokens are kept: enough for a unit, each of whose tokens is in an event, and for the
+	// command that does not fit.
+	maxTokens = 2 * row.EventsPerBatch
 	// cachedMetadata is how many bytes of metadata count as one lease more.
 	cachedMetadata = 256
 )

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -17,11 +19,16 @@ type unit struct {
 	names []string // in order
 	calls []*call
 
-	fresh     bool // the locks were read in this attempt
-	decisions []lock.Decision
-	changes   []*row.Change // of the names; set by decide
-	writes    bool          // something is to be written
-	tooLong   error         // a lease is longer than the epoch allows for
+	fresh bool // the locks were read in this attempt
+
+	// Set by decide:
+	decisions []lock.Decision // of the calls
+	changes   []*row.Change   // of the names
+	events    int             // in all changes, at most row.EventsPerBatch
+	writes    bool            // something is to be written
+	deferred  []*call         // the last calls: there is no room for their events
+	tooLong   error           // a lease is longer than the epoch allows for
+	tokens    []lock.Token    // taken by the decisions
 }
 
 // unitsOf groups the calls.
@@ -99,7 +106,8 @@ const (
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
 // something, needs no ending that was not read, and does not take a waiter's replica for dead.
 func (u *unit) decide(k *knowledge) verdict {
-	u.decisions, u.changes, u.writes = u.decisions[:0], u.changes[:0], false
+	u.calls, u.deferred = append(u.calls, u.deferred...), nil
+	u.decisions, u.changes, u.tokens, u.events, u.writes = u.decisions[:0], u.changes[:0], nil, 0, false
 	at := make(map[string]*row.Change, len(u.names))
 	for _, name := range u.names {
 		before := k.rows[name]
@@ -110,16 +118,21 @@ func (u *unit) decide(k *knowledge) verdict {
 		u.changes = append(u.changes, at[name])
 	}
 	ended, own := k.ended, false
-	for _, c := range u.calls {
+	for i, c := range u.calls {
 		if !u.fresh && !u.assume(c.Req, at, ended) {
 			return needsLook
 		}
-		d, short := apply(c.Req, k, at, ended)
+		d, short := u.apply(c.Req, k, at, ended)
 		if short {
 			return needsToken
 		}
 		if u.tooLong = k.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
 			return needsEpoch
+		}
+		if u.events += len(d.Events); u.events > row.EventsPerBatch {
+			u.events -= len(d.Events)
+			u.calls, u.deferred = u.calls[:i], u.calls[i:]
+			break
 		}
 		u.take(c.Req, d, at)
 		if !own && endsLease(d.Events) {
@@ -140,7 +153,7 @@ func (u *unit) decide(k *knowledge) verdict {
 }
 
 // apply decides one command. short says that a token was missing.
-func apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+func (u *unit) apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
 	v := lock.View{Now: k.now, Self: k.self, Ended: ended, GrantsPausedUntil: k.epoch.ClosedUntil}
 	floor := lock.Token(0)
 	for _, name := range cmd.Names() {
@@ -149,11 +162,19 @@ func apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[
 	}
 	v.Tokens = func() lock.Token {
 		t, ok := k.token(floor)
-		floor, short = max(floor, t), short || !ok
+		if floor, short = max(floor, t), short || !ok; ok {
+			u.tokens = append(u.tokens, t)
+		}
 		return t
 	}
-	return cmd.Apply(v), short
+	if d = cmd.Apply(v); len(d.Events) > row.EventsPerBatch {
+		d = lock.Decision{Now: k.now, Locks: v.Locks, Err: database.Internal(errEvents)}
+	}
+	return d, short
 }
+
+// errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds them.
+var errEvents = errors.New("a command has too many events")
 
 // take notes what was decided.
 func (u *unit) take(cmd lock.Command, d lock.Decision, at map[string]*row.Change) {

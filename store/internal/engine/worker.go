@@ -123,7 +123,7 @@ func (u *unit) mustLock(misses map[*call]int) bool {
 
 func callsOf(units []*unit) (calls []*call) {
 	for _, u := range units {
-		calls = append(calls, u.calls...)
+		calls = append(append(calls, u.calls...), u.deferred...)
 	}
 	return calls
 }

@@ -36,7 +36,7 @@ type Look struct {
 	Lock bool
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
-	// Lenience is for how long from now on each replica that has a row counts as alive.
+	// Lenience is for how long from now on the replica of each waiter counts as alive, at least.
 	Lenience time.Duration
 }
 
@@ -225,7 +225,7 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, lenience time.Dura
 	return nil
 }
 
-// scanParts adds leases and waiters to their locks. A replica with a row is alive at least until the instant alive.
+// scanParts adds leases and waiters to their locks. The replicas of waiters are alive at least until the instant alive.
 func (v *View) scanParts(rows pgx.Rows, alive time.Time) error {
 	var name string
 	var part partFields
@@ -240,14 +240,25 @@ func (v *View) scanParts(rows pgx.Rows, alive time.Time) error {
 			return err
 		}
 		w, err := part.waiter(name)
-		if heartbeat.Valid {
-			w.AliveUntil = latest(w.AliveUntil, heartbeat.Time.UTC(), alive)
-		}
+		extendLife(w, heartbeat, alive)
 		r.Record.Queue = append(r.Record.Queue, w)
 		v.Rows[name] = r
 		return err
 	})
 	return err
+}
+
+// extendLife adds what the row of the waiter's replica says, if there is one, and that the replica is alive at least until
+// the instant alive. After an outage that may be more than the row says, or there is no row: a crash of PostgreSQL loses
+// the newest heartbeats.
+func extendLife(w *lock.Waiter, heartbeat pgtype.Timestamptz, alive time.Time) {
+	if w.Replica == 0 {
+		return
+	}
+	if heartbeat.Valid {
+		w.AliveUntil = latest(w.AliveUntil, heartbeat.Time.UTC())
+	}
+	w.AliveUntil = latest(w.AliveUntil, alive)
 }
 
 func latest(times ...time.Time) time.Time {

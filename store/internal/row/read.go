@@ -47,8 +47,8 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Read returns the locks of the range, without locking them. lenience is for how long from now on each replica that has
-// a row counts as alive.
+// Read returns the locks of the range, without locking them. lenience is for how long from now on the replica of each
+// waiter counts as alive, at least.
 func (r Range) Read(ctx context.Context, from Querier, lenience time.Duration) (all []Reading, err error) {
 	text := sqlRead
 	if r.Queue {
@@ -92,9 +92,11 @@ func (r Range) Read(ctx context.Context, from Querier, lenience time.Duration) (
 
 func (r *Reading) addWaiter(part *partFields, alive pgtype.Timestamptz, lenience time.Duration) error {
 	w, err := part.waiter(r.Record.Name)
-	if alive.Valid {
-		w.AliveUntil = latest(w.AliveUntil, alive.Time.UTC(), r.Now.Add(lenience))
+	leniently := time.Time{}
+	if lenience > 0 {
+		leniently = r.Now.Add(lenience)
 	}
+	extendLife(w, alive, leniently)
 	r.Record.Queue = append(r.Record.Queue, w)
 	return err
 }

@@ -3,6 +3,8 @@
 -- alone. If a record was only locked, and for so long that the decision does not hold any more, decided_too_late fails
 -- the statement.
 --
+-- If $2 is infinite, the rows are locked, and some of the changes belong together: either all of them are written or none.
+--
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events
 -- of batches above it may be missing; it is set before the batch is drawn.
 with now as materialized (
@@ -57,4 +59,9 @@ with now as materialized (
     on conflict (name, slot, place) do update
     set {{.PartAssignments}}
 ){{end}}
-select ord, at, version, now{{if .Events}}, batch{{else}}, 0::bigint{{end}} from written
+select ord, at, version, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
+from written
+where case
+    when $2 < 'infinity' or (select count(*) from written) = cardinality($10::tid[]) then true
+    else paddock.decided_too_late()
+end

@@ -337,6 +337,7 @@ func serverRestored(s *stage) error {
 	if len(s.replicas) < 2 {
 		s.start()
 	}
+	s.name = "restored" // always the same, so that the tokens in the cache can be granted for it
 	s.use(s.a(), s.name)
 	s.must(s.restorable.snapshot(s.Context()))
 	held := s.acquire(s.b(), s.name, time.Minute)
@@ -389,7 +390,7 @@ func lockPruned(s *stage) error {
 // released.
 func replicaRevived(s *stage) error {
 	held := s.acquire(s.a(), s.name, time.Minute)
-	_, granted := s.wait(s.name)
+	_, granted := s.wait(s.name, time.Second)
 	s.must(s.replicas[1].signal(syscall.SIGSTOP))
 	const alive = "select count(*) from paddock.replicas where alive_until > clock_timestamp()"
 	for s.count(alive) > 1 {
@@ -415,9 +416,9 @@ func replicaRevived(s *stage) error {
 }
 
 // wait requests the lock from the second replica, and returns when the request is in the queue.
-func (s *stage) wait(name string) (lock.Acquire, <-chan error) {
+func (s *stage) wait(name string, ttl time.Duration) (lock.Acquire, <-chan error) {
 	s.Helper()
-	waiter, done := s.request(name, time.Second), make(chan error, 1)
+	waiter, done := s.request(name, ttl), make(chan error, 1)
 	waiter.Wait = stepTimeout / 2
 	go func() {
 		_, err := s.b().Acquire(s.Context(), waiter)
@@ -509,12 +510,12 @@ func lockChanging(s *stage) error {
 // Without the second one there is none left.
 func partsChanging(s *stage) error {
 	held := s.acquire(s.b(), s.name, time.Minute)
-	first, _ := s.wait(s.name)
+	first, _ := s.wait(s.name, time.Minute)
 	released := make(chan error)
 	go func() { released <- s.a().Release(s.Context(), lock.Release{Name: first.Name, LeaseID: first.LeaseID}) }()
 	sleepFor(s.Context(), partsDelay/5+time.Duration(s.try%3)*partsDelay) // first the statement may have to be prepared
 	s.release(s.b(), held)
-	_, second := s.wait(s.name)
+	_, second := s.wait(s.name, time.Second)
 	err := <-released
 	if errors.Is(err, lock.ErrLeaseLost) {
 		return violation("a place in the queue was lost")

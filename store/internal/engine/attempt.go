@@ -42,6 +42,11 @@ func (a *attempt) run(units []*unit) (rest []*call, fate database.Fate, err erro
 		if a.locks {
 			database.Rollback(a.conn.Conn())
 		}
+		if errors.Is(err, row.ErrChanged) {
+			for _, u := range units {
+				a.missed(u)
+			}
+		}
 		a.suspect(err)
 		return callsOf(units), database.FateOf(err), err
 	}

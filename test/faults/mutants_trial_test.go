@@ -64,6 +64,7 @@ type trial struct {
 	server      *pgserver.Server // to crash, in mode crashed
 	restorable  *restorable      // to restore, in mode restored
 	databaseURL string
+	env         []string // of the replicas started next
 	services    []workload.Replica
 	replicas    []*child
 	calls       int   // so far
@@ -97,7 +98,7 @@ func (x *trial) start() {
 	if x.mode == replicaLost {
 		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", waiterLimit))
 	}
-	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, x.program, args...)
+	c, err := launch(&logBuffer{}, append(x.env, "PADDOCK_DATABASE_URL="+x.databaseURL), x.program, args...)
 	x.must(err)
 	cleanup(x.T, func() error { return c.stop(syscall.SIGKILL) })
 	address, err := c.awaitOutput(x.Context(), `"msg":"listening","address":"([^"]+)"`)

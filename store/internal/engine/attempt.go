@@ -42,6 +42,11 @@ func (a *attempt) run(units []*unit) (rest []*call, effect database.Effect, err 
 		if a.locks {
 			database.Rollback(a.conn.Conn())
 		}
+		if errors.Is(err, row.ErrChanged) {
+			for _, u := range units {
+				a.missed(u)
+			}
+		}
 		a.suspect(err)
 		return callsOf(units), database.EffectOf(err), err
 	}

@@ -19,7 +19,7 @@ import (
 // the rows; otherwise the swap is a transaction of its own.
 type attempt struct {
 	*worker
-	group  *group
+	inbox  *inbox // that the calls came from
 	conn   *pgxpool.Conn
 	locks  bool
 	misses map[*call]int
@@ -278,7 +278,7 @@ func (a *attempt) swap(units []*unit) (rest []*call, effect database.Effect, err
 	calls := callsOf(units)
 	var done row.Written
 	sent := time.Now()
-	err, late := a.patiently(a.group, len(calls), func(ctx context.Context) (err error) {
+	err, late := a.patiently(a.inbox, len(calls), func(ctx context.Context) (err error) {
 		done, err = s.Run(ctx, a.conn.Conn())
 		return err
 	})

@@ -37,7 +37,7 @@
 //   - A commit that takes longer than a second is detached: the worker goes on with other calls. It is never cancelled,
 //     see package database.
 //   - Calls about places in a queue may come ten thousand at once. They are held in a backlog for each lock, and batches
-//     take bounded shares of them, see [dispatcher].
+//     take bounded shares of them, see [inbox].
 //
 // # What callers are told
 //

@@ -52,10 +52,7 @@ type Options struct {
 	Publish func([]row.Outcome)
 }
 
-type (
-	call  = batch.Call[lock.Command, row.Outcome]
-	group = batch.Group[lock.Command, row.Outcome]
-)
+type call = batch.Call[lock.Command, row.Outcome]
 
 // An Engine decides commands on locks. Make one with New.
 type Engine struct{ *shared }
@@ -83,7 +80,7 @@ func New(o Options) *Engine {
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
 	for range o.Workers {
 		w := &worker{shared: e.shared}
-		w.dispatcher = newDispatcher(batch.New(MaxBatch, MaxQueue, w.runBatch).UsePool(e.pool))
+		w.inbox = newInbox(e.pool, w.runBatch)
 		e.workers = append(e.workers, w)
 	}
 	return e
@@ -98,7 +95,7 @@ const LateAfter = commitPatience
 // Wait returns when nothing is queued and nothing runs.
 func (e *Engine) Wait() {
 	for _, w := range e.workers {
-		w.Wait()
+		w.inbox.wait()
 	}
 	e.lanes.wait()
 	e.pool.Close()
@@ -111,10 +108,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 		return row.Outcome{}, database.Unavailable(context.Cause(ctx))
 	}
 	w := e.workerOf(cmd)
-	if !isQueueCall(cmd) {
-		return answered(w.do(ctx, cmd))
-	}
-	return answered(w.queue(ctx, cmd, w.cache.queued(home(cmd))))
+	return answered(w.inbox.do(ctx, cmd, isQueueCall(cmd) && w.cache.queued(home(cmd))))
 }
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of the
@@ -146,7 +140,7 @@ func (e *shared) enqueue(calls []*call) {
 		byWorker[w] = append(byWorker[w], c)
 	}
 	for w, calls := range byWorker {
-		if !w.offer(calls...) {
+		if !w.inbox.offer(calls...) {
 			refuse(calls, database.Unavailable(batch.ErrFull))
 		}
 	}

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// lanes are for locks whose rows another session keeps locked: an open psql, a backup tool. Each such lock has a group of
+// lanes are for locks whose rows another session keeps locked: an open psql, a backup tool. Each such lock has an inbox of
 // its own until that has nothing left to do, so it delays no other lock. Calls on one lock keep their order.
 type lanes struct {
 	mu    sync.Mutex
@@ -19,14 +18,13 @@ type lanes struct {
 }
 
 type lane struct {
-	*group
+	*inbox
 	calls int // not done yet; guarded by lanes.mu
 }
 
 // runBatch runs the calls of a batch, except those on locks that have a lane.
 func (w *worker) runBatch(calls []*call) {
-	w.took(calls)
-	w.run(w.group, w.lanes.divert(calls, w.lanes.find), w.setAside)
+	w.run(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
 }
 
 // find returns the lane of the first of the names that has one. The caller holds mu.
@@ -47,7 +45,7 @@ func (l *lanes) divert(calls []*call, choose func(*call) *lane) []*call {
 		lane := choose(c)
 		if lane != nil {
 			lane.calls++
-			lane.Add(c)
+			lane.putBack(c)
 		}
 		return lane != nil
 	})
@@ -92,7 +90,7 @@ func (w *worker) open(name string) *lane {
 	of := l.lanes[name]
 	if of == nil {
 		of = new(lane)
-		of.group = batch.New(MaxBatch, MaxQueue, func(calls []*call) { w.runAside(name, of, calls) })
+		of.inbox = newInbox(nil, func(calls []*call) { w.runAside(name, of, calls) })
 		l.lanes[name] = of
 	}
 	return of
@@ -101,7 +99,7 @@ func (w *worker) open(name string) *lane {
 // runAside runs calls in the lane, and closes it if they were the last.
 func (w *worker) runAside(name string, l *lane, calls []*call) {
 	w.lanes.limit <- struct{}{}
-	w.run(l.group, calls, func(calls []*call) []*call { return calls })
+	w.run(l.inbox, calls, func(calls []*call) []*call { return calls })
 	<-w.lanes.limit
 	w.lanes.mu.Lock()
 	defer w.lanes.mu.Unlock()
@@ -116,6 +114,6 @@ func (l *lanes) wait() {
 	open := slices.Collect(maps.Values(l.lanes))
 	l.mu.Unlock()
 	for _, lane := range open {
-		lane.Wait()
+		lane.wait()
 	}
 }

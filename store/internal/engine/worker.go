@@ -22,19 +22,19 @@ const (
 	tokenBlock = 64
 )
 
-// A worker decides the batches of one group of names.
+// A worker decides the batches of some of the names.
 type worker struct {
 	*shared
-	*dispatcher
+	inbox *inbox
 	cache cache
 }
 
 // run answers the calls. It tries until it has, or until their callers have left. Those that wait for a locked row go
 // through onBlocked, which returns what is to be tried again.
-func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
+func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) {
 	pause, misses := database.NewPause(), make(map[*call]int)
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
-		rest, effect, err := w.attempt(g, calls, misses)
+		rest, effect, err := w.attempt(from, calls, misses)
 		if err == nil {
 			calls = rest
 			continue
@@ -42,7 +42,7 @@ func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 		switch calls = rest; effect {
 		case database.Failed:
 			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
-			w.runAlone(g, calls, err, onBlocked)
+			w.runAlone(from, calls, err, onBlocked)
 			return
 		case database.Blocked:
 			calls = onBlocked(calls)
@@ -69,19 +69,19 @@ func (w *worker) run(g *group, calls []*call, onBlocked func([]*call) []*call) {
 
 // runAlone runs each of the calls by itself, so that one which cannot be done does not fail the others. err is what a
 // single call is answered.
-func (w *worker) runAlone(g *group, calls []*call, err error, onBlocked func([]*call) []*call) {
+func (w *worker) runAlone(from *inbox, calls []*call, err error, onBlocked func([]*call) []*call) {
 	if len(calls) == 1 {
 		refuse(calls, database.Internal(err))
 		return
 	}
 	for i := range calls {
-		w.run(g, calls[i:i+1], onBlocked)
+		w.run(from, calls[i:i+1], onBlocked)
 	}
 }
 
 // attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
 // again: without an error if that may be at once.
-func (w *worker) attempt(g *group, calls []*call, misses map[*call]int) (rest []*call, effect database.Effect, err error) {
+func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (rest []*call, effect database.Effect, err error) {
 	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
@@ -102,7 +102,7 @@ func (w *worker) attempt(g *group, calls []*call, misses map[*call]int) (rest []
 	if len(now) == 0 {
 		now, later, locks = later, nil, true
 	}
-	a := &attempt{worker: w, group: g, conn: conn, locks: locks, misses: misses}
+	a := &attempt{worker: w, inbox: from, conn: conn, locks: locks, misses: misses}
 	rest, effect, err = a.run(now)
 	rest = append(rest, callsOf(later)...)
 	rewind(rest)
@@ -138,29 +138,29 @@ func longestOf(calls []*call) (longest time.Duration) {
 	return longest
 }
 
-// patiently runs save, which commits, and returns its error. late says that it has taken so long that the group goes on
+// patiently runs save, which commits, and returns its error. late says that it has taken so long that the inbox goes on
 // without it; then the Engine has a slot taken for it.
 //
 // A commit is never cancelled, so it may never end: while no standby confirms it, or until TCP gives up a silent
 // connection.
-func (w *worker) patiently(g *group, calls int, save func(context.Context) error) (err error, late bool) {
+func (w *worker) patiently(from *inbox, calls int, save func(context.Context) error) (err error, late bool) {
 	saved, detached := make(chan struct{}), make(chan bool, 1)
-	watch := time.AfterFunc(commitPatience, func() { detached <- w.detach(g, calls, saved) })
+	watch := time.AfterFunc(commitPatience, func() { detached <- w.detach(from, calls, saved) })
 	err = save(context.WithoutCancel(w.db.Context()))
 	close(saved)
 	return err, !watch.Stop() && <-detached
 }
 
-// detach makes the group go on without its running batch, once there is a slot for another late commit, and returns true;
+// detach makes the inbox go on without its running batch, once there is a slot for another late commit, and returns true;
 // or it returns false if the commit has ended meanwhile.
-func (w *worker) detach(g *group, calls int, saved <-chan struct{}) bool {
+func (w *worker) detach(from *inbox, calls int, saved <-chan struct{}) bool {
 	select {
 	case <-saved:
 		return false
 	case w.late <- struct{}{}:
 	}
 	w.db.Log.Warn("commit is slow", "calls", calls)
-	g.DetachRunning()
+	from.detach()
 	return true
 }
 
@@ -168,7 +168,7 @@ func (w *worker) detach(g *group, calls int, saved <-chan struct{}) bool {
 func (w *worker) finish(calls []*call) {
 	rewind(calls)
 	for _, c := range calls {
-		w.workerOf(c.Req).Add(c)
+		w.workerOf(c.Req).inbox.putBack(c)
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// A scripted dispatcher records its batches, each of which waits for a value from gate.
+// A scripted inbox records its batches, each of which waits for a value from gate.
 type scripted struct {
-	*dispatcher
+	*inbox
 	gate chan struct{}
 
 	seen sync.Mutex // guards all
@@ -34,8 +34,7 @@ func (s *scripted) batches() [][]lock.Command {
 
 func newScripted() *scripted {
 	s := &scripted{gate: make(chan struct{})}
-	s.dispatcher = newDispatcher(batch.New(MaxBatch, MaxQueue, func(calls []*call) {
-		s.took(calls)
+	s.inbox = newInbox(nil, func(calls []*call) {
 		var commands []lock.Command
 		for _, c := range calls {
 			commands = append(commands, c.Req)
@@ -47,7 +46,7 @@ func newScripted() *scripted {
 		for _, c := range calls {
 			c.Answer(row.Outcome{}, nil)
 		}
-	}))
+	})
 	return s
 }
 
@@ -55,7 +54,7 @@ func newScripted() *scripted {
 func (s *scripted) run() {
 	synctest.Wait()
 	close(s.gate)
-	s.Wait()
+	s.wait()
 }
 
 // keepBusy starts a batch, behind which the following calls wait.
@@ -107,7 +106,6 @@ func TestLocksTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		s.keepBusy()
-		s.hold(joinOf("first", 0), true, false) // it is in the group from now on
 		for i := range 500 {
 			s.hold(joinOf("queued", byte(i)), true, false)
 		}
@@ -115,8 +113,8 @@ func TestLocksTakeTurns(t *testing.T) {
 		s.hold(joinOf("free", 0), false, false)
 		s.run()
 		for i, name := range []string{"free", "queued too"} {
-			if b := s.batches()[2+i]; !slices.ContainsFunc(b, func(c lock.Command) bool { return c.Names()[0] == name }) {
-				t.Errorf("batch %d has nothing of the lock %q: %v", 2+i, name, b)
+			if b := s.batches()[1+i]; !slices.ContainsFunc(b, func(c lock.Command) bool { return c.Names()[0] == name }) {
+				t.Errorf("batch %d has nothing of the lock %q: %v", 1+i, name, b)
 			}
 		}
 	})
@@ -128,7 +126,6 @@ func TestABatchHasABoundedShareOfEachLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		s.keepBusy()
-		s.hold(joinOf("first", 0), false, false)
 		for i := range 2000 {
 			s.hold(joinOf(fmt.Sprintf("free:%d", i%2), 0), false, false)
 		}
@@ -138,7 +135,7 @@ func TestABatchHasABoundedShareOfEachLock(t *testing.T) {
 				t.Errorf("batch %d has %d calls, the budget is %d", i, len(b), queueBudget)
 			}
 		}
-		if second := s.batches()[2]; second[queueShare-1].Names()[0] != "free:0" || second[queueShare].Names()[0] != "free:1" {
+		if first := s.batches()[1]; first[queueShare-1].Names()[0] != "free:0" || first[queueShare].Names()[0] != "free:1" {
 			t.Errorf("after %d calls it is not the turn of the next lock", queueShare)
 		}
 	})
@@ -150,7 +147,6 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		s.keepBusy()
-		s.hold(joinOf("other", 0), false, false) // so that what follows is held back
 		want := []lock.Command{lock.Claim{Name: "a", LeaseID: lock.LeaseID{9}}}
 		for i := range byte(40) {
 			c := joinOf("a", i)
@@ -163,7 +159,7 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 		s.hold(callOf(want[0]), false, false)
 		s.run()
 		var got []lock.Command
-		for _, b := range s.batches()[2:] {
+		for _, b := range s.batches()[1:] {
 			got = append(got, b...)
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -182,14 +178,14 @@ func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScripted()
 			s.keepBusy()
-			s.hold(joinOf("other", 0), true, false)
 			for i := range byte(200) {
 				s.hold(joinOf("a", i), true, false)
 			}
 			s.offer(callOf(urgent))
 			s.run()
-			if b := s.batches()[1]; len(b) != 3 || !reflect.DeepEqual(b[1], joinOf("a", 3).Req) || !reflect.DeepEqual(b[2], urgent) {
-				t.Errorf("%T: the batch is %v, want the acquire and then the call", urgent, b)
+			b := s.batches()[1]
+			if n := len(b); !reflect.DeepEqual(b[n-2], joinOf("a", 3).Req) || !reflect.DeepEqual(b[n-1], urgent) {
+				t.Errorf("%T: the batch is %v, want the acquire and then the call at its end", urgent, b)
 			}
 		})
 	}
@@ -229,7 +225,6 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		s.keepBusy()
-		s.hold(joinOf("first", 0), false, false)
 		for i := range MaxQueue {
 			if !s.hold(joinOf(fmt.Sprintf("n:%d", i%100), 0), true, false) {
 				t.Fatalf("acquire %d was refused", i)
@@ -241,7 +236,7 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 		if !s.hold(callOf(lock.Leave{Name: "n:0"}), true, false) {
 			t.Error("a leave was refused")
 		}
-		if _, err := s.queue(t.Context(), joinOf("n:0", 0).Req, true); !errors.Is(err, batch.ErrFull) {
+		if _, err := s.do(t.Context(), joinOf("n:0", 0).Req, true); !errors.Is(err, batch.ErrFull) {
 			t.Errorf("err = %v, want ErrFull", err)
 		}
 		s.run()
@@ -261,7 +256,8 @@ func TestAWorkerTakesItsCommandsAllOrNone(t *testing.T) {
 	s := &shared{seed: maphash.MakeSeed()}
 	room := make(map[*worker]int)
 	for i := range 2 {
-		w := &worker{shared: s, dispatcher: newDispatcher(batch.New(10, places, run))}
+		w := &worker{shared: s, inbox: newInbox(nil, run)}
+		w.inbox.room = places
 		s.workers, room[w] = append(s.workers, w), places+i
 	}
 	var calls []*call

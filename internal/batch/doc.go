@@ -5,8 +5,7 @@
 // form the next one, so an idle Group adds no latency, and batches grow with the load.
 // Calls keep their order. The only timer is the Group's StallTimeout: when no batch has
 // ended for that long, the next one starts beside those that are running. A Group uses
-// goroutines only while it has something to run; a [WorkerPool] keeps idle goroutines of
-// several Groups for a short time.
+// goroutines only while it has something to run.
 //
 // [Group.Offer] queues several calls at once, which can then be waited for one by one.
 //

@@ -30,7 +30,6 @@ type Group[Req, Res any] struct {
 	run      func([]*Call[Req, Res])
 	max      int
 	maxQueue int
-	pool     *WorkerPool
 
 	mu         sync.Mutex
 	queue      []*Call[Req, Res]
@@ -49,12 +48,6 @@ func New[Req, Res any](max, maxQueue int, run func([]*Call[Req, Res])) *Group[Re
 	return g
 }
 
-// UsePool runs the Group's batches on goroutines of the pool. It returns the Group.
-func (g *Group[Req, Res]) UsePool(pool *WorkerPool) *Group[Req, Res] {
-	g.pool = pool
-	return g
-}
-
 // Do queues req and waits for its answer. If ctx ends first, it returns a *CanceledError,
 // which tells whether the call may have been run. If the queue is full, it returns ErrFull.
 func (g *Group[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
@@ -63,14 +56,6 @@ func (g *Group[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 		return c.res, ErrFull
 	}
 	return c.Wait(ctx)
-}
-
-// Add puts the calls at the end of the queue even if the queue is full: a Group has
-// accepted them before.
-func (g *Group[Req, Res]) Add(calls ...*Call[Req, Res]) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.add(calls...)
 }
 
 // Offer puts the calls at the end of the queue, in order. If there is not room for all
@@ -166,7 +151,7 @@ func (g *Group[Req, Res]) acquireSlot() (slot, bool) {
 }
 
 // startWorker runs batches in the slot.
-func (g *Group[Req, Res]) startWorker(s slot) { g.pool.Go(func() { g.work(s) }) }
+func (g *Group[Req, Res]) startWorker(s slot) { go g.work(s) }
 
 // releaseSlot frees the slot. The caller holds mu.
 func (g *Group[Req, Res]) releaseSlot(s slot) {
@@ -259,14 +244,6 @@ func (g *Group[Req, Res]) onStall() {
 	if len(g.queue) > 0 {
 		g.detachRunning()
 	}
-}
-
-// DetachRunning makes the running batches no longer count towards MaxInFlight. Queued and
-// later calls run beside them. A runner calls it when its batch may take very long.
-func (g *Group[Req, Res]) DetachRunning() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.detachRunning()
 }
 
 // detachRunning starts a generation. The caller holds mu.

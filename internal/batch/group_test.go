@@ -186,7 +186,7 @@ func TestACallCanMoveToAnotherGroup(t *testing.T) {
 	t.Parallel()
 	d := new(doubler)
 	second := batch.New(10, 100, d.run)
-	first := batch.New(10, 100, func(calls []*call) { second.Add(calls...) })
+	first := batch.New(10, 100, func(calls []*call) { second.Offer(calls...) })
 	if res, err := first.Do(t.Context(), 21); err != nil || res != 42 {
 		t.Errorf("Do = %d, %v", res, err)
 	}
@@ -240,45 +240,4 @@ func TestAnAnswerWinsOverAnEndedContext(t *testing.T) {
 			t.Fatalf("Wait = %d, %v", res, err)
 		}
 	}
-}
-
-// TestAGroupContinuesBesideDetachedBatches also checks that Group.Wait waits for them.
-func TestAGroupContinuesBesideDetachedBatches(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		g := batch.New(10, 10, func(calls []*call) {
-			for _, c := range calls {
-				if c.Req == 0 {
-					<-stuck
-				}
-				c.Answer(c.Req, nil)
-			}
-		})
-		first, second, third := batch.NewCall[int, int](0), batch.NewCall[int, int](1), batch.NewCall[int, int](2)
-		g.Offer(first)
-		synctest.Wait()
-		g.Offer(second)
-		g.DetachRunning()
-		if res, err := second.Wait(t.Context()); res != 1 || err != nil {
-			t.Errorf("the queued call got the answer %d, %v", res, err)
-		}
-		g.Offer(third)
-		if res, err := third.Wait(t.Context()); res != 2 || err != nil {
-			t.Errorf("the later call got the answer %d, %v", res, err)
-		}
-		over := make(chan struct{})
-		go func() { defer close(over); g.Wait() }()
-		synctest.Wait()
-		select {
-		case <-over:
-			t.Error("Group.Wait returned while a batch runs")
-		default:
-		}
-		close(stuck)
-		<-over
-		if res, err := first.Wait(t.Context()); res != 0 || err != nil {
-			t.Errorf("the stuck call got the answer %d, %v", res, err)
-		}
-	})
 }

@@ -65,7 +65,7 @@ type shared struct {
 	publish func([]row.Outcome)
 
 	workers []*worker
-	pool    *batch.WorkerPool
+	pool    *workerPool
 	seed    maphash.Seed
 	lanes   lanes
 	late    chan struct{} // has a value for each commit that takes long
@@ -74,7 +74,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, pool: batch.NewWorkerPool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, pool: newWorkerPool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())

@@ -38,7 +38,7 @@ const (
 // each hand-off, and not another one for each return to its queue.
 type inbox struct {
 	run    func([]*call) // must answer each of the calls, or put it back
-	pool   *batch.WorkerPool
+	pool   *workerPool
 	linger time.Duration
 	room   int // for urgent calls
 
@@ -65,7 +65,7 @@ type backlog struct {
 }
 
 // newInbox returns an inbox. pool may be nil.
-func newInbox(pool *batch.WorkerPool, run func([]*call)) *inbox {
+func newInbox(pool *workerPool, run func([]*call)) *inbox {
 	b := &inbox{run: run, pool: pool, linger: joinLinger, room: MaxQueue, backlogs: make(map[string]*backlog)}
 	b.idle.L = &b.mu
 	return b

@@ -277,3 +277,45 @@ func TestAWorkerTakesItsCommandsAllOrNone(t *testing.T) {
 		}
 	}
 }
+
+// TestAnInboxContinuesBesideDetachedBatches also checks that wait waits for them.
+func TestAnInboxContinuesBesideDetachedBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b := newInbox(nil, func(calls []*call) {
+			for _, c := range calls {
+				if c.Req.Names()[0] == "stuck" {
+					<-stuck
+				}
+				c.Answer(row.Outcome{}, nil)
+			}
+		})
+		first, second, third := callOf(lock.Sweep{Name: "stuck"}), callOf(lock.Sweep{Name: "a"}), callOf(lock.Sweep{Name: "b"})
+		b.offer(first)
+		synctest.Wait()
+		b.offer(second)
+		b.detach()
+		for _, c := range []*call{second, third} {
+			if c == third {
+				b.offer(third)
+			}
+			if _, err := c.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		over := make(chan struct{})
+		go func() { defer close(over); b.wait() }()
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Error("wait returned while a batch runs")
+		default:
+		}
+		close(stuck)
+		<-over
+		if _, err := first.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

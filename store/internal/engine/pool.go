@@ -1,31 +1,31 @@
-package batch
+package engine
 
 import (
 	"sync"
 	"time"
 )
 
-// workerIdleTimeout is how long an idle goroutine of a WorkerPool waits for more work.
+// workerIdleTimeout is how long an idle goroutine of a workerPool waits for more work.
 const workerIdleTimeout = time.Second
 
-// A WorkerPool runs functions concurrently on goroutines that are kept for a short time
+// A workerPool runs functions concurrently on goroutines that are kept for a short time
 // after each run. Functions that run thousands of times a second thus reuse stacks that
-// have already grown. Make one with NewWorkerPool; a nil WorkerPool starts a goroutine for each
+// have already grown. Make one with newWorkerPool; a nil workerPool starts a goroutine for each
 // function.
-type WorkerPool struct {
+type workerPool struct {
 	jobs    chan func() // received by idle workers
 	closed  chan struct{}
 	once    sync.Once // closes closed
 	workers sync.WaitGroup
 }
 
-// NewWorkerPool returns an empty WorkerPool.
-func NewWorkerPool() *WorkerPool {
-	return &WorkerPool{jobs: make(chan func()), closed: make(chan struct{})}
+// newWorkerPool returns an empty workerPool.
+func newWorkerPool() *workerPool {
+	return &workerPool{jobs: make(chan func()), closed: make(chan struct{})}
 }
 
 // Go runs f in another goroutine without delay.
-func (p *WorkerPool) Go(f func()) {
+func (p *workerPool) Go(f func()) {
 	if p == nil {
 		go f()
 		return
@@ -39,12 +39,12 @@ func (p *WorkerPool) Go(f func()) {
 
 // Close ends idle workers and returns when all have ended. Go must not be called after
 // Close; Close may be called again.
-func (p *WorkerPool) Close() {
+func (p *workerPool) Close() {
 	p.once.Do(func() { close(p.closed) })
 	p.workers.Wait()
 }
 
-func (p *WorkerPool) work(f func()) {
+func (p *workerPool) work(f func()) {
 	idle := time.NewTimer(workerIdleTimeout)
 	defer idle.Stop()
 	for {

@@ -1,19 +1,17 @@
-package batch_test
+package engine
 
 import (
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/paddock-lock/paddock/internal/batch"
 )
 
 // TestWorkerPoolRunsEverythingConcurrently starts functions that wait for each other.
 func TestWorkerPoolRunsEverythingConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := batch.NewWorkerPool()
+		pool := newWorkerPool()
 		const n = 10
 		var started, ended sync.WaitGroup
 		started.Add(n)
@@ -35,7 +33,7 @@ func TestWorkerPoolRunsEverythingConcurrently(t *testing.T) {
 func TestIdleWorkersExit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := batch.NewWorkerPool()
+		pool := newWorkerPool()
 		began := time.Now()
 		for range 3 {
 			done := make(chan struct{})

@@ -30,7 +30,8 @@ type attempt struct {
 	now    time.Time // the latest
 	rows   map[string]row.Row
 	ended  map[lock.LeaseRef]lock.Event
-	used   int // tokens taken
+	used   int        // tokens taken
+	floor  lock.Token // the greatest that a token had to be above
 }
 
 // run returns the calls that are to be tried again, and the error if that must wait.
@@ -162,7 +163,7 @@ func (a *attempt) returnTokens(u *unit) {
 func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
-	a.used++
+	a.used, a.floor = a.used+1, max(a.floor, floor)
 	return a.cache.takeToken(floor)
 }
 
@@ -291,11 +292,12 @@ func (a *attempt) swap(units []*unit) (rest []*call, effect database.Effect, err
 	return rest, effect, err
 }
 
-// toDraw returns how many tokens to draw for the next batches: enough for one like this.
+// toDraw returns how many tokens to draw for the next batches: enough for one like this. Tokens that none of its locks
+// could have been granted do not count.
 func (a *attempt) toDraw() int {
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
-	if len(a.cache.tokens) >= a.used {
+	if a.cache.above(a.floor) >= a.used {
 		return 0
 	}
 	return max(tokenBlock, 2*a.used)

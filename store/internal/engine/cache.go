@@ -98,7 +98,7 @@ func (c *cache) enter(e epoch.Epoch, clock reading) {
 
 // takeToken returns a drawn token that is greater than floor, false if there is none. The caller holds mu.
 func (c *cache) takeToken(floor lock.Token) (lock.Token, bool) {
-	i, _ := slices.BinarySearch(c.tokens, floor+1)
+	i := len(c.tokens) - c.above(floor)
 	if i == len(c.tokens) {
 		return 0, false
 	}
@@ -109,6 +109,12 @@ func (c *cache) takeToken(floor lock.Token) (lock.Token, bool) {
 		c.tokens = slices.Delete(c.tokens, i, i+1)
 	}
 	return t, true
+}
+
+// above returns how many drawn tokens are greater than floor. The caller holds mu.
+func (c *cache) above(floor lock.Token) int {
+	i, _ := slices.BinarySearch(c.tokens, floor+1)
+	return len(c.tokens) - i
 }
 
 // addTokens adds tokens that were just drawn. The caller holds mu.

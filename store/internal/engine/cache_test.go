@@ -180,3 +180,21 @@ func TestTheNarrowerReadingIsTheBetter(t *testing.T) {
 		t.Error("none is better than one")
 	}
 }
+
+// TestTokensBelowTheFloorsInUseAreNotCounted: a lock that was used for the first time after tokens were drawn needs greater
+// ones, and others are drawn in time.
+func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
+	t.Parallel()
+	w := &worker{}
+	w.cache.addTokens([]lock.Token{11, 12, 13, 14})
+	for _, c := range []struct {
+		floor lock.Token
+		used  int
+		draw  int
+	}{{10, 4, 0}, {10, 5, tokenBlock}, {12, 2, 0}, {12, 3, tokenBlock}, {14, 1, tokenBlock}, {14, tokenBlock, 2 * tokenBlock}, {20, 0, 0}} {
+		a := &attempt{worker: w, floor: c.floor, used: c.used}
+		if got := a.toDraw(); got != c.draw {
+			t.Errorf("after %d tokens above %d: %d are drawn, want %d", c.used, c.floor, got, c.draw)
+		}
+	}
+}

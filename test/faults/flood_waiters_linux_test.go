@@ -257,7 +257,7 @@ func (c *waiterGroup) released(w *waiter, got answer) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case isRetryable(parsed.Code):
+	case isRetryable(parsed):
 		return false, nil
 	case len(got.text) > 0:
 		return false, fmt.Errorf("%s releases %s and is answered %v", w.holder, w.lock, got)
@@ -266,9 +266,14 @@ func (c *waiterGroup) released(w *waiter, got answer) (bool, error) {
 	return true, nil
 }
 
-// isRetryable reports whether the same call must be sent again.
-func isRetryable(code lock.Code) bool {
-	return code == lock.ErrHeld || code == lock.ErrUnavailable || code == lock.ErrUnknownOutcome
+// isRetryable reports whether the same call must be sent again. After a call above the key's rate it returns when the next
+// one is allowed: on a slow machine many waits end before all waiters are there.
+func isRetryable(f fields) bool {
+	if f.Code == lock.ErrRateLimited {
+		time.Sleep(time.Duration(f.RetryAfterMS) * time.Millisecond)
+		return true
+	}
+	return f.Code == lock.ErrHeld || f.Code == lock.ErrUnavailable || f.Code == lock.ErrUnknownOutcome
 }
 
 // granted reports whether the lock was granted; otherwise the call must be repeated.
@@ -277,7 +282,7 @@ func (c *waiterGroup) granted(w *waiter, got answer) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case isRetryable(parsed.Code):
+	case isRetryable(parsed):
 		c.again.Add(1)
 		return false, nil
 	case parsed.Token == 0:

@@ -25,7 +25,7 @@ func TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds(t *testing.T) {
 				if at := <-gone; !at.Before(g.AcquiredAt) {
 					t.Errorf("a process of %d was alive at %v, and another client has had the lock since %v", pid, at, g.AcquiredAt)
 				} else {
-					t.Logf("gone %v before another client had the lock", g.AcquiredAt.Sub(at))
+					t.Logf("last seen %v before another client had the lock", g.AcquiredAt.Sub(at))
 				}
 			}
 			p.expectExit(t, exitLeaseLost, "is at risk", "was stopped (SIGKILL)", "its renewals failed")

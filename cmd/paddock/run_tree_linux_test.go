@@ -47,17 +47,20 @@ func alive(pid int) bool {
 	return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z"))
 }
 
-// whenGone sends for each process the time at which it was found gone.
+// whenGone waits until each process has ended, and sends a time at which it was certainly still alive: the last one known.
+// A busy machine finds out late that a process has ended, so the time of that proves nothing.
 func whenGone(t *testing.T, pids []int) <-chan time.Time {
 	gone := make(chan time.Time, len(pids))
 	for _, pid := range pids {
 		go func() {
 			again := time.NewTicker(time.Millisecond)
 			defer again.Stop()
-			for alive(pid) && t.Context().Err() == nil {
+			seen := time.Now()
+			for now := seen; alive(pid) && t.Context().Err() == nil; now = time.Now() {
+				seen = now
 				<-again.C
 			}
-			gone <- time.Now()
+			gone <- seen
 		}()
 	}
 	return gone

@@ -70,9 +70,10 @@ type answer struct {
 
 // fields are the members of an answer's JSON that the tests use.
 type fields struct {
-	Code   lock.Code `json:"code"`
-	Detail string    `json:"detail"`
-	Token  int64     `json:"fencing_token"`
+	Code         lock.Code `json:"code"`
+	Detail       string    `json:"detail"`
+	Token        int64     `json:"fencing_token"`
+	RetryAfterMS int64     `json:"retry_after_ms"`
 }
 
 // fields decodes the answer. An answer without a body has zero fields.

@@ -24,8 +24,7 @@ import (
 	"github.com/paddock-lock/paddock/client"
 )
 
-// The limits of the flooded replica. The others are the
-// defaults: 10,000 waiters, 1,000 per lock and per key, 200 streams per key.
+// The limits of the flooded replica, beside floodWaiters and waitersEach. The others are the defaults: 200 streams per key.
 const (
 	floodStreams = 1000
 	floodRate    = 25 // calls per second and key, low enough to be exceeded on any machine
@@ -60,7 +59,8 @@ func startSecured(t *testing.T, program string) *securedReplica {
 	}
 	e.launch(program, "--auth-file="+e.auth,
 		fmt.Sprint("--max-streams=", floodStreams), fmt.Sprint("--rate-per-key=", floodRate),
-		fmt.Sprint("--burst-per-key=", floodBurst))
+		fmt.Sprint("--burst-per-key=", floodBurst), fmt.Sprint("--max-waiters=", floodWaiters()),
+		fmt.Sprint("--max-waiters-per-lock=", waitersEach()), fmt.Sprint("--waiters-per-key=", waitersEach()))
 	e.testClient = e.client("late")
 	_, err := e.testClient.Lock(t.Context(), "late") // opens its connection now
 	e.must(err)

@@ -234,11 +234,11 @@ func (c *waiterGroup) wait(name, key string) string {
 // fillLimits adds all waiters, and checks that one more is refused at each limit.
 func (c *waiterGroup) fillLimits() {
 	c.t.Helper()
-	c.add(0, waitersEach)
+	c.add(0, waitersEach())
 	c.checkLimit(c.wait(c.lock(0), "late"), "The queue of this lock is full")
 	c.checkLimit(c.wait(c.lock(1), waiterKey(0)), "API key")
 	c.replaceOne()
-	c.add(waitersEach, floodWaiters)
+	c.add(waitersEach(), floodWaiters())
 	c.checkLimit(c.wait(c.lock(1), "late"), "The limit on waiting calls is reached")
 }
 
@@ -259,7 +259,7 @@ func (c *waiterGroup) replaceOne() {
 		return err
 	}))
 	c.must(c.waitHTTP1(c.waiter(0), false))
-	c.awaitWaiters(waitersEach)
+	c.awaitWaiters(waitersEach())
 }
 
 // checkRoom checks that the key can open one more stream.

@@ -23,15 +23,14 @@ const (
 	keptFiles     = 5
 	keptRoutines  = 100
 	quietCalls    = 60 // calls of the steady client before the flood
-	directWaiters = 3000
 )
 
-// TestFloodIsSurvived floods one replica, in the long form twice. The replica has API keys, TLS and the default limits
-// except for floodStreams, floodRate and floodBurst. All of this is present at once:
+// TestFloodIsSurvived floods one replica, in the long form twice. The replica has API keys, TLS and, in the long
+// form, the default limits except for floodStreams, floodRate and floodBurst. All of this is present at once:
 //
 //   - 1,000 streams of events, 30 of which are never read;
-//   - 10,000 waiters in 19 queues, some on their own HTTP/1.1 connections, the others sharing HTTP/2
-//     connections. The race detector supports 8,128 goroutines, and 8,192 open files must be enough for the
+//   - 10,000 waiters in 19 queues, 3,000 in the short form, some on their own HTTP/1.1 connections, the others sharing
+//     HTTP/2 connections. The race detector supports 8,128 goroutines, and 8,192 open files must be enough for the
 //     test and the replica each;
 //   - 1,000 slow connections: silent, or with half a handshake, header or body, one byte a second;
 //   - 40 connections that request a lot and read nothing;
@@ -136,12 +135,12 @@ func (f *flood) start() {
 	f.streams.openAll()
 	streaming := f.logState(f.steady, "with streams, too")
 	f.waiters = &waiterGroup{securedReplica: f.securedReplica, prefix: fmt.Sprint("flood:", f.n),
-		direct: directWaiters}
+		direct: floodWaiters() * 3 / 10}
 	f.waiters.hold()
 	f.waiters.fillLimits()
 	full := f.logState(f.steady, "with waiters, too")
 	f.checkMemory("stream", streaming.resident-unread.resident, floodStreams, streamMemory)
-	f.checkMemory("waiter", full.resident-streaming.resident, floodWaiters, waiterMemory)
+	f.checkMemory("waiter", full.resident-streaming.resident, floodWaiters(), waiterMemory)
 	f.slow = f.openSlow()
 	var asking errgroup.Group
 	asking.Go(func() error { return f.exceedRate(greedyKey(f.n)) })
@@ -184,7 +183,7 @@ func (f *flood) stop() {
 func (f *flood) awaitIdle() {
 	f.t.Helper()
 	began := time.Now()
-	f.awaitResources(2*stepTimeout, func(now resources) error {
+	f.awaitResources(6*stepTimeout, func(now resources) error {
 		if now.waiters > 0 || now.files-now.backends > f.before.files-f.before.backends+keptFiles {
 			return fmt.Errorf("the replica still has %v; before the flood it had %v", now, f.before)
 		}

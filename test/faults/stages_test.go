@@ -17,12 +17,12 @@ import (
 
 // A staged mutant lacks one of the comparisons by which a commit proves that what was decided on, which a replica had read
 // or written before, is still so. Random use finds such a mutant too rarely, since each comparison is about a rare situation:
-// the scene brings it about.
+// the situation brings it about.
 type staged struct {
 	mutant
-	// scene returns a violation if there was one. With timing it may not succeed at once, so it is repeated.
-	scene func(*stage) error
-	setUp func(*stage) // nil: two replicas on a database of their own
+	// situation returns a violation if there was one. With timing it may not succeed at once, so it is repeated.
+	situation func(*stage) error
+	setUp     func(*stage) // nil: two replicas on a database of their own
 }
 
 const (
@@ -35,54 +35,54 @@ const (
 // and the place of a row tells nothing that its xmin and its name do not.
 var stages = []staged{
 	{mutant: mutant{name: "a commit does not compare xmin", file: swapFile,
-		from: "r.ctid = n.at and r.xmin = n.version and", to: "r.ctid = n.at and"}, scene: placeUsedAgain},
+		from: "r.ctid = n.at and r.xmin = n.version and", to: "r.ctid = n.at and"}, situation: placeUsedAgain},
 	{mutant: mutant{name: "a commit does not compare the name", file: swapFile,
-		from: "r.xmin = n.version and r.name = n.name", to: "r.xmin = n.version"}, scene: rowsMoved},
+		from: "r.xmin = n.version and r.name = n.name", to: "r.xmin = n.version"}, situation: rowsMoved},
 	{mutant: mutant{name: "a commit does not compare the epoch", file: swapFile,
-		from: "select epoch = $4::bigint and", to: "select $4::bigint > 0 and"}, scene: epochOpened},
+		from: "select epoch = $4::bigint and", to: "select $4::bigint > 0 and"}, situation: epochOpened},
 	{mutant: mutant{name: "a commit does not compare the pause of grants", file: swapFile,
-		from: "closed_until is not distinct from $5::timestamptz", to: "($5::timestamptz is null or true)"}, scene: pauseExtended},
+		from: "closed_until is not distinct from $5::timestamptz", to: "($5::timestamptz is null or true)"}, situation: pauseExtended},
 	{mutant: mutant{name: "a commit does not compare the server", file: swapFile,
 		from: "pg_postmaster_start_time() = $3::timestamptz", to: "$3::timestamptz is not null"},
-		scene: serverRestored, setUp: restorableStage},
+		situation: serverRestored, setUp: restorableStage},
 	{mutant: mutant{name: "a decision is committed before its time", file: swapFile,
 		from: "clock_timestamp() between $1::timestamptz and $2::timestamptz",
 		to:   "clock_timestamp() <= $2::timestamptz and $1::timestamptz is not null"},
-		scene: fastClock, setUp: func(s *stage) { s.startReplicas(clockRate(500), nil) }},
+		situation: fastClock, setUp: func(s *stage) { s.startReplicas(clockRate(500), nil) }},
 	{mutant: mutant{name: "a decision is committed at any later time", file: swapFile,
 		from: "clock_timestamp() between $1::timestamptz and $2::timestamptz",
 		to:   "clock_timestamp() >= $1::timestamptz and $2::timestamptz is not null"},
-		scene: slowClock, setUp: func(s *stage) { s.startReplicas(clockRate(20), nil) }},
+		situation: slowClock, setUp: func(s *stage) { s.startReplicas(clockRate(20), nil) }},
 	{mutant: mutant{name: "a decision outlives the wait for a row", file: swapFile,
-		from: "case when clock_timestamp() >= n.until", to: "case when now.at >= n.until"}, scene: untilOver},
+		from: "case when clock_timestamp() >= n.until", to: "case when now.at >= n.until"}, situation: untilOver},
 	{mutant: mutant{name: "an ended lease is granted again", file: swapFile,
-		from: " and n.ord <> all (array(select ord from ended))", to: ""}, scene: leaseRepeated},
+		from: " and n.ord <> all (array(select ord from ended))", to: ""}, situation: leaseRepeated},
 	{mutant: mutant{name: "tokens are granted below those of a pruned lock", file: roundFile,
 		from: "floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)\n",
 		to: `floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
 		if MUTATED {
 			floor = c.After.Token
 		}
-`}, scene: lockPruned},
+`}, situation: lockPruned},
 	{mutant: mutant{name: "heartbeats of other replicas are not read", file: roundFile,
-		from: "if !u.fresh && mayMisjudge(", to: "if !MUTATED && !u.fresh && mayMisjudge("}, scene: replicaRevived},
+		from: "if !u.fresh && mayMisjudge(", to: "if !MUTATED && !u.fresh && mayMisjudge("}, situation: replicaRevived},
 	{mutant: mutant{name: "a call is refused from the cache", file: roundFile,
-		from: "\tif !u.writes && !u.fresh {\n", to: "\tif !MUTATED && !u.writes && !u.fresh {\n"}, scene: releasedElsewhere},
+		from: "\tif !u.writes && !u.fresh {\n", to: "\tif !MUTATED && !u.writes && !u.fresh {\n"}, situation: releasedElsewhere},
 	{mutant: mutant{name: "a lock that changes all the time is not locked", file: "store/internal/row/sql/look.sql",
-		from: "{{if .Lock}}for update{{else}}offset 0{{end}}", to: "offset 0"}, scene: lockChanging, setUp: farFromDatabase(lockDelay)},
+		from: "{{if .Lock}}for update{{else}}offset 0{{end}}", to: "offset 0"}, situation: lockChanging, setUp: farFromDatabase(lockDelay)},
 	{mutant: mutant{name: "parts are read at another version", file: "store/internal/row/sql/parts.sql",
 		from: "records.name = n.name and records.xmin = n.version", to: "records.name = n.name"},
-		scene: partsChanging, setUp: farFromDatabase(partsDelay)},
+		situation: partsChanging, setUp: farFromDatabase(partsDelay)},
 	{mutant: mutant{name: "readers trust the sequence's last value", file: "store/internal/eventlog/sql/newest.sql",
 		from: "greatest((select max(id) from paddock.event_batches), (select pruned / 4096 from paddock.horizon), 0)",
 		to:   "(select case when is_called then last_value else 0 end from paddock.event_batch_ids)"},
-		scene: sequenceSetBack, setUp: crashingStage},
+		situation: sequenceSetBack, setUp: crashingStage},
 }
 
-// scenes is how often a scene is repeated until it shows the mutant.
-const scenes = 20
+// situations is how often a situation is repeated until it shows the mutant.
+const situations = 20
 
-// TestStagedMutantsAreFound proves that each comparison is needed: without it the scene leads to a violation, and with it
+// TestStagedMutantsAreFound proves that each comparison is needed: without it the situation leads to a violation, and with it
 // to none.
 func TestStagedMutantsAreFound(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestStagedMutantsAreFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := c.stage(t, a, c.build(t))
-			for try := range scenes {
+			for try := range situations {
 				if err := s.play(c, try); err != nil {
 					t.Logf("found at attempt %d: %v", try+1, err)
 					paddock := c.stage(t, a, mutant{name: "none of them"}.build(t))
@@ -103,7 +103,7 @@ func TestStagedMutantsAreFound(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("the scene showed nothing %d times", scenes)
+			t.Errorf("the situation showed nothing %d times", situations)
 		})
 	}
 }
@@ -118,7 +118,7 @@ type stage struct {
 	*trial
 	pool  *trialPool
 	try   int
-	name  string // of a lock that no earlier scene has used
+	name  string // of a lock that no earlier situation has used
 	admin *pgx.Conn
 }
 
@@ -157,7 +157,7 @@ func (s *stage) play(c staged, try int) error {
 	s.Helper()
 	s.try, s.name = try, fmt.Sprint("stage:", try)
 	began := time.Now()
-	err := c.scene(s)
+	err := c.situation(s)
 	s.Logf("attempt %d took %v: %v", try+1, time.Since(began).Round(time.Millisecond), err)
 	return err
 }

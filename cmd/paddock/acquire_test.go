@@ -137,8 +137,8 @@ func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 			t.Errorf("%s: exit code %d", holder, code)
 		}
 		said := p.Stderr.String()
-		answered := strings.Contains(said, "Nothing is left behind") || strings.Contains(said, "The release was not answered")
-		if !answered || p.Stdout.String() != "" {
+		explained := strings.Contains(said, "Nothing is left behind") || strings.Contains(said, "The release was not answered")
+		if !explained || p.Stdout.String() != "" {
 			t.Errorf("%s: stderr %q, stdout %q", holder, said, p.Stdout)
 		}
 		d.awaitEvent("jobs:nightly", lock.Dequeued, holder)

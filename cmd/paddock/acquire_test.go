@@ -124,7 +124,8 @@ func TestAcquireStopsWaitingAfterItsWait(t *testing.T) {
 	d.awaitEvent("jobs:nightly", lock.Dequeued, "me")
 }
 
-// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process.
+// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process. On a busy machine the release may take longer
+// than the process waits for its answer, and then it says so.
 func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -135,7 +136,9 @@ func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 		if code := p.Signal(t, signal); code != exitNotAcquired {
 			t.Errorf("%s: exit code %d", holder, code)
 		}
-		if said := p.Stderr.String(); !strings.Contains(said, "Nothing is left behind") || p.Stdout.String() != "" {
+		said := p.Stderr.String()
+		explained := strings.Contains(said, "Nothing is left behind") || strings.Contains(said, "The release was not answered")
+		if !explained || p.Stdout.String() != "" {
 			t.Errorf("%s: stderr %q, stdout %q", holder, said, p.Stdout)
 		}
 		d.awaitEvent("jobs:nightly", lock.Dequeued, holder)

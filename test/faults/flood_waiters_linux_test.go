@@ -30,7 +30,7 @@ const (
 // with other things must serve as many within the 50 s of a call.
 func waitersEach() int {
 	if *flagLong {
-		return 1000
+		return lock.DefaultMaxWaiters
 	}
 	return 300
 }
@@ -267,7 +267,8 @@ func (c *waiterGroup) released(w *waiter, got answer) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case isRetryable(parsed):
+	case isRetryable(parsed.Code):
+		c.slowDown(parsed)
 		return false, nil
 	case len(got.text) > 0:
 		return false, fmt.Errorf("%s releases %s and is answered %v", w.holder, w.lock, got)
@@ -276,14 +277,17 @@ func (c *waiterGroup) released(w *waiter, got answer) (bool, error) {
 	return true, nil
 }
 
-// isRetryable reports whether the same call must be sent again. After a call above the key's rate it returns when the next
-// one is allowed: on a slow machine many waits end before all waiters are there.
-func isRetryable(f fields) bool {
+// isRetryable reports whether the same call must be sent again.
+func isRetryable(code lock.Code) bool {
+	return code == lock.ErrHeld || code == lock.ErrUnavailable || code == lock.ErrUnknownOutcome || code == lock.ErrRateLimited
+}
+
+// slowDown returns when the key may make its next call, after one above its rate: on a slow machine many waits end, and
+// are repeated, before all waiters are there.
+func (c *waiterGroup) slowDown(f fields) {
 	if f.Code == lock.ErrRateLimited {
-		time.Sleep(time.Duration(f.RetryAfterMS) * time.Millisecond)
-		return true
+		sleepFor(c.t.Context(), time.Duration(f.RetryAfterMS)*time.Millisecond)
 	}
-	return f.Code == lock.ErrHeld || f.Code == lock.ErrUnavailable || f.Code == lock.ErrUnknownOutcome
 }
 
 // granted reports whether the lock was granted; otherwise the call must be repeated.
@@ -292,7 +296,8 @@ func (c *waiterGroup) granted(w *waiter, got answer) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case isRetryable(parsed):
+	case isRetryable(parsed.Code):
+		c.slowDown(parsed)
 		c.again.Add(1)
 		return false, nil
 	case parsed.Token == 0:

@@ -160,7 +160,7 @@ func (h *holder) run(ctx context.Context) error {
 			h.ends = sent.Add(h.ttl)
 		case err == nil && parseErr == nil && parsed.Code == lock.ErrLeaseLost:
 			x.lost = true
-		case err == nil && !isRetryable(parsed):
+		case err == nil && !isRetryable(parsed.Code):
 			return fmt.Errorf("a renewal is answered %v", got)
 		case !x.lost:
 			next = now.Add(renewRetry)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"time"
 
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
@@ -48,6 +49,8 @@ type Options struct {
 	Epochs  *epoch.Guard
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. A lock is always in the batches of the same one
+	// RenewalLinger is how long a renewal may wait for others, up to MaxRenewalLinger. Zero: not at all.
+	RenewalLinger time.Duration
 	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]row.Outcome)
 }
@@ -81,6 +84,7 @@ func New(o Options) *Engine {
 	for range o.Workers {
 		w := &worker{shared: e.shared}
 		w.inbox = newInbox(e.pool, w.runBatch)
+		w.inbox.linger = o.RenewalLinger
 		e.workers = append(e.workers, w)
 	}
 	return e
@@ -108,7 +112,8 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 		return row.Outcome{}, database.Unavailable(context.Cause(ctx))
 	}
 	w := e.workerOf(cmd)
-	return answered(w.inbox.do(ctx, cmd, isQueueCall(cmd) && w.cache.queued(home(cmd))))
+	queued := isQueueCall(cmd) && w.cache.queued(home(cmd))
+	return answered(w.inbox.do(ctx, cmd, queued, w.inbox.linger > 0 && w.cache.patient(cmd)))
 }
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of the

@@ -35,20 +35,24 @@ const (
 // lease that it has just asked for.
 //
 // An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit for
-// each hand-off, and not another one for each return to its queue.
+// each hand-off, and not another one for each return to its queue. A renewal of a lease that has long to go lingers, too,
+// if renewals before it have thus found company: a commit for ten of them costs little more than a commit for one.
 type inbox struct {
 	run    func([]*call) // must answer each of the calls, or put it back
 	pool   *workerPool
-	linger time.Duration
-	room   int // for urgent calls
+	linger time.Duration // of renewals; zero: they do not
+	room   int           // for urgent calls
 
-	mu       sync.Mutex
-	urgent   []*call
-	backlogs map[string]*backlog // of the locks that have one
-	turns    []*backlog          // the same, in the order in which they are served
-	held     int                 // calls in all backlogs
-	due      bool                // whether the backlogs are to be worked off; otherwise they linger
-	timer    *time.Timer         // ends the lingering
+	mu           sync.Mutex
+	urgent       []*call
+	hurry        bool        // whether the urgent calls are to be run; otherwise they are renewals that linger
+	renewalTimer *time.Timer // ends their lingering
+	company      company
+	backlogs     map[string]*backlog // of the locks that have one
+	turns        []*backlog          // the same, in the order in which they are served
+	held         int                 // calls in all backlogs
+	due          bool                // whether the backlogs are to be worked off; otherwise they linger
+	joinTimer    *time.Timer         // ends their lingering
 
 	running bool      // a batch runs that is not detached
 	started int       // incremented by detach: the batches before are not waited for
@@ -66,20 +70,23 @@ type backlog struct {
 
 // newInbox returns an inbox. pool may be nil.
 func newInbox(pool *workerPool, run func([]*call)) *inbox {
-	b := &inbox{run: run, pool: pool, linger: joinLinger, room: MaxQueue, backlogs: make(map[string]*backlog)}
+	b := &inbox{run: run, pool: pool, room: MaxQueue, backlogs: make(map[string]*backlog)}
 	b.idle.L = &b.mu
 	return b
 }
 
 // do decides the command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as is
-// known: an acquire must wait there anyway.
-func (b *inbox) do(ctx context.Context, cmd lock.Command, queued bool) (row.Outcome, error) {
+// known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
+func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (row.Outcome, error) {
 	c := batch.NewCall[lock.Command, row.Outcome](cmd)
 	room := false
-	if isQueueCall(cmd) {
-		_, joins := cmd.(Acquire)
+	_, joins := cmd.(Acquire)
+	switch {
+	case isQueueCall(cmd):
 		room = b.hold(c, queued, queued && joins)
-	} else {
+	case patient:
+		room = b.offerPatient(c)
+	default:
 		room = b.offer(c)
 	}
 	if !room {
@@ -106,17 +113,40 @@ func (b *inbox) offer(calls ...*call) bool {
 	if len(b.urgent)+len(calls) > b.room {
 		return false
 	}
-	b.urgent = append(b.urgent, b.extract(calls)...)
-	b.urgent = append(b.urgent, calls...)
+	b.urgent = append(append(b.urgent, b.extract(calls)...), calls...)
+	b.hurry = true
 	b.start()
 	return true
+}
+
+// offerPatient adds a renewal that may linger, like offer.
+func (b *inbox) offerPatient(c *call) bool {
+	b.mu.Lock()
+	if b.linger == 0 || b.hurry || len(b.urgent) >= b.room || !b.company.expected() {
+		b.mu.Unlock()
+		return b.offer(c)
+	}
+	defer b.mu.Unlock()
+	b.urgent = append(append(b.urgent, b.extract([]*call{c})...), c)
+	if b.renewalTimer == nil {
+		b.renewalTimer = time.AfterFunc(b.linger, b.endRenewalLinger)
+	}
+	return true
+}
+
+// endRenewalLinger ends the lingering of renewals.
+func (b *inbox) endRenewalLinger() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hurry = len(b.urgent) > 0
+	b.start()
 }
 
 // putBack adds calls that were accepted before.
 func (b *inbox) putBack(calls ...*call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.urgent = append(b.urgent, calls...)
+	b.urgent, b.hurry = append(b.urgent, calls...), true
 	b.start()
 }
 
@@ -145,14 +175,14 @@ func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	case !lingers:
 		b.due = true
 		b.start()
-	case b.timer == nil && !b.due:
-		b.timer = time.AfterFunc(b.linger, b.lingered)
+	case b.joinTimer == nil && !b.due:
+		b.joinTimer = time.AfterFunc(joinLinger, b.endJoinLinger)
 	}
 	return true
 }
 
-// lingered ends the lingering.
-func (b *inbox) lingered() {
+// endJoinLinger ends the lingering of acquires.
+func (b *inbox) endJoinLinger() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.due = b.held > 0; b.due {
@@ -175,7 +205,7 @@ func (b *inbox) start() {
 	})
 }
 
-func (b *inbox) pending() bool { return len(b.urgent) > 0 || b.due && b.held > 0 }
+func (b *inbox) pending() bool { return b.hurry || b.due && b.held > 0 }
 
 // next returns the next batch, nil if there is none, or if the runner was detached. Callers that the last batch has
 // answered often make their next call at once, so it yields to them first.
@@ -195,8 +225,13 @@ func (b *inbox) next(started int) []*call {
 	calls := b.share()
 	n := min(len(b.urgent), MaxBatch-len(calls))
 	calls = append(calls, b.urgent[:n]...)
-	if b.urgent = b.urgent[n:]; len(b.urgent) == 0 {
+	if b.urgent, b.hurry = b.urgent[n:], n < len(b.urgent); !b.hurry {
 		b.urgent = nil
+	}
+	if b.renewalTimer != nil {
+		b.renewalTimer.Stop()
+		b.renewalTimer = nil
+		b.company.found(len(calls) > 1)
 	}
 	return calls
 }
@@ -211,6 +246,7 @@ func (b *inbox) detach() {
 
 // wait returns when no call is left and nothing runs.
 func (b *inbox) wait() {
+	b.endRenewalLinger()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.active > 0 {
@@ -285,9 +321,9 @@ func (b *inbox) took(n int) {
 		return
 	}
 	b.due, b.turns = false, nil
-	if b.timer != nil {
-		b.timer.Stop()
-		b.timer = nil
+	if b.joinTimer != nil {
+		b.joinTimer.Stop()
+		b.joinTimer = nil
 	}
 }
 

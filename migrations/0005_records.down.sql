@@ -99,7 +99,7 @@ select r.name, 0, r.revision, r.token, r.last_end, coalesce((r.rest ->> 'capacit
        r.lease_id, r.mode, r.holder, case when r.lease_id is not null then r.token end, r.ttl_ms,
        case when r.lease_id is not null then coalesce((r.rest ->> 'grace')::bigint, 0) end,
        case when r.lease_id is not null then coalesce((r.rest ->> 'max_hold')::bigint, 0) end,
-       r.acquired_at, r.expires_at, r.rest -> 'metadata',
+       r.acquired_at, r.expires_at, (r.rest ->> 'metadata')::json,
        coalesce((r.rest ->> 'place')::bigint, 0), coalesce((r.rest ->> 'attachment')::bigint, 0),
        paddock.instant_of((r.rest ->> 'claim_by')::bigint)
 from paddock.records r
@@ -112,7 +112,7 @@ left join (
 insert into paddock.locks (name, slot, lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms, acquired_at, expires_at,
                            metadata, place, attachment, claim_by)
 select name, slot, lease_id, mode, holder, token, ttl_ms, coalesce((rest ->> 'grace')::bigint, 0),
-       coalesce((rest ->> 'max_hold')::bigint, 0), acquired_at, expires_at, rest -> 'metadata',
+       coalesce((rest ->> 'max_hold')::bigint, 0), acquired_at, expires_at, (rest ->> 'metadata')::json,
        coalesce((rest ->> 'place')::bigint, 0), attachment, paddock.instant_of((rest ->> 'claim_by')::bigint)
 from paddock.parts
 where place = 0;
@@ -121,7 +121,7 @@ where place = 0;
 insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms, metadata, joined_at,
                              attachment, replica, until, alive_until, kept_until, offered)
 select name, place, lease_id, mode, coalesce((rest ->> 'capacity')::integer, 0), holder, ttl_ms,
-       coalesce((rest ->> 'grace')::bigint, 0), coalesce((rest ->> 'max_hold')::bigint, 0), rest -> 'metadata', acquired_at,
+       coalesce((rest ->> 'grace')::bigint, 0), coalesce((rest ->> 'max_hold')::bigint, 0), (rest ->> 'metadata')::json, acquired_at,
        0, 0, least(expires_at, now.at), least(paddock.instant_of((rest ->> 'alive_until')::bigint), now.at),
        case when attachment = 0 then paddock.instant_of((rest ->> 'kept_until')::bigint) else now.at + interval '10 seconds' end,
        unclaimed

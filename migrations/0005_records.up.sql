@@ -163,7 +163,8 @@ group by name
 on conflict (name) do update set id = excluded.id
 $$;
 
--- The column rest of a lease or a waiter, with the fields that are neither null nor zero.
+-- The column rest of a lease or a waiter, with the fields that are neither null nor zero. Metadata is a string with the JSON
+-- text: PostgreSQL stores any JSON, and cannot read some of it.
 create function paddock.rest_of(capacity integer, grace bigint, max_hold bigint, claim_by timestamptz, place bigint,
                                 attachment bigint, alive_until timestamptz, kept_until timestamptz, metadata json)
 returns json language sql stable
@@ -176,7 +177,7 @@ return ('{' || nullif(concat_ws(',',
     '"attachment":' || nullif(attachment, 0),
     '"alive_until":' || (extract(epoch from alive_until) * 1000000)::bigint,
     '"kept_until":' || (extract(epoch from kept_until) * 1000000)::bigint,
-    '"metadata":' || metadata), '') || '}')::json;
+    '"metadata":' || to_json(metadata::text)), '') || '}')::json;
 
 -- Converts the locks that were not converted as they are now. Each row that was written since has another xmin.
 create function paddock.convert_locks() returns void language sql as $$

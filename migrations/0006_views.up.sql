@@ -8,7 +8,7 @@ select l.name, l.slot, l.holder, (array['exclusive', 'shared', 'permit'])[l.mode
             when l.ttl_ms = 0 then 'revoked'
             when l.expires_at > statement_timestamp() then 'held'
             else 'grace' end as state,
-       l.rest -> 'metadata' as metadata
+       (l.rest ->> 'metadata')::json as metadata
 from (
     select name, 0 as slot, holder, mode, token, acquired_at, expires_at, ttl_ms, rest
     from paddock.records

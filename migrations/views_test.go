@@ -77,7 +77,7 @@ func TestStateOfALease(t *testing.T) {
 		record = `insert into paddock.records (name, lease_id, mode, token, acquired_at, expires_at, ttl_ms, holder, rest)
 		    select 'lock', gen_random_uuid(), 1, 7, now, now + $1 * interval '1 s', $2, 'me', case when $3::text is not null
 		        then json_build_object($3::text, case when $3 = 'grace' then $4::bigint * 1000
-		             else (extract(epoch from now) + $4::bigint) * 1000000 end::bigint, 'metadata', '{"x":1}'::json) end
+		             else (extract(epoch from now) + $4::bigint) * 1000000 end::bigint, 'metadata', '{"x":1}') end
 		    from clock_timestamp() as now`
 	)
 	part := strings.NewReplacer("paddock.records (", "paddock.parts (slot, place, attachment, ", "select ", "select 2, 0, 0, ").
@@ -100,9 +100,13 @@ func TestStateOfALease(t *testing.T) {
 	} {
 		exec(t, conn, record, c.expiresIn, c.ttl, c.field, c.value)
 		exec(t, conn, part, c.expiresIn, c.ttl, c.field, c.value)
-		got := lines(t, conn, `select concat_ws(' ', name, slot, holder, mode, token, ttl, state) from paddock.leases order by slot`)
+		got := lines(t, conn, `select concat_ws(' ', name, slot, holder, mode, token, ttl, state, metadata ->> 'x') from paddock.leases order by slot`)
+		x := ""
+		if c.field != nil {
+			x = " 1"
+		}
 		ttl := map[int]string{0: "00:00:00", 30000: "00:00:30"}[c.ttl]
-		want := []string{"lock 0 me exclusive 7 " + ttl + " " + c.want, "lock 2 me exclusive 7 " + ttl + " " + c.want}
+		want := []string{"lock 0 me exclusive 7 " + ttl + " " + c.want + x, "lock 2 me exclusive 7 " + ttl + " " + c.want + x}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%+v: (-want +got):\n%s", c, diff)
 		}

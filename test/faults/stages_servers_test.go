@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/test/internal/pgbouncer"
 )
 
 // releasedElsewhere: a lock is released at another replica.
@@ -173,12 +174,23 @@ func pauseExtended(s *stage) error {
 	return nil
 }
 
-// restorableStage starts a server that can be restored.
+// restorableStage starts a server that can be restored, behind a PgBouncer: a replica that loses its connection forgets
+// what it has read.
 func restorableStage(s *stage) {
 	s.restorable = newRestorable(s.T)
-	s.databaseURL = s.restorable.replicaURL()
 	s.mode = restored
+	s.databaseURL = s.restorable.replicaURL()
 	s.runPaddock("migrate", "up")
+	config := pgbouncer.New(s.T, "transaction", 50)
+	s.must(config.Write(s.databaseURL))
+	words, err := config.Command()
+	s.must(err)
+	pooler, err := launch(&logBuffer{}, nil, words[0], words[1:]...)
+	s.must(err)
+	cleanup(s.T, func() error { return pooler.stop(syscall.SIGKILL) })
+	_, err = pooler.awaitOutput(s.Context(), `(process up)`)
+	s.must(err)
+	s.databaseURL, s.env = config.Through(s.T, s.databaseURL), []string{"PADDOCK_POOLER_MODE=transaction"}
 	s.start()
 	s.start()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -32,10 +33,15 @@ type DB struct {
 	ctx    context.Context // ends with Stop
 	stop   context.CancelFunc
 	guests chan struct{} // has a value for each read and fenced write that runs
+	made   atomic.Int64  // connections in Deciding
 }
 
 // Context returns the context that ends with the replica. Background work and decisions run under it.
 func (d *DB) Context() context.Context { return d.ctx }
+
+// Connected returns how many connections for decisions were ever made. What a server showed before is no more than a guess
+// after it has grown: without a connection to it, a server can lose its newest commits unnoticed.
+func (d *DB) Connected() int64 { return d.made.Load() }
 
 // Share returns the number of connections that reads and fenced writes may use, and as many commits that take long.
 func (d *DB) Share() int { return cap(d.guests) }

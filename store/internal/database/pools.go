@@ -33,45 +33,49 @@ const (
 // pooler in transaction mode in between: through it a setting, or a prepared statement, may be on another connection
 // the next time. It fails if the database does not answer before ctx ends.
 func Open(ctx context.Context, databaseURL string, pooled bool, log *slog.Logger) (*DB, error) {
-	deciding, rest, err := openPools(ctx, databaseURL, pooled, log)
-	if err != nil {
+	d := &DB{Pooled: pooled, Log: log}
+	if err := d.openPools(ctx, databaseURL); err != nil {
 		return nil, err
 	}
-	d := &DB{Rest: rest, Deciding: deciding, Pooled: pooled, Log: log, guests: make(chan struct{}, rest.Config().MaxConns-choreConns)}
+	d.guests = make(chan struct{}, d.Rest.Config().MaxConns-choreConns)
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return d, nil
 }
 
-func openPools(ctx context.Context, databaseURL string, pooled bool, log *slog.Logger) (deciding, rest *pgxpool.Pool, err error) {
-	config, err := poolConfig(databaseURL, pooled)
+func (d *DB) openPools(ctx context.Context, databaseURL string) error {
+	config, err := poolConfig(databaseURL, d.Pooled)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	decides := config.Copy()
 	config.MaxConns = (config.MaxConns-choreConns)/4 + choreConns
 	decides.MaxConns -= config.MaxConns
 	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
-	if !pooled {
-		decides.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, sqlSettings, milliseconds(RowTimeout), false)
-			return poolmode.Explain(err, poolmode.ToServe)
-		}
+	decides.AfterConnect = d.connected
+	if d.Rest, err = openPool(ctx, config); err != nil {
+		return err
 	}
-	if rest, err = openPool(ctx, config); err != nil {
-		return nil, nil, err
+	err = checkVersion(ctx, d.Rest, d.Log)
+	if err == nil && !d.Pooled {
+		err = refusePooler(ctx, d.Rest)
 	}
-	err = checkVersion(ctx, rest, log)
-	if err == nil && !pooled {
-		err = refusePooler(ctx, rest)
+	if err == nil {
+		d.Deciding, err = openPool(ctx, decides)
 	}
 	if err != nil {
-		rest.Close()
-		return nil, nil, err
+		d.Rest.Close()
 	}
-	if deciding, err = openPool(ctx, decides); err != nil {
-		rest.Close()
+	return err
+}
+
+// connected prepares a connection for decisions.
+func (d *DB) connected(ctx context.Context, conn *pgx.Conn) error {
+	d.made.Add(1)
+	if d.Pooled {
+		return nil // each transaction brings its settings along
 	}
-	return deciding, rest, err
+	_, err := conn.Exec(ctx, sqlSettings, milliseconds(RowTimeout), false)
+	return poolmode.Explain(err, poolmode.ToServe)
 }
 
 // checkVersion returns a *pgversion.TooOldError for a server that is too old. It logs a warning if the server is newer

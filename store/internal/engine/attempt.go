@@ -48,7 +48,6 @@ func (a *attempt) run(units []*unit) (rest []*call, effect database.Effect, err 
 				a.missed(u)
 			}
 		}
-		a.suspect(err)
 		return callsOf(units), database.EffectOf(err), err
 	}
 	isReady := make(map[*unit]bool, len(ready))
@@ -156,7 +155,7 @@ func (a *attempt) knowledge() *knowledge {
 func (a *attempt) returnTokens(u *unit) {
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
-	a.cache.addTokens(u.tokens)
+	a.cache.addTokens(a.epoch, u.tokens)
 	a.used -= len(u.tokens)
 }
 
@@ -197,7 +196,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
 	a.cache.enter(v.Epoch, a.clock)
-	a.cache.addTokens(v.Tokens)
+	a.cache.addTokens(v.Epoch, v.Tokens)
 	if a.rows == nil {
 		a.rows = v.Rows
 	}
@@ -239,7 +238,7 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 			return nil, errMoved
 		}
 		a.cache.mu.Lock()
-		a.cache.addTokens(tokens)
+		a.cache.addTokens(a.epoch, tokens)
 		a.cache.mu.Unlock()
 	}
 	return ready, nil
@@ -309,22 +308,23 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 		return a.failed(units, err)
 	}
 	a.cache.mu.Lock()
+	current := a.cache.isOf(a.epoch)
 	switch {
 	case done.Clock.IsZero():
 		a.cache.clock = reading{} // it may be the reason why nothing was written
-	case sameEpoch(a.cache.epoch, a.epoch):
-		a.cache.addTokens(done.Tokens)
+	case current:
+		a.cache.addTokens(a.epoch, done.Tokens)
 		a.cache.clock = a.cache.clock.better(clock)
 	}
 	var greatest lock.Token
 	for _, u := range units {
 		for _, c := range u.changes {
-			if !c.Written {
-				a.cache.drop(c.After.Name)
+			if a.cache.drop(c.After.Name); !c.Written {
 				continue
 			}
-			a.cache.put(c.Left)
-			greatest = max(greatest, c.After.Token)
+			if greatest = max(greatest, c.After.Token); current {
+				a.cache.put(c.Left)
+			}
 		}
 	}
 	a.cache.mu.Unlock()
@@ -349,7 +349,6 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 	case pgconn.SafeToRetry(err):
 		effect = database.Again // nothing was sent
 	case effect == database.Unknown:
-		a.suspect(err)
 		var sent, deferred []*call
 		for _, u := range units {
 			sent, deferred = append(sent, u.calls...), append(deferred, u.deferred...)
@@ -369,7 +368,6 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 		}
 		a.cache.mu.Unlock()
 	}
-	a.suspect(err)
 	if isTooLate(err) {
 		for _, u := range units {
 			a.missed(u)
@@ -383,13 +381,5 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 func (a *attempt) missed(u *unit) {
 	for _, c := range u.calls {
 		a.misses[c]++
-	}
-}
-
-// suspect empties the cache after an error that the server did not report: the next connection may lead to another one.
-func (a *attempt) suspect(err error) {
-	pg := new(pgconn.PgError)
-	if a.conn.Conn().IsClosed() || !errors.As(err, &pg) && !errors.Is(err, row.ErrChanged) {
-		a.cache.reset()
 	}
 }

@@ -22,11 +22,12 @@ const (
 
 // A cache contains locks as this worker last read or wrote them, and what else a decision needs. Nothing in it is trusted:
 // a swap compares it with the database when it writes, see package row. It may be stale; it must not be torn, so a lock is
-// put into it only when its commit is confirmed.
+// put into it only when its commit is confirmed. All that is in it is of one epoch and one start of the server.
 //
 // When it is full, the older half is dropped. A lock that is used moves to the younger half.
 type cache struct {
 	mu     sync.Mutex
+	conns  int64 // connections for decisions that had been made when the cache was emptied, or later
 	epoch  epoch.Epoch
 	clock  reading
 	tokens []lock.Token // drawn and not granted, ascending
@@ -76,21 +77,31 @@ func (c *cache) drop(name string) {
 	}
 }
 
-// reset empties the cache: its locks are of another epoch or server, or may be.
-func (c *cache) reset() {
+// outlive empties the cache if a connection was made since it was filled: the server may have lost its newest commits, or
+// be another one. made is how many were ever made.
+func (c *cache) outlive(made int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.clear()
+	if made != c.conns {
+		c.clear()
+		c.conns = made
+	}
 }
 
 func (c *cache) clear() {
 	c.young, c.old, c.tokens, c.epoch, c.clock = half{}, half{}, nil, epoch.Epoch{}, reading{}
 }
 
+// isOf reports whether the cache is of the epoch, and of the start of the server in which it was read. Nothing else may be
+// put into it. The caller holds mu.
+func (c *cache) isOf(e epoch.Epoch) bool {
+	return e.Number == c.epoch.Number && e.Started.Equal(c.epoch.Started)
+}
+
 // enter notes the epoch that was read, and empties the cache if it is another one, or about another server. The caller
 // holds mu.
 func (c *cache) enter(e epoch.Epoch, clock reading) {
-	if e.Number != c.epoch.Number || !e.Started.Equal(c.epoch.Started) {
+	if !c.isOf(e) {
 		c.clear()
 	}
 	c.epoch, c.clock = e, c.clock.better(clock)
@@ -117,8 +128,11 @@ func (c *cache) above(floor lock.Token) int {
 	return len(c.tokens) - i
 }
 
-// addTokens adds tokens that were just drawn. The caller holds mu.
-func (c *cache) addTokens(tokens []lock.Token) {
+// addTokens adds tokens that were drawn in the epoch, unless the cache is of another one by now. The caller holds mu.
+func (c *cache) addTokens(e epoch.Epoch, tokens []lock.Token) {
+	if !c.isOf(e) {
+		return
+	}
 	c.tokens = append(c.tokens, tokens...)
 	slices.Sort(c.tokens)
 	c.tokens = c.tokens[max(len(c.tokens)-maxTokens, 0):]

@@ -105,12 +105,33 @@ func TestTheCacheIsOfOneEpochAndServer(t *testing.T) {
 		var of cache
 		of.enter(e, reading{shown: now, after: now, before: now})
 		of.put(rowOf("a", 1))
-		of.addTokens([]lock.Token{8, 9})
+		of.addTokens(e, []lock.Token{8, 9})
 		clock := reading{shown: now.Add(time.Hour), after: now, before: now.Add(time.Second)}
 		of.enter(c.next, clock)
 		if _, ok := of.get("a"); ok != c.stays || len(of.tokens) > 0 != c.stays || (of.clock == clock) == c.stays || !of.epoch.ClosedUntil.Equal(c.next.ClosedUntil) {
 			t.Errorf("%s: it has the lock: %t, tokens %v, clock %v", name, ok, of.tokens, of.clock)
 		}
+		before := len(of.tokens)
+		of.addTokens(e, []lock.Token{10})
+		if added := len(of.tokens) > before; added != c.stays {
+			t.Errorf("%s: a token that was drawn before it is added: %t", name, added)
+		}
+	}
+}
+
+// TestTheCacheDoesNotOutliveAConnection: behind another one the server may have lost its newest commits.
+func TestTheCacheDoesNotOutliveAConnection(t *testing.T) {
+	t.Parallel()
+	var c cache
+	for made, stays := range map[int64]bool{3: true, 4: false} {
+		c.outlive(3)
+		c.put(rowOf("a", 1))
+		c.addTokens(epoch.Epoch{}, []lock.Token{8})
+		c.outlive(made)
+		if _, ok := c.get("a"); ok != stays || len(c.tokens) > 0 != stays {
+			t.Errorf("after %d connections it has the lock: %t, tokens %v", made, ok, c.tokens)
+		}
+		c.clear()
 	}
 }
 
@@ -118,15 +139,15 @@ func TestTheCacheIsOfOneEpochAndServer(t *testing.T) {
 func TestTokensAreGrantedAboveTheFloorAndOnce(t *testing.T) {
 	t.Parallel()
 	var c cache
-	c.addTokens([]lock.Token{7, 8, 9})
-	c.addTokens([]lock.Token{3, 12})
+	c.addTokens(epoch.Epoch{}, []lock.Token{7, 8, 9})
+	c.addTokens(epoch.Epoch{}, []lock.Token{3, 12})
 	for _, want := range []struct{ floor, token lock.Token }{{0, 3}, {7, 8}, {7, 9}, {12, 0}, {0, 7}, {0, 12}, {0, 0}} {
 		if got, ok := c.takeToken(want.floor); got != want.token || ok != (want.token > 0) {
 			t.Errorf("above %d it took %d, %t, want %d", want.floor, got, ok, want.token)
 		}
 	}
 	for i := range lock.Token(3 * maxTokens) {
-		c.addTokens([]lock.Token{i})
+		c.addTokens(epoch.Epoch{}, []lock.Token{i})
 	}
 	if len(c.tokens) != maxTokens || c.tokens[maxTokens-1] != 3*maxTokens-1 || !slices.IsSorted(c.tokens) {
 		t.Errorf("%d tokens are kept, up to %d", len(c.tokens), c.tokens[len(c.tokens)-1])
@@ -186,7 +207,7 @@ func TestTheNarrowerReadingIsTheBetter(t *testing.T) {
 func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	w.cache.addTokens([]lock.Token{11, 12, 13, 14})
+	w.cache.addTokens(epoch.Epoch{}, []lock.Token{11, 12, 13, 14})
 	for _, c := range []struct {
 		floor lock.Token
 		used  int

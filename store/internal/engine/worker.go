@@ -85,11 +85,12 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (rest
 	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
-	conn, err := w.acquire()
+	conn, err := w.connect()
 	if err != nil {
 		return calls, database.Again, err
 	}
 	defer conn.Release()
+	w.cache.outlive(w.db.Connected())
 	var now, later []*unit
 	locks := false
 	for _, u := range unitsOf(begin(calls)) {
@@ -109,7 +110,7 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (rest
 	return rest, effect, err
 }
 
-func (w *worker) acquire() (*pgxpool.Conn, error) {
+func (w *worker) connect() (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(w.db.Context(), database.TripTimeout)
 	defer cancel()
 	return w.db.Deciding.Acquire(ctx)

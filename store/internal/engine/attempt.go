@@ -24,14 +24,13 @@ type attempt struct {
 	locks  bool
 	misses map[*call]int
 
-	epoch  epoch.Epoch
-	clock  reading   // of the server of epoch
-	oldest time.Time // the earliest instant of a decision
-	now    time.Time // the latest
-	rows   map[string]row.Row
-	ended  map[lock.LeaseRef]lock.Event
-	used   int        // tokens taken
-	floor  lock.Token // the greatest that a token had to be above
+	epoch epoch.Epoch
+	clock reading   // of the server of epoch
+	now   time.Time // the instant of the next decisions
+	rows  map[string]row.Row
+	ended map[lock.LeaseRef]lock.Event
+	used  int        // tokens taken
+	floor lock.Token // the greatest that a token had to be above
 }
 
 // run returns the calls that are to be tried again, and the error if that must wait.
@@ -97,9 +96,6 @@ func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err
 	if !sameEpoch(before, a.epoch) {
 		ready = nil
 	}
-	if len(ready) == 0 {
-		a.oldest = a.now
-	}
 	return a.decideFresh(ctx, ready, unknown)
 }
 
@@ -108,7 +104,7 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 	a.rows = make(map[string]row.Row, len(units))
 	a.cache.mu.Lock()
 	a.epoch, a.clock = a.cache.epoch, a.cache.clock
-	at := a.clock.at(time.Now())
+	a.now = a.clock.at(time.Now())
 	for _, u := range units {
 		for _, name := range u.names {
 			if r, ok := a.cache.get(name); ok && !a.clock.shown.IsZero() {
@@ -117,7 +113,6 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		}
 	}
 	a.cache.mu.Unlock()
-	a.now = at
 	k := a.knowledge()
 	for _, u := range units {
 		if u.fresh = false; !a.hasRows(u) {
@@ -130,9 +125,6 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 			unknown = append(unknown, u)
 			a.returnTokens(u)
 		}
-	}
-	if len(ready) > 0 {
-		a.oldest = at
 	}
 	return ready, unknown
 }
@@ -271,9 +263,13 @@ func fitting(units []*unit) (now, later []*unit) {
 
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (rest []*call, effect database.Effect, err error) {
-	s := &row.Swap{Now: a.now, Oldest: a.oldest, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
+	s := &row.Swap{Now: units[0].at, Oldest: units[0].at, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
 	for _, u := range units {
-		s.Changes = append(s.Changes, u.changes...)
+		if s.Changes = append(s.Changes, u.changes...); u.at.Before(s.Oldest) {
+			s.Oldest = u.at
+		} else if u.at.After(s.Now) {
+			s.Now = u.at
+		}
 	}
 	calls := callsOf(units)
 	var done row.Written

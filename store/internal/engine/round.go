@@ -22,6 +22,7 @@ type unit struct {
 	fresh bool // the locks were read in this attempt
 
 	// Set by decide:
+	at        time.Time       // the instant of the decisions
 	decisions []lock.Decision // of the calls
 	changes   []*row.Change   // of the names
 	events    int             // in all changes, at most row.EventsPerBatch
@@ -107,14 +108,14 @@ const (
 // something, needs no ending that was not read, and does not take a waiter's replica for dead.
 func (u *unit) decide(k *knowledge) verdict {
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
-	u.decisions, u.changes, u.tokens, u.events, u.writes = u.decisions[:0], u.changes[:0], nil, 0, false
+	u.at, u.decisions, u.changes, u.tokens, u.events, u.writes = k.now, u.decisions[:0], u.changes[:0], nil, 0, false
 	at := make(map[string]*row.Change, len(u.names))
 	for _, name := range u.names {
 		before := k.rows[name]
 		if !u.fresh && mayMisjudge(before.Record.Queue, k.now, k.self) {
 			return needsLook
 		}
-		at[name] = &row.Change{Before: before, After: before.Record}
+		at[name] = &row.Change{At: k.now, Before: before, After: before.Record}
 		u.changes = append(u.changes, at[name])
 	}
 	ended, own := k.ended, false

@@ -130,7 +130,7 @@ func TestALookReturnsWhatASwapWrote(t *testing.T) {
 		name := uuid.NewString() + anyText.Draw(t, "name")
 		v := f.look(t, name)
 		for range rapid.IntRange(1, 4).Draw(t, "swaps") {
-			v = f.swapAndLook(t, v, &Change{Before: v.Rows[name], After: anyNext(t, v.Rows[name].Record), Changed: true})
+			v = f.swapAndLook(t, v, &Change{At: v.Epoch.Now, Before: v.Rows[name], After: anyNext(t, v.Rows[name].Record), Changed: true})
 		}
 	})
 }

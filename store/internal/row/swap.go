@@ -27,6 +27,7 @@ const (
 
 // A Change is what a batch decided about one lock.
 type Change struct {
+	At      time.Time // the instant of the decision, or of the last one of several
 	Before  Row
 	After   lock.Record // may be the same: then the record is written as it is
 	Changed bool        // whether it is not
@@ -209,7 +210,7 @@ func (c *columns) add(ord int32, change *Change, now time.Time) error {
 	c.at = append(c.at, change.Before.At)
 	c.versions = append(c.versions, pgtype.Uint32{Uint32: change.Before.Version, Valid: true})
 	c.names = append(c.names, after.Name)
-	c.untils = append(c.untils, until(before, after, now))
+	c.untils = append(c.untils, until(before, after, change.At))
 	c.addEvents(change, now)
 	c.tokens, c.revisions = append(c.tokens, int64(after.Token)), append(c.revisions, after.Revision)
 	c.lastEnds, c.changedAts = append(c.lastEnds, int16(after.LastEnd)), append(c.changedAts, after.ChangedAt)

@@ -39,8 +39,8 @@ type DB struct {
 // Context returns the context that ends with the replica. Background work and decisions run under it.
 func (d *DB) Context() context.Context { return d.ctx }
 
-// Connected returns how many connections for decisions were ever made. What a server showed before is no more than a guess
-// after it has grown: without a connection to it, a server can lose its newest commits unnoticed.
+// Connected returns how many connections for decisions were ever made. When it has grown, what was read before may be out of
+// date: the server may have lost its newest commits, or be another one.
 func (d *DB) Connected() int64 { return d.made.Load() }
 
 // Share returns the number of connections that reads and fenced writes may use, and as many commits that take long.

@@ -15,7 +15,7 @@ import (
 // retryAfter is the delay that callers are given when the database does not answer.
 const retryAfter = time.Second
 
-// A Effect is what is known of a transaction that failed.
+// An Effect is what is known of a transaction that failed.
 type Effect int
 
 // The effects.
@@ -34,10 +34,15 @@ var passing = []string{
 	"25P04", // or that took too long
 }
 
+// ErrMalformed is returned for a row with contents that this binary cannot read. Another attempt would fail, too.
+var ErrMalformed = errors.New("a row cannot be read")
+
 // EffectOf returns the effect of a transaction by an error from before its commit was sent.
 func EffectOf(err error) Effect {
 	pg := new(pgconn.PgError)
 	switch {
+	case errors.Is(err, ErrMalformed):
+		return Failed
 	case !errors.As(err, &pg):
 		return Again // the connection is gone, or a row was
 	case pg.Code == "55P03":

@@ -42,12 +42,15 @@ func (a *attempt) run(units []*unit) (rest []*call, effect database.Effect, err 
 		if a.locks {
 			database.Rollback(a.conn.Conn())
 		}
+		effect := database.EffectOf(err)
 		if errors.Is(err, row.ErrChanged) {
 			for _, u := range units {
-				a.missed(u)
+				if a.missed(u) > maxTornLooks {
+					effect = database.Failed
+				}
 			}
 		}
-		return callsOf(units), database.EffectOf(err), err
+		return callsOf(units), effect, err
 	}
 	isReady := make(map[*unit]bool, len(ready))
 	for _, u := range ready {
@@ -373,9 +376,11 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 	return calls, effect, err
 }
 
-// missed notes that the locks of the unit had changed.
-func (a *attempt) missed(u *unit) {
+// missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it most.
+func (a *attempt) missed(u *unit) (most int) {
 	for _, c := range u.calls {
 		a.misses[c]++
+		most = max(most, a.misses[c])
 	}
+	return most
 }

@@ -16,6 +16,8 @@ import (
 const (
 	// maxMisses is how often a call is decided on a lock that changes meanwhile, before its row is locked.
 	maxMisses = 2
+	// maxTornLooks is how often a lock may change while it is read, before its calls fail: its rows contradict each other.
+	maxTornLooks = 10
 	// commitPatience is how long a worker waits for a commit before it goes on without it.
 	commitPatience = time.Second
 	// tokenBlock is how many tokens are drawn at once, at least.

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
 // A rest is what the column rest contains of a lease or a waiter. Durations are in milliseconds, instants in
@@ -59,10 +61,13 @@ func (r rest) fill(l *lock.Lease) {
 
 // parseRest returns what the column contains.
 func parseRest(text []byte) (r rest, err error) {
-	if text != nil {
-		err = json.Unmarshal(text, &r)
+	if text == nil {
+		return r, nil
 	}
-	return r, err
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("%w: the column rest of a lock: %w", database.ErrMalformed, err)
+	}
+	return r, nil
 }
 
 func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
 // eventFields is the number of fields of an event in an entry.
@@ -100,5 +101,5 @@ func unmarshal(fields []json.RawMessage, targets ...any) error {
 }
 
 func badEntry(batch int64, err error) error {
-	return fmt.Errorf("row %d of paddock.event_batches has an entry that is not one of events: %w", batch, err)
+	return fmt.Errorf("%w: row %d of paddock.event_batches has an entry that is not one of events: %w", database.ErrMalformed, batch, err)
 }

@@ -85,6 +85,15 @@ func (h *queueHarness) submit(names ...string) {
 	}
 }
 
+// someNames returns n names.
+func someNames(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint(i)
+	}
+	return all
+}
+
 // end ends n of the calls that are being sent alone, the earliest first, each when all goroutines are blocked.
 func (h *queueHarness) end(n int) {
 	for range n {
@@ -129,10 +138,7 @@ func TestCallsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newQueueHarness(t)
 		h.batchGate = make(chan struct{})
-		many := make([]string, lock.MaxBatch-1)
-		for i := range many {
-			many[i] = fmt.Sprint(i)
-		}
+		many := someNames(lock.MaxBatch - 1)
 		h.submit("a", "b", "c", "d")
 		h.end(1)
 		h.submit(many...)
@@ -197,8 +203,10 @@ func TestAStalledRequestDoesNotBlockTheQueue(t *testing.T) {
 		h.submit("f", "g", "h")
 		h.batchGate <- struct{}{} // ends the batch of c and d, which holds a slot
 		h.expect([]string{"a", "b", "e"}, []string{"c d", "f g h"}, 2)
+		h.end(1) // a, whose slot has lapsed
+		h.expect([]string{"a", "b", "e"}, []string{"c d", "f g h"}, 2)
 		h.submit("i")
-		h.end(2) // a and b, whose slots have lapsed
+		h.end(1) // b, whose slot has lapsed, too
 		h.expect([]string{"a", "b", "e"}, []string{"c d", "f g h"}, 2)
 		h.end(1) // e, which holds a slot
 		h.expect([]string{"a", "b", "e", "i"}, []string{"c d", "f g h"}, 2)
@@ -231,6 +239,42 @@ func TestAStalledBatchEndsWithItsSlot(t *testing.T) {
 		h.all.Wait()
 		h.expect([]string{"a", "b", "e", "h", "i"}, []string{"c d", "f g"}, 0)
 	})
+}
+
+func TestCallsBeyondAFullBatchAreSentWhenRequestsStall(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]struct {
+		sent           func(*queueHarness)
+		alone, batches []string
+		inFlight       int
+	}{
+		"with the next call":         {func(h *queueHarness) { h.submit("z") }, nil, []string{"y z"}, 2},
+		"when the batch stalls, too": {func(*queueHarness) { <-time.After(maxLinger) }, []string{"y"}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newQueueHarness(t)
+				h.batchGate = make(chan struct{})
+				full := someNames(lock.MaxBatch)
+				h.submit("a", "b")
+				h.submit(full...)
+				h.submit("y")
+				<-time.After(maxLinger)
+				alone, batches := []string{"a", "b"}, []string{strings.Join(full, " ")}
+				h.expect(alone, batches, 1)
+				next.sent(h)
+				alone, batches = append(alone, next.alone...), append(batches, next.batches...)
+				h.expect(alone, batches, next.inFlight)
+				h.end(len(alone))
+				for range batches {
+					h.batchGate <- struct{}{}
+				}
+				h.all.Wait()
+				h.expect(alone, batches, 0)
+			})
+		})
+	}
 }
 
 func TestCallsHandedBackAreSentAlone(t *testing.T) {

@@ -146,7 +146,7 @@ func (e *shared) enqueue(calls []*call) {
 	}
 	for w, calls := range byWorker {
 		if !w.inbox.offer(calls...) {
-			refuse(calls, database.Unavailable(batch.ErrFull))
+			refuse(calls, database.Unavailable(errFull))
 		}
 	}
 }
@@ -174,7 +174,7 @@ func Unanswered(err error) error {
 	switch {
 	case errors.As(err, &canceled) && canceled.Started:
 		return database.UnknownOutcome(err)
-	case errors.As(err, &canceled), errors.Is(err, batch.ErrFull):
+	case errors.As(err, &canceled), errors.Is(err, errFull):
 		return database.Unavailable(err)
 	}
 	return err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -68,6 +69,9 @@ type backlog struct {
 	calls  []*call
 }
 
+// errFull is returned by do when there is no room for the call.
+var errFull = errors.New("too many calls are queued")
+
 // newInbox returns an inbox. pool may be nil.
 func newInbox(pool *workerPool, run func([]*call)) *inbox {
 	b := &inbox{run: run, pool: pool, room: MaxQueue, backlogs: make(map[string]*backlog)}
@@ -90,7 +94,7 @@ func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) 
 		room = b.offer(c)
 	}
 	if !room {
-		return row.Outcome{}, batch.ErrFull
+		return row.Outcome{}, errFull
 	}
 	return c.Wait(ctx)
 }

@@ -236,8 +236,8 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 		if !s.hold(callOf(lock.Leave{Name: "n:0"}), true, false) {
 			t.Error("a leave was refused")
 		}
-		if _, err := s.do(t.Context(), joinOf("n:0", 0).Req, true, false); !errors.Is(err, batch.ErrFull) {
-			t.Errorf("err = %v, want ErrFull", err)
+		if _, err := s.do(t.Context(), joinOf("n:0", 0).Req, true, false); !errors.Is(err, errFull) {
+			t.Errorf("err = %v, want errFull", err)
 		}
 		s.run()
 	})

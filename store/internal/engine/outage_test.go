@@ -83,7 +83,7 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 func TestACallThatWasNotAnsweredHasAnErrorOfPackageLock(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]lock.Code{
-		batch.ErrFull: lock.ErrUnavailable,
+		errFull: lock.ErrUnavailable,
 		&batch.CanceledError{Started: false, Cause: context.Canceled}: lock.ErrUnavailable,
 		&batch.CanceledError{Started: true, Cause: context.Canceled}:  lock.ErrUnknownOutcome,
 	} {

@@ -26,8 +26,8 @@ type staged struct {
 }
 
 const (
-	swapFile  = "store/internal/row/sql/swap.sql"
-	roundFile = "store/internal/engine/round.go"
+	swapFile   = "store/internal/row/sql/swap.sql"
+	decideFile = "store/internal/engine/decide.go"
 )
 
 // stages are the comparisons of a swap, and of what a replica answers without one. Two comparisons have no mutant, because
@@ -57,16 +57,16 @@ var stages = []staged{
 		from: "case when clock_timestamp() >= n.until", to: "case when now.at >= n.until"}, situation: untilOver},
 	{mutant: mutant{name: "an ended lease is granted again", file: swapFile,
 		from: " and n.ord <> all (array(select ord from ended))", to: ""}, situation: leaseRepeated},
-	{mutant: mutant{name: "tokens are granted below those of a pruned lock", file: roundFile,
+	{mutant: mutant{name: "tokens are granted below those of a pruned lock", file: decideFile,
 		from: "floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)\n",
 		to: `floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
 		if MUTATED {
 			floor = c.After.Token
 		}
 `}, situation: lockPruned},
-	{mutant: mutant{name: "heartbeats of other replicas are not read", file: roundFile,
+	{mutant: mutant{name: "heartbeats of other replicas are not read", file: decideFile,
 		from: "if !u.fresh && mayMisjudge(", to: "if !MUTATED && !u.fresh && mayMisjudge("}, situation: replicaRevived},
-	{mutant: mutant{name: "a call is refused from the cache", file: roundFile,
+	{mutant: mutant{name: "a call is refused from the cache", file: decideFile,
 		from: "\tif !u.writes && !u.fresh {\n", to: "\tif !MUTATED && !u.writes && !u.fresh {\n"}, situation: releasedElsewhere},
 	{mutant: mutant{name: "a lock that changes all the time is not locked", file: "store/internal/row/sql/look.sql",
 		from: "{{if .Lock}}for update{{else}}offset 0{{end}}", to: "offset 0"}, situation: lockChanging, setUp: farFromDatabase(lockDelay)},

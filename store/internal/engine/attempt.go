@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -34,7 +33,7 @@ type attempt struct {
 }
 
 // run returns the calls that are to be tried again, and the error if that must wait.
-func (a *attempt) run(units []*unit) (rest []*call, effect database.Effect, err error) {
+func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err error) {
 	ctx, cancel := context.WithTimeout(a.db.Context(), database.TripTimeout)
 	defer cancel()
 	ready, err := a.decide(ctx, units)
@@ -60,24 +59,24 @@ func (a *attempt) run(units []*unit) (rest []*call, effect database.Effect, err 
 	for _, u := range units {
 		switch {
 		case !isReady[u]:
-			rest = append(rest, callsOf([]*unit{u})...)
+			again = append(again, callsOf([]*unit{u})...)
 		case u.writes:
 			writes = append(writes, u)
 		default:
 			a.answer(u)
-			rest = append(rest, u.deferred...)
+			again = append(again, u.deferred...)
 		}
 	}
 	writes, later := fitting(writes)
-	rest = append(rest, callsOf(later)...)
+	again = append(again, callsOf(later)...)
 	if len(writes) == 0 {
 		if a.locks {
 			database.Rollback(a.conn.Conn())
 		}
-		return rest, database.Again, nil
+		return again, database.Again, nil
 	}
 	left, effect, err := a.swap(writes)
-	return append(rest, left...), effect, err
+	return append(again, left...), effect, err
 }
 
 // decide decides the units, on the cache where that is enough, and returns those that are decided. The others are to be
@@ -262,125 +261,4 @@ func fitting(units []*unit) (now, later []*unit) {
 		now, room = append(now, u), room-u.events
 	}
 	return now, later
-}
-
-// swap writes the units, and returns the calls of those whose locks had changed.
-func (a *attempt) swap(units []*unit) (rest []*call, effect database.Effect, err error) {
-	s := &row.Swap{Now: units[0].at, Oldest: units[0].at, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
-	for _, u := range units {
-		if s.Changes = append(s.Changes, u.changes...); u.at.Before(s.Oldest) {
-			s.Oldest = u.at
-		} else if u.at.After(s.Now) {
-			s.Now = u.at
-		}
-	}
-	calls := callsOf(units)
-	var done row.Written
-	sent := time.Now()
-	err, late := a.patiently(a.inbox, len(calls), func(ctx context.Context) (err error) {
-		done, err = s.Run(ctx, a.conn.Conn())
-		return err
-	})
-	rest, effect, err = a.swapped(units, done, reading{shown: done.Clock, after: sent, before: time.Now()}, err)
-	if late {
-		<-a.late
-		a.finish(rest)
-		return nil, database.Again, nil
-	}
-	return rest, effect, err
-}
-
-// toDraw returns how many tokens to draw for the next batches: enough for one like this. Tokens that none of its locks
-// could have been granted do not count.
-func (a *attempt) toDraw() int {
-	a.cache.mu.Lock()
-	defer a.cache.mu.Unlock()
-	if a.cache.above(a.floor) >= a.used {
-		return 0
-	}
-	return max(tokenBlock, 2*a.used)
-}
-
-// swapped concludes a swap: units that were written are published and answered, and the others missed.
-func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err error) (rest []*call, effect database.Effect, _ error) {
-	if err != nil {
-		return a.failed(units, err)
-	}
-	a.cache.mu.Lock()
-	current := a.cache.isOf(a.epoch)
-	switch {
-	case done.Clock.IsZero():
-		a.cache.clock = reading{} // it may be the reason why nothing was written
-	case current:
-		a.cache.addTokens(a.epoch, done.Tokens)
-		a.cache.clock = a.cache.clock.better(clock)
-	}
-	var greatest lock.Token
-	for _, u := range units {
-		for _, c := range u.changes {
-			if a.cache.drop(c.After.Name); !c.Written {
-				continue
-			}
-			if greatest = max(greatest, c.After.Token); current {
-				a.cache.put(c.Left)
-			}
-		}
-	}
-	a.cache.mu.Unlock()
-	a.epochs.Note(a.epoch, greatest, done.Event)
-	for _, u := range units {
-		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {
-			a.missed(u)
-			rest = append(rest, callsOf([]*unit{u})...)
-			continue
-		}
-		a.answer(u)
-		rest = append(rest, u.deferred...)
-	}
-	return rest, database.Again, nil
-}
-
-// failed returns the calls of a swap that failed, and what is known of them.
-func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, error) {
-	calls := callsOf(units)
-	effect := database.EffectOfCommit(err)
-	switch {
-	case pgconn.SafeToRetry(err):
-		effect = database.Again // nothing was sent
-	case effect == database.Unknown:
-		var sent, deferred []*call
-		for _, u := range units {
-			sent, deferred = append(sent, u.calls...), append(deferred, u.deferred...)
-		}
-		a.giveUp(sent, err)
-		return deferred, database.Again, nil
-	}
-	if a.locks {
-		database.Rollback(a.conn.Conn())
-	}
-	if effect != database.Blocked {
-		a.cache.mu.Lock()
-		for _, u := range units {
-			for _, name := range u.names {
-				a.cache.drop(name)
-			}
-		}
-		a.cache.mu.Unlock()
-	}
-	if isTooLate(err) {
-		for _, u := range units {
-			a.missed(u)
-		}
-		return calls, database.Again, nil
-	}
-	return calls, effect, err
-}
-
-// missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it most.
-func (a *attempt) missed(u *unit) (most int) {
-	for _, c := range u.calls {
-		a.misses[c]++
-		most = max(most, a.misses[c])
-	}
-	return most
 }

@@ -1,9 +1,19 @@
 // Package engine decides commands on locks, in batches, and writes what it decided.
 //
+// # Files, in reading order
+//
+//	engine.go   Do: a command finds its worker
+//	inbox.go    calls are gathered into batches; linger.go: renewals wait for company
+//	worker.go   the loop: attempts, until each call is answered
+//	attempt.go  one attempt: look and decide; cache.go: what need not be read
+//	decide.go   a unit: the calls that are decided together, on one lock or on connected ones
+//	commit.go   swap and publish
+//	lanes.go    locks whose rows another session keeps locked
+//
 // # The loop
 //
-// Calls that arrive while a batch runs form the next batch. There is no timer: an idle service adds no delay, and under
-// load batches grow. A batch is a loop:
+// Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches grow. Only
+// acquires that must wait anyway, and renewals with time left, are held back for some milliseconds. A batch is a loop:
 //
 //		       ┌────────────────────────────────────────────────┐
 //		       ▼                                                │ a lock had changed, or must be read
@@ -13,16 +23,18 @@
 //		       └─ only locks that are not cached
 //
 //	  - look reads locks, and locks nothing, see row.Look.
-//	  - decide applies each command to what the ones before it left ([unit.decide]). It is the only place that decides.
+//	  - decide applies each command to the state that the ones before it left ([unit.decide]). It is the only place that
+//	    decides.
 //	  - swap writes each lock that is still as it was decided on, see row.Swap. It is one statement and one transaction.
-//	  - again: a lock that another replica has changed meanwhile is read and decided again.
+//	  - again: a lock that another replica has changed meanwhile is read and decided again. That is a miss, as is a swap
+//	    that wrote nothing because the clock or the epoch had moved on.
 //	  - publish tells the rest of the store, once, before the callers are answered.
 //
 // # The locking round
 //
-// Two replicas that change one lock in turns could miss each other endlessly. After two misses, and for commands on
-// several locks, the same loop runs inside one transaction whose look locks the rows, in the order of their names. Then
-// the swap cannot miss, and all locks of a command are written or none.
+// Two replicas that change one lock in turns could miss each other endlessly. After two misses, and for a command on
+// several locks (no public one is), the same loop runs inside one transaction whose look locks the rows, in the order of
+// their names. Then the swap cannot miss, and all locks of a command are written or none.
 //
 // # The cache
 //
@@ -43,5 +55,5 @@
 //
 //	nothing was sent, or the server reports an error      tried again while the caller waits, then ErrUnavailable
 //	the answer to a commit is lost                        ErrUnknownOutcome: the same call finds out
-//	the server reports an error that would come again     the calls run one by one; one that still fails: ErrInternal
+//	the server reports an error that would come again     the calls are tried one by one; those that still fail: ErrInternal
 package engine

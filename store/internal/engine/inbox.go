@@ -32,8 +32,8 @@ const (
 // batch takes a share of queueBudget, by turns of the locks. Within a lock they keep their order, but claims go first. All
 // other calls are urgent: they are in the next batch, so a renewal waits for one share of queue calls at most.
 //
-// A call about a lease_id never overtakes an earlier call with the same lease_id: a client that gives up releases the
-// lease that it has just asked for.
+// A call never overtakes an earlier acquire or leave with the same lease_id: a client that gives up releases the lease that
+// it has just asked for.
 //
 // An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit for
 // each hand-off, and not another one for each return to its queue. A renewal of a lease that has long to go lingers, too,

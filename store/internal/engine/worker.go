@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -36,12 +35,12 @@ type worker struct {
 func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) {
 	pause, misses := database.NewPause(), make(map[*call]int)
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
-		rest, effect, err := w.attempt(from, calls, misses)
+		again, effect, err := w.attempt(from, calls, misses)
 		if err == nil {
-			calls = rest
+			calls = again
 			continue
 		}
-		switch calls = rest; effect {
+		switch calls = again; effect {
 		case database.Failed:
 			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
 			w.runAlone(from, calls, err, onBlocked)
@@ -83,7 +82,7 @@ func (w *worker) runAlone(from *inbox, calls []*call, err error, onBlocked func(
 
 // attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
 // again: without an error if that may be at once.
-func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (rest []*call, effect database.Effect, err error) {
+func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
 	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
@@ -106,10 +105,10 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (rest
 		now, later, locks = later, nil, true
 	}
 	a := &attempt{worker: w, inbox: from, conn: conn, locks: locks, misses: misses}
-	rest, effect, err = a.run(now)
-	rest = append(rest, callsOf(later)...)
-	rewind(rest)
-	return rest, effect, err
+	again, effect, err = a.run(now)
+	again = append(again, callsOf(later)...)
+	rewind(again)
+	return again, effect, err
 }
 
 func (w *worker) connect() (*pgxpool.Conn, error) {
@@ -141,50 +140,6 @@ func longestOf(calls []*call) (longest time.Duration) {
 	return longest
 }
 
-// patiently runs save, which commits, and returns its error. late says that it has taken so long that the inbox goes on
-// without it; then the Engine has a slot taken for it.
-//
-// A commit is never cancelled, so it may never end: while no standby confirms it, or until TCP gives up a silent
-// connection.
-func (w *worker) patiently(from *inbox, calls int, save func(context.Context) error) (err error, late bool) {
-	saved, detached := make(chan struct{}), make(chan bool, 1)
-	watch := time.AfterFunc(commitPatience, func() { detached <- w.detach(from, calls, saved) })
-	err = save(context.WithoutCancel(w.db.Context()))
-	close(saved)
-	return err, !watch.Stop() && <-detached
-}
-
-// detach makes the inbox go on without its running batch, once there is a slot for another late commit, and returns true;
-// or it returns false if the commit has ended meanwhile.
-func (w *worker) detach(from *inbox, calls int, saved <-chan struct{}) bool {
-	select {
-	case <-saved:
-		return false
-	case w.late <- struct{}{}:
-	}
-	w.db.Log.Warn("commit is slow", "calls", calls)
-	from.detach()
-	return true
-}
-
-// finish queues the calls again that a late commit has certainly not done.
-func (w *worker) finish(calls []*call) {
-	rewind(calls)
-	for _, c := range calls {
-		w.workerOf(c.Req).inbox.putBack(c)
-	}
-}
-
-// giveUp answers calls that may have been done, or may not.
-func (w *worker) giveUp(calls []*call, err error) {
-	if len(calls) == 0 {
-		return
-	}
-	w.db.Outage.Note()
-	w.db.Log.Error("commit outcome unknown", "error", err, "calls", len(calls))
-	refuse(calls, database.UnknownOutcome(err))
-}
-
 // begin marks the calls as begun, and leaves out those whose callers have left.
 func begin(calls []*call) []*call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.Begin() })
@@ -210,10 +165,4 @@ func refuse(calls []*call, err error) {
 			c.Answer(row.Outcome{}, err)
 		}
 	}
-}
-
-// isTooLate reports whether a swap was undone because a decision did not hold any more.
-func isTooLate(err error) bool {
-	pg := new(pgconn.PgError)
-	return errors.As(err, &pg) && pg.Code == row.TooLate
 }

@@ -56,13 +56,7 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 		"another place":                     {change: func(s *Swap) { s.Changes[0].Before.At.OffsetNumber++ }},
 		"another lock at the place":         {change: func(s *Swap) { s.Changes[0].After.Name = "b" }},
 		"a lease that is over is continued": {change: func(s *Swap) { s.Changes[0].After.Leases[0].ExpiresAt = s.Now.Add(time.Nanosecond) }},
-		"one that ended before another decision of the batch": {change: func(s *Swap) {
-			c := s.Changes[0]
-			c.At = s.Now.Add(-time.Minute)
-			over := c.After.Leases[0]
-			over.ExpiresAt = s.Now.Add(-time.Minute / 2)
-			c.Before.Record.Leases = []lock.Lease{over}
-		}},
+		"one that ended before another decision of the batch": {change: endedMeanwhile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +84,15 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endedMeanwhile makes the change one of a lease that ended after its own decision, and before the latest of the batch.
+func endedMeanwhile(s *Swap) {
+	c := s.Changes[0]
+	c.At = s.Now.Add(-time.Minute)
+	over := c.After.Leases[0]
+	over.ExpiresAt = s.Now.Add(-time.Minute / 2)
+	c.Before.Record.Leases = []lock.Lease{over}
 }
 
 // TestASwapIsWrittenIfNothingHasChanged, also after statements that change nothing of the lock.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -14,11 +15,9 @@ const (
 	// TokenJump is how far tokens continue above the greatest known one when an epoch starts: more than can have been
 	// lost. There is room for two million jumps up to lock.MaxToken.
 	TokenJump = 1 << 32
-	// BatchJump is the same for the ids of event batches. Of event ids it is EventJump, so there is room for 32
-	// thousand jumps up to 2⁵³.
+	// BatchJump is the same for the ids of event batches. Event ids jump eventsPerBatch times as far, so there is room
+	// for 32 thousand jumps up to 2⁵³.
 	BatchJump = 1 << 26
-	// EventJump is how far the ids of events are apart, at least, before and after the start of an epoch.
-	EventJump = BatchJump * eventsPerBatch
 
 	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another
 	// process does that.
@@ -51,40 +50,28 @@ func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Con
 		database.Rollback(conn)
 		return err
 	}
-	commit := &pgx.Batch{}
-	commit.Queue("commit")
-	return database.CommitBatch(context.WithoutCancel(ctx), conn, commit)
-}
-
-// A begun is an epoch that was started.
-type begun struct {
-	number      int64
-	at          time.Time
-	closedUntil *time.Time
-}
-
-// pause returns for how long nothing is granted.
-func (b begun) pause() time.Duration {
-	if b.closedUntil == nil {
-		return 0
-	}
-	return b.closedUntil.Sub(b.at)
+	b = &pgx.Batch{}
+	b.Queue("commit")
+	return database.CommitBatch(context.WithoutCancel(ctx), conn, b)
 }
 
 // begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL
-// from now on, on this server's clock. doubted pauses grants although a quorum is required.
-func begin(ctx context.Context, conn *pgx.Conn, reason string, k Known, doubted bool) (begun, error) {
-	var b begun
+// from now on, on this server's clock. doubted pauses grants although a quorum is required. It returns the number of the
+// epoch, and for how long nothing is granted.
+func begin(
+	ctx context.Context, conn *pgx.Conn, reason string, k Known, doubted bool,
+) (number int64, pause time.Duration, err error) {
+	var at, closedUntil time.Time
 	row := conn.QueryRow(ctx, sqlBeginEpoch, reason, k.longest.Milliseconds(), k.number, doubted)
-	if err := row.Scan(&b.number, &b.at, &b.closedUntil); err != nil {
-		return b, err
+	if err := row.Scan(&number, &at, (*zeronull.Timestamptz)(&closedUntil)); err != nil {
+		return 0, 0, err
 	}
-	waitUntil, aliveUntil := b.at.Add(lock.MaxWait), b.at.Add(lock.ReplicaTTL)
-	batch := &pgx.Batch{}
-	batch.Queue(sqlJump, int64(k.token), int64(TokenJump), batchOf(k.event), int64(BatchJump))
-	batch.Queue(sqlRebaseRecords, b.at, b.at.UnixMicro())
-	batch.Queue(sqlRebaseParts, b.at, b.at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
+	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
+	b := &pgx.Batch{}
+	b.Queue(sqlJump, int64(k.token), int64(TokenJump), batchOf(k.event), int64(BatchJump))
+	b.Queue(sqlRebaseRecords, at, at.UnixMicro())
+	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro())
-	batch.Queue(sqlRebaseReplicas, aliveUntil)
-	return b, conn.SendBatch(ctx, batch).Close()
+	b.Queue(sqlRebaseReplicas, aliveUntil)
+	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
 }

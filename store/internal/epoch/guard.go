@@ -3,7 +3,6 @@ package epoch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -19,8 +18,8 @@ var (
 	sqlExtendEpoch  = database.Statement(files, "extend_epoch")
 )
 
-// A Guard remembers what this process has seen of the epochs, and recovers from what Check finds. It is safe for concurrent
-// use.
+// A Guard remembers what this process has seen of the epochs, and recovers from what Check finds. It is safe for
+// concurrent use.
 type Guard struct {
 	db   *database.DB
 	mu   sync.Mutex
@@ -44,27 +43,24 @@ func (g *Guard) Known() Known {
 func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seen.note(e, token, event)
+	g.seen.token, g.seen.longest = max(g.seen.token, token), max(g.seen.longest, e.Longest)
+	switch {
+	case e.Number > g.seen.number:
+		g.seen.number, g.seen.flushed, g.seen.event = e.Number, e.Flushed, max(e.LastEvent, event)
+	case e.Number == g.seen.number:
+		g.seen.flushed, g.seen.event = max(g.seen.flushed, e.Flushed), max(g.seen.event, e.LastEvent, event)
+	}
 }
 
 // Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records
-// the length of a lease. It returns true if the command can be decided again at once. It returns false if it failed,
-// which it logs, and endlesslyy other error. It may take minutes where there are many leases.
+// the length of a lease. It returns true if the command can be decided again at once. It returns false if that failed,
+// which it logs, and for any other error. It may take minutes where there are many leases.
 func (g *Guard) Recover(err error) bool {
 	longer := new(LongerError)
-	var failed error
-	switch {
-	case errors.Is(err, ErrChanged):
-		failed = g.settle()
-	case errors.Is(err, ErrShort):
-		failed = g.extend()
-	case errors.As(err, &longer):
-		if failed = g.raise(longer.Length); errors.Is(failed, ErrChanged) {
-			failed = g.settle() // with the length of the leases granted before
-		}
-	default:
+	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrShort) {
 		return false
 	}
+	failed := g.settle(longer.Length)
 	if failed != nil {
 		g.db.Log.Error("cannot start a new epoch; retrying", "because", err, "error", failed)
 	}
@@ -94,79 +90,17 @@ func (g *Guard) Look() error {
 	if err := g.db.Within(func(ctx context.Context) error { return g.db.Rest.SendBatch(ctx, b).Close() }); err != nil {
 		return err
 	}
-	switch err := e.Check(k); {
-	case errors.Is(err, ErrChanged):
-		return g.settle()
-	case errors.Is(err, ErrShort):
-		return g.extend()
+	if err := e.Check(k); errors.Is(err, ErrChanged) || errors.Is(err, ErrShort) {
+		return g.settle(0)
 	}
 	g.Note(e, token, 0)
 	return nil
 }
 
-// settle starts the next epoch if the newest one is not about this database. The process that comes second finds it
-// started, and does nothing.
-func (g *Guard) settle() error {
-	var began begun
-	err := g.alone(func(ctx context.Context, conn *pgx.Conn) error {
-		k := g.Known()
-		e, err := Read(ctx, conn)
-		if err != nil {
-			return err
-		}
-		if cause := e.Check(k); errors.Is(cause, ErrChanged) {
-			began, err = begin(ctx, conn, cause.Error(), k, false)
-		}
-		return err
-	})
-	if err == nil && began.number != 0 {
-		g.db.Log.Warn("new epoch started: the database was failed over or restored",
-			"epoch", began.number, "grants_paused_for", began.pause())
-	}
-	return err
-}
-
-// raise records that leases of that length are granted from now on. It is a transaction of its own, so that the record
-// is there before the first of them.
-func (g *Guard) raise(length time.Duration) error {
-	whole := (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
-	err := g.alone(func(ctx context.Context, conn *pgx.Conn) error {
-		k := g.Known()
-		e, err := Read(ctx, conn)
-		if err != nil {
-			return err
-		}
-		if cause := e.Check(k); errors.Is(cause, ErrChanged) {
-			return cause
-		}
-		_, err = conn.Exec(ctx, sqlRaiseLongest, whole.Milliseconds())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("recording the longest lease, %v: %w", whole, err)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.seen.longest = max(g.seen.longest, whole)
-	return nil
-}
-
-// extend extends the pause of the newest epoch to the length of the longest lease before it, which this process
-// remembers and the process that started the epoch did not.
-func (g *Guard) extend() error {
-	longest := g.Known().longest
-	err := g.alone(func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sqlExtendEpoch, longest.Milliseconds())
-		return err
-	})
-	if err == nil {
-		g.db.Log.Warn("grants paused for longer: the database lost the length of the longest lease", "longest", longest)
-	}
-	return err
-}
-
-// alone runs f in a transaction beside which no other process starts or changes an epoch.
-func (g *Guard) alone(f func(context.Context, *pgx.Conn) error) error {
+// settle starts the next epoch if the newest one is not about this database, or extends its pause if it was started
+// without knowledge of the longest lease. Otherwise another process has done so, and settle records that leases of the
+// length are granted from now on, zero for none. Commands that need more than one of these recover once for each.
+func (g *Guard) settle(length time.Duration) error {
 	ctx, cancel := context.WithTimeout(g.db.Context(), beginTimeout)
 	defer cancel()
 	conn, err := g.db.Rest.Acquire(ctx)
@@ -174,5 +108,36 @@ func (g *Guard) alone(f func(context.Context, *pgx.Conn) error) error {
 		return err
 	}
 	defer conn.Release()
-	return alone(ctx, conn.Conn(), f)
+	length = (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
+	done := func() {}
+	err = alone(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
+		k := g.Known()
+		e, err := Read(ctx, conn)
+		if err != nil {
+			return err
+		}
+		switch cause := e.Check(k); {
+		case errors.Is(cause, ErrChanged):
+			number, pause, err := begin(ctx, conn, cause.Error(), k, false)
+			done = func() {
+				g.db.Log.Warn("new epoch started: the database was failed over or restored",
+					"epoch", number, "grants_paused_for", pause)
+			}
+			return err
+		case errors.Is(cause, ErrShort):
+			_, err = conn.Exec(ctx, sqlExtendEpoch, k.longest.Milliseconds())
+			done = func() {
+				g.db.Log.Warn("grants paused for longer: the database lost the length of the longest lease",
+					"longest", k.longest)
+			}
+		case length > 0:
+			_, err = conn.Exec(ctx, sqlRaiseLongest, length.Milliseconds())
+			done = func() { g.Note(Epoch{Longest: length}, 0, 0) }
+		}
+		return err
+	})
+	if err == nil {
+		done()
+	}
+	return err
 }

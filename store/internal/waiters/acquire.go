@@ -3,7 +3,6 @@ package waiters
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -32,14 +31,15 @@ func (r *Registry) Acquire(
 	out, err = r.submit(ctx, command(a, limitReached))
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	for err == nil && out.Queued {
-		r.joined(c, out.Place)
+		c.place.Store(out.Place)
 		out, err = r.await(ctx, c, over.C, a.KeepPlace)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = database.Departed(context.Cause(ctx)) // the grant came while the client left
 	}
 	if begun && undecided(out, err) {
-		r.abandon(ctx, c)
+		// A client that has left gives up its place. Otherwise the answer asks it to return.
+		r.leaveInBackground(c.leave(!errors.Is(context.Cause(ctx), context.Canceled), true))
 	}
 	return out, err
 }
@@ -60,8 +60,12 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 		case <-retry:
 		case <-over:
 			return r.submit(ctx, c.leave(keepPlace, false))
-		case <-r.drained:
-			return r.leaveDraining(ctx, c)
+		case <-r.drained.Done():
+			out, err := r.submit(ctx, c.leave(true, false))
+			if errors.Is(out.Err, lock.ErrHeld) || errors.Is(out.Err, lock.ErrUnavailable) {
+				err = database.Stopping()
+			}
+			return out, err
 		case <-ctx.Done():
 			return row.Outcome{}, database.Departed(context.Cause(ctx))
 		}
@@ -80,28 +84,11 @@ func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
 	}
 }
 
-// leaveDraining ends the wait of the call because this replica drains. The call keeps its place.
-func (r *Registry) leaveDraining(ctx context.Context, c *call) (row.Outcome, error) {
-	out, err := r.submit(ctx, c.leave(true, false))
-	if errors.Is(out.Err, lock.ErrHeld) || errors.Is(out.Err, lock.ErrUnavailable) {
-		err = database.Stopping()
-	}
-	return out, err
-}
-
-// abandon gives back the place or the grant of a call that was answered without a decision. If its client has left,
-// the place is given up. Otherwise the place is kept, since the answer asks the client to return.
-func (r *Registry) abandon(ctx context.Context, c *call) {
-	keepPlace := !errors.Is(context.Cause(ctx), context.Canceled)
-	r.leaveInBackground(c.leave(keepPlace, true))
-}
-
 // leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
 // the place after lock.PlaceRetention, the lease with its TTL.
 func (r *Registry) leaveInBackground(l lock.Leave) {
-	r.setLeaving(l.Attachment, true)
+	r.settle(l.Attachment)
 	r.cleanup.Go(func() {
-		defer r.setLeaving(l.Attachment, false)
 		ctx, cancel := context.WithTimeout(r.db.Context(), leaveTimeout)
 		defer cancel()
 		out, err := r.submit(ctx, l)
@@ -112,62 +99,4 @@ func (r *Registry) leaveInBackground(l lock.Leave) {
 			r.db.Log.Warn("cannot remove an ended call from its queue", "lock", l.Name, "error", err)
 		}
 	})
-}
-
-// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification. It
-// also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
-func (r *Registry) Notify(outcomes []row.Outcome) {
-	events := false
-	for i := range outcomes {
-		o := &outcomes[i]
-		events = events || len(o.Events) > 0
-		for j := range o.Promoted {
-			w := &o.Promoted[j]
-			r.db.Log.Debug("promoted", "lock", w.Lease.Name, "place", w.Place, "holder", w.Lease.Holder,
-				"here", w.Replica == r.self)
-			r.notifyWaiter(o, w)
-		}
-	}
-	if events && r.watched.Load() {
-		r.notifier.addEvents()
-	}
-}
-
-// notifyWaiter tells the call of the waiter that it was granted the lock. If the call has ended on this replica, the
-// grant is given back; the place is kept, because the answer may have asked the client to return.
-func (r *Registry) notifyWaiter(o *row.Outcome, w *lock.Waiter) {
-	if w.Replica != r.self {
-		r.notifier.addGranted(w.Attachment)
-		return
-	}
-	if l, ok := leaseOf(o.Locks, w); ok {
-		grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Lease: l}, Began: o.Began}
-		if r.deliver(w.Attachment, grant) {
-			return
-		}
-	}
-	r.leaveInBackground(lock.Leave{
-		Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
-	})
-}
-
-// leaseOf returns the lease that the waiter was granted.
-func leaseOf(locks []lock.Record, w *lock.Waiter) (lock.Lease, bool) {
-	for i := range locks {
-		if locks[i].Name != w.Lease.Name {
-			continue
-		}
-		isIt := func(l lock.Lease) bool { return l.ID == w.Lease.ID }
-		if j := slices.IndexFunc(locks[i].Leases, isIt); j >= 0 {
-			return locks[i].Leases[j], true
-		}
-	}
-	return lock.Lease{}, false
-}
-
-// Close waits for the Leaves in the background, and deletes this replica's heartbeat. Call it when the database is
-// stopped, and after Run, Wait and the last Notify have returned.
-func (r *Registry) Close() {
-	r.cleanup.Wait()
-	r.forgetReplicas(r.self)
 }

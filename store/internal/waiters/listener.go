@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -38,13 +37,15 @@ type listener struct {
 	sendEcho           func(string) error // sends a notification to this replica
 	check, echoTimeout time.Duration      // the constants, but in tests
 	pause              *backoff.ExponentialBackOff
-	lost, deaf         database.Trouble
+	lost               database.Trouble
+	deaf               bool // the last connection received nothing, which was logged
 }
 
 func newListener(r *Registry, onEvents func()) *listener {
-	l := &listener{Registry: r, onEvents: onEvents, check: listenCheck, echoTimeout: echoTimeout}
+	l := &listener{
+		Registry: r, onEvents: onEvents, check: listenCheck, echoTimeout: echoTimeout, pause: database.NewPause(),
+	}
 	l.sendEcho = l.notifySelf
-	l.pause = database.NewPause()
 	l.pause.MaxInterval = maxListenPause
 	return l
 }
@@ -52,10 +53,13 @@ func newListener(r *Registry, onEvents func()) *listener {
 // run listens until the database is stopped.
 func (l *listener) run() {
 	for {
-		if err := l.listen(); errors.Is(err, errDeaf) {
-			l.reportDeaf()
-		} else {
-			l.db.Report(&l.lost, "listener", err)
+		err := l.listen()
+		l.db.Report(&l.lost, "listener", err)
+		if errors.Is(err, errDeaf) && !l.deaf {
+			l.deaf = true
+			l.db.Log.Error(
+				"notifications do not arrive; is there a pooler in transaction mode? start with --pooler-mode=transaction",
+				"waited", l.echoTimeout, "error", err)
 		}
 		if !l.db.Sleep(l.pause.NextBackOff()) {
 			return
@@ -63,25 +67,13 @@ func (l *listener) run() {
 	}
 }
 
-// reportDeaf logs that notifications do not arrive: as an error the first time, then at debug level until they do.
-func (l *listener) reportDeaf() {
-	level := slog.LevelError
-	if l.deaf.Told {
-		level = slog.LevelDebug
-	}
-	l.deaf.Told = true
-	l.db.Log.Log(l.db.Context(), level,
-		"notifications do not arrive; is there a pooler in transaction mode? start with --pooler-mode=transaction",
-		"waited", l.echoTimeout, "error", errDeaf)
-}
-
-// sound records that the connection has received the echo.
-func (l *listener) sound() {
-	if l.deaf.Told {
+// hear records that the connection has received the echo.
+func (l *listener) hear() {
+	if l.deaf {
 		l.db.Log.Info("notifications resumed")
 	}
 	l.pause.Reset()
-	l.lost, l.deaf = database.Trouble{}, database.Trouble{}
+	l.lost, l.deaf = database.Trouble{}, false
 }
 
 // listen connects, and listens until the connection fails or the database is stopped. It returns errDeaf if the echo
@@ -108,7 +100,7 @@ func (l *listener) listen() error {
 			l.handle(received.Payload)
 		case received != nil && received.Payload == echo:
 			heard = true
-			l.sound()
+			l.hear()
 		}
 		if !heard && time.Since(sent) >= l.echoTimeout {
 			return errDeaf

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
 const (
@@ -21,6 +22,44 @@ const (
 )
 
 var sqlNotify = database.Statement(files, "notify")
+
+// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification. It
+// also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
+func (r *Registry) Notify(outcomes []row.Outcome) {
+	var elsewhere []lock.Attachment
+	events := false
+	for i := range outcomes {
+		o := &outcomes[i]
+		events = events || len(o.Events) > 0
+		for j := range o.Promoted {
+			w := &o.Promoted[j]
+			here := w.Replica == r.self
+			r.db.Log.Debug("promoted", "lock", w.Lease.Name, "place", w.Place, "holder", w.Lease.Holder, "here", here)
+			if here {
+				r.notifyCall(o, w)
+			} else {
+				elsewhere = append(elsewhere, w.Attachment)
+			}
+		}
+	}
+	r.notifier.add(elsewhere, events && r.watched.Load())
+}
+
+// notifyCall hands the grant to the call of the waiter. If the call has ended, the grant is given back; the place is
+// kept, because the answer may have asked the client to return.
+func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
+	for i := range o.Locks {
+		for _, l := range o.Locks[i].Leases {
+			grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Lease: l}, Began: o.Began}
+			if l.Name == w.Lease.Name && l.ID == w.Lease.ID && r.deliver(w.Attachment, grant) {
+				return
+			}
+		}
+	}
+	r.leaveInBackground(lock.Leave{
+		Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
+	})
+}
 
 // A notification is what one replica tells the others. It is a hint: if it is lost, the heartbeat finds the same.
 type notification struct {
@@ -37,21 +76,13 @@ type notifier struct {
 	pending chan struct{} // has a value when there is something to send
 }
 
-func (n *notifier) addGranted(call lock.Attachment) {
+func (n *notifier) add(granted []lock.Attachment, events bool) {
+	if len(granted) == 0 && !events {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.granted = append(n.granted, call)
-	n.signal()
-}
-
-func (n *notifier) addEvents() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.events = true
-	n.signal()
-}
-
-func (n *notifier) signal() {
+	n.granted, n.events = append(n.granted, granted...), n.events || events
 	select {
 	case n.pending <- struct{}{}:
 	default:

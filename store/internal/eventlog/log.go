@@ -42,35 +42,29 @@ func (s *segment) cut(n int) {
 	}
 }
 
-func (s *segment) page() lock.Page[lock.Event] {
-	return lock.Page[lock.Event]{Items: s.events, Next: strconv.FormatInt(s.upTo, 10), Gap: s.gap}
-}
-
 // Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page
 // is empty. Errors are those of package lock.
 //
 // A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
 // a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is ahead of the
 // cursor.
-func (l *Log) Page(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-	q, err := q.Resolve()
-	if err != nil {
-		return lock.Page[lock.Event]{}, err
+func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.Event], err error) {
+	if q, err = q.Resolve(); err != nil {
+		return page, err
 	}
 	after, err := parseCursor(q.Cursor)
 	if err != nil {
-		return lock.Page[lock.Event]{}, err
+		return page, err
 	}
-	var s segment
+	read := l.stored
 	if q.Wait > 0 {
-		s, err = l.await(ctx, q, after)
-	} else {
-		s, err = l.stored(ctx, q, after)
+		read = l.await
 	}
+	s, err := read(ctx, q, after)
 	if err != nil {
-		return lock.Page[lock.Event]{}, err
+		return page, err
 	}
-	return s.page(), nil
+	return lock.Page[lock.Event]{Items: s.events, Next: strconv.FormatInt(s.upTo, 10), Gap: s.gap}, nil
 }
 
 // stored reads the segment after the id from the database, step by step. A negative id is for the bound, without

@@ -16,7 +16,7 @@ func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segmen
 	if err != nil {
 		return segment{}, err
 	}
-	defer sub.leave()
+	defer l.tail.leave()
 	for shown := l.shown.Load(); ; shown = 0 {
 		s, more, err := l.next(ctx, q, after, shown)
 		if err != nil || len(s.events) > 0 || s.gap || sub.over() {
@@ -75,7 +75,7 @@ func (l *Log) Watch(
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	defer sub.leave()
+	defer l.tail.leave()
 	for {
 		over := sub.over()
 		at, more := l.tail.position() // before the lock is read, so that no change is missed
@@ -115,10 +115,10 @@ func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, mo
 type subscriber struct {
 	log   *Log
 	until time.Time
-	timer *time.Timer
+	timer <-chan time.Time // fires then
 }
 
-// subscribe returns a subscriber that waits for at most that long. It must leave.
+// subscribe returns a subscriber that waits for at most that long. It must leave the tail.
 func (l *Log) subscribe(wait time.Duration) (*subscriber, error) {
 	select {
 	case <-l.draining:
@@ -128,12 +128,7 @@ func (l *Log) subscribe(wait time.Duration) (*subscriber, error) {
 	if err := l.tail.enter(); err != nil {
 		return nil, err
 	}
-	return &subscriber{log: l, until: time.Now().Add(wait), timer: time.NewTimer(wait)}, nil
-}
-
-func (s *subscriber) leave() {
-	s.timer.Stop()
-	s.log.tail.leave()
+	return &subscriber{log: l, until: time.Now().Add(wait), timer: time.After(wait)}, nil
 }
 
 // over reports whether the wait is over.
@@ -147,7 +142,7 @@ func (s *subscriber) sleep(
 	case <-more:
 	case <-changes:
 		changed = true
-	case <-s.timer.C:
+	case <-s.timer:
 	case <-s.log.draining:
 		err = database.Stopping()
 	case <-s.log.db.Context().Done():

@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ func (t *tail) enter() error {
 	}
 	t.subscribers++
 	if t.last < 0 {
-		t.poke()
+		t.signal()
 	}
 	return nil
 }
@@ -70,7 +71,8 @@ func (t *tail) watched() bool {
 	return t.subscribers > 0 || t.last >= 0 && time.Since(t.left) < tailLinger
 }
 
-func (t *tail) poke() {
+// signal makes Run read new events.
+func (t *tail) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -118,8 +120,7 @@ func (t *tail) add(s segment, b bound) {
 	}
 	t.events = append(t.events, s.events...)
 	if n := len(t.events) - tailLength; n > tailLength {
-		t.first = t.events[n-1].ID
-		t.events = append([]lock.Event(nil), t.events[n:]...)
+		t.first, t.events = t.events[n-1].ID, slices.Clone(t.events[n:])
 	}
 	if s.upTo != t.last {
 		t.last = s.upTo
@@ -143,25 +144,23 @@ func (l *Log) Watched() bool { return l.tail.watched() }
 
 // Poke reports that new events may have been committed. It does not block.
 func (l *Log) Poke() {
-	if l.tail.watched() {
-		l.tail.poke()
+	if l.Watched() {
+		l.tail.signal()
 	}
 }
 
 // Run reads new events for subscribers until the DB stops.
 func (l *Log) Run() {
 	var trouble database.Trouble
-	timer := time.NewTimer(tailPoll)
-	defer timer.Stop()
-	for {
+	for next := tailPoll; ; {
 		select {
 		case <-l.db.Context().Done():
 			return
 		case <-l.tail.wake:
-		case <-timer.C:
+		case <-time.After(next):
 		}
-		next := database.Jittered(tailPoll)
-		if l.tail.watched() {
+		next = database.Jittered(tailPoll)
+		if l.Watched() {
 			lags, err := l.follow()
 			l.db.Report(&trouble, "reading new events", err)
 			if lags {
@@ -173,7 +172,6 @@ func (l *Log) Run() {
 		if !l.db.Sleep(tailPause) {
 			return
 		}
-		timer.Reset(next)
 	}
 }
 

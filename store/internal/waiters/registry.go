@@ -19,7 +19,7 @@ import (
 var files embed.FS
 
 // maxSettled is how many ended calls are remembered. It is more than can end between a commit and the delivery of the
-// grants that it made.
+// grants that it made. A Leave in the background may take longer: then a second one gives the grant back, too.
 const maxSettled = 4096
 
 // A Submit decides a command. If it was decided, the Outcome is its decision and the error is the decision's. If not,

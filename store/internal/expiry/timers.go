@@ -44,8 +44,9 @@ func (t *Timers) Note(outcomes []row.Outcome) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		for j := range o.Locks {
-			t.remove(o.Locks[j].Name)
-			if !o.Due.IsZero() {
+			if o.Due.IsZero() {
+				t.remove(o.Locks[j].Name)
+			} else {
 				t.set(o.Locks[j].Name, o.Until(o.Due))
 			}
 		}
@@ -62,13 +63,17 @@ func (t *Timers) suggest(name string, at time.Time) {
 	}
 }
 
-// set needs t.mu, and that the lock has no timer.
+// set needs t.mu.
 func (t *Timers) set(name string, at time.Time) {
-	var own *time.Timer
+	own := t.timers[name]
+	if own != nil && own.Reset(time.Until(at)) {
+		return
+	}
+	t.remove(name) // its function has begun, and finds that it was replaced
 	own = time.AfterFunc(time.Until(at), func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.timers[name] == own { // otherwise it was removed or replaced just now
+		if t.timers[name] == own { // otherwise it was removed or replaced after its instant
 			delete(t.timers, name)
 			t.fire(name)
 		}

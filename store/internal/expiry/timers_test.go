@@ -145,9 +145,8 @@ func TestATimerThatIsReplacedWhenItFiresDoesNothing(t *testing.T) {
 		w.Note([]row.Outcome{decided(now, time.Second, "a", "b")})
 		w.mu.Lock()
 		time.Sleep(time.Second)
-		w.remove("a")
-		w.remove("b")
 		w.set("a", now.Add(time.Minute))
+		w.remove("b")
 		w.mu.Unlock()
 		if names := dueIn(w, time.Second); len(names) != 0 {
 			t.Errorf("due are %q", names)

@@ -191,8 +191,8 @@ func (l *listener) run() {
 	}
 }
 
-// hear records that the connection has received the echo.
-func (l *listener) hear() {
+// echoArrived records that the connection has received the echo.
+func (l *listener) echoArrived() {
 	if l.deaf {
 		l.db.Log.Info("notifications resumed")
 	}
@@ -224,7 +224,7 @@ func (l *listener) listen() error {
 			l.handle(received.Payload)
 		case received != nil && received.Payload == echo:
 			heard = true
-			l.hear()
+			l.echoArrived()
 		}
 		if !heard && time.Since(sent) >= l.echoTimeout {
 			return errDeaf

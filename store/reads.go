@@ -20,8 +20,7 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return r.Lock(), err
 }
 
-// readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a
-// name.
+// readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a name.
 func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
 		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
@@ -85,12 +84,8 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 	return r.Record.QueueInfo(r.Now, s.self), nil
 }
 
-const (
-	// scanned is how many locks are read at once to find those that a query selects.
-	scanned = 1000
-	// beyondAll is greater than all that names have. After a prefix it is greater than every name with the prefix.
-	beyondAll = "\x7f"
-)
+// scanned is how many locks are read at once to find those that a query selects.
+const scanned = 1000
 
 // Locks returns a page of locks, see lock.Service. The rules themselves filter it by state and holder, so a page may take
 // several reads; SQL leaves out locks without leases and waiters where the query cannot select them.
@@ -104,9 +99,8 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
 		return page, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
-	selects := row.Range{From: q.Prefix, To: q.Prefix + beyondAll, Limit: q.Limit + 1}
-	selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace
-	if q.Holder != "" || q.State != "" {
+	selects := row.Range{After: string(after), From: q.Prefix, To: beyond(q.Prefix), Limit: q.Limit + 1}
+	if selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace; q.Holder != "" || q.State != "" {
 		selects.Limit = scanned
 	}
 	err = s.db.Read(ctx, func(ctx context.Context) error {
@@ -131,6 +125,15 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Items[q.Limit-1].Name))
 	}
 	return page, err
+}
+
+// beyond returns what is greater than every name with the prefix, empty for no prefix. Names have no byte 0x7f, which is
+// greater than all that they have.
+func beyond(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	return prefix + "\x7f"
 }
 
 // Watch returns a lock once it is not what was seen, see lock.Service.

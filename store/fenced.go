@@ -25,9 +25,6 @@ var (
 	sqlReadFenced   = database.Statement(files, "read_fenced")
 )
 
-// fencedCall is a fenced write on its way.
-type fencedCall = batch.Call[lock.FencedWrite, lock.FencedValue]
-
 // WriteFenced writes the resource, see lock.Service. It locks the lock's row until the write is committed, so no grant
 // comes between the check of the token and the write: when a lease has been granted, nothing is written under an older
 // token any more.
@@ -39,26 +36,22 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	if ctx.Err() != nil || s.db.Context().Err() != nil {
 		return lock.FencedValue{}, database.Unavailable(context.Cause(ctx))
 	}
-	select {
-	case s.fencers <- struct{}{}:
-	case <-ctx.Done():
-		return lock.FencedValue{}, database.Unavailable(context.Cause(ctx))
-	}
 	// A call of package batch, so that a caller that leaves cancels no commit and learns whether the write may have been
 	// done.
 	c := batch.NewCall[lock.FencedWrite, lock.FencedValue](w)
 	s.work.Go(func() {
-		defer func() { <-s.fencers }()
-		s.runFenced(c)
+		select {
+		case s.fencers <- struct{}{}:
+			s.runFenced(c)
+			<-s.fencers
+		case <-ctx.Done():
+		}
 	})
 	f, err := c.Wait(ctx)
-	if err != nil {
-		err = engine.Unanswered(err)
-	}
-	return f, err
+	return f, engine.Unanswered(err)
 }
 
-func (s *Store) runFenced(c *fencedCall) {
+func (s *Store) runFenced(c *batch.Call[lock.FencedWrite, lock.FencedValue]) {
 	err := s.db.Read(s.db.Context(), func(ctx context.Context) error {
 		if !c.Begin() {
 			return nil
@@ -77,43 +70,44 @@ func (s *Store) runFenced(c *fencedCall) {
 }
 
 // attemptFenced runs the write in one transaction of two round trips. If the error is not a lock.Error, nothing was done.
-func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
-	conn, err := s.db.Rest.Acquire(ctx)
+func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lock.FencedValue, err error) {
+	pooled, err := s.db.Rest.Acquire(ctx)
 	if err != nil {
 		return lock.FencedValue{}, err
 	}
-	defer conn.Release()
+	defer pooled.Release()
+	conn := pooled.Conn()
+	defer func() {
+		if err != nil {
+			database.Rollback(conn)
+		}
+	}()
 	known := s.epochs.Known()
-	before, guard, e, err := loadFenced(ctx, conn.Conn(), w)
+	before, guard, e, err := loadFenced(ctx, conn, w)
 	if err == nil {
 		err = e.Check(known)
 	}
+	if errors.Is(err, database.ErrNoStandby) {
+		return lock.FencedValue{}, database.NoStandby()
+	}
 	if err != nil {
-		database.Rollback(conn.Conn())
-		if errors.Is(err, database.ErrNoStandby) {
-			return lock.FencedValue{}, database.NoStandby()
-		}
+		database.Rollback(conn)
 		s.epochs.Recover(err)
 		return lock.FencedValue{}, err
 	}
 	newest, err := w.RequiredToken(guard, e.Now)
-	after := before
-	if err == nil {
-		after, err = w.Apply(before, newest, e.Now)
-	}
 	if err != nil {
-		database.Rollback(conn.Conn())
+		return lock.FencedValue{}, err
+	}
+	if after, err = w.Apply(before, newest, e.Now); err != nil {
 		return lock.FencedValue{}, err
 	}
 	b := &pgx.Batch{}
 	b.Queue(sqlSaveFenced, after.Key, after.Lock, after.Token, after.Version, []byte(after.Value), after.WrittenAt)
 	b.Queue("commit")
-	err = database.CommitBatch(context.WithoutCancel(ctx), conn.Conn(), b)
+	err = database.CommitBatch(context.WithoutCancel(ctx), conn, b)
 	if err != nil && database.EffectOfCommit(err) == database.Unknown {
-		return lock.FencedValue{}, database.UnknownOutcome(err)
-	}
-	if err != nil {
-		database.Rollback(conn.Conn())
+		err = database.UnknownOutcome(err)
 	}
 	return after, err
 }

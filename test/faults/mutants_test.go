@@ -58,14 +58,14 @@ var mutants = []mutant{
 		to:   "\t\tif !MUTATED {\n\t\t\td.endLease(l, Released, \"\")\n\t\t}\n"},
 	{name: "a retried acquire grants a second lease", file: "lock/acquire.go",
 		from: "if l, ok := d.lease(a.LeaseID); ok {", to: "if l, ok := d.lease(a.LeaseID); ok && !MUTATED {"},
-	{name: "the tail of events drops one", file: "store/internal/eventlog/tail.go",
+	{name: "the tail of events drops one", file: "store/internal/eventlog/subscribe.go",
 		from: "\tt.events = append(t.events, s.events...)\n",
 		to: `	if MUTATED {
 		s.events = s.events[:max(len(s.events)-1, 0)]
 	}
 	t.events = append(t.events, s.events...)
 `},
-	{name: "readers pass open transactions", file: "store/internal/eventlog/read.go", from: "\tif mark != nil {\n",
+	{name: "readers pass open transactions", file: "store/internal/eventlog/log.go", from: "\tif mark != nil {\n",
 		to: "\tif mark != nil && (!MUTATED || b.newest < 0) {\n"},
 	{name: "the cursor after a page is one too far", file: "store/internal/eventlog/log.go",
 		from: "\t\ts.upTo, s.end = s.events[n-1].ID, false\n",

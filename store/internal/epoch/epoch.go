@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -57,17 +58,13 @@ func Read(ctx context.Context, from interface {
 
 // scan reads the columns of sql/epoch.sql.
 func (e *Epoch) scan(row pgx.Row) error {
-	var closedUntil *time.Time
 	var longestMS int64
-	err := row.Scan(&e.Now, &e.Started, &e.Number, &closedUntil, &longestMS, &e.Quorum, &e.Here, &e.Flushed, &e.Replicates,
-		&e.LastToken, &e.LastEvent)
+	err := row.Scan(&e.Now, &e.Started, &e.Number, (*zeronull.Timestamptz)(&e.ClosedUntil), &longestMS, &e.Quorum,
+		&e.Here, &e.Flushed, &e.Replicates, &e.LastToken, &e.LastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch
 	}
-	e.Now, e.ClosedUntil, e.Longest = e.Now.UTC(), time.Time{}, fromMS(longestMS)
-	if closedUntil != nil {
-		e.ClosedUntil = closedUntil.UTC()
-	}
+	e.Now, e.ClosedUntil, e.Longest = e.Now.UTC(), e.ClosedUntil.UTC(), fromMS(longestMS)
 	return err
 }
 
@@ -150,14 +147,3 @@ type Known struct {
 
 // Covers is [Epoch.Covers] for what is known before a transaction begins.
 func (k Known) Covers(length time.Duration) error { return Epoch{Longest: k.longest}.Covers(length) }
-
-// note adds an epoch that was seen, in which that token and that event are durable; zero for none.
-func (k *Known) note(e Epoch, token lock.Token, event int64) {
-	k.token, k.longest = max(k.token, token), max(k.longest, e.Longest)
-	switch {
-	case e.Number > k.number:
-		k.number, k.flushed, k.event = e.Number, e.Flushed, max(e.LastEvent, event)
-	case e.Number == k.number:
-		k.flushed, k.event = max(k.flushed, e.Flushed), max(k.event, e.LastEvent, event)
-	}
-}

@@ -2,10 +2,10 @@ package epoch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -38,12 +38,9 @@ func List(ctx context.Context, databaseURL string) (all []Info, now time.Time, e
 		}
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Info, error) {
 			var e Info
-			var pausedUntil *time.Time
 			var longestMS int64
-			err := row.Scan(&e.Number, &e.BeganAt, &e.System, &e.Timeline, &e.Reason, &pausedUntil, &e.Quorum, &longestMS, &now)
-			if pausedUntil != nil {
-				e.GrantsPausedUntil = *pausedUntil
-			}
+			err := row.Scan(&e.Number, &e.BeganAt, &e.System, &e.Timeline, &e.Reason,
+				(*zeronull.Timestamptz)(&e.GrantsPausedUntil), &e.Quorum, &longestMS, &now)
 			e.MaxLease = fromMS(longestMS)
 			return e, err
 		})
@@ -56,34 +53,25 @@ func List(ctx context.Context, databaseURL string) (all []Info, now time.Time, e
 // lock.MaxToken.
 const MaxAbove = int64(lock.MaxToken) - TokenJump
 
-// Begin starts an epoch although no sign shows that the database is another one: an operator has put it back to an
-// earlier state while no replica ran. Tokens continue far above the given one, at most MaxAbove, and above all that
-// the database knows. Nothing is granted for as long as the longest lease that was granted before, even where a quorum
-// is required.
+// Begin starts an epoch, see store.BeginEpoch.
 func Begin(ctx context.Context, databaseURL, reason string, above int64) error {
 	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := begin(ctx, conn, reason, Known{token: lock.Token(above)}, true)
+		_, _, err := begin(ctx, conn, reason, Known{token: lock.Token(above)}, true)
 		return err
 	})
 }
 
-// Open ends the pause of the newest epoch. The operator knows that no lease was lost, or that no holder of one is
-// alive. It returns false if there is no pause.
+// Open ends the pause of the newest epoch, see store.OpenEpoch.
 func Open(ctx context.Context, databaseURL, reason string) (opened bool, err error) {
 	err = change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
-		var number int64
-		err := conn.QueryRow(ctx, sqlOpenEpoch, reason).Scan(&number)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		opened = err == nil
+		tag, err := conn.Exec(ctx, sqlOpenEpoch, reason)
+		opened = tag.RowsAffected() > 0
 		return err
 	})
 	return opened && err == nil, err
 }
 
-// RequireQuorum sets whether every replica decides only while the server waits for standbys. With a quorum a fail-over
-// to one of them has lost nothing, and grants are not paused. It fails with database.ErrNoStandby if there is none to wait for.
+// RequireQuorum sets whether a quorum is required, see store.RequireQuorum.
 func RequireQuorum(ctx context.Context, databaseURL string, required bool) error {
 	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
 		var replicates bool

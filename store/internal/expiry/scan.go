@@ -48,53 +48,49 @@ func (t *Timers) Scan(keepIdle time.Duration) {
 	}
 }
 
-// scanChunk reads the locks after the name, and deletes the idle ones among them. It returns the name after which to
-// continue: empty at the end, and after itself if it could not read.
-func (t *Timers) scanChunk(after string, keepIdle time.Duration) (next string, err error) {
-	var idle []string
-	err = t.db.Within(func(ctx context.Context) error {
-		next, idle, err = t.readChunk(ctx, after, keepIdle)
-		return err
-	})
-	if err != nil {
-		return after, err
-	}
-	if len(idle) > 0 {
-		err = t.db.Within(func(ctx context.Context) error { return t.prune(ctx, idle, keepIdle) })
-	}
-	return next, err
+// A scanned is a lock as sql/scan.sql returns it.
+type scanned struct {
+	Name string
+	Left *float64 // milliseconds until time may change it, nil for never
+	Idle bool
 }
 
-// readChunk reads the locks after the name, and suggests timers for them.
-func (t *Timers) readChunk(
-	ctx context.Context, after string, keepIdle time.Duration,
-) (next string, idle []string, err error) {
-	rows, err := t.db.Rest.Query(ctx, sqlScan, after, chunkSize, keepIdle)
-	if err != nil {
-		return "", nil, err
-	}
-	var name string
-	var left *float64 // milliseconds
-	var isIdle bool
-	locks := 0
-	_, err = pgx.ForEachRow(rows, []any{&name, &left, &isIdle}, func() error {
-		locks++
-		if left != nil {
-			t.suggest(name, time.Now().Add(time.Duration(*left*float64(time.Millisecond))))
+// scanChunk reads the locks after the name, suggests timers for them, and deletes the idle ones. It returns the name
+// after which to continue: empty at the end, and after itself if it could not read.
+func (t *Timers) scanChunk(after string, keepIdle time.Duration) (next string, err error) {
+	next = after
+	err = t.db.Within(func(ctx context.Context) error {
+		rows, err := t.db.Rest.Query(ctx, sqlScan, after, chunkSize, keepIdle)
+		if err != nil {
+			return err
 		}
-		if isIdle {
-			idle = append(idle, name)
+		locks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
+		if err != nil {
+			return err
 		}
-		return nil
+		next = ""
+		if len(locks) == chunkSize {
+			next = locks[chunkSize-1].Name
+		}
+		var idle []string
+		for _, l := range locks {
+			if l.Left != nil {
+				t.suggest(l.Name, time.Now().Add(time.Duration(*l.Left*float64(time.Millisecond))))
+			}
+			if l.Idle {
+				idle = append(idle, l.Name)
+			}
+		}
+		return t.prune(ctx, idle, keepIdle)
 	})
-	if locks == chunkSize {
-		next = name
-	}
-	return next, idle, err
+	return next, err
 }
 
 // prune deletes those of the locks that are still idle.
 func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Duration) error {
+	if len(names) == 0 {
+		return nil
+	}
 	keys := make([]int64, len(names))
 	for i, name := range names {
 		keys[i] = row.NameKey(name)

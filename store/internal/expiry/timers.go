@@ -1,7 +1,6 @@
 package expiry
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -22,25 +21,18 @@ type Timers struct {
 	sweep func(ctx context.Context, name string) error
 
 	mu       sync.Mutex
-	queue    timerHeap
-	byName   map[string]*timer
-	sweeping map[string]bool // locks that are being swept: true if they are to be swept again
-	earlier  chan struct{}   // has a value when the first timer has changed
-}
-
-// A timer is when time may change a lock.
-type timer struct {
-	name  string
-	at    time.Time
-	index int // in the heap
+	timers   map[string]*time.Timer
+	due      []string        // locks whose instant has come
+	sweeping map[string]bool // locks that are due or being swept: true if they are to be swept again
+	wake     chan struct{}   // has a value when a lock has become due
 }
 
 // New returns Timers without any lock. sweep submits a lock.Sweep of one lock, whose outcome must be passed to Note
 // before it returns.
 func New(db *database.DB, sweep func(ctx context.Context, name string) error) *Timers {
 	return &Timers{
-		db: db, sweep: sweep, byName: make(map[string]*timer), sweeping: make(map[string]bool),
-		earlier: make(chan struct{}, 1),
+		db: db, sweep: sweep, timers: make(map[string]*time.Timer), sweeping: make(map[string]bool),
+		wake: make(chan struct{}, 1),
 	}
 }
 
@@ -66,88 +58,87 @@ func (t *Timers) Note(outcomes []row.Outcome) {
 func (t *Timers) suggest(name string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, swept := t.sweeping[name]; t.byName[name] == nil && !swept {
+	if _, swept := t.sweeping[name]; t.timers[name] == nil && !swept {
 		t.set(name, at)
 	}
 }
 
-// set and the methods below need t.mu.
+// set needs t.mu.
 func (t *Timers) set(name string, at time.Time) {
-	tm := t.byName[name]
-	if tm == nil {
-		tm = &timer{name: name, at: at}
-		t.byName[name] = tm
-		heap.Push(&t.queue, tm)
-	} else {
-		tm.at = at
-		heap.Fix(&t.queue, tm.index)
+	own := t.timers[name]
+	if own != nil && own.Reset(time.Until(at)) {
+		return
 	}
-	if tm.index == 0 {
-		select {
-		case t.earlier <- struct{}{}:
-		default:
+	t.remove(name) // its function has begun, and finds that it was replaced
+	own = time.AfterFunc(time.Until(at), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.timers[name] == own { // otherwise it was removed or replaced after its instant
+			delete(t.timers, name)
+			t.fire(name)
 		}
-	}
+	})
+	t.timers[name] = own
 }
 
+// remove needs t.mu.
 func (t *Timers) remove(name string) {
-	if tm := t.byName[name]; tm != nil {
-		heap.Remove(&t.queue, tm.index)
-		delete(t.byName, name)
+	if own := t.timers[name]; own != nil {
+		own.Stop()
+		delete(t.timers, name)
 	}
 }
 
-// due removes the timers whose instant has come, and returns the locks to sweep, each of which must be passed to
-// swept. next is how long it is until the next instant.
-func (t *Timers) due(now time.Time) (names []string, next time.Duration) {
+// fire makes the lock due, or due again if it is being swept. It needs t.mu.
+func (t *Timers) fire(name string) {
+	_, again := t.sweeping[name]
+	if t.sweeping[name] = again; again {
+		return
+	}
+	t.due = append(t.due, name)
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takeDue returns the locks to sweep, each of which must be passed to swept.
+func (t *Timers) takeDue() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.queue) > 0 && !now.Before(t.queue[0].at) {
-		name := t.queue[0].name
-		t.remove(name)
-		_, again := t.sweeping[name]
-		if t.sweeping[name] = again; !again {
-			names = append(names, name)
-		}
-	}
-	if len(t.queue) == 0 {
-		return names, time.Hour
-	}
-	return names, t.queue[0].at.Sub(now)
+	due := t.due
+	t.due = nil
+	return due
 }
 
 // swept records that the sweep of the lock is over. If its instant came again meanwhile, the lock is due at once.
 func (t *Timers) swept(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.sweeping[name] {
-		t.set(name, time.Now())
-	}
+	again := t.sweeping[name]
 	delete(t.sweeping, name)
+	if again {
+		t.fire(name)
+	}
 }
 
 // Run sweeps each lock when its instant comes, until the database is stopped and all sweeps have returned.
 func (t *Timers) Run() {
 	var sweeps errgroup.Group
 	sweeps.SetLimit(maxSweeps)
-	wake := time.NewTimer(0)
-	defer wake.Stop()
 	for {
 		select {
 		case <-t.db.Context().Done():
 			_ = sweeps.Wait() // the functions return nil
 			return
-		case <-t.earlier:
-		case <-wake.C:
+		case <-t.wake:
 		}
-		names, next := t.due(time.Now())
-		for _, name := range names {
+		for _, name := range t.takeDue() {
 			sweeps.Go(func() error {
 				t.sweepOne(name)
 				return nil
 			})
 		}
-		wake.Reset(next)
 	}
 }
 
@@ -157,30 +148,4 @@ func (t *Timers) sweepOne(name string) {
 	if err := t.sweep(t.db.Context(), name); err != nil && t.db.Context().Err() == nil {
 		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", err)
 	}
-}
-
-// A timerHeap is a heap.Interface, the earliest timer first.
-type timerHeap []*timer
-
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push is for package heap.
-func (h *timerHeap) Push(x any) {
-	tm := x.(*timer)
-	tm.index = len(*h)
-	*h = append(*h, tm)
-}
-
-// Pop is for package heap.
-func (h *timerHeap) Pop() any {
-	last := len(*h) - 1
-	tm := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return tm
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -59,75 +60,114 @@ func until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
+// dueIn returns the locks that become due in d, of the time of a synctest bubble.
+func dueIn(w *Timers, d time.Duration) []string {
+	time.Sleep(d)
+	synctest.Wait()
+	return w.takeDue()
+}
+
 func TestLocksAreDueInOrder(t *testing.T) {
 	t.Parallel()
-	w, now := New(nil, nil), time.Now()
-	w.Note([]row.Outcome{
-		decided(now, time.Hour, "late"), decided(now, 2*time.Second, "soon"), decided(now, time.Second+1, "sooner"),
-		decided(now, 2*time.Second, "released"),
-	})
-	w.Note([]row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
-	w.suggest("read", now.Add(2500*time.Millisecond))
-	w.suggest("late", now) // known better
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{
+			decided(now, time.Hour, "late"), decided(now, 2*time.Second, "soon"), decided(now, time.Second+1, "sooner"),
+			decided(now, 2*time.Second, "released"),
+		})
+		w.Note([]row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
+		w.suggest("read", now.Add(2500*time.Millisecond))
+		w.suggest("late", now) // known better
 
-	names, next := w.due(now.Add(time.Second))
-	if len(names) != 0 || next != time.Second {
-		t.Errorf("due are %q, the next in %v", names, next)
-	}
-	names, next = w.due(now.Add(3 * time.Second))
-	if want := []string{"soon", "read", "sooner"}; !slices.Equal(names, want) || next != time.Hour-3*time.Second {
-		t.Errorf("due are %q, the next in %v; want %q", names, next, want)
-	}
-	w.suggest("soon", now)
-	if names, _ := w.due(now.Add(3 * time.Second)); len(names) != 0 {
-		t.Errorf("%q are due again while they are being swept", names)
-	}
-	w.swept("soon")
-	w.suggest("soon", now)
-	if names, _ := w.due(now.Add(3 * time.Second)); !slices.Equal(names, []string{"soon"}) {
-		t.Errorf("due after the sweep are %q", names)
-	}
+		if names := dueIn(w, 2*time.Second-1); len(names) != 0 {
+			t.Errorf("due are %q", names)
+		}
+		if names, want := dueIn(w, time.Second+1), []string{"soon", "read", "sooner"}; !slices.Equal(names, want) {
+			t.Errorf("due are %q, want %q", names, want)
+		}
+		w.suggest("soon", now)
+		if names := dueIn(w, 0); len(names) != 0 {
+			t.Errorf("%q are due again while they are being swept", names)
+		}
+		w.swept("soon")
+		w.suggest("soon", now)
+		if names := dueIn(w, 0); !slices.Equal(names, []string{"soon"}) {
+			t.Errorf("due after the sweep are %q", names)
+		}
+		if names := dueIn(w, time.Hour-3*time.Second-1); len(names) != 0 {
+			t.Errorf("due before the hour is over are %q", names)
+		}
+		if names := dueIn(w, 1); !slices.Equal(names, []string{"late"}) {
+			t.Errorf("due after an hour are %q", names)
+		}
+	})
 }
 
 func TestEveryLockOfADecisionHasATimer(t *testing.T) {
 	t.Parallel()
-	w, now := New(nil, nil), time.Now()
-	w.Note([]row.Outcome{decided(now, time.Second, "a", "b", "c")})
-	w.Note([]row.Outcome{decided(now, 0, "a", "b")})
-	w.Note([]row.Outcome{decided(now, time.Second, "b")})
-	if names, _ := w.due(now.Add(time.Second)); !slices.Equal(slices.Sorted(slices.Values(names)), []string{"b", "c"}) {
-		t.Errorf("due are %q", names)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{decided(now, time.Second, "a", "b", "c")})
+		w.Note([]row.Outcome{decided(now, 0, "a", "b")})
+		w.Note([]row.Outcome{decided(now, time.Second, "b")})
+		if names := slices.Sorted(slices.Values(dueIn(w, time.Second))); !slices.Equal(names, []string{"b", "c"}) {
+			t.Errorf("due are %q", names)
+		}
+	})
 }
 
 // TestAnInstantDuringTheSweepIsNotLost: a sweep that was a moment early sets the timer again, whose instant may come
 // before the sweep has returned.
 func TestAnInstantDuringTheSweepIsNotLost(t *testing.T) {
 	t.Parallel()
-	w, now := New(nil, nil), time.Now()
-	w.Note([]row.Outcome{decided(now, time.Second, "a")})
-	if names, _ := w.due(now.Add(time.Second)); len(names) != 1 {
-		t.Fatalf("due are %q", names)
-	}
-	w.Note([]row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
-	if names, _ := w.due(now.Add(2 * time.Second)); len(names) != 0 {
-		t.Fatalf("%q are due while they are being swept", names)
-	}
-	w.swept("a")
-	if names, _ := w.due(time.Now()); !slices.Equal(names, []string{"a"}) {
-		t.Errorf("due are %q", names)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{decided(now, time.Second, "a")})
+		if names := dueIn(w, time.Second); len(names) != 1 {
+			t.Fatalf("due are %q", names)
+		}
+		w.Note([]row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
+		if names := dueIn(w, time.Second); len(names) != 0 {
+			t.Fatalf("%q are due while they are being swept", names)
+		}
+		w.swept("a")
+		if names := dueIn(w, 0); !slices.Equal(names, []string{"a"}) {
+			t.Errorf("due are %q", names)
+		}
+	})
+}
+
+// TestATimerThatIsReplacedWhenItFiresDoesNothing: its instant has come, but its function waits for the mutex.
+func TestATimerThatIsReplacedWhenItFiresDoesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{decided(now, time.Second, "a", "b")})
+		w.mu.Lock()
+		time.Sleep(time.Second)
+		w.set("a", now.Add(time.Minute))
+		w.remove("b")
+		w.mu.Unlock()
+		if names := dueIn(w, time.Second); len(names) != 0 {
+			t.Errorf("due are %q", names)
+		}
+		if names := dueIn(w, time.Minute); !slices.Equal(names, []string{"a"}) {
+			t.Errorf("due after a minute are %q", names)
+		}
+	})
 }
 
 func TestADatabaseClockThatIsOffMovesNoTimer(t *testing.T) {
 	t.Parallel()
-	w, here := New(nil, nil), time.Now()
-	o := decided(here.Add(-time.Hour), 10*time.Second, "a")
-	o.Began = here
-	w.Note([]row.Outcome{o})
-	if _, next := w.due(here); next != 10*time.Second {
-		t.Errorf("the next in %v, want 10 s", next)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w, here := New(nil, nil), time.Now()
+		o := decided(here.Add(-time.Hour), 10*time.Second, "a")
+		o.Began = here
+		w.Note([]row.Outcome{o})
+		if early, then := dueIn(w, 10*time.Second-1), dueIn(w, 1); len(early) != 0 || len(then) != 1 {
+			t.Errorf("due are %q in less than 10 s, and then %q", early, then)
+		}
+	})
 }
 
 // TestRunSweepsWhenTheInstantComes also while it waits for a later one, and again if a sweep sets another timer.

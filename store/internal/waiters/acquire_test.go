@@ -290,7 +290,7 @@ func TestTheLimitCountsCallsOfAllReplicas(t *testing.T) {
 	t.Parallel()
 	r := newEngine().replica(t, pgtest.URL(t), 3)
 	r.hold(t, "a")
-	r.setRemote(1)
+	r.remote.Store(1)
 	r.waits(t.Context(), t, wants(t, "a", "second"))
 	r.waits(t.Context(), t, wants(t, "a", "third"))
 	if _, err := r.Acquire(t.Context(), wants(t, "a", "too many"), command); !errors.Is(err, lock.ErrTooManyWaiters) {
@@ -352,12 +352,12 @@ func TestDrainKeepsPlacesWhileGrantsArePaused(t *testing.T) {
 	}
 }
 
-// TestCallsThatEndedWithAGrantAreRememberedInARing: no more than maxRecent of them.
-func TestCallsThatEndedWithAGrantAreRememberedInARing(t *testing.T) {
+// TestCallsThatEndedWithAGrantAreRemembered: no more than maxSettled of them.
+func TestCallsThatEndedWithAGrantAreRemembered(t *testing.T) {
 	t.Parallel()
 	r := New(nil, 1, noLimit, nil)
 	var all []lock.Attachment
-	for range maxRecent + 1 {
+	for range maxSettled + 1 {
 		c, _, err := r.register(lock.Acquire{})
 		if err != nil {
 			t.Fatal(err)
@@ -365,12 +365,12 @@ func TestCallsThatEndedWithAGrantAreRememberedInARing(t *testing.T) {
 		r.unregister(c, true)
 		all = append(all, c.attachment)
 	}
-	for i, want := range map[int]bool{0: false, 1: true, maxRecent: true} {
+	for i, want := range map[int]bool{0: false, 1: true, maxSettled: true} {
 		if got := r.deliver(all[i], row.Outcome{}); got != want {
 			t.Errorf("call %d is remembered: %t", i, got)
 		}
 	}
-	if len(r.recent) != maxRecent {
-		t.Errorf("%d are remembered", len(r.recent))
+	if len(r.settled) != maxSettled {
+		t.Errorf("%d are remembered", len(r.settled))
 	}
 }

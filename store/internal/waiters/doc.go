@@ -1,7 +1,7 @@
 // Package waiters holds the calls that wait for locks on this replica, and wakes them when they are granted one.
 //
-// The order of a queue, and the next waiter to be granted a lock, are decisions of package lock and stored in the database. This
-// package decides nothing: it submits commands, and sleeps in between.
+// Package lock decides on the order of a queue and on the next waiter to be granted a lock. This package decides
+// nothing: it submits commands, and sleeps in between.
 //
 // # Terms
 //

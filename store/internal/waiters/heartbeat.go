@@ -69,15 +69,23 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 // heartbeat sends a heartbeat if calls wait here or watching is set, and reads those of the others in any case. It
 // wakes the calls that need not wait any more, or all calls if the last heartbeat was long ago.
 func (r *Registry) heartbeat(last time.Time, watching bool) error {
-	calls, waiting := r.queued()
+	names, places, attachments, waiting := r.queued()
 	err := r.db.Relaxed(func(b *pgx.Batch) {
 		if waiting > 0 || watching {
 			b.Queue(sqlHeartbeat, int64(r.self), waiting, watching, lock.ReplicaTTL)
 		}
 		b.Queue(sqlPeers, int64(r.self)).QueryRow(r.scanPeers)
 	})
-	if err == nil && len(calls.names) > 0 {
-		err = r.db.Within(func(ctx context.Context) error { return r.wakeStale(ctx, calls) })
+	if err == nil && len(names) > 0 {
+		err = r.db.Within(func(ctx context.Context) error {
+			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters, names, places, attachments)
+			if err != nil {
+				return err
+			}
+			stale, err := pgx.CollectRows(rows, pgx.RowTo[lock.Attachment])
+			r.wake(stale...)
+			return err
+		})
 	}
 	if err == nil && time.Since(last) > maxSilence {
 		r.wakeAll()
@@ -85,24 +93,13 @@ func (r *Registry) heartbeat(last time.Time, watching bool) error {
 	return err
 }
 
-// wakeStale wakes those of the calls that need not wait any more.
-func (r *Registry) wakeStale(ctx context.Context, calls queued) error {
-	rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters, calls.names, calls.places, calls.attachments)
-	if err != nil {
-		return err
-	}
-	stale, err := pgx.CollectRows(rows, pgx.RowTo[lock.Attachment])
-	r.wake(stale...)
-	return err
-}
-
 // scanPeers reads what the other replicas have said in their heartbeats.
 func (r *Registry) scanPeers(peers pgx.Row) error {
-	var waiting int
+	var waiting int64
 	var watching bool
 	err := peers.Scan(&waiting, &watching)
 	if err == nil {
-		r.setRemote(waiting)
+		r.remote.Store(waiting)
 		r.watched.Store(watching)
 	}
 	return err

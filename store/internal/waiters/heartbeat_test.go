@@ -46,17 +46,17 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 		t.Errorf("%d replicas have sent heartbeats", n)
 	}
 	for r, want := range map[*replica]struct {
-		remote  int
+		remote  int64
 		watched bool
 	}{a: {0, true}, b: {3, false}, silent: {3, true}} {
-		if r.remote != want.remote || r.watched.Load() != want.watched {
-			t.Errorf("replica %d found %d calls and subscribers %t, want %+v", r.self, r.remote, r.watched.Load(), want)
+		if r.remote.Load() != want.remote || r.watched.Load() != want.watched {
+			t.Errorf("replica %d found %d calls and subscribers %t, want %+v", r.self, r.remote.Load(), r.watched.Load(), want)
 		}
 	}
 	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '1 h'")
 	heartbeat(silent, false)
-	if silent.remote != 0 || silent.watched.Load() {
-		t.Errorf("a dead replica has %d calls, subscribers %t", silent.remote, silent.watched.Load())
+	if silent.remote.Load() != 0 || silent.watched.Load() {
+		t.Errorf("a dead replica has %d calls, subscribers %t", silent.remote.Load(), silent.watched.Load())
 	}
 }
 
@@ -78,7 +78,7 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 		}
 		calls[name] = c
 		if name != "joining" {
-			r.joined(c, 7)
+			c.place.Store(7)
 		}
 		attachment := int64(c.attachment)
 		if name == "taken over" {

@@ -197,9 +197,9 @@ func TestNotificationsFitIntoWhatPostgreSQLTakes(t *testing.T) {
 	t.Parallel()
 	n := notifier{pending: make(chan struct{}, 1)}
 	for range 2*maxGranted + 1 {
-		n.addGranted(math.MaxInt64)
+		n.add([]lock.Attachment{math.MaxInt64}, false)
 	}
-	n.addEvents()
+	n.add(nil, true)
 	payloads, err := n.take(math.MaxInt64)
 	if err != nil {
 		t.Fatal(err)

@@ -3,10 +3,12 @@ package waiters
 import (
 	"context"
 	"embed"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -16,9 +18,9 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// maxRecent is how many calls that ended with a grant are remembered. It is more than can end between a commit and the
-// delivery of the grants that it made.
-const maxRecent = 4096
+// maxSettled is how many ended calls are remembered. It is more than can end between a commit and the delivery of the
+// grants that it made. A Leave in the background may take longer: then a second one gives the grant back, too.
+const maxSettled = 4096
 
 // A Submit decides a command. If it was decided, the Outcome is its decision and the error is the decision's. If not,
 // the Outcome is zero, and the error is lock.ErrUnavailable if certainly nothing was done.
@@ -34,16 +36,17 @@ type Registry struct {
 
 	mu      sync.Mutex
 	calls   map[lock.Attachment]*call
-	remote  int                      // calls that wait on other replicas, as of the last heartbeat
-	recent  []lock.Attachment        // calls that ended with a grant, a ring
-	oldest  int                      // the index in recent that is replaced next
-	leaving map[lock.Attachment]bool // ended calls that have a Leave in the background
-	drained chan struct{}            // closed by Drain
+	settled []lock.Attachment // the newest ended calls that were answered with a grant, or have a Leave in the background
 
+	drained  context.Context // ends with Drain
+	drain    context.CancelFunc
 	active   sync.WaitGroup // calls
 	cleanup  sync.WaitGroup // Leaves in the background
 	notifier notifier
-	watched  atomic.Bool // another replica has subscribers of events, as of the last heartbeat
+
+	// As of the last heartbeat: calls that wait on other replicas, and whether another replica has subscribers of events.
+	remote  atomic.Int64
+	watched atomic.Bool
 }
 
 // A call is one waiting call.
@@ -51,7 +54,7 @@ type call struct {
 	name       string
 	lease      lock.LeaseID
 	attachment lock.Attachment
-	place      int64            // zero until it has joined the queue; guarded by Registry.mu
+	place      atomic.Int64     // zero until it has joined the queue
 	granted    chan row.Outcome // receives the grant, once
 	woken      chan struct{}    // has a value when the call should send a Claim
 }
@@ -59,46 +62,41 @@ type call struct {
 // New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
 // together.
 func New(db *database.DB, self lock.Replica, limit int, submit Submit) *Registry {
-	return &Registry{
-		db: db, self: self, limit: limit, submit: submit,
-		calls: make(map[lock.Attachment]*call), leaving: make(map[lock.Attachment]bool), drained: make(chan struct{}),
-		notifier: notifier{pending: make(chan struct{}, 1)},
-	}
+	r := &Registry{db: db, self: self, limit: limit, submit: submit, calls: make(map[lock.Attachment]*call)}
+	r.drained, r.drain = context.WithCancel(context.Background())
+	r.notifier.pending = make(chan struct{}, 1)
+	return r
 }
 
 // Drain ends all waiting calls with lock.ErrUnavailable; they keep their places. Further calls are refused.
 func (r *Registry) Drain() {
-	r.mu.Lock()
+	r.mu.Lock() // so that no call is registered after Drain has returned
 	defer r.mu.Unlock()
-	if !r.draining() {
-		close(r.drained)
-	}
+	r.drain()
 }
 
 // Draining returns a channel that is closed by Drain.
-func (r *Registry) Draining() <-chan struct{} { return r.drained }
-
-func (r *Registry) draining() bool {
-	select {
-	case <-r.drained:
-		return true
-	default:
-		return false
-	}
-}
+func (r *Registry) Draining() <-chan struct{} { return r.drained.Done() }
 
 // Wait waits until no call is left. Call it after Drain.
 func (r *Registry) Wait() { r.active.Wait() }
+
+// Close waits for the Leaves in the background, and deletes this replica's heartbeat. Call it when the database is
+// stopped, and after Run, Wait and the last Notify have returned.
+func (r *Registry) Close() {
+	r.cleanup.Wait()
+	r.forgetReplicas(r.self)
+}
 
 // register adds a call, which the caller must unregister. limitReached tells whether the limit was reached before. It
 // fails if this replica drains.
 func (r *Registry) register(a lock.Acquire) (c *call, limitReached bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.draining() {
+	if r.drained.Err() != nil {
 		return nil, false, database.Stopping()
 	}
-	limitReached = len(r.calls)+r.remote >= r.limit
+	limitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
 	c = &call{
 		name: a.Name, lease: a.LeaseID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1),
@@ -110,52 +108,38 @@ func (r *Registry) register(a lock.Acquire) (c *call, limitReached bool, err err
 
 // unregister removes the call. granted tells whether its client is answered with a grant.
 func (r *Registry) unregister(c *call, granted bool) {
+	if granted {
+		r.settle(c.attachment) // before it is removed, so that a late grant is not given back in between
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.calls, c.attachment)
-	if granted {
-		if len(r.recent) < maxRecent {
-			r.recent = append(r.recent, 0)
-		}
-		r.recent[r.oldest] = c.attachment
-		r.oldest = (r.oldest + 1) % maxRecent
-	}
 	r.active.Done()
 }
 
-// joined records the place that the call has in its queue.
-func (r *Registry) joined(c *call, place int64) {
+// settle records that no grant needs to be given back for the call once it has ended.
+func (r *Registry) settle(a lock.Attachment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.place = place
+	r.settled = append(r.settled, a)
+	r.settled = r.settled[max(len(r.settled)-maxSettled, 0):]
 }
 
 // deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is
-// not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background is
-// about to give it back.
+// not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background gives
+// it back.
 func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.calls[a]
 	if c == nil {
-		return r.leaving[a] || slices.Contains(r.recent, a)
+		return slices.Contains(r.settled, a)
 	}
 	select {
 	case c.granted <- grant:
 	default: // it has the grant already
 	}
 	return true
-}
-
-// setLeaving records whether a Leave for the call runs in the background.
-func (r *Registry) setLeaving(a lock.Attachment, leaving bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if leaving {
-		r.leaving[a] = true
-	} else {
-		delete(r.leaving, a)
-	}
 }
 
 // wake wakes those of the calls that wait here.
@@ -184,29 +168,107 @@ func (c *call) wake() {
 	}
 }
 
-// A queued is the calls that have joined a queue: one slice a column of sql/stale_waiters.sql.
-type queued struct {
-	names               []string
-	places, attachments []int64
-}
-
-// queued returns the calls that have joined a queue, and the number of all calls.
-func (r *Registry) queued() (q queued, all int) {
+// queued returns the calls that have joined a queue, one slice a column of sql/stale_waiters.sql, and the number of all
+// calls.
+func (r *Registry) queued() (names []string, places, attachments []int64, all int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
-		if c.place > 0 {
-			q.names = append(q.names, c.name)
-			q.places = append(q.places, c.place)
-			q.attachments = append(q.attachments, int64(c.attachment))
+		if place := c.place.Load(); place > 0 {
+			names, places = append(names, c.name), append(places, place)
+			attachments = append(attachments, int64(c.attachment))
 		}
 	}
-	return q, len(r.calls)
+	return names, places, attachments, len(r.calls)
 }
 
-// setRemote records how many calls wait on other replicas.
-func (r *Registry) setRemote(calls int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.remote = calls
+// leaveTimeout bounds the attempts to leave a queue in the background. By then the place has lapsed by itself.
+const leaveTimeout = lock.MaxWait + lock.PlaceRetention
+
+// Acquire acquires the lock, and waits for it up to a.Wait. command returns the command to submit for a, of which
+// Acquire has set Attachment and Replica; limitReached tells it that the limit on waiting calls is reached, so that
+// the call may be granted the lock but not join a queue. The error is the decision's, or one of package lock if
+// there is no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
+func (r *Registry) Acquire(
+	ctx context.Context, a lock.Acquire, command func(a lock.Acquire, limitReached bool) lock.Command,
+) (out row.Outcome, err error) {
+	over := time.NewTimer(a.Wait)
+	defer over.Stop()
+	c, limitReached, err := r.register(a)
+	if err != nil {
+		return row.Outcome{}, err
+	}
+	defer func() { r.unregister(c, err == nil) }()
+	a.Attachment, a.Replica = c.attachment, r.self
+	out, err = r.submit(ctx, command(a, limitReached))
+	begun := !errors.Is(err, lock.ErrUnavailable)
+	for err == nil && out.Queued {
+		c.place.Store(out.Place)
+		out, err = r.await(ctx, c, over.C, a.KeepPlace)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = database.Departed(context.Cause(ctx)) // the grant came while the client left
+	}
+	if begun && undecided(out, err) {
+		// A client that has left gives up its place. Otherwise the answer asks it to return.
+		r.leaveInBackground(c.leave(!errors.Is(context.Cause(ctx), context.Canceled), true))
+	}
+	return out, err
+}
+
+// undecided reports whether a submitted command failed without a decision.
+func undecided(out row.Outcome, err error) bool { return err != nil && out.Err == nil }
+
+// await sleeps until something is to be done for the call, and does it. It repeats a Claim whose answer was lost,
+// since the second one finds what the first has done. If it returned the error instead, the waiter would be skipped
+// until its client returns.
+func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, keepPlace bool) (row.Outcome, error) {
+	pause := database.NewPause()
+	for retry := (<-chan time.Time)(nil); ; {
+		select {
+		case grant := <-c.granted:
+			return grant, nil
+		case <-c.woken:
+		case <-retry:
+		case <-over:
+			return r.submit(ctx, c.leave(keepPlace, false))
+		case <-r.drained.Done():
+			out, err := r.submit(ctx, c.leave(true, false))
+			if errors.Is(out.Err, lock.ErrHeld) || errors.Is(out.Err, lock.ErrUnavailable) {
+				err = database.Stopping()
+			}
+			return out, err
+		case <-ctx.Done():
+			return row.Outcome{}, database.Departed(context.Cause(ctx))
+		}
+		out, err := r.submit(ctx, lock.Claim{Name: c.name, LeaseID: c.lease, Attachment: c.attachment})
+		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
+			return out, err
+		}
+		retry = time.After(pause.NextBackOff())
+	}
+}
+
+// leave returns the command that ends the wait of the call.
+func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
+	return lock.Leave{
+		Name: c.name, LeaseID: c.lease, Attachment: c.attachment, KeepPlace: keepPlace, Disconnected: disconnected,
+	}
+}
+
+// leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
+// the place after lock.PlaceRetention, the lease with its TTL.
+func (r *Registry) leaveInBackground(l lock.Leave) {
+	r.settle(l.Attachment)
+	r.cleanup.Go(func() {
+		ctx, cancel := context.WithTimeout(r.db.Context(), leaveTimeout)
+		defer cancel()
+		out, err := r.submit(ctx, l)
+		for undecided(out, err) && ctx.Err() == nil && r.db.Sleep(database.Jittered(database.MaxPause)) {
+			out, err = r.submit(ctx, l)
+		}
+		if undecided(out, err) && r.db.Context().Err() == nil {
+			r.db.Log.Warn("cannot remove an ended call from its queue", "lock", l.Name, "error", err)
+		}
+	})
 }

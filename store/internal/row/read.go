@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -58,47 +57,29 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	if err != nil {
 		return nil, err
 	}
-	var own ownColumns
-	var lease leaseFields
-	var part partFields
 	var now time.Time
-	var slot pgtype.Int4
-	var alive pgtype.Timestamptz
-	targets := append(append([]any{&now}, own.targets()...), lease.targets()...)
-	targets = append(append(append(targets, &slot), part.targets()...), &alive)
-	_, err = pgx.ForEachRow(rows, targets, func() (err error) {
-		if n := len(all); n == 0 || all[n-1].Record.Name != own.name {
-			record, err := own.record(&lease)
-			waiters := own.parts
+	var stored storedRecord
+	var p part
+	targets := append([]any{&now}, values(stored.columns(nil))...)
+	targets = append(append(targets, values(p.columns(nil))...), &p.aliveUntil)
+	_, err = pgx.ForEachRow(rows, targets, func() error {
+		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name {
+			record, err := stored.record()
 			if err != nil {
 				return err
 			}
-			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: waiters})
-		}
-		if !slot.Valid {
-			return nil
+			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts)})
 		}
 		last := &all[len(all)-1]
-		if slot.Int32 == 0 {
-			return last.addWaiter(&part, alive, assumeAlive)
+		if p.slot.Int32 > 0 {
+			last.Waiters--
 		}
-		l, err := part.lease(own.name)
-		last.Record.Leases = append(last.Record.Leases, l)
-		last.Waiters--
-		return err
+		if !p.slot.Valid {
+			return nil
+		}
+		return p.addTo(&last.Record, last.Now, assumeAlive)
 	})
 	return all, err
-}
-
-func (r *Reading) addWaiter(part *partFields, alive pgtype.Timestamptz, assumeAlive time.Duration) error {
-	w, err := part.waiter(r.Record.Name)
-	leniently := time.Time{}
-	if assumeAlive > 0 {
-		leniently = r.Now.Add(assumeAlive)
-	}
-	extendLife(w, alive, leniently)
-	r.Record.Queue = append(r.Record.Queue, w)
-	return err
 }
 
 // QueueFence queues the statement that locks the lock's row until the transaction ends, and returns its newest token,
@@ -115,12 +96,8 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 // QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record.
 func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
-		var part partFields
-		_, err := pgx.ForEachRow(rows, part.targets(), func() error {
-			l, err := part.lease(name)
-			r.Leases = append(r.Leases, l)
-			return err
-		})
+		var p part
+		_, err := pgx.ForEachRow(rows, values(p.columns(nil)), func() error { return p.addTo(r, time.Time{}, 0) })
 		return err
 	})
 }

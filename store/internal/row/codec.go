@@ -3,6 +3,7 @@ package row
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -57,14 +58,6 @@ func (r rest) fill(l *lock.Lease) {
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
 	}
-}
-
-// parseRest returns what the column contains.
-func parseRest(text []byte) (r rest, err error) {
-	if text != nil {
-		err = json.Unmarshal(text, &r)
-	}
-	return r, err
 }
 
 func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
@@ -126,9 +119,11 @@ func storeLease(l *lock.Lease, r rest) storedLease {
 }
 
 // lease returns the lease of the lock name, as far as it is in these columns, and the rest.
-func (s *storedLease) lease(name string) (lock.Lease, rest, error) {
-	r, err := parseRest(s.rest)
-	l := lock.Lease{
+func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
+	if s.rest != nil {
+		err = json.Unmarshal(s.rest, &r)
+	}
+	l = lock.Lease{
 		ID: s.id.Bytes, Name: name, Mode: lock.Mode(s.mode.Int16), Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64),
 		AcquiredAt: s.acquiredAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(),
 	}
@@ -263,20 +258,14 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 	l.AcquiredAt, l.ExpiresAt = time.Time{}, time.Time{}
 	w.Lease = l
 	if w.Replica != 0 {
-		w.AliveUntil = latest(w.AliveUntil, p.aliveUntil.Time.UTC())
+		alive := []time.Time{w.AliveUntil, p.aliveUntil.Time.UTC()}
 		if assumeAlive > 0 {
-			w.AliveUntil = latest(w.AliveUntil, now.Add(assumeAlive))
+			alive = append(alive, now.Add(assumeAlive))
 		}
+		w.AliveUntil = slices.MaxFunc(alive, time.Time.Compare)
 	}
 	r.Queue = append(r.Queue, w)
 	return err
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func text(s string) pgtype.Text                { return pgtype.Text{String: s, Valid: true} }

@@ -189,10 +189,10 @@ func TestEmptyRestIsNull(t *testing.T) {
 			t.Errorf("the rest of %+v is %q", l, text)
 		}
 	}
-	if _, err := parseRest([]byte("{")); err == nil {
+	if _, _, err := (&storedLease{rest: []byte("{")}).lease("a"); err == nil {
 		t.Error("half an object is no error")
 	}
-	if r, err := parseRest(nil); err != nil || r != (rest{}) {
+	if _, r, err := new(storedLease).lease("a"); err != nil || r != (rest{}) {
 		t.Errorf("null is %+v, %v", r, err)
 	}
 }

@@ -1,7 +1,6 @@
 package row
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,18 +13,18 @@ import (
 // A Range selects locks to read, in the order of their names.
 type Range struct {
 	After  string // names greater than this one
-	From   string // and not less than this one
-	To     string // and less than this one; empty: all
 	Limit  int
 	Active bool // only locks with leases or waiters
 	Queue  bool // with their waiters
+
+	from, to string // not less than the one, and less than the other
 }
 
-// beyondAll is greater than every name: names have no byte 0x7f, and none that is greater.
-const beyondAll = "\x7f"
+// Prefixed returns the Range of the locks whose names have the prefix. No name contains a byte of 0x7f or more.
+func Prefixed(prefix string) Range { return Range{from: prefix, to: prefix + "\x7f"} }
 
 // Only returns the Range of one lock. No name contains the byte 1, which is less than all that names have.
-func Only(name string) Range { return Range{From: name, To: name + "\x01", Limit: 1} }
+func Only(name string) Range { return Range{Limit: 1, from: name, to: name + "\x01"} }
 
 // A Reading is a lock as it was read at Now.
 type Reading struct {
@@ -53,7 +52,7 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	if r.Queue {
 		text = sqlReadQueue
 	}
-	rows, err := from.Query(ctx, text, r.After, r.From, cmp.Or(r.To, beyondAll), r.Limit, r.Active)
+	rows, err := from.Query(ctx, text, r.After, r.from, r.to, r.Limit, r.Active)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +107,7 @@ func (r Range) ReadOne(ctx context.Context, from Querier, assumeAlive time.Durat
 	if err != nil || len(all) > 0 {
 		return append(all, Reading{})[0], err
 	}
-	one := Reading{Record: lock.Record{Name: r.From}}
+	one := Reading{Record: lock.Record{Name: r.from}}
 	rows, err := from.Query(ctx, "select clock_timestamp()")
 	if err != nil {
 		return one, err

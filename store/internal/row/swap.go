@@ -102,7 +102,7 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 type write struct {
 	at            pgtype.TID
 	version       pgtype.Uint32
-	until         pgtype.Timestamptz // the decision holds
+	until         pgtype.Timestamptz // when the decision does not hold any more
 	entry         []byte             // of the events, null if there are none
 	keys, numbers pgtype.Text        // arrays: the references, and the numbers of their events
 	storedRecord
@@ -118,47 +118,33 @@ func (w *write) columns(to []column) []column {
 
 // ofChange returns the column that comes before those of a part: the number of the change that it belongs to.
 func ofChange(ord int32) []column {
-	return append(make([]column, 0, 1+len(partColumns)), column{"ord", "integer", &ord})
+	return []column{{"ord", "integer", &ord}}
 }
 
-// An array is one column of some rows. As a pgtype.ArrayGetter it is a parameter of unnest.
-type array struct {
-	rows   [][]column
-	column int
-}
+// arrays are the columns of some rows, as parameters of unnest.
+type arrays []pgtype.FlatArray[any]
 
-// Dimensions returns the number of rows.
-func (a *array) Dimensions() []pgtype.ArrayDimension {
-	return []pgtype.ArrayDimension{{Length: int32(len(a.rows)), LowerBound: 1}}
-}
-
-// Index returns the value in a row.
-func (a *array) Index(i int) any { return a.rows[i][a.column].value }
-
-// IndexType returns nothing: the type of an element is that of its value.
-func (a *array) IndexType() any { return nil }
-
-// addArrays adds the columns of rows like these to the arguments.
-func addArrays(args []any, like []column, rows [][]column) []any {
-	args, arrays := slices.Grow(args, len(like)), make([]array, len(like))
-	for i := range arrays {
-		arrays[i] = array{rows, i}
-		args = append(args, &arrays[i])
+func (a arrays) add(row []column) {
+	for i, c := range row {
+		a[i] = append(a[i], c.value)
 	}
-	return args
 }
 
 // A writing is the parameters of sql/swap.sql that are arrays.
 type writing struct {
 	endedOrds            []int32
 	endedKeys            []int64
-	writes, drops, saves [][]column
-	events               int
+	writes, drops, saves arrays
+	row                  []column // used again for each write
+	events               int      // in all entries
 }
 
 // encode returns the statement and its parameters.
 func (s *Swap) encode() (text string, args []any) {
-	var w writing
+	w := writing{
+		writes: make(arrays, len(writeColumns)), drops: make(arrays, len(dropColumns)), saves: make(arrays, len(saveColumns)),
+		row: make([]column, 0, len(writeColumns)),
+	}
 	for i, change := range s.Changes {
 		w.add(int32(i+1), change, s.Now)
 	}
@@ -170,11 +156,13 @@ func (s *Swap) encode() (text string, args []any) {
 	args = []any{
 		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, w.endedOrds, w.endedKeys,
 	}
-	args = addArrays(args, writeColumns, w.writes)
-	v := variant{Events: w.events > 0, Parts: len(w.drops)+len(w.saves) > 0}
+	v := variant{Events: w.events > 0, Parts: len(w.drops[0])+len(w.saves[0]) > 0}
+	all := w.writes
 	if v.Parts {
-		args = addArrays(args, dropColumns, w.drops)
-		args = addArrays(args, saveColumns, w.saves)
+		all = slices.Concat(w.writes, w.drops, w.saves)
+	}
+	for i := range all {
+		args = append(args, &all[i])
 	}
 	return sqlSwaps[v], args
 }
@@ -196,11 +184,12 @@ func (w *writing) add(ord int32, change *Change, now time.Time) {
 		row.keys, row.numbers = references(change, w.events)
 		w.events += len(change.Events)
 	}
-	w.writes = append(w.writes, row.columns(make([]column, 0, len(writeColumns))))
+	w.row = row.columns(w.row[:0])
+	w.writes.add(w.row)
 	delete(ended, 0) // an exclusive lease is no part
 	for _, l := range given {
 		if delete(ended, l.Slot); l.Slot > 0 {
-			w.saves = append(w.saves, leasePart(after.Name, l).columns(ofChange(ord)))
+			w.saves.add(leasePart(after.Name, l).columns(ofChange(ord)))
 		}
 	}
 	for slot := range ended {
@@ -218,14 +207,13 @@ func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
 			w.drop(ord, after.Name, 0, left[0].Place)
 			left = left[1:]
 		}
-		same := false
 		if len(left) > 0 && left[0].Place == waiter.Place {
-			same = sameWaiter(left[0], waiter)
-			left = left[1:]
+			old := left[0]
+			if left = left[1:]; sameWaiter(old, waiter) {
+				continue
+			}
 		}
-		if !same {
-			w.saves = append(w.saves, waiterPart(after.Name, waiter).columns(ofChange(ord)))
-		}
+		w.saves.add(waiterPart(after.Name, waiter).columns(ofChange(ord)))
 	}
 	for _, waiter := range left {
 		w.drop(ord, after.Name, 0, waiter.Place)
@@ -233,7 +221,7 @@ func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
 }
 
 func (w *writing) drop(ord int32, name string, slot int, place int64) {
-	w.drops = append(w.drops, partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
+	w.drops.add(partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
 }
 
 // sameWaiter reports whether two waiters are equal in everything that a decision can change.

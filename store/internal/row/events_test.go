@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
 func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event {
@@ -88,6 +89,14 @@ func FuzzParseEntry(f *testing.F) {
 			t.Errorf("written again: %v", err)
 		}
 	})
+}
+
+// TestAnEpochKnowsHowManyEventsABatchHas: package epoch cannot import this one.
+func TestAnEpochKnowsHowManyEventsABatchHas(t *testing.T) {
+	t.Parallel()
+	if got, want := int64(EventsPerBatch*epoch.BatchJump), int64(epoch.EventJump); got != want {
+		t.Errorf("the ids of events jump by %d where their batches do, and package epoch says %d", got, want)
+	}
 }
 
 func TestNameKeysArePositiveAndDiffer(t *testing.T) {

@@ -111,6 +111,7 @@ func (s *storedLease) columns(to []column) []column {
 	}...)
 }
 
+// storeLease returns the columns of a lease with the rest.
 func storeLease(l *lock.Lease, r rest) storedLease {
 	return storedLease{
 		id: pgtype.UUID{Bytes: l.ID, Valid: true}, mode: pgtype.Int2{Int16: int16(l.Mode), Valid: true}, holder: text(l.Holder),
@@ -149,6 +150,7 @@ func (s *storedRecord) columns(to []column) []column {
 	}...))
 }
 
+// storeRecord returns the row of a record. Its other leases and its waiters are parts.
 func storeRecord(r *lock.Record) storedRecord {
 	s := storedRecord{
 		name: r.Name, token: int64(r.Token), revision: r.Revision, lastEnd: int16(r.LastEnd), changedAt: r.ChangedAt, parts: parts(r),
@@ -203,7 +205,7 @@ type part struct {
 	token, attachment, replica pgtype.Int8
 	storedLease
 
-	aliveUntil pgtype.Timestamptz // in the row of the waiter's replica, if there is one; not a column of the part
+	aliveUntil pgtype.Timestamptz // as the row of the waiter's replica says, if there is one; not a column of the part
 }
 
 // columns appends the columns to others. The first three are the key.

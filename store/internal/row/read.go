@@ -3,6 +3,7 @@ package row
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,8 +60,7 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	var now time.Time
 	var stored storedRecord
 	var p part
-	targets := append([]any{&now}, values(stored.columns(nil))...)
-	targets = append(append(targets, values(p.columns(nil))...), &p.aliveUntil)
+	targets := slices.Concat([]any{&now}, values(stored.columns(nil)), values(p.columns(nil)), []any{&p.aliveUntil})
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name {
 			record, err := stored.record()
@@ -69,12 +69,12 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 			}
 			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts)})
 		}
+		if !p.slot.Valid {
+			return nil
+		}
 		last := &all[len(all)-1]
 		if p.slot.Int32 > 0 {
 			last.Waiters--
-		}
-		if !p.slot.Valid {
-			return nil
 		}
 		return p.addTo(&last.Record, last.Now, assumeAlive)
 	})

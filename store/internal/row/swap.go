@@ -102,7 +102,7 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 type write struct {
 	at            pgtype.TID
 	version       pgtype.Uint32
-	until         pgtype.Timestamptz // when the decision does not hold any more
+	until         pgtype.Timestamptz // the decision does not hold from then on
 	entry         []byte             // of the events, null if there are none
 	keys, numbers pgtype.Text        // arrays: the references, and the numbers of their events
 	storedRecord
@@ -117,11 +117,9 @@ func (w *write) columns(to []column) []column {
 }
 
 // ofChange returns the column that comes before those of a part: the number of the change that it belongs to.
-func ofChange(ord int32) []column {
-	return []column{{"ord", "integer", &ord}}
-}
+func ofChange(ord int32) []column { return []column{{"ord", "integer", &ord}} }
 
-// arrays are the columns of some rows, as parameters of unnest.
+// arrays are the columns of some rows, as parameters of unnest. The elements are pointers, which pgx follows.
 type arrays []pgtype.FlatArray[any]
 
 func (a arrays) add(row []column) {

@@ -99,7 +99,8 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
 		return page, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
-	selects := row.Range{After: string(after), From: q.Prefix, To: beyond(q.Prefix), Limit: q.Limit + 1}
+	selects := row.Prefixed(q.Prefix)
+	selects.Limit = q.Limit + 1
 	if selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace; q.Holder != "" || q.State != "" {
 		selects.Limit = scanned
 	}
@@ -125,15 +126,6 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Items[q.Limit-1].Name))
 	}
 	return page, err
-}
-
-// beyond returns what is greater than every name with the prefix, empty for no prefix. Names have no byte 0x7f, which is
-// greater than all that they have.
-func beyond(prefix string) string {
-	if prefix == "" {
-		return ""
-	}
-	return prefix + "\x7f"
 }
 
 // Watch returns a lock once it is not what was seen, see lock.Service.

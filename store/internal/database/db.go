@@ -17,14 +17,15 @@ const (
 	firstPause = 10 * time.Millisecond
 	// MaxPause is the longest pause between two attempts.
 	MaxPause = 500 * time.Millisecond
+	// readAttempts is how often a read is attempted that fails for a passing reason.
+	readAttempts = 5
+	// assumeAlive is for how long after an outage other replicas count as alive. It is enough for a few heartbeats.
+	assumeAlive = 3 * time.Second
 )
-
-// readAttempts is how often a read is attempted that fails for a passing reason.
-const readAttempts = 5
 
 // A DB is the database of one replica.
 type DB struct {
-	Rest     *pgxpool.Pool // endlesslyything but decisions
+	Rest     *pgxpool.Pool // everything but decisions
 	Deciding *pgxpool.Pool
 	Pooled   bool // behind a pooler in transaction mode
 	Log      *slog.Logger
@@ -82,8 +83,10 @@ func (d *DB) Sleep(pause time.Duration) bool {
 func Jittered(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
 
 // Within runs f with the context of the replica and the timeout of one round trip.
-func (d *DB) Within(f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(d.ctx, TripTimeout)
+func (d *DB) Within(f func(context.Context) error) error { return within(d.ctx, f) }
+
+func within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, TripTimeout)
 	defer cancel()
 	return f(ctx)
 }
@@ -98,45 +101,48 @@ func (d *DB) Relaxed(queue func(*pgx.Batch)) error {
 	})
 }
 
-// Guest waits for one of the connections that reads and fenced writes may use, and returns the function that frees it.
-func (d *DB) Guest(ctx context.Context) (leave func(), err error) {
+// Read runs query, which must not change anything unless it succeeds, again if that may help. It first waits for one of
+// the connections that reads and fenced writes may use. The error is one of package lock.
+func (d *DB) Read(ctx context.Context, query func(context.Context) error) error {
 	select {
 	case d.guests <- struct{}{}:
-		return func() { <-d.guests }, nil
+		defer func() { <-d.guests }()
 	case <-ctx.Done():
-		return nil, Unavailable(context.Cause(ctx))
+		return Unavailable(context.Cause(ctx))
 	}
-}
-
-// Read runs query, which must not change anything unless it succeeds, again if that may help. The error is one of
-// package lock.
-func (d *DB) Read(ctx context.Context, query func(context.Context) error) error {
-	leave, err := d.Guest(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	pause := NewPause()
 	for attempt := 1; ; attempt++ {
-		err = readOnce(ctx, query)
-		if err == nil {
+		err := within(ctx, query)
+		switch failed := EffectOf(err) == Failed; {
+		case err == nil:
 			return nil
-		}
-		if attempt == readAttempts || !mayPass(err) || ctx.Err() != nil || !d.Sleep(pause.NextBackOff()) {
-			return ReadFailed(err)
+		case failed && !errors.Is(err, context.Canceled):
+			return Internal(err)
+		case failed, attempt == readAttempts, ctx.Err() != nil,
+			errors.Is(err, context.DeadlineExceeded), // the next attempt would take as long
+			!d.Sleep(pause.NextBackOff()):
+			return Unavailable(err)
 		}
 	}
 }
 
-func readOnce(ctx context.Context, query func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, TripTimeout)
-	defer cancel()
-	return query(ctx)
+// An Outage knows when the database was last unreachable. The zero Outage is ready for use.
+type Outage struct{ last atomic.Pointer[time.Time] }
+
+// Note records that the database is unreachable now.
+func (o *Outage) Note() {
+	now := time.Now()
+	o.last.Store(&now)
 }
 
-// mayPass reports whether another attempt may succeed. One that took too long would take as long again.
-func mayPass(err error) bool {
-	return EffectOf(err) != Failed && !errors.Is(err, context.DeadlineExceeded)
+// AssumeAlive returns for how long from now on replicas without a recent heartbeat count as alive, since they could not
+// send one. It is zero unless the database was unreachable shortly before.
+func (o *Outage) AssumeAlive() time.Duration {
+	last := o.last.Load()
+	if last == nil {
+		return 0
+	}
+	return max(assumeAlive-time.Since(*last), 0)
 }
 
 // A Trouble is something that may fail again and again. It is logged once, and then not until it has succeeded.

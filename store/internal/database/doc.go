@@ -9,6 +9,6 @@
 // # Commits
 //
 // A commit is never cancelled. On a cancel request PostgreSQL stops waiting for a standby and reports success with a
-// warning; [Confirmed] makes that an error. An error of a round trip that commits says nothing of the outcome unless
+// warning; [CommitBatch] makes that an error. An error of a round trip that commits says nothing of the outcome unless
 // PostgreSQL itself reports it, see [EffectOfCommit].
 package database

@@ -1,10 +1,10 @@
 package database
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,10 +44,10 @@ func EffectOf(err error) Effect {
 	case errors.Is(err, ErrMalformed):
 		return Failed
 	case !errors.As(err, &pg):
-		return Again // the connection is gone, or a row was
+		return Again // the connection is gone, or a row is
 	case pg.Code == "55P03":
 		return Blocked
-	case slices.ContainsFunc(passing, func(code string) bool { return pg.Code[:min(len(code), len(pg.Code))] == code }):
+	case slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(pg.Code, code) }):
 		return Again
 	}
 	return Failed
@@ -59,8 +59,7 @@ func EffectOfCommit(err error) Effect {
 	if errors.Is(err, ErrUnconfirmed) || !errors.As(err, &pg) {
 		return Unknown
 	}
-	// An ERROR ends the transaction, a FATAL one only the connection; but one
-	// that sat idle had ended before.
+	// An ERROR ends the transaction, a FATAL one only the connection; but one that was idle had ended before.
 	if pg.SeverityUnlocalized == "ERROR" || pg.Code == "25P03" || pg.Code == "25P04" {
 		return EffectOf(err)
 	}
@@ -89,7 +88,7 @@ func NoStandby() error {
 		Detail: "The service is configured to need a standby, and the database has none. Nothing was changed; retry."}
 }
 
-// Departed returns the answer to a call whose client has left, if it is still there.
+// Departed returns the answer to a call that its caller has given up.
 func Departed(cause error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
 		Detail: "The call ended before it was answered. Nothing was changed; retry."}
@@ -120,12 +119,4 @@ func UnknownOutcome(cause error) error {
 func Internal(cause error) error {
 	return &lock.Error{Code: lock.ErrInternal, Cause: cause,
 		Detail: "Internal error. Nothing was changed; see the service's log."}
-}
-
-// ReadFailed returns the answer to a read that failed.
-func ReadFailed(err error) error {
-	if EffectOf(err) == Failed && !errors.Is(err, context.Canceled) {
-		return Internal(err)
-	}
-	return Unavailable(err)
 }

@@ -2,12 +2,32 @@ package database
 
 import (
 	"context"
+	"embed"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// Statement returns the text of the file sql/NAME.sql. It panics if there is none: the files are part of the binary.
+func Statement(files embed.FS, name string) string {
+	text, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(fmt.Sprintf("database: %v", err))
+	}
+	return string(text)
+}
+
+var (
+	sqlSettings      = Statement(files, "settings")
+	sqlRelax         = Statement(files, "relax")
+	sqlSchemaVersion = Statement(files, "schema_version")
 )
 
 // Begin starts a transaction. It does not leave the isolation to the database's default: under a stricter one, rows
@@ -59,22 +79,15 @@ func noteUnconfirmed(conn *pgconn.PgConn, n *pgconn.Notice) {
 // ErrUnconfirmed is returned for a commit that may be on the primary only.
 var ErrUnconfirmed = errors.New("the wait for the standby to confirm the commit was cancelled")
 
-// ExpectCommit forgets earlier warnings. Call it before a round trip that commits.
-func ExpectCommit(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), unconfirmedKey) }
-
-// Confirmed returns ErrUnconfirmed if there was a warning since ExpectCommit.
-func Confirmed(conn *pgx.Conn) error {
-	if _, marked := conn.PgConn().CustomData()[unconfirmedKey]; marked {
-		return ErrUnconfirmed
-	}
-	return nil
-}
-
 // CommitBatch runs the batch, which commits, and returns ErrUnconfirmed if the commit may be on the primary only.
 func CommitBatch(ctx context.Context, conn *pgx.Conn, b *pgx.Batch) error {
-	ExpectCommit(conn)
+	marks := conn.PgConn().CustomData()
+	delete(marks, unconfirmedKey) // of an earlier commit
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
-	return Confirmed(conn)
+	if _, marked := marks[unconfirmedKey]; marked {
+		return ErrUnconfirmed
+	}
+	return nil
 }

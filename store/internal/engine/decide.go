@@ -182,7 +182,7 @@ func (u *unit) take(cmd lock.Command, d lock.Decision, at map[string]*row.Change
 	u.decisions = append(u.decisions, d)
 	for _, after := range d.Locks {
 		c := at[after.Name]
-		c.After, c.Changed = after, c.Changed || d.Changed
+		c.After = after
 	}
 	for _, e := range d.Events {
 		c := at[e.Name]

@@ -279,3 +279,15 @@ func TestAClockThatIsOffIsNotBelieved(t *testing.T) {
 		})
 	}
 }
+
+// TestALockThatKeepsChangingWhileItIsReadIsLocked after two looks that fail with row.ErrChanged: each is a miss.
+func TestALockThatKeepsChangingWhileItIsReadIsLocked(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, other, s := newReplica(t, url, 1), newReplica(t, url, 2), connect(t, url)
+	held := other.acquires("a")
+	other.joins("a", nil) // a part, which is read after the record
+	r.afterLook = func() { s.exec("update paddock.records set holder = holder where name = 'a'") }
+	r.renews(held)
+	r.used(2, 1, 1)
+}

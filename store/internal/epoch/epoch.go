@@ -19,9 +19,9 @@ var files embed.FS
 
 var sqlEpoch = database.Statement(files, "epoch")
 
-// eventsPerBatch is the number of ids of a row of paddock.event_batches: an event's id is that of its row times
-// eventsPerBatch, plus its number there.
-const eventsPerBatch = 4096
+// EventsPerBatch is the number of ids of a row of paddock.event_batches: an event's id is that of its row times
+// EventsPerBatch, plus its number there.
+const EventsPerBatch = 4096
 
 // An Epoch is the newest epoch of the database, and the state of the server at the instant when it was read.
 type Epoch struct {
@@ -104,7 +104,7 @@ func (e Epoch) Check(k Known) error {
 }
 
 // batchOf returns the batch of an event.
-func batchOf(event int64) int64 { return event / eventsPerBatch }
+func batchOf(event int64) int64 { return event / EventsPerBatch }
 
 // A LongerError is returned for a lease that is longer than every lease before it. Recover records its length, after
 // which the command can be decided again.

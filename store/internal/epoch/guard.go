@@ -147,7 +147,7 @@ const (
 	// TokenJump is how far tokens continue above the greatest known one when an epoch starts: more than can have been
 	// lost. There is room for two million jumps up to lock.MaxToken.
 	TokenJump = 1 << 32
-	// BatchJump is the same for the ids of event batches. Event ids jump eventsPerBatch times as far, so there is room
+	// BatchJump is the same for the ids of event batches. Event ids jump EventsPerBatch times as far, so there is room
 	// for 32 thousand jumps up to 2⁵³.
 	BatchJump = 1 << 26
 

@@ -1,10 +1,9 @@
 package row
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -38,17 +37,20 @@ func restOf(l *lock.Lease) rest {
 }
 
 // text returns the column, nil if there is nothing in it.
-func (r rest) text() (*string, error) {
-	if r.isZero() {
-		return nil, nil
+func (r rest) text() []byte {
+	if r == (rest{}) {
+		return nil
 	}
-	b, err := json.Marshal(r)
-	s := string(b)
-	return &s, err
+	return mustJSON(r)
 }
 
-func (r rest) isZero() bool {
-	return r.Metadata == "" && r.Capacity == 0 && r.Grace|r.MaxHold|r.ClaimBy|r.Place|r.Attachment|r.AliveUntil|r.KeptUntil == 0
+// mustJSON returns the JSON of a value for which json.Marshal cannot fail.
+func mustJSON(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("row: %T as JSON: %v", value, err))
+	}
+	return text
 }
 
 // fill sets the fields of the lease that are in r.
@@ -57,17 +59,6 @@ func (r rest) fill(l *lock.Lease) {
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
 	}
-}
-
-// parseRest returns what the column contains.
-func parseRest(text []byte) (r rest, err error) {
-	if text == nil {
-		return r, nil
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%w: the column rest of a lock: %w", database.ErrMalformed, err)
-	}
-	return r, nil
 }
 
 func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
@@ -87,96 +78,108 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// leaseFields are the columns of a lease, as they are read. All are null where there is none.
-type leaseFields struct {
-	id                  pgtype.UUID
-	mode                pgtype.Int2
-	holder              pgtype.Text
-	acquiredAt, expires pgtype.Timestamptz
-	ttl                 pgtype.Int8
-	rest                []byte
+// A column is a field of a row: its name and type in SQL, and a pointer to its value.
+type column struct {
+	name, kind string
+	value      any
 }
 
-// targets are in the order of leaseColumns.
-func (f *leaseFields) targets() []any {
-	return []any{&f.id, &f.mode, &f.holder, &f.acquiredAt, &f.expires, &f.ttl, &f.rest}
+// values returns the pointers to the values, as targets of a scan.
+func values(columns []column) []any {
+	targets := make([]any, len(columns))
+	for i, c := range columns {
+		targets[i] = c.value
+	}
+	return targets
+}
+
+// A storedLease is the columns of a lease, in a record or a part. All are null where there is none.
+type storedLease struct {
+	id                    pgtype.UUID
+	mode                  pgtype.Int2
+	holder                pgtype.Text
+	acquiredAt, expiresAt pgtype.Timestamptz
+	ttl                   pgtype.Int8
+	rest                  []byte
+}
+
+// columns appends the columns to others.
+func (s *storedLease) columns(to []column) []column {
+	return append(to, []column{
+		{"lease_id", "uuid", &s.id}, {"mode", "smallint", &s.mode}, {"holder", "text", &s.holder},
+		{"acquired_at", "timestamptz", &s.acquiredAt}, {"expires_at", "timestamptz", &s.expiresAt},
+		{"ttl_ms", "bigint", &s.ttl}, {"rest", "json", &s.rest},
+	}...)
+}
+
+// storeLease returns the columns of a lease with the rest.
+func storeLease(l *lock.Lease, r rest) storedLease {
+	return storedLease{
+		id: pgtype.UUID{Bytes: l.ID, Valid: true}, mode: pgtype.Int2{Int16: int16(l.Mode), Valid: true}, holder: text(l.Holder),
+		acquiredAt: timestamp(l.AcquiredAt), expiresAt: timestamp(l.ExpiresAt), ttl: bigint(l.TTL.Milliseconds()), rest: r.text(),
+	}
 }
 
 // lease returns the lease of the lock name, as far as it is in these columns, and the rest.
-func (f *leaseFields) lease(name string) (lock.Lease, rest, error) {
-	r, err := parseRest(f.rest)
-	l := lock.Lease{
-		ID: f.id.Bytes, Name: name, Mode: lock.Mode(f.mode.Int16), Holder: f.holder.String, TTL: fromMillis(f.ttl.Int64),
-		AcquiredAt: f.acquiredAt.Time.UTC(), ExpiresAt: f.expires.Time.UTC(),
+func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
+	if s.rest != nil {
+		if err = json.Unmarshal(s.rest, &r); err != nil {
+			err = fmt.Errorf("%w: the column rest of the lock %q: %w", database.ErrMalformed, name, err)
+		}
+	}
+	l = lock.Lease{
+		ID: s.id.Bytes, Name: name, Mode: lock.Mode(s.mode.Int16), Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64),
+		AcquiredAt: s.acquiredAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(),
 	}
 	r.fill(&l)
 	return l, r, err
 }
 
-// ownColumns are the columns of a record that are not of a lease, as they are read.
-type ownColumns struct {
+// A storedRecord is a row of paddock.records, without its last_event.
+type storedRecord struct {
 	name            string
-	lastEvent       int64
 	token, revision int64
 	lastEnd         int16
 	changedAt       time.Time
-	parts           int
+	parts           int32
+	storedLease     // the exclusive one
 }
 
-// targets are in the order of sql/look.sql.
-func (c *ownColumns) targets() []any {
-	return []any{&c.name, &c.lastEvent, &c.token, &c.revision, &c.lastEnd, &c.changedAt, &c.parts}
+// columns appends the columns to others. The first is the key.
+func (s *storedRecord) columns(to []column) []column {
+	return s.storedLease.columns(append(to, []column{
+		{"name", "text", &s.name}, {"token", "bigint", &s.token}, {"revision", "bigint", &s.revision},
+		{"last_end", "smallint", &s.lastEnd}, {"changed_at", "timestamptz", &s.changedAt}, {"parts", "integer", &s.parts},
+	}...))
+}
+
+// storeRecord returns the row of a record. Its other leases and its waiters are parts.
+func storeRecord(r *lock.Record) storedRecord {
+	s := storedRecord{
+		name: r.Name, token: int64(r.Token), revision: r.Revision, lastEnd: int16(r.LastEnd), changedAt: r.ChangedAt, parts: parts(r),
+	}
+	if l := inline(r); l != nil {
+		rest := restOf(l)
+		rest.Capacity, rest.Attachment = r.Capacity, int64(l.Attachment)
+		s.storedLease = storeLease(l, rest)
+	} else {
+		s.rest = rest{Capacity: r.Capacity}.text()
+	}
+	return s
 }
 
 // record returns the record, without its parts.
-func (c *ownColumns) record(f *leaseFields) (lock.Record, error) {
-	r := lock.Record{Name: c.name, Revision: c.revision, Token: lock.Token(c.token), LastEnd: lock.Kind(c.lastEnd)}
+func (s *storedRecord) record() (lock.Record, error) {
+	r := lock.Record{Name: s.name, Revision: s.revision, Token: lock.Token(s.token), LastEnd: lock.Kind(s.lastEnd)}
 	if r.Revision > 0 {
-		r.ChangedAt = c.changedAt.UTC()
+		r.ChangedAt = s.changedAt.UTC()
 	}
-	if !f.id.Valid && f.rest == nil {
-		return r, nil
-	}
-	l, rest, err := f.lease(c.name)
-	if r.Capacity = rest.Capacity; f.id.Valid {
+	l, rest, err := s.lease(s.name)
+	if r.Capacity = rest.Capacity; s.id.Valid {
 		l.Token, l.Attachment = r.Token, lock.Attachment(rest.Attachment)
 		r.Leases = []lock.Lease{l}
 	}
 	return r, err
-}
-
-// partFields are the columns of a part, as they are read.
-type partFields struct {
-	slot                       int
-	place                      int64
-	unclaimed                  bool
-	token, attachment, replica int64
-	leaseFields
-}
-
-// targets are in the order of partColumns.
-func (p *partFields) targets() []any {
-	return append([]any{&p.slot, &p.place, &p.unclaimed, &p.token, &p.attachment, &p.replica}, p.leaseFields.targets()...)
-}
-
-// lease returns the lease in a slot.
-func (p *partFields) lease(name string) (lock.Lease, error) {
-	l, _, err := p.leaseFields.lease(name)
-	l.Slot, l.Token, l.Attachment = p.slot, lock.Token(p.token), lock.Attachment(p.attachment)
-	return l, err
-}
-
-// waiter returns the waiter at a place.
-func (p *partFields) waiter(name string) (*lock.Waiter, error) {
-	l, rest, err := p.leaseFields.lease(name)
-	w := &lock.Waiter{
-		Place: p.place, Capacity: rest.Capacity, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment),
-		Replica: lock.Replica(p.replica), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
-		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed,
-	}
-	l.AcquiredAt, l.ExpiresAt = time.Time{}, time.Time{}
-	w.Lease = l
-	return w, err
 }
 
 // inline returns the lease in the record's own row, if there is one.
@@ -188,23 +191,88 @@ func inline(r *lock.Record) *lock.Lease {
 }
 
 // parts returns how many rows of paddock.parts the record has.
-func parts(r *lock.Record) int {
+func parts(r *lock.Record) int32 {
 	n := len(r.Leases) + len(r.Queue)
 	if inline(r) != nil {
 		n--
 	}
-	return n
+	return int32(n)
 }
 
-// EventsPerBatch is how many ids a row of events has. An event's id is that of its row times EventsPerBatch plus its
-// number.
-const EventsPerBatch = 4096
+// A part is a row of paddock.parts. All is null where a record without parts is joined with them.
+type part struct {
+	name                       pgtype.Text
+	slot                       pgtype.Int4 // zero for a waiter
+	place                      pgtype.Int8
+	unclaimed                  pgtype.Bool
+	token, attachment, replica pgtype.Int8
+	storedLease
 
-// RefInterval is how many revisions of a lock there are, or a few more, between the events in paddock.event_refs.
-const RefInterval = 16
-
-// NameKey returns the key of paddock.event_refs for events of the lock: 63 bits of the SHA-256 of its name.
-func NameKey(name string) int64 {
-	sum := sha256.Sum256([]byte(name))
-	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
+	aliveUntil pgtype.Timestamptz // as the row of the waiter's replica says, if there is one; not a column of the part
 }
+
+// columns appends the columns to others. The first three are the key.
+func (p *part) columns(to []column) []column {
+	return p.storedLease.columns(append(to, []column{
+		{"name", "text", &p.name}, {"slot", "integer", &p.slot}, {"place", "bigint", &p.place}, {"unclaimed", "boolean", &p.unclaimed},
+		{"token", "bigint", &p.token}, {"attachment", "bigint", &p.attachment}, {"replica", "bigint", &p.replica},
+	}...))
+}
+
+// partKeyLength is the number of columns of the key of a part.
+const partKeyLength = 3
+
+// partOf returns the part of the lock with the key, without anything else.
+func partOf(name string, slot int, place int64) *part {
+	return &part{name: text(name), slot: pgtype.Int4{Int32: int32(slot), Valid: true}, place: bigint(place)}
+}
+
+func leasePart(name string, l *lock.Lease) *part {
+	p := partOf(name, l.Slot, 0)
+	p.unclaimed.Valid, p.token, p.attachment, p.replica = true, bigint(int64(l.Token)), bigint(int64(l.Attachment)), bigint(0)
+	p.storedLease = storeLease(l, restOf(l))
+	return p
+}
+
+func waiterPart(name string, w *lock.Waiter) *part {
+	p := partOf(name, 0, w.Place)
+	p.unclaimed = pgtype.Bool{Bool: w.GrantedUnclaimed, Valid: true}
+	p.token, p.attachment, p.replica = bigint(0), bigint(int64(w.Attachment)), bigint(int64(w.Replica))
+	r := restOf(&w.Lease)
+	r.Capacity, r.AliveUntil, r.KeptUntil = w.Capacity, micros(w.AliveUntil), micros(w.KeptUntil)
+	p.storedLease = storeLease(&w.Lease, r)
+	p.acquiredAt, p.expiresAt = timestamp(w.JoinedAt), timestamp(w.WaitUntil)
+	return p
+}
+
+// addTo adds the lease or the waiter to its record. If assumeAlive is positive, the replica of the waiter is alive for so
+// long from now on, at least. After an outage that may be more than its row says, or there is no row: a crash of
+// PostgreSQL loses the newest heartbeats.
+func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) error {
+	l, rest, err := p.lease(r.Name)
+	if p.slot.Int32 > 0 {
+		l.Slot, l.Token, l.Attachment = int(p.slot.Int32), lock.Token(p.token.Int64), lock.Attachment(p.attachment.Int64)
+		r.Leases = append(r.Leases, l)
+		return err
+	}
+	w := &lock.Waiter{
+		Place: p.place.Int64, Capacity: rest.Capacity, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
+		Replica: lock.Replica(p.replica.Int64), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
+		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed.Bool,
+	}
+	l.AcquiredAt, l.ExpiresAt = time.Time{}, time.Time{}
+	w.Lease = l
+	if w.Replica != 0 {
+		alive := []time.Time{w.AliveUntil, p.aliveUntil.Time.UTC()}
+		if assumeAlive > 0 {
+			alive = append(alive, now.Add(assumeAlive))
+		}
+		w.AliveUntil = slices.MaxFunc(alive, time.Time.Compare)
+	}
+	r.Queue = append(r.Queue, w)
+	return err
+}
+
+func text(s string) pgtype.Text                { return pgtype.Text{String: s, Valid: true} }
+func bigint(n int64) pgtype.Int8               { return pgtype.Int8{Int64: n, Valid: true} }
+func timestamp(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: true} }

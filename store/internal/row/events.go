@@ -1,14 +1,32 @@
 package row
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
+
+// EventsPerBatch is how many ids a row of events has. An event's id is that of its row times EventsPerBatch plus its
+// number.
+const EventsPerBatch = epoch.EventsPerBatch
+
+// RefInterval is how many revisions of a lock there are, or a few more, between the events in paddock.event_refs.
+const RefInterval = 16
+
+// NameKey returns the key of paddock.event_refs for events of the lock: 63 bits of the SHA-256 of its name.
+func NameKey(name string) int64 {
+	sum := sha256.Sum256([]byte(name))
+	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
+}
 
 // eventFields is the number of fields of an event in an entry.
 const eventFields = 10
@@ -44,16 +62,10 @@ func appendEntry(b []byte, name string, previous int64, first int, events []lock
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			text, err := json.Marshal(s)
-			if err != nil {
-				panic(fmt.Sprintf("row: a string as JSON: %v", err)) // json.Marshal fails for no string
-			}
-			return append(b, text...)
+			return append(b, mustJSON(s)...)
 		}
 	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // An Entry is the events of one lock in one row of paddock.event_batches.
@@ -65,40 +77,34 @@ type Entry struct {
 
 // ParseEntry returns the events of an element of the column entries. batch and at are the id and the instant of its row.
 func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
-	var fields []json.RawMessage
-	if err := json.Unmarshal(element, &fields); err != nil || len(fields) < 2 {
+	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
+	e := Entry{Events: make([]lock.Event, most)}
+	delays := make([]int64, most)
+	fields := []any{&e.Name, &e.Previous}
+	for i := range e.Events {
+		v := &e.Events[i]
+		fields = append(fields, &[]any{
+			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
+		})
+	}
+	if err := json.Unmarshal(element, &fields); err != nil {
 		return Entry{}, badEntry(batch, err)
 	}
-	var e Entry
-	if err := unmarshal(fields[:2], &e.Name, &e.Previous); err != nil {
-		return Entry{}, badEntry(batch, err)
+	if len(fields) < 2 {
+		return Entry{}, badEntry(batch, errFields)
 	}
-	for _, field := range fields[2:] {
-		var values []json.RawMessage
-		if err := json.Unmarshal(field, &values); err != nil || len(values) < eventFields {
-			return Entry{}, badEntry(batch, err)
+	for i, event := range fields[2:] {
+		if values, ok := event.(*[]any); !ok || len(*values) < eventFields {
+			return Entry{}, badEntry(batch, errFields)
 		}
-		event := lock.Event{Name: e.Name}
-		var number, delay int64
-		err := unmarshal(values, &number, &event.Slot, &event.Revision, &event.Kind, &event.Mode, &event.Holder,
-			&event.Token, &event.Place, &event.Reason, &delay)
-		if err != nil {
-			return Entry{}, badEntry(batch, err)
-		}
-		event.ID, event.At = batch*EventsPerBatch+number, at.Add(time.Duration(delay)*time.Microsecond).UTC()
-		e.Events = append(e.Events, event)
+		v := &e.Events[i]
+		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()
 	}
+	e.Events = e.Events[:len(fields)-2]
 	return e, nil
 }
 
-func unmarshal(fields []json.RawMessage, targets ...any) error {
-	for i, target := range targets {
-		if err := json.Unmarshal(fields[i], target); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var errFields = errors.New("it has too few fields")
 
 func badEntry(batch int64, err error) error {
 	return fmt.Errorf("%w: row %d of paddock.event_batches has an entry that is not one of events: %w", database.ErrMalformed, batch, err)

@@ -105,7 +105,7 @@ func swapOf(v View, changes ...*Change) *Swap {
 
 // change returns a change of the lock.
 func (v View) change(name string, change func(*lock.Record), events ...lock.Event) *Change {
-	c := &Change{At: v.Epoch.Now, Before: v.Rows[name], After: v.Rows[name].Record, Changed: true, Events: events}
+	c := &Change{At: v.Epoch.Now, Before: v.Rows[name], After: v.Rows[name].Record, Events: events}
 	change(&c.After)
 	for i := range c.Events {
 		c.After.Revision++

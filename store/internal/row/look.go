@@ -1,8 +1,10 @@
 package row
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +23,7 @@ type Row struct {
 	LastEvent int64      // the row of paddock.event_batches with its newest event
 	Floor     lock.Token // tokens granted next must be greater
 
-	parts int
+	parts int32
 }
 
 // ErrChanged is returned by Look when a lock was pruned or changed while it was read. Another look may succeed.
@@ -73,7 +75,7 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	b.Queue(text, l.Names).Query(v.scanRows)
 	epoch.Queue(b, &v.Epoch)
 	if l.Tokens > 0 {
-		queueDraw(b, l.Tokens, l.Tokens, func(tokens []lock.Token, _ time.Time) { v.Tokens = tokens })
+		queueDraw(b, l.Tokens, l.Tokens, &v.Epoch, &v.Tokens)
 	}
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
@@ -83,10 +85,7 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 		return v, ErrChanged
 	}
 	for name, r := range v.Rows {
-		r.Floor = r.Record.Token
-		if r.Floor == 0 {
-			r.Floor = v.Epoch.LastToken
-		}
+		r.Floor = cmp.Or(r.Record.Token, v.Epoch.LastToken)
 		v.Rows[name] = r
 	}
 	return v, v.readParts(ctx, conn, l.AssumeAlive)
@@ -96,22 +95,20 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 // server than that of e.
 func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []lock.Token, err error) {
 	b := &pgx.Batch{}
-	queueDraw(b, n, 1, func(drawn []lock.Token, started time.Time) {
-		if started.Equal(e.Started) {
-			tokens = drawn
-		}
-	})
-	return tokens, conn.SendBatch(ctx, b).Close()
+	queueDraw(b, n, 1, &e, &tokens)
+	err = conn.SendBatch(ctx, b).Close()
+	return tokens, err
 }
 
-// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least. The
-// tokens are passed to use with the start time of the server.
-func queueDraw(b *pgx.Batch, n, least int, use func(tokens []lock.Token, started time.Time)) {
+// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least. Tokens
+// of another server than that of e are thrown away.
+func queueDraw(b *pgx.Batch, n, least int, e *epoch.Epoch, tokens *[]lock.Token) {
 	b.Queue(sqlDraw, n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
-		var tokens []lock.Token
 		var started time.Time
-		err := row.Scan(&started, &tokens)
-		use(tokens, started)
+		err := row.Scan(&started, tokens)
+		if !started.Equal(e.Started) {
+			*tokens = nil
+		}
 		return err
 	})
 }
@@ -122,15 +119,11 @@ func LockedElsewhere(ctx context.Context, db *database.DB, names []string) (lock
 		return nil, nil, err
 	}
 	known, err := readNames(ctx, db, sqlKnown, names)
-	have := make(map[string]bool, len(known))
-	for _, name := range known {
-		have[name] = true
-	}
-	for _, name := range names {
-		if !have[name] {
-			missing = append(missing, name)
-		}
-	}
+	slices.Sort(known)
+	missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, found := slices.BinarySearch(known, name)
+		return found
+	})
 	return locked, missing, err
 }
 
@@ -143,23 +136,15 @@ func readNames(ctx context.Context, db *database.DB, sql string, names []string)
 }
 
 func (v *View) scanRows(rows pgx.Rows) error {
-	var own ownColumns
-	var lease leaseFields
-	targets := append(own.targets(), lease.targets()...)
 	var r Row
-	targets = append(targets, &r.At, &r.Version)
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return err
-		}
-		var err error
-		if r.Record, err = own.record(&lease); err != nil {
-			return err
-		}
-		r.LastEvent, r.parts = own.lastEvent, own.parts
-		v.Rows[own.name] = r
-	}
-	return rows.Err()
+	var stored storedRecord
+	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.At, &r.Version), func() (err error) {
+		r.Record, err = stored.record()
+		r.parts = stored.parts
+		v.Rows[stored.name] = r
+		return err
+	})
+	return err
 }
 
 // queueEndings queues the reading of the events that ended leases.
@@ -167,30 +152,26 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 	if len(ended) == 0 {
 		return
 	}
-	keys, names := make([]int64, 0, len(ended)), make([]string, 0, len(ended))
-	for _, e := range ended {
-		keys, names = append(keys, int64(e.Ref)), append(names, e.Name)
+	keys, names := make([]int64, len(ended)), make([]string, len(ended))
+	for i, e := range ended {
+		keys[i], names[i] = int64(e.Ref), e.Name
 	}
 	b.Queue(sqlEndings, keys, names).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var key, id int64
-			var at time.Time
-			var element []byte
-			if err := rows.Scan(&key, &id, &at, &element); err != nil {
-				return err
-			}
+		var ref lock.LeaseRef
+		var id int64
+		var at time.Time
+		var element []byte
+		_, err := pgx.ForEachRow(rows, []any{&ref, &id, &at, &element}, func() error {
 			entry, err := ParseEntry(element, id/EventsPerBatch, at)
-			if err != nil {
-				return err
-			}
 			for _, e := range entry.Events {
 				if e.ID == id {
-					e.Ref = lock.LeaseRef(key)
-					v.Ended[e.Ref] = e
+					e.Ref = ref
+					v.Ended[ref] = e
 				}
 			}
-		}
-		return rows.Err()
+			return err
+		})
+		return err
 	})
 }
 
@@ -210,63 +191,17 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.D
 	if err != nil {
 		return err
 	}
-	alive := time.Time{}
-	if assumeAlive > 0 {
-		alive = v.Epoch.Now.Add(assumeAlive)
-	}
-	if err := v.scanParts(rows, alive); err != nil {
-		return err
-	}
-	for _, name := range names {
-		if r := v.Rows[name]; parts(&r.Record) != r.parts {
-			return ErrChanged
-		}
-	}
-	return nil
-}
-
-// scanParts adds leases and waiters to their locks. The replicas of waiters are alive at least until the instant alive.
-func (v *View) scanParts(rows pgx.Rows, alive time.Time) error {
-	var name string
-	var part partFields
-	var heartbeat pgtype.Timestamptz
-	targets := append(append([]any{&name}, part.targets()...), &heartbeat)
-	_, err := pgx.ForEachRow(rows, targets, func() error {
-		r := v.Rows[name]
-		if part.slot > 0 {
-			l, err := part.lease(name)
-			r.Record.Leases = append(r.Record.Leases, l)
-			v.Rows[name] = r
-			return err
-		}
-		w, err := part.waiter(name)
-		extendLife(w, heartbeat, alive)
-		r.Record.Queue = append(r.Record.Queue, w)
-		v.Rows[name] = r
+	var p part
+	_, err = pgx.ForEachRow(rows, append(values(p.columns(nil)), &p.aliveUntil), func() error {
+		r := v.Rows[p.name.String]
+		err := p.addTo(&r.Record, v.Epoch.Now, assumeAlive)
+		v.Rows[p.name.String] = r
 		return err
 	})
-	return err
-}
-
-// extendLife adds what the row of the waiter's replica says, if there is one, and that the replica is alive at least until
-// the instant alive. After an outage that may be more than the row says, or there is no row: a crash of PostgreSQL loses
-// the newest heartbeats.
-func extendLife(w *lock.Waiter, heartbeat pgtype.Timestamptz, alive time.Time) {
-	if w.Replica == 0 {
-		return
-	}
-	if heartbeat.Valid {
-		w.AliveUntil = latest(w.AliveUntil, heartbeat.Time.UTC())
-	}
-	w.AliveUntil = latest(w.AliveUntil, alive)
-}
-
-func latest(times ...time.Time) time.Time {
-	last := times[0]
-	for _, t := range times[1:] {
-		if t.After(last) {
-			last = t
+	for _, name := range names {
+		if r := v.Rows[name]; err == nil && parts(&r.Record) != r.parts {
+			err = ErrChanged
 		}
 	}
-	return last
+	return err
 }

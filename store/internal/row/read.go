@@ -1,13 +1,12 @@
 package row
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -15,18 +14,18 @@ import (
 // A Range selects locks to read, in the order of their names.
 type Range struct {
 	After  string // names greater than this one
-	From   string // and not less than this one
-	To     string // and less than this one; empty: all
 	Limit  int
 	Active bool // only locks with leases or waiters
 	Queue  bool // with their waiters
+
+	from, to string // not less than the one, and less than the other
 }
 
-// beyondAll is greater than every name: names have no byte 0x7f, and none that is greater.
-const beyondAll = "\x7f"
+// Prefixed returns the Range of the locks whose names have the prefix. No name contains a byte of 0x7f or more.
+func Prefixed(prefix string) Range { return Range{from: prefix, to: prefix + "\x7f"} }
 
 // Only returns the Range of one lock. No name contains the byte 1, which is less than all that names have.
-func Only(name string) Range { return Range{From: name, To: name + "\x01", Limit: 1} }
+func Only(name string) Range { return Range{Limit: 1, from: name, to: name + "\x01"} }
 
 // A Reading is a lock as it was read at Now.
 type Reading struct {
@@ -54,51 +53,32 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	if r.Queue {
 		text = sqlReadQueue
 	}
-	rows, err := from.Query(ctx, text, r.After, r.From, cmp.Or(r.To, beyondAll), r.Limit, r.Active)
+	rows, err := from.Query(ctx, text, r.After, r.from, r.to, r.Limit, r.Active)
 	if err != nil {
 		return nil, err
 	}
-	var own ownColumns
-	var lease leaseFields
-	var part partFields
 	var now time.Time
-	var slot pgtype.Int4
-	var alive pgtype.Timestamptz
-	targets := append(append([]any{&now}, own.targets()...), lease.targets()...)
-	targets = append(append(append(targets, &slot), part.targets()...), &alive)
-	_, err = pgx.ForEachRow(rows, targets, func() (err error) {
-		if n := len(all); n == 0 || all[n-1].Record.Name != own.name {
-			record, err := own.record(&lease)
-			waiters := own.parts
+	var stored storedRecord
+	var p part
+	targets := slices.Concat([]any{&now}, values(stored.columns(nil)), values(p.columns(nil)), []any{&p.aliveUntil})
+	_, err = pgx.ForEachRow(rows, targets, func() error {
+		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name {
+			record, err := stored.record()
 			if err != nil {
 				return err
 			}
-			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: waiters})
+			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts)})
 		}
-		if !slot.Valid {
+		if !p.slot.Valid {
 			return nil
 		}
 		last := &all[len(all)-1]
-		if slot.Int32 == 0 {
-			return last.addWaiter(&part, alive, assumeAlive)
+		if p.slot.Int32 > 0 {
+			last.Waiters--
 		}
-		l, err := part.lease(own.name)
-		last.Record.Leases = append(last.Record.Leases, l)
-		last.Waiters--
-		return err
+		return p.addTo(&last.Record, last.Now, assumeAlive)
 	})
 	return all, err
-}
-
-func (r *Reading) addWaiter(part *partFields, alive pgtype.Timestamptz, assumeAlive time.Duration) error {
-	w, err := part.waiter(r.Record.Name)
-	leniently := time.Time{}
-	if assumeAlive > 0 {
-		leniently = r.Now.Add(assumeAlive)
-	}
-	extendLife(w, alive, leniently)
-	r.Record.Queue = append(r.Record.Queue, w)
-	return err
 }
 
 // QueueFence queues the statement that locks the lock's row until the transaction ends, and returns its newest token,
@@ -115,12 +95,8 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 // QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record.
 func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
-		var part partFields
-		_, err := pgx.ForEachRow(rows, part.targets(), func() error {
-			l, err := part.lease(name)
-			r.Leases = append(r.Leases, l)
-			return err
-		})
+		var p part
+		_, err := pgx.ForEachRow(rows, values(p.columns(nil)), func() error { return p.addTo(r, time.Time{}, 0) })
 		return err
 	})
 }
@@ -131,7 +107,7 @@ func (r Range) ReadOne(ctx context.Context, from Querier, assumeAlive time.Durat
 	if err != nil || len(all) > 0 {
 		return append(all, Reading{})[0], err
 	}
-	one := Reading{Record: lock.Record{Name: r.From}}
+	one := Reading{Record: lock.Record{Name: r.from}}
 	rows, err := from.Query(ctx, "select clock_timestamp()")
 	if err != nil {
 		return one, err

@@ -12,22 +12,6 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// A column of a table, and the type of its parameter.
-type column struct{ name, kind string }
-
-// The columns, in the order in which Go reads and writes them. Nothing else lists them.
-var (
-	recordOwn    = []column{{"token", "bigint"}, {"revision", "bigint"}, {"last_end", "smallint"}, {"changed_at", "timestamptz"}, {"parts", "integer"}}
-	leaseColumns = []column{
-		{"lease_id", "uuid"}, {"mode", "smallint"}, {"holder", "text"}, {"acquired_at", "timestamptz"}, {"expires_at", "timestamptz"},
-		{"ttl_ms", "bigint"}, {"rest", "json"},
-	}
-	recordColumns = append(recordOwn[:len(recordOwn):len(recordOwn)], leaseColumns...)
-	partKey       = []column{{"slot", "integer"}, {"place", "bigint"}}
-	partColumns   = append([]column{{"slot", "integer"}, {"place", "bigint"}, {"unclaimed", "boolean"}, {"token", "bigint"},
-		{"attachment", "bigint"}, {"replica", "bigint"}}, leaseColumns...)
-)
-
 // A variant says what a statement does beside the least.
 type variant struct {
 	Lock   bool // look: lock the rows
@@ -36,11 +20,17 @@ type variant struct {
 	Queue  bool // read: with waiters
 }
 
-// The number of parameters of swap.sql before those of records, and of records.
-const (
-	guardParameters  = 9
-	anchorParameters = 7
+// The columns as Go reads and writes them. Nothing else lists them.
+var (
+	recordColumns = new(storedRecord).columns(nil)
+	partColumns   = new(part).columns(nil)
+	writeColumns  = new(write).columns(nil)
+	saveColumns   = new(part).columns(ofChange(0))
+	dropColumns   = saveColumns[:1+partKeyLength]
 )
+
+// guardParameters is the number of parameters of swap.sql before the arrays of columns.
+const guardParameters = 9
 
 // render returns the statement of the file as it is for the variant.
 func render(name string, v variant) string {
@@ -48,21 +38,21 @@ func render(name string, v variant) string {
 	if err != nil {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
-	first := guardParameters + anchorParameters + 1
-	dropped := first + len(recordColumns)
-	saved := dropped + 2 + len(partKey)
+	drops := guardParameters + len(writeColumns)
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{
 		"Lock": v.Lock, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
-		"Record":          "name, last_event, " + names(recordColumns),
-		"Part":            names(partColumns),
-		"NullablePart":    nullable(partColumns),
-		"Columns":         names(recordColumns),
-		"Assignments":     assignments(recordColumns, "n"),
-		"Parameters":      parameters(first, recordColumns),
-		"Dropped":         parameters(dropped, append([]column{{"ord", "integer"}, {"name", "text"}}, partKey...)),
-		"PartParameters":  parameters(saved, append([]column{{"ord", "integer"}, {"name", "text"}}, partColumns...)),
-		"PartAssignments": assignments(partColumns[len(partKey):], "excluded"),
+		"Record":            names("", recordColumns),
+		"RecordAssignments": assignments(recordColumns[1:], "n"),
+		"Part":              names("", partColumns),
+		"PartOfRecord":      names("p.", partColumns),
+		"PartAssignments":   assignments(partColumns[partKeyLength:], "excluded"),
+		"Writes":            parameters(guardParameters, writeColumns),
+		"Write":             names("", writeColumns),
+		"Drops":             parameters(drops, dropColumns),
+		"Drop":              names("", dropColumns),
+		"Saves":             parameters(drops+len(dropColumns), saveColumns),
+		"Save":              names("", saveColumns),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("row: %v", err))
@@ -70,43 +60,25 @@ func render(name string, v variant) string {
 	return b.String()
 }
 
-func names(columns []column) string {
-	var list []string
-	for _, c := range columns {
-		list = append(list, c.name)
-	}
-	return strings.Join(list, ", ")
-}
-
-// nullable returns the columns of a part that may be missing: its slot, and all of them with the defaults of their types.
-func nullable(columns []column) string {
-	zero := map[string]string{"integer": "0", "bigint": "0", "boolean": "false"}
-	list := []string{"p.slot"}
-	for _, c := range columns {
-		if z := zero[c.kind]; z != "" {
-			list = append(list, fmt.Sprintf("coalesce(p.%s, %s)", c.name, z))
-		} else {
-			list = append(list, "p."+c.name)
-		}
-	}
-	return strings.Join(list, ", ")
+func names(prefix string, columns []column) string {
+	return list(columns, func(_ int, c column) string { return prefix + c.name })
 }
 
 func assignments(columns []column, from string) string {
-	var list []string
-	for _, c := range columns {
-		list = append(list, c.name+" = "+from+"."+c.name)
-	}
-	return strings.Join(list, ", ")
+	return list(columns, func(_ int, c column) string { return c.name + " = " + from + "." + c.name })
 }
 
-// parameters returns arrays for unnest, the first one with the number first.
-func parameters(first int, columns []column) string {
-	var list []string
+// parameters returns arrays for unnest, which come after so many other parameters.
+func parameters(after int, columns []column) string {
+	return list(columns, func(i int, c column) string { return fmt.Sprintf("$%d::%s[]", after+i+1, c.kind) })
+}
+
+func list(columns []column, format func(int, column) string) string {
+	all := make([]string, len(columns))
 	for i, c := range columns {
-		list = append(list, fmt.Sprintf("$%d::%s[]", first+i, c.kind))
+		all[i] = format(i, c)
 	}
-	return strings.Join(list, ", ")
+	return strings.Join(all, ", ")
 }
 
 var (
@@ -127,11 +99,8 @@ var (
 // swaps returns the variants of swap.sql.
 func swaps() map[variant]string {
 	all := make(map[variant]string)
-	for _, events := range []bool{false, true} {
-		for _, parts := range []bool{false, true} {
-			v := variant{Events: events, Parts: parts}
-			all[v] = render("swap", v)
-		}
+	for _, v := range []variant{{}, {Events: true}, {Parts: true}, {Events: true, Parts: true}} {
+		all[v] = render("swap", v)
 	}
 	return all
 }

@@ -1,8 +1,12 @@
 package row
 
 import (
+	"bytes"
 	"context"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,12 +31,11 @@ const (
 
 // A Change is what a batch decided about one lock.
 type Change struct {
-	At      time.Time // the instant of the decision, or of the last one of several
-	Before  Row
-	After   lock.Record // may be the same: then the record is written as it is
-	Changed bool        // whether it is not
-	Events  []lock.Event
-	Unused  []lock.LeaseRef // leases that must not have ended
+	At     time.Time // the instant of the decision, or of the last one of several
+	Before Row
+	After  lock.Record // may be the same: then the record is written as it is
+	Events []lock.Event
+	Unused []lock.LeaseRef // leases that must not have ended
 
 	Written bool // set by Run: the lock was as in Before
 	Left    Row  // set by Run: the lock as it is now
@@ -60,26 +63,22 @@ type Written struct {
 
 // Run writes the changes, and marks those that were written. It is one round trip, which commits.
 func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
-	args, v, err := s.encode()
-	if err != nil {
-		return w, err
-	}
+	text, args := s.encode()
 	b := &pgx.Batch{}
 	if s.Pooled && !s.Commit {
 		database.QueueSettings(b, database.RowTimeout)
 	}
-	b.Queue(sqlSwaps[v], args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
+	b.Queue(text, args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
 	if s.Draw > 0 {
-		queueDraw(b, s.Draw, 0, func(tokens []lock.Token, started time.Time) {
-			if started.Equal(s.Epoch.Started) && !w.Clock.IsZero() {
-				w.Tokens = tokens
-			}
-		})
+		queueDraw(b, s.Draw, 0, &s.Epoch, &w.Tokens)
 	}
 	if s.Commit {
 		b.Queue("commit")
 	}
-	return w, database.CommitBatch(ctx, conn, b)
+	if err = database.CommitBatch(ctx, conn, b); w.Clock.IsZero() {
+		w.Tokens = nil
+	}
+	return w, err
 }
 
 func (s *Swap) scan(rows pgx.Rows, w *Written) error {
@@ -100,197 +99,198 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 	return err
 }
 
-// columns are the parameters of sql/swap.sql that are arrays.
-type columns struct {
-	endedOrds []int32
-	endedKeys []int64
+// A write is what sql/swap.sql compares a record with, and writes.
+type write struct {
+	at            pgtype.TID
+	version       pgtype.Uint32
+	until         pgtype.Timestamptz // the decision does not hold from then on
+	entry         []byte             // of the events, null if there are none
+	keys, numbers pgtype.Text        // arrays: the references, and the numbers of their events
+	storedRecord
+}
 
-	at       []pgtype.TID
-	versions []pgtype.Uint32
-	names    []string
-	untils   []pgtype.Timestamptz
-	entries  []*string
-	keys     []*string
-	numbers  []*string
+// columns appends the columns to others.
+func (w *write) columns(to []column) []column {
+	return w.storedRecord.columns(append(to, []column{
+		{"at", "tid", &w.at}, {"version", "xid", &w.version}, {"until", "timestamptz", &w.until},
+		{"entry", "json", &w.entry}, {"keys", "text", &w.keys}, {"numbers", "text", &w.numbers},
+	}...))
+}
 
-	tokens, revisions []int64
-	lastEnds          []int16
-	changedAts        []time.Time
-	parts             []int32
-	lease             leaseParameters
+// ofChange returns the column that comes before those of a part: the number of the change that it belongs to.
+func ofChange(ord int32) []column { return []column{{"ord", "integer", &ord}} }
 
-	dropped struct {
-		ords   []int32
-		names  []string
-		slots  []int32
-		places []int64
+// arrays are the columns of some rows, as parameters of unnest. The elements are pointers, which pgx follows.
+type arrays []pgtype.FlatArray[any]
+
+func (a arrays) add(row []column) {
+	for i, c := range row {
+		a[i] = append(a[i], c.value)
 	}
-	saved struct {
-		ords                         []int32
-		names                        []string
-		slots                        []int32
-		places                       []int64
-		unclaimed                    []bool
-		tokens, attachments, replica []int64
-		leaseParameters
+}
+
+// A writing is the parameters of sql/swap.sql that are arrays.
+type writing struct {
+	endedOrds            []int32
+	endedKeys            []int64
+	writes, drops, saves arrays
+	row                  []column // used again for each write
+	events               int      // in all entries
+}
+
+// encode returns the statement and its parameters.
+func (s *Swap) encode() (text string, args []any) {
+	w := writing{
+		writes: make(arrays, len(writeColumns)), drops: make(arrays, len(dropColumns)), saves: make(arrays, len(saveColumns)),
+		row: make([]column, 0, len(writeColumns)),
 	}
-
-	event int // the number of the next one
-}
-
-// leaseParameters are arrays in the order of leaseColumns.
-type leaseParameters struct {
-	ids                 []pgtype.UUID
-	modes               []pgtype.Int2
-	holders             []pgtype.Text
-	acquiredAt, expires []pgtype.Timestamptz
-	ttls                []pgtype.Int8
-	rests               []*string
-}
-
-func (p *leaseParameters) add(l *lock.Lease, r rest) error {
-	text, err := r.text()
-	p.rests = append(p.rests, text)
-	if l == nil {
-		p.ids, p.modes, p.holders = append(p.ids, pgtype.UUID{}), append(p.modes, pgtype.Int2{}), append(p.holders, pgtype.Text{})
-		p.acquiredAt, p.expires = append(p.acquiredAt, pgtype.Timestamptz{}), append(p.expires, pgtype.Timestamptz{})
-		p.ttls = append(p.ttls, pgtype.Int8{})
-		return err
-	}
-	p.ids = append(p.ids, pgtype.UUID{Bytes: l.ID, Valid: true})
-	p.modes = append(p.modes, pgtype.Int2{Int16: int16(l.Mode), Valid: true})
-	p.holders = append(p.holders, pgtype.Text{String: l.Holder, Valid: true})
-	p.acquiredAt = append(p.acquiredAt, pgtype.Timestamptz{Time: l.AcquiredAt, Valid: true})
-	p.expires = append(p.expires, pgtype.Timestamptz{Time: l.ExpiresAt, Valid: true})
-	p.ttls = append(p.ttls, pgtype.Int8{Int64: l.TTL.Milliseconds(), Valid: true})
-	return err
-}
-
-func (p *leaseParameters) args() []any {
-	return []any{p.ids, p.modes, p.holders, p.acquiredAt, p.expires, p.ttls, p.rests}
-}
-
-// encode returns the parameters, and the variant of the statement that has them.
-func (s *Swap) encode() ([]any, variant, error) {
-	var c columns
-	var v variant
 	for i, change := range s.Changes {
-		if err := c.add(int32(i+1), change, s.Now); err != nil {
-			return nil, v, err
-		}
+		w.add(int32(i+1), change, s.Now)
 	}
-	v.Events, v.Parts = c.event > 0, len(c.dropped.ords)+len(c.saved.ords) > 0
-	latest := pgtype.Timestamptz{Time: s.Oldest.Add(MaxLag), Valid: true}
+	latest := timestamp(s.Oldest.Add(MaxLag))
 	if s.Commit { // the rows are locked, so nothing has changed since
-		latest = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+		latest = infinity
 	}
-	var closed *time.Time
-	if !s.Epoch.ClosedUntil.IsZero() {
-		closed = &s.Epoch.ClosedUntil
+	closed := pgtype.Timestamptz{Time: s.Epoch.ClosedUntil, Valid: !s.Epoch.ClosedUntil.IsZero()}
+	args = []any{
+		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, w.endedOrds, w.endedKeys,
 	}
-	args := []any{
-		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, c.endedOrds, c.endedKeys,
-		c.at, c.versions, c.names, c.untils, c.entries, c.keys, c.numbers, c.tokens, c.revisions, c.lastEnds, c.changedAts, c.parts,
-	}
-	args = append(args, c.lease.args()...)
+	v := variant{Events: w.events > 0, Parts: len(w.drops[0])+len(w.saves[0]) > 0}
+	all := w.writes
 	if v.Parts {
-		args = append(args, c.dropped.ords, c.dropped.names, c.dropped.slots, c.dropped.places)
-		args = append(args, c.saved.ords, c.saved.names, c.saved.slots, c.saved.places, c.saved.unclaimed, c.saved.tokens,
-			c.saved.attachments, c.saved.replica)
-		args = append(args, c.saved.args()...)
+		all = slices.Concat(w.writes, w.drops, w.saves)
 	}
-	return args, v, nil
+	for i := range all {
+		args = append(args, &all[i])
+	}
+	return sqlSwaps[v], args
 }
 
-func (c *columns) add(ord int32, change *Change, now time.Time) error {
+var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+
+func (w *writing) add(ord int32, change *Change, now time.Time) {
 	before, after := &change.Before.Record, &change.After
 	for _, ref := range change.Unused {
-		c.endedOrds, c.endedKeys = append(c.endedOrds, ord), append(c.endedKeys, int64(ref))
+		w.endedOrds, w.endedKeys = append(w.endedOrds, ord), append(w.endedKeys, int64(ref))
 	}
-	c.at = append(c.at, change.Before.At)
-	c.versions = append(c.versions, pgtype.Uint32{Uint32: change.Before.Version, Valid: true})
-	c.names = append(c.names, after.Name)
-	c.untils = append(c.untils, until(before, after, change.At))
-	c.addEvents(change, now)
-	c.tokens, c.revisions = append(c.tokens, int64(after.Token)), append(c.revisions, after.Revision)
-	c.lastEnds, c.changedAts = append(c.lastEnds, int16(after.LastEnd)), append(c.changedAts, after.ChangedAt)
-	c.parts = append(c.parts, int32(parts(after)))
-	l, r := inline(after), rest{Capacity: after.Capacity}
-	if l != nil {
-		r = restOf(l)
-		r.Capacity, r.Attachment = after.Capacity, int64(l.Attachment)
+	ended, given := differing(before.Leases, after.Leases)
+	row := &write{
+		at: change.Before.At, version: pgtype.Uint32{Uint32: change.Before.Version, Valid: true},
+		until: until(ended, given, change.At), storedRecord: storeRecord(after),
 	}
-	if err := c.lease.add(l, r); err != nil {
-		return err
+	if len(change.Events) > 0 {
+		row.entry = appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)
+		row.keys, row.numbers = references(change, w.events)
+		w.events += len(change.Events)
 	}
-	if !change.Changed || parts(before)+parts(after) == 0 {
-		return nil
+	w.row = row.columns(w.row[:0])
+	w.writes.add(w.row)
+	delete(ended, 0) // an exclusive lease is no part
+	for _, l := range given {
+		if delete(ended, l.Slot); l.Slot > 0 {
+			w.saves.add(leasePart(after.Name, l).columns(ofChange(ord)))
+		}
 	}
-	if err := c.addLeases(ord, before, after); err != nil {
-		return err
+	for slot := range ended {
+		w.drop(ord, after.Name, slot, 0)
 	}
-	return c.addWaiters(ord, before, after)
+	w.addWaiters(ord, before, after)
 }
 
-// until returns until when the decision holds: until a lease that it changes would have ended, and no longer than a lease
+// addWaiters adds the waiters that differ. Both queues are in the order of places. A waiter that is the same in both costs
+// one comparison, so a long queue with few changes is cheap.
+func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
+	left := before.Queue
+	for _, waiter := range after.Queue {
+		for len(left) > 0 && left[0].Place < waiter.Place {
+			w.drop(ord, after.Name, 0, left[0].Place)
+			left = left[1:]
+		}
+		if len(left) > 0 && left[0].Place == waiter.Place {
+			old := left[0]
+			if left = left[1:]; sameWaiter(old, waiter) {
+				continue
+			}
+		}
+		w.saves.add(waiterPart(after.Name, waiter).columns(ofChange(ord)))
+	}
+	for _, waiter := range left {
+		w.drop(ord, after.Name, 0, waiter.Place)
+	}
+}
+
+func (w *writing) drop(ord int32, name string, slot int, place int64) {
+	w.drops.add(partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
+}
+
+// sameWaiter reports whether two waiters are equal in everything that a decision can change.
+func sameWaiter(a, b *lock.Waiter) bool {
+	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.WaitUntil.Equal(b.WaitUntil) &&
+		a.KeptUntil.Equal(b.KeptUntil) && a.GrantedUnclaimed == b.GrantedUnclaimed
+}
+
+// differing returns the leases that are only in one of two states of a lock: of the first, by their slots, and of the
+// second.
+func differing(before, after []lock.Lease) (ended map[int]*lock.Lease, given []*lock.Lease) {
+	ended = make(map[int]*lock.Lease, len(before))
+	for i := range before {
+		ended[before[i].Slot] = &before[i]
+	}
+	for i := range after {
+		if l := &after[i]; ended[l.Slot] != nil && sameLease(ended[l.Slot], l) {
+			delete(ended, l.Slot)
+		} else {
+			given = append(given, l)
+		}
+	}
+	return ended, given
+}
+
+// sameLease reports whether two leases are equal in everything that a decision can change.
+func sameLease(a, b *lock.Lease) bool {
+	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token && a.Attachment == b.Attachment &&
+		a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
+}
+
+// until returns until when a decision holds: until a lease that it changes would have ended, and no longer than a lease
 // that it gives.
-func until(before, after *lock.Record, now time.Time) pgtype.Timestamptz {
-	first := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}
-	include := func(at time.Time) {
-		if first.InfinityModifier == pgtype.Infinity || at.Before(first.Time) {
-			first = pgtype.Timestamptz{Time: at, Valid: true}
-		}
-	}
-	for i := range before.Leases {
-		l := &before.Leases[i]
-		if now.Before(l.EndsAt()) && !contains(after.Leases, l) {
-			include(l.EndsAt())
-		}
-	}
-	for i := range after.Leases {
-		l := &after.Leases[i]
-		if now.Before(l.EndsAt()) && !contains(before.Leases, l) {
-			include(l.EndsAt())
+func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
+	first := infinity
+	for _, l := range slices.AppendSeq(slices.Clip(given), maps.Values(ended)) {
+		if end := l.EndsAt(); now.Before(end) && (first == infinity || end.Before(first.Time)) {
+			first = timestamp(end)
 		}
 	}
 	return first
 }
 
-func contains(leases []lock.Lease, l *lock.Lease) bool {
-	for i := range leases {
-		if sameLease(&leases[i], l) {
-			return true
-		}
-	}
-	return false
-}
-
-// addEvents adds the entry of the lock's events, and the keys by which some of them are found.
-func (c *columns) addEvents(change *Change, now time.Time) {
-	if len(change.Events) == 0 {
-		c.entries, c.keys, c.numbers = append(c.entries, nil), append(c.keys, nil), append(c.numbers, nil)
-		return
-	}
-	entry := string(appendEntry(nil, change.After.Name, change.Before.LastEvent, c.event, change.Events, now))
-	c.entries = append(c.entries, &entry)
-	var keys, numbers []byte
+// references returns the keys by which some of the events are found, and the numbers of these events, as arrays. The first
+// event has the number first.
+func references(change *Change, first int) (keys, numbers pgtype.Text) {
+	var k, n []string
 	add := func(key int64, number int) {
-		keys = strconv.AppendInt(append(keys, ','), key, 10)
-		numbers = strconv.AppendInt(append(numbers, ','), int64(number), 10)
+		k, n = append(k, strconv.FormatInt(key, 10)), append(n, strconv.Itoa(number))
 	}
-	for i := range change.Events {
-		if ref := change.Events[i].Ref; ref != 0 {
-			add(int64(ref), c.event+i)
+	for i, e := range change.Events {
+		if e.Ref != 0 {
+			add(int64(e.Ref), first+i)
 		}
 	}
 	if change.Before.Record.Revision/RefInterval != change.After.Revision/RefInterval {
-		add(NameKey(change.After.Name), c.event+len(change.Events)-1)
+		add(NameKey(change.After.Name), first+len(change.Events)-1)
 	}
-	c.event += len(change.Events)
-	if keys == nil {
-		c.keys, c.numbers = append(c.keys, nil), append(c.numbers, nil)
-		return
+	if k == nil {
+		return pgtype.Text{}, pgtype.Text{}
 	}
-	k, n := "{"+string(keys[1:])+"}", "{"+string(numbers[1:])+"}"
-	c.keys, c.numbers = append(c.keys, &k), append(c.numbers, &n)
+	return text("{" + strings.Join(k, ",") + "}"), text("{" + strings.Join(n, ",") + "}")
 }
+
+// An Outcome is a decision that is committed, or needs no commit.
+type Outcome struct {
+	lock.Decision
+	Began time.Time // on this process's clock; no later than the Decision's Now
+	Place int64     // of the call in the queue; zero if it does not wait
+}
+
+// Until returns the instant of this process's clock at which the database's clock shows t, or an earlier one.
+func (o Outcome) Until(t time.Time) time.Time { return o.Began.Add(t.Sub(o.Now)) }

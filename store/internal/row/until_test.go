@@ -39,7 +39,8 @@ func TestADecisionHolds(t *testing.T) {
 		if c.want == 0 {
 			want = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
 		}
-		if got := until(&lock.Record{Leases: c.before}, &lock.Record{Leases: c.after}, now); got != want {
+		ended, given := differing(c.before, c.after)
+		if got := until(ended, given, now); got != want {
 			t.Errorf("%s holds until %v, want %v", name, got, want)
 		}
 	}

@@ -1,7 +1,7 @@
 -- The parts of locks whose records have the versions $2, the waiters of a lock before its leases. All of it is of one
 -- moment, so parts of another version cannot be mixed in. A replica is alive until the instant in its own row, or in that
 -- of its waiter.
-select p.name, {{.Part}}, r.alive_until
+select {{.PartOfRecord}}, r.alive_until
 from unnest($1::text[], $2::xid[]) as n (name, version)
 cross join lateral (
     select from paddock.records

@@ -25,11 +25,10 @@ with now as materialized (
     where exists (select from paddock.event_refs k where k.key = u.key)
 ), written as (
     update paddock.records r
-    set {{.Assignments}}{{if .Events}},
+    set {{.RecordAssignments}}{{if .Events}},
         last_event = case when n.entry is null then r.last_event else now.batch end{{end}}
     from now
-    cross join unnest($10::tid[], $11::xid[], $12::text[], $13::timestamptz[], $14::json[], $15::text[], $16::text[], {{.Parameters}})
-        with ordinality as n (at, version, name, until, entry, keys, numbers, {{.Columns}}, ord)
+    cross join unnest({{.Writes}}) with ordinality as n ({{.Write}}, ord)
     where r.ctid = n.at and r.xmin = n.version and r.name = n.name
       and now.at < n.until and n.ord <> all (array(select ord from ended))
     returning n.ord, r.ctid as at, r.xmin as version, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
@@ -49,12 +48,12 @@ with now as materialized (
     select array_agg(ord) as ords from written
 ), dropped as (
     delete from paddock.parts p
-    using done, unnest({{.Dropped}}) as d (ord, name, slot, place)
+    using done, unnest({{.Drops}}) as d ({{.Drop}})
     where d.ord = any (done.ords) and p.name = d.name and p.slot = d.slot and p.place = d.place
 ), saved as (
-    insert into paddock.parts (name, {{.Part}})
-    select s.name, {{.Part}}
-    from done, unnest({{.PartParameters}}) as s (ord, name, {{.Part}})
+    insert into paddock.parts ({{.Part}})
+    select {{.Part}}
+    from done, unnest({{.Saves}}) as s ({{.Save}})
     where s.ord = any (done.ords)
     on conflict (name, slot, place) do update
     set {{.PartAssignments}}

@@ -14,11 +14,13 @@ import (
 
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
-	s := &row.Swap{Now: units[0].at, Oldest: units[0].at, Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
-	for _, u := range units {
-		if s.Changes = append(s.Changes, u.changes...); u.at.Before(s.Oldest) {
-			s.Oldest = u.at
-		} else if u.at.After(s.Now) {
+	s := &row.Swap{Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
+	for i, u := range units {
+		s.Changes = append(s.Changes, u.changes...)
+		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {
+			s.Latest = latest
+		}
+		if u.at.After(s.Now) {
 			s.Now = u.at
 		}
 	}

@@ -66,6 +66,7 @@ type shared struct {
 	epochs  *epoch.Guard
 	self    lock.Replica
 	publish func([]row.Outcome)
+	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
 	pool    *workerPool
@@ -77,7 +78,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, pool: newWorkerPool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, maxLag: row.MaxLag, pool: newWorkerPool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())

@@ -44,6 +44,7 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 		t.Fatal(err)
 	}
 	r.Engine = New(Options{DB: db, Epochs: epoch.New(db), Self: self, Workers: 1, Publish: func([]row.Outcome) {}})
+	r.maxLag = time.Minute
 	t.Cleanup(func() { db.Stop(); r.Wait(); db.Close() })
 	return r
 }

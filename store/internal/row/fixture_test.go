@@ -100,7 +100,7 @@ func (f *fixture) look(t tester, names ...string) View {
 
 // swapOf returns a Swap with the changes, all decided when v was read.
 func swapOf(v View, changes ...*Change) *Swap {
-	return &Swap{Oldest: v.Epoch.Now, Now: v.Epoch.Now, Epoch: v.Epoch, Changes: changes}
+	return &Swap{Now: v.Epoch.Now, Latest: v.Epoch.Now.Add(MaxLag), Epoch: v.Epoch, Changes: changes}
 }
 
 // change returns a change of the lock.

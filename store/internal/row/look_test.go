@@ -38,7 +38,7 @@ func TestTokensDrawnForLaterMayBeFewer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Swap{Now: v.Epoch.Now, Oldest: v.Epoch.Now, Epoch: v.Epoch, Draw: 64}
+	s := &Swap{Now: v.Epoch.Now, Latest: v.Epoch.Now.Add(MaxLag), Epoch: v.Epoch, Draw: 64}
 	s.Changes = []*Change{{Before: v.Rows["a"], After: v.Rows["a"].Record}}
 	w, err := s.Run(t.Context(), conn)
 	if err != nil || len(w.Tokens) != 2 || w.Tokens[1] != lock.MaxToken {

@@ -40,7 +40,7 @@ func BenchmarkOneLock(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
-			s.Oldest = s.Oldest.Add(time.Hour)
+			s.Latest = s.Latest.Add(time.Hour)
 			if _, err := s.Run(b.Context(), conn); err != nil || !s.Changes[0].Written {
 				b.Fatal(err)
 			}

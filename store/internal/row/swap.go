@@ -43,8 +43,8 @@ type Change struct {
 
 // A Swap writes changes to locks whose records have the version of the decision.
 type Swap struct {
-	Oldest  time.Time   // the instant of the earliest decision
-	Now     time.Time   // the instant of the latest
+	Now     time.Time   // the instant of the latest decision
+	Latest  time.Time   // the last one at which they may be written, at most MaxLag after the earliest
 	Epoch   epoch.Epoch // that they were made in, and the server that the Rows were read from
 	Changes []*Change
 	Draw    int // tokens to draw for later
@@ -147,7 +147,7 @@ func (s *Swap) encode() (text string, args []any) {
 	for i, change := range s.Changes {
 		w.add(int32(i+1), change, s.Now)
 	}
-	latest := timestamp(s.Oldest.Add(MaxLag))
+	latest := timestamp(s.Latest)
 	if s.Commit { // the rows are locked, so nothing has changed since
 		latest = infinity
 	}

@@ -51,7 +51,7 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 		"another server":                                      {change: func(s *Swap) { s.Epoch.Started = s.Epoch.Started.Add(time.Microsecond) }},
 		"another epoch":                                       {change: func(s *Swap) { s.Epoch.Number++ }},
 		"decided after the database's now":                    {change: func(s *Swap) { s.Now = s.Now.Add(time.Minute) }},
-		"decided too long ago":                                {change: func(s *Swap) { s.Oldest = s.Oldest.Add(-time.Minute - MaxLag) }},
+		"decided too long ago":                                {change: func(s *Swap) { s.Latest = s.Latest.Add(-time.Minute - MaxLag) }},
 		"another version":                                     {change: func(s *Swap) { s.Changes[0].Before.Version++ }},
 		"another place":                                       {change: func(s *Swap) { s.Changes[0].Before.At.OffsetNumber++ }},
 		"another lock at the place":                           {change: func(s *Swap) { s.Changes[0].After.Name = "b" }},
@@ -66,7 +66,7 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 			v := f.look(t, "a")
 			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted, Ref: 5}))
 			s.Changes[0].After.Queue = []*lock.Waiter{{Place: 1, Lease: lock.Lease{ID: lock.LeaseID{1}}}}
-			s.Oldest = s.Oldest.Add(time.Minute) // a busy machine may take long
+			s.Latest = s.Latest.Add(time.Minute) // a busy machine may take long
 			s.Draw = 3
 			if c.change != nil {
 				c.change(s)
@@ -112,14 +112,14 @@ func TestASwapIsWrittenIfNothingHasChanged(t *testing.T) {
 			f := newFixture(t)
 			v := f.look(t, "a")
 			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
-			s.Oldest, s.Draw = s.Oldest.Add(time.Minute), 3
+			s.Latest, s.Draw = s.Latest.Add(time.Minute), 3
 			f.exec(t, sql)
 			w := f.run(t, s)
 			if c := s.Changes[0]; !c.Written || w.Clock.Before(v.Epoch.Now) || w.Event == 0 || len(w.Tokens) != 3 {
 				t.Fatalf("it was not written: %+v", w)
 			}
 			again := swapOf(v, &Change{Before: s.Changes[0].Left, After: s.Changes[0].Left.Record})
-			again.Oldest = s.Oldest
+			again.Latest = s.Latest
 			if f.run(t, again); !again.Changes[0].Written {
 				t.Error("what the swap left is not what is there")
 			}
@@ -139,7 +139,7 @@ func TestVacuumFullIsHarmless(t *testing.T) {
 	v := f.look(t, "n:30", "n:40")
 	f.exec(t, "vacuum full paddock.records")
 	s := swapOf(v, v.change("n:30", grant(v.Epoch.LastToken+1, v.Epoch.Now)), v.change("n:40", grant(v.Epoch.LastToken+2, v.Epoch.Now)))
-	s.Oldest = s.Oldest.Add(time.Minute)
+	s.Latest = s.Latest.Add(time.Minute)
 	f.run(t, s)
 	for _, c := range s.Changes {
 		want := lock.Token(0)
@@ -165,7 +165,7 @@ func TestALockThatChangedIsLeftAlone(t *testing.T) {
 		}, lock.Event{Kind: lock.Granted, Holder: name}, lock.Event{Kind: lock.Released, Ref: lock.LeaseRef(100 + i)})
 		s.Changes = append(s.Changes, c)
 	}
-	s.Oldest = s.Oldest.Add(time.Minute)
+	s.Latest = s.Latest.Add(time.Minute)
 	f.exec(t, "update paddock.records set last_end = 2 where name = 'b'")
 	w := f.run(t, s)
 	now := f.look(t, "a", "b", "c")
@@ -195,7 +195,7 @@ func TestALeaseThatHasEndedIsNotUsedAgain(t *testing.T) {
 	v := f.look(t, "a", "b")
 	f.exec(t, "insert into paddock.event_refs values (7, 4096)")
 	s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now)), v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now)))
-	s.Oldest = s.Oldest.Add(time.Minute)
+	s.Latest = s.Latest.Add(time.Minute)
 	s.Changes[0].Unused, s.Changes[1].Unused = []lock.LeaseRef{6, 7}, []lock.LeaseRef{8}
 	if f.run(t, s); s.Changes[0].Written || !s.Changes[1].Written {
 		t.Errorf("the used one was granted: %t, the other one: %t", s.Changes[0].Written, s.Changes[1].Written)
@@ -232,7 +232,7 @@ func TestASwapThatWaitsPastTheEndFails(t *testing.T) {
 	a := v.change("a", short, lock.Event{Kind: lock.Granted})
 	b := v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now))
 	s := swapOf(v, a, b)
-	s.Oldest = s.Oldest.Add(time.Minute)
+	s.Latest = s.Latest.Add(time.Minute)
 	end := v.Epoch.Now.Add(2 * time.Second)
 	a.After.Leases[0].ExpiresAt = end
 	free := f.blocked(t, s, "select from paddock.records where name = 'a' for update")
@@ -253,7 +253,7 @@ func TestASwapThatWaitsForLessGoesOn(t *testing.T) {
 	f := newFixture(t)
 	v := f.look(t, "a")
 	s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now)))
-	s.Oldest = s.Oldest.Add(time.Minute)
+	s.Latest = s.Latest.Add(time.Minute)
 	if err := f.blocked(t, s, "select from paddock.records where name = 'a' for update")("commit"); err != nil || !s.Changes[0].Written {
 		t.Errorf("written: %t, %v", s.Changes[0].Written, err)
 	}
@@ -274,7 +274,7 @@ func TestASwapThatWaitsForAChangeLeavesItAlone(t *testing.T) {
 				f := fixtureOf(t, url)
 				v := f.look(t, "a")
 				s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
-				s.Oldest = s.Oldest.Add(time.Minute)
+				s.Latest = s.Latest.Add(time.Minute)
 				if err := f.blocked(t, s, change)("commit"); err != nil || s.Changes[0].Written {
 					t.Errorf("written: %t, %v", s.Changes[0].Written, err)
 				}

@@ -89,7 +89,7 @@ func TestAReplicaIsAliveAsItsRowSays(t *testing.T) {
 		r.Queue = []*lock.Waiter{waiter(1, 1, early), waiter(2, 1, late), waiter(3, 2, early), waiter(4, 3, early)}
 	})
 	s := swapOf(v, c)
-	s.Oldest = s.Oldest.Add(time.Minute)
+	s.Latest = s.Latest.Add(time.Minute)
 	f.run(t, s)
 	heartbeat := v.Epoch.Now.Add(time.Minute)
 	f.exec(t, "insert into paddock.replicas (id, alive_until, waiting, watching) values (1, $1, 0, false), (2, $2, 0, false)", heartbeat, early)
@@ -123,7 +123,7 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 			s := swapOf(v, v.change("a", func(r *lock.Record) {
 				r.Queue = []*lock.Waiter{{Place: 1, Lease: lock.Lease{ID: lock.LeaseID{1}, Name: "a"}}}
 			}))
-			s.Oldest = s.Oldest.Add(time.Minute)
+			s.Latest = s.Latest.Add(time.Minute)
 			f.run(t, s)
 			read := View{Rows: map[string]Row{}}
 			b := &pgx.Batch{}

@@ -24,10 +24,7 @@ type View struct {
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
-	// WaiterLimitReached reports whether the service-wide limit on waiting calls is reached. An Acquire that would
-	// join a queue is then refused with ErrTooManyWaiters. The limit of a single lock is in the Bounds.
-	WaiterLimitReached bool
-	Tokens             func() Token // returns the next token, greater than all before
+	Tokens            func() Token // returns the next token, greater than all before
 }
 
 // A Decision is the result of a Command.

@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/store/internal/engine"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
@@ -16,23 +15,19 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	cmd := s.command(a)
-	if a.Wait == 0 {
-		return granted(s.engine.Do(ctx, cmd))
+	if a = s.own(a); a.Wait == 0 {
+		return granted(s.engine.Do(ctx, a))
 	}
-	return granted(s.waiters.Acquire(ctx, cmd.Acquire, func(a lock.Acquire, limitReached bool) lock.Command {
-		return engine.Acquire{Acquire: a, GeneratedID: cmd.GeneratedID, LimitReached: limitReached}
-	}))
+	return granted(s.waiters.Acquire(ctx, a))
 }
 
-// command returns a as this replica decides it, with a LeaseID.
-func (s *Store) command(a lock.Acquire) engine.Acquire {
-	cmd := engine.Acquire{Acquire: a, GeneratedID: a.LeaseID == (lock.LeaseID{})}
-	if cmd.GeneratedID {
-		cmd.LeaseID = lock.LeaseID(uuid.New())
+// own returns a as this replica decides it, with a LeaseID.
+func (s *Store) own(a lock.Acquire) lock.Acquire {
+	a.Attachment, a.Replica, a.LimitReached = 0, s.self, false
+	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
+		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	cmd.Attachment, cmd.Replica = 0, s.self
-	return cmd
+	return a
 }
 
 // Renew moves the end of a lease, see lock.Service.
@@ -111,7 +106,7 @@ func (s *Store) resolve(item lock.Command) (lock.Command, error) {
 	switch c := item.(type) {
 	case lock.Acquire:
 		a, err := c.Resolve(s.bounds)
-		return s.command(a), err
+		return s.own(a), err
 	case lock.Renew:
 		return c.Resolve(s.bounds)
 	case lock.Release:

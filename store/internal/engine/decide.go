@@ -215,7 +215,7 @@ func (u *unit) assume(cmd lock.Command, at map[string]*row.Change, ended map[loc
 		if _, known := ended[ref]; known {
 			continue
 		}
-		a, acquires := cmd.(Acquire)
+		a, acquires := cmd.(lock.Acquire)
 		if !acquires {
 			id, _ := leaseIDOf(cmd)
 			return slices.ContainsFunc(cmd.Names(), func(name string) bool { return hasLease(&at[name].After, id) })

@@ -22,27 +22,6 @@ const (
 	MaxWorkers = 64
 )
 
-// An Acquire is a lock.Acquire as this replica decides it.
-type Acquire struct {
-	lock.Acquire
-	GeneratedID  bool // the LeaseID was generated for this call: no lease has ever had it
-	LimitReached bool // the limit on waiting calls of all replicas is reached
-}
-
-// Refs returns the lease of a, unless no lease can have had its ID.
-func (a Acquire) Refs() []lock.LeaseRef {
-	if a.GeneratedID {
-		return nil
-	}
-	return a.Acquire.Refs()
-}
-
-// Apply decides, see lock.Acquire.
-func (a Acquire) Apply(v lock.View) lock.Decision {
-	v.WaiterLimitReached = a.LimitReached
-	return a.Acquire.Apply(v)
-}
-
 // Options configure an Engine.
 type Options struct {
 	DB      *database.DB

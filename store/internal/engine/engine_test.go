@@ -33,8 +33,8 @@ func open(t *testing.T, url string) *engine.Engine {
 	return e
 }
 
-func acquire(name string, mode lock.Mode) engine.Acquire {
-	return engine.Acquire{Acquire: lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: mode, TTL: time.Minute}}
+func acquire(name string, mode lock.Mode) lock.Acquire {
+	return lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: mode, TTL: time.Minute}
 }
 
 func TestAcquireRenewRelease(t *testing.T) {

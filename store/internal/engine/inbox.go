@@ -84,7 +84,7 @@ func newInbox(pool *workerPool, run func([]*call)) *inbox {
 func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (row.Outcome, error) {
 	c := batch.NewCall[lock.Command, row.Outcome](cmd)
 	room := false
-	_, joins := cmd.(Acquire)
+	_, joins := cmd.(lock.Acquire)
 	switch {
 	case isQueueCall(cmd):
 		room = b.hold(c, queued, queued && joins)
@@ -102,7 +102,7 @@ func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) 
 // isQueueCall reports whether the command is about a place in a queue.
 func isQueueCall(cmd lock.Command) bool {
 	switch c := cmd.(type) {
-	case Acquire:
+	case lock.Acquire:
 		return c.Wait > 0
 	case lock.Claim, lock.Leave:
 		return true
@@ -159,7 +159,7 @@ func (b *inbox) putBack(calls ...*call) {
 func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, joins := c.Req.(Acquire); joins && b.held >= MaxQueue {
+	if _, joins := c.Req.(lock.Acquire); joins && b.held >= MaxQueue {
 		return false
 	}
 	name := home(c.Req)
@@ -345,7 +345,7 @@ func (b *backlog) take(n int) []*call {
 // leaseIDOf returns the lease_id that the command names, false if it names none.
 func leaseIDOf(cmd lock.Command) (lock.LeaseID, bool) {
 	switch c := cmd.(type) {
-	case Acquire:
+	case lock.Acquire:
 		return c.LeaseID, true
 	case lock.Renew:
 		return c.LeaseID, true

@@ -66,7 +66,7 @@ func (s *scripted) keepBusy() {
 func callOf(cmd lock.Command) *call { return batch.NewCall[lock.Command, row.Outcome](cmd) }
 
 func joinOf(name string, id byte) *call {
-	return callOf(Acquire{Acquire: lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second}})
+	return callOf(lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second})
 }
 
 // TestAnUrgentCallWaitsForOneShareOfQueueCalls: a renewal that comes after a thousand acquires that wait is in the next
@@ -173,7 +173,7 @@ func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 	t.Parallel()
 	for _, urgent := range []lock.Command{
 		lock.Release{Name: "a", LeaseID: lock.LeaseID{3}}, lock.Renew{Name: "a", LeaseID: lock.LeaseID{3}},
-		Acquire{Acquire: lock.Acquire{Name: "a", LeaseID: lock.LeaseID{3}}},
+		lock.Acquire{Name: "a", LeaseID: lock.LeaseID{3}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScripted()

@@ -346,13 +346,13 @@ func comparable(r row.Row) (l lock.Record) {
 type client struct {
 	*replica
 	random *rand.Rand
-	made   []Acquire
+	made   []lock.Acquire
 }
 
 func (c *client) wander() {
 	for range 20 {
 		var cmd lock.Command
-		last := Acquire{}
+		last := lock.Acquire{}
 		if len(c.made) > 0 {
 			last = c.made[c.random.IntN(len(c.made))]
 		}

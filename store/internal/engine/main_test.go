@@ -106,13 +106,13 @@ func (r *replica) reset() {
 	r.looks, r.lockingLooks, r.swaps = 0, 0, 0
 }
 
-func wants(name string) Acquire {
+func wants(name string) lock.Acquire {
 	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: lock.Exclusive, TTL: time.Minute}
 	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: lock.DefaultMaxWaiters})
 	if err != nil {
 		panic(err)
 	}
-	return Acquire{Acquire: a}
+	return a
 }
 
 // must decides the command, which must not be refused.
@@ -138,7 +138,7 @@ func (r *replica) renews(l lock.Lease) lock.Lease {
 }
 
 // joins makes a call of the replica wait for the lock.
-func (r *replica) joins(name string, change func(*Acquire)) Acquire {
+func (r *replica) joins(name string, change func(*lock.Acquire)) lock.Acquire {
 	r.Helper()
 	a := wants(name)
 	a.Wait, a.Replica, a.Attachment = lock.MaxWait, r.self, lock.Attachment(uuid.New().ID())+1

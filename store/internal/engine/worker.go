@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -133,7 +134,7 @@ func callsOf(units []*unit) (calls []*call) {
 // longestOf returns the longest lease, grace included, that the calls ask for.
 func longestOf(calls []*call) (longest time.Duration) {
 	for _, c := range calls {
-		if a, ok := c.Req.(Acquire); ok {
+		if a, ok := c.Req.(lock.Acquire); ok {
 			longest = max(longest, a.TTL+a.Grace)
 		}
 	}

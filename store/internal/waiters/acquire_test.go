@@ -76,7 +76,7 @@ func TestAWaitEndsInTime(t *testing.T) {
 			r.hold(t, "a")
 			a := wants(t, "a", "late")
 			a.Wait, a.KeepPlace = time.Millisecond, keep
-			if _, err := r.Acquire(t.Context(), a, command); !errors.Is(err, lock.ErrHeld) {
+			if _, err := r.Acquire(t.Context(), a); !errors.Is(err, lock.ErrHeld) {
 				t.Errorf("answered %v", err)
 			}
 			if n := len(r.engine.lock("a").Queue); (n == 1) != keep {
@@ -98,7 +98,7 @@ func TestARefusalWhileGrantsArePausedIsADecision(t *testing.T) {
 	r := e.replica(t, pgtest.URL(t), noLimit)
 	a := wants(t, "a", "late")
 	a.Wait = time.Millisecond
-	if out, err := r.Acquire(t.Context(), a, command); !errors.Is(err, lock.ErrUnavailable) || out.Err == nil {
+	if out, err := r.Acquire(t.Context(), a); !errors.Is(err, lock.ErrUnavailable) || out.Err == nil {
 		t.Errorf("answered %v, want the decision", err)
 	}
 	r.cleanup.Wait()
@@ -172,7 +172,7 @@ func TestAGrantThatComesWhileTheClientLeavesIsGivenBack(t *testing.T) {
 	ctx, cut := context.WithCancel(t.Context())
 	e.before = func(lock.Command) error { cut(); return nil }
 	r := e.replica(t, pgtest.URL(t), noLimit)
-	if _, err := r.Acquire(ctx, wants(t, "a", "gone"), command); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := r.Acquire(ctx, wants(t, "a", "gone")); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("answered %v", err)
 	}
 	r.cleanup.Wait()
@@ -191,12 +191,11 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 			r := newEngine().replica(t, pgtest.URL(t), noLimit)
 			lease := r.hold(t, "a")
 			a := wants(t, "a", "second")
-			c, _, err := r.register(a)
+			c, err := r.register(&a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			a.Attachment, a.Replica = c.attachment, r.self
-			r.decide(command(a, false), false)
+			r.decide(a, false)
 			promotion := r.decide(lock.Release{Name: "a", LeaseID: lease.ID}, false)
 			if answered {
 				if out := r.decide(c.leave(false, false), false); out.Err != nil {
@@ -253,14 +252,14 @@ func TestALeaveIsRepeatedUntilItIsDecided(t *testing.T) {
 		return nil
 	}
 	e.after = func(cmd lock.Command) error {
-		if a, ok := cmd.(acquire); ok && a.Holder == "next" {
+		if a, ok := cmd.(lock.Acquire); ok && a.Holder == "next" {
 			return database.UnknownOutcome(nil)
 		}
 		return nil
 	}
 	r := e.replica(t, pgtest.URL(t), noLimit)
 	r.hold(t, "a")
-	if _, err := r.Acquire(t.Context(), wants(t, "a", "next"), command); !errors.Is(err, lock.ErrUnknownOutcome) {
+	if _, err := r.Acquire(t.Context(), wants(t, "a", "next")); !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Fatalf("answered %v", err)
 	}
 	r.cleanup.Wait()
@@ -276,7 +275,7 @@ func TestAJoinThatWasNotDoneLeavesNothing(t *testing.T) {
 	e := newEngine()
 	e.before = func(lock.Command) error { return database.Unavailable(nil) }
 	r := e.replica(t, pgtest.URL(t), noLimit)
-	if _, err := r.Acquire(t.Context(), wants(t, "a", "next"), command); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := r.Acquire(t.Context(), wants(t, "a", "next")); !errors.Is(err, lock.ErrUnavailable) {
 		t.Fatalf("answered %v", err)
 	}
 	r.cleanup.Wait()
@@ -293,7 +292,7 @@ func TestTheLimitCountsCallsOfAllReplicas(t *testing.T) {
 	r.remote.Store(1)
 	r.waits(t.Context(), t, wants(t, "a", "second"))
 	r.waits(t.Context(), t, wants(t, "a", "third"))
-	if _, err := r.Acquire(t.Context(), wants(t, "a", "too many"), command); !errors.Is(err, lock.ErrTooManyWaiters) {
+	if _, err := r.Acquire(t.Context(), wants(t, "a", "too many")); !errors.Is(err, lock.ErrTooManyWaiters) {
 		t.Errorf("answered %v", err)
 	}
 	r.hold(t, "free")
@@ -317,7 +316,7 @@ func TestDrainKeepsPlaces(t *testing.T) {
 	}
 	old.Wait()
 	<-old.Draining()
-	if _, err := old.Acquire(t.Context(), wants(t, "a", "new"), command); !errors.Is(err, database.ErrStopping) {
+	if _, err := old.Acquire(t.Context(), wants(t, "a", "new")); !errors.Is(err, database.ErrStopping) {
 		t.Errorf("a new call is answered %v", err)
 	}
 	back := other.waits(t.Context(), t, first)
@@ -358,7 +357,7 @@ func TestCallsThatEndedWithAGrantAreRemembered(t *testing.T) {
 	r := New(nil, 1, noLimit, nil)
 	var all []lock.Attachment
 	for range maxSettled + 1 {
-		c, _, err := r.register(lock.Acquire{})
+		c, err := r.register(&lock.Acquire{})
 		if err != nil {
 			t.Fatal(err)
 		}

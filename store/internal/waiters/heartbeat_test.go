@@ -34,7 +34,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 		exec(t, conn, "update paddock.replicas set alive_until = alive_until + interval '2 h'")
 	}
 	for range 3 {
-		if _, _, err := a.register(lock.Acquire{Name: "a"}); err != nil {
+		if _, err := a.register(&lock.Acquire{Name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	id := uuid.New()
 	calls := make(map[string]*call)
 	for _, name := range []string{"held", "read", "free", "granted", "gone", "taken over", "joining"} {
-		c, _, err := r.register(lock.Acquire{Name: name})
+		c, err := r.register(&lock.Acquire{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}

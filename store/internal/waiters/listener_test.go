@@ -82,7 +82,7 @@ func TestAListenerWakesAllCallsWhenItsConnectionIsLost(t *testing.T) {
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
 	events := r.listens(t)
-	c, _, err := r.register(lock.Acquire{Name: "a"})
+	c, err := r.register(&lock.Acquire{Name: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,19 +137,6 @@ func (e *engine) leaves() (leaves []lock.Leave) {
 	return leaves
 }
 
-// An acquire is a lock.Acquire with the limit on waiting calls.
-type acquire struct {
-	lock.Acquire
-	limitReached bool
-}
-
-func (a acquire) Apply(v lock.View) lock.Decision {
-	v.WaiterLimitReached = a.limitReached
-	return a.Acquire.Apply(v)
-}
-
-func command(a lock.Acquire, limitReached bool) lock.Command { return acquire{a, limitReached} }
-
 // wants returns an Acquire that waits as long as allowed.
 func wants(t *testing.T, name, holder string) lock.Acquire {
 	t.Helper()
@@ -174,7 +161,7 @@ type answer struct {
 // hold acquires the lock.
 func (r *replica) hold(t *testing.T, name string) lock.Lease {
 	t.Helper()
-	out, err := r.Acquire(t.Context(), wants(t, name, "first"), command)
+	out, err := r.Acquire(t.Context(), wants(t, name, "first"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +180,7 @@ func (r *replica) waits(ctx context.Context, t *testing.T, a lock.Acquire) <-cha
 	t.Helper()
 	ended := make(chan answer, 1)
 	go func() {
-		out, err := r.Acquire(ctx, a, command)
+		out, err := r.Acquire(ctx, a)
 		ended <- answer{out, err}
 	}()
 	until(t, a.Holder+" waits", func() bool {

@@ -88,22 +88,22 @@ func (r *Registry) Close() {
 	r.forgetReplicas(r.self)
 }
 
-// register adds a call, which the caller must unregister. limitReached tells whether the limit was reached before. It
-// fails if this replica drains.
-func (r *Registry) register(a lock.Acquire) (c *call, limitReached bool, err error) {
+// register adds a call for a, which the caller must unregister, and completes a. It fails if this replica drains.
+func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.drained.Err() != nil {
-		return nil, false, database.Stopping()
+		return nil, database.Stopping()
 	}
-	limitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
-	c = &call{
+	a.LimitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
+	c := &call{
 		name: a.Name, lease: a.LeaseID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1),
 	}
+	a.Attachment, a.Replica = c.attachment, r.self
 	r.calls[c.attachment] = c
 	r.active.Add(1)
-	return c, limitReached, nil
+	return c, nil
 }
 
 // unregister removes the call. granted tells whether its client is answered with a grant.
@@ -185,22 +185,17 @@ func (r *Registry) queued() (names []string, places, attachments []int64, all in
 // leaveTimeout bounds the attempts to leave a queue in the background. By then the place has lapsed by itself.
 const leaveTimeout = lock.MaxWait + lock.PlaceRetention
 
-// Acquire acquires the lock, and waits for it up to a.Wait. command returns the command to submit for a, of which
-// Acquire has set Attachment and Replica; limitReached tells it that the limit on waiting calls is reached, so that
-// the call may be granted the lock but not join a queue. The error is the decision's, or one of package lock if
-// there is no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
-func (r *Registry) Acquire(
-	ctx context.Context, a lock.Acquire, command func(a lock.Acquire, limitReached bool) lock.Command,
-) (out row.Outcome, err error) {
+// Acquire acquires the lock, and waits for it up to a.Wait. The error is the decision's, or one of package lock if there is
+// no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
+func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome, err error) {
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()
-	c, limitReached, err := r.register(a)
+	c, err := r.register(&a)
 	if err != nil {
 		return row.Outcome{}, err
 	}
 	defer func() { r.unregister(c, err == nil) }()
-	a.Attachment, a.Replica = c.attachment, r.self
-	out, err = r.submit(ctx, command(a, limitReached))
+	out, err = r.submit(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	for err == nil && out.Queued {
 		c.place.Store(out.Place)

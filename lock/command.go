@@ -17,7 +17,7 @@ type Command interface {
 
 // A View is the input of a decision.
 type View struct {
-	Now   time.Time          // the database's clock, read after other decisions on the locks were excluded
+	Now   time.Time          // the database's clock, or a little less
 	Self  Replica            // the replica that decides; it knows which of its own waiters are attached
 	Locks []Record           // those of Names, in the same order
 	Ended map[LeaseRef]Event // the end events of the leases of Refs that have ended

@@ -14,7 +14,8 @@
 // The parts, each a package under internal/. An arrow is an import:
 //
 //	store ─→ engine ─→ row ─→ epoch ─→ database
-//	      ─→ waiters, eventlog, expiry ─→ row, database
+//	      ─→ waiters, expiry ─→ row, database
+//	      ─→ eventlog ─→ row, epoch, database
 //
 //	database  connections, transactions, what errors mean
 //	epoch     detects a fail-over or a restore, and excludes that it breaks a promise

@@ -206,7 +206,9 @@ func newSharedFixture() *sharedFixture {
 }
 
 // at returns the instant of the database's clock after so many milliseconds.
-func (f *sharedFixture) at(ms int) time.Time { return f.begin.Add(time.Duration(ms) * time.Millisecond) }
+func (f *sharedFixture) at(ms int) time.Time {
+	return f.begin.Add(time.Duration(ms) * time.Millisecond)
+}
 
 // add adds a call by the milliseconds of its sending and its answer.
 func (f *sharedFixture) add(verb verify.Verb, asked, got any, sent, answered int) {

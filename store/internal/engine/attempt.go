@@ -115,13 +115,13 @@ func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
 		}
 	}
 	a.cache.mu.Unlock()
-	k := a.knowledge()
+	in := a.inputs()
 	for _, u := range units {
 		if u.fresh = false; !a.hasRows(u) {
 			unknown = append(unknown, u)
 			continue
 		}
-		if u.decide(k) == decided {
+		if u.decide(in) == decided {
 			ready = append(ready, u)
 		} else {
 			unknown = append(unknown, u)
@@ -141,8 +141,8 @@ func (a *attempt) hasRows(u *unit) bool {
 	return !slices.ContainsFunc(u.names, func(name string) bool { _, ok := a.rows[name]; return !ok })
 }
 
-func (a *attempt) knowledge() *knowledge {
-	return &knowledge{self: a.self, epoch: a.epoch, now: a.now, rows: a.rows, ended: a.ended, token: a.takeToken}
+func (a *attempt) inputs() *inputs {
+	return &inputs{self: a.self, epoch: a.epoch, now: a.now, rows: a.rows, ended: a.ended, token: a.takeToken}
 }
 
 // returnTokens makes the tokens of decisions that are made again available for others.
@@ -165,7 +165,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
-		known := a.hasRows(u) // then it is about to be refused, and needs no token
+		known := a.hasRows(u) // then it is most likely refused, and needs no token
 		for _, c := range u.calls {
 			for _, ref := range c.Req.Refs() {
 				for _, name := range c.Req.Names() {
@@ -209,9 +209,9 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*unit, error) {
 	for len(units) > 0 {
 		var short []*unit
-		k := a.knowledge()
+		in := a.inputs()
 		for _, u := range units {
-			switch u.decide(k) {
+			switch u.decide(in) {
 			case needsToken:
 				short = append(short, u)
 				a.returnTokens(u)

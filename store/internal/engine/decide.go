@@ -81,8 +81,8 @@ func merge(u, other *unit, byName map[string]*unit) *unit {
 	return u
 }
 
-// A knowledge is what decisions are made on.
-type knowledge struct {
+// inputs are what decisions are made on.
+type inputs struct {
 	self  lock.Replica
 	epoch epoch.Epoch
 	now   time.Time
@@ -106,28 +106,28 @@ const (
 //
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
 // something, needs no ending that was not read, and does not take a waiter's replica for dead.
-func (u *unit) decide(k *knowledge) verdict {
+func (u *unit) decide(in *inputs) verdict {
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
-	u.at, u.decisions, u.changes, u.tokens, u.events, u.writes = k.now, u.decisions[:0], u.changes[:0], nil, 0, false
+	u.at, u.decisions, u.changes, u.tokens, u.events, u.writes = in.now, u.decisions[:0], u.changes[:0], nil, 0, false
 	at := make(map[string]*row.Change, len(u.names))
 	for _, name := range u.names {
-		before := k.rows[name]
-		if !u.fresh && mayMisjudge(before.Record.Queue, k.now, k.self) {
+		before := in.rows[name]
+		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) {
 			return needsLook
 		}
-		at[name] = &row.Change{At: k.now, Before: before, After: before.Record}
+		at[name] = &row.Change{At: in.now, Before: before, After: before.Record}
 		u.changes = append(u.changes, at[name])
 	}
-	ended, own := k.ended, false
+	ended, own := in.ended, false
 	for i, c := range u.calls {
 		if !u.fresh && !u.assume(c.Req, at, ended) {
 			return needsLook
 		}
-		d, short := u.apply(c.Req, k, at, ended)
+		d, short := u.apply(c.Req, in, at, ended)
 		if short {
 			return needsToken
 		}
-		if u.tooLong = k.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
+		if u.tooLong = in.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
 			return needsEpoch
 		}
 		if u.events += len(d.Events); u.events > row.EventsPerBatch {
@@ -154,22 +154,22 @@ func (u *unit) decide(k *knowledge) verdict {
 }
 
 // apply decides one command. short says that a token was missing.
-func (u *unit) apply(cmd lock.Command, k *knowledge, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
-	v := lock.View{Now: k.now, Self: k.self, Ended: ended, GrantsPausedUntil: k.epoch.ClosedUntil}
+func (u *unit) apply(cmd lock.Command, in *inputs, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+	v := lock.View{Now: in.now, Self: in.self, Ended: ended, GrantsPausedUntil: in.epoch.ClosedUntil}
 	floor := lock.Token(0)
 	for _, name := range cmd.Names() {
 		c := at[name]
 		v.Locks, floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
 	}
 	v.Tokens = func() lock.Token {
-		t, ok := k.token(floor)
+		t, ok := in.token(floor)
 		if floor, short = max(floor, t), short || !ok; ok {
 			u.tokens = append(u.tokens, t)
 		}
 		return t
 	}
 	if d = cmd.Apply(v); len(d.Events) > row.EventsPerBatch {
-		d = lock.Decision{Now: k.now, Locks: v.Locks, Err: database.Internal(errEvents)}
+		d = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}
 	}
 	return d, short
 }

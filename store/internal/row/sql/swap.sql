@@ -3,6 +3,11 @@
 -- alone. If a record was only locked, and for so long that the decision does not hold any more, decided_too_late fails
 -- the statement.
 --
+-- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server, and
+-- $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark. $8 and $9 are leases
+-- that must not have ended: the number of the lock among the changes, and the key. The other parameters are the changes, an
+-- array for each column.
+--
 -- If $2 is infinite, the rows are locked, and some of the changes belong together: either all of them are written or none.
 --
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events

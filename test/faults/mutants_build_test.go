@@ -108,7 +108,7 @@ func mutantOverlay(dir string) (string, error) {
 	}
 	const database = "store/internal/database/"
 	err := errors.Join(
-		o.change(database+"statements.go", readStatement, mutatedStatement),
+		o.change(database+"transaction.go", readStatement, mutatedStatement),
 		o.add(database+"mutant_statements.go", statements+"\t}\n\treturn text\n}\n"),
 		o.add(database+"mutant_switch.go", fmt.Sprintf(switchFile, "database")),
 		o.changeClock(),

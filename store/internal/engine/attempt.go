@@ -36,8 +36,7 @@ type attempt struct {
 func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err error) {
 	ctx, cancel := context.WithTimeout(a.db.Context(), database.TripTimeout)
 	defer cancel()
-	ready, err := a.decide(ctx, units)
-	if err != nil {
+	if err := a.decide(ctx, units); err != nil {
 		if a.locks {
 			database.Rollback(a.conn.Conn())
 		}
@@ -51,22 +50,19 @@ func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err
 		}
 		return callsOf(units), effect, err
 	}
-	isReady := make(map[*unit]bool, len(ready))
-	for _, u := range ready {
-		isReady[u] = true
-	}
-	var writes []*unit
+	var writes, done []*unit
 	for _, u := range units {
 		switch {
-		case !isReady[u]:
+		case !u.decided:
 			again = append(again, callsOf([]*unit{u})...)
 		case u.writes:
 			writes = append(writes, u)
 		default:
-			a.answer(u)
+			done = append(done, u)
 			again = append(again, u.deferred...)
 		}
 	}
+	a.answer(done)
 	writes, later := fitting(writes)
 	again = append(again, callsOf(later)...)
 	if len(writes) == 0 {
@@ -79,56 +75,51 @@ func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err
 	return append(again, left...), effect, err
 }
 
-// decide decides the units, on the cache where that is enough, and returns those that are decided. The others are to be
-// tried again.
-func (a *attempt) decide(ctx context.Context, units []*unit) (ready []*unit, err error) {
-	var unknown []*unit
-	if a.locks {
-		unknown = units
-	} else {
-		ready, unknown = a.decideCached(units)
+// decide decides the units, on the cache where that is enough. Those that are not decided then are to be tried again.
+func (a *attempt) decide(ctx context.Context, units []*unit) error {
+	unknown := units
+	if !a.locks {
+		unknown = a.decideCached(units)
 	}
 	if len(unknown) == 0 {
-		return ready, nil
+		return nil
 	}
 	before := a.epoch
 	if err := a.look(ctx, unknown); err != nil {
-		return nil, err
+		return err
 	}
 	if !sameEpoch(before, a.epoch) {
-		ready = nil
+		for _, u := range units {
+			u.decided = false
+		}
 	}
-	return a.decideFresh(ctx, ready, unknown)
+	return a.decideFresh(ctx, unknown)
 }
 
-// decideCached decides the units whose locks are in the cache. unknown are the others, and those that must be read.
-func (a *attempt) decideCached(units []*unit) (ready, unknown []*unit) {
-	a.rows = make(map[string]row.Row, len(units))
+// decideCached decides the units whose locks are in the cache. It returns the others, and those that must be read.
+func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
 	a.cache.mu.Lock()
 	a.epoch, a.clock = a.cache.epoch, a.cache.clock
 	a.now = a.clock.at(time.Now())
 	for _, u := range units {
-		for _, name := range u.names {
-			if r, ok := a.cache.get(name); ok && !a.clock.shown.IsZero() {
-				a.rows[name] = r
-			}
+		u.known = !a.clock.shown.IsZero()
+		for i, name := range u.names {
+			r, ok := a.cache.get(name)
+			u.rows[i], u.known = r, u.known && ok
 		}
 	}
 	a.cache.mu.Unlock()
 	in := a.inputs()
 	for _, u := range units {
-		if u.fresh = false; !a.hasRows(u) {
+		switch {
+		case !u.known:
 			unknown = append(unknown, u)
-			continue
-		}
-		if u.decide(in) == decided {
-			ready = append(ready, u)
-		} else {
+		case u.decide(in) != success:
 			unknown = append(unknown, u)
 			a.returnTokens(u)
 		}
 	}
-	return ready, unknown
+	return unknown
 }
 
 // sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
@@ -137,12 +128,8 @@ func sameEpoch(a, b epoch.Epoch) bool {
 	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
 }
 
-func (a *attempt) hasRows(u *unit) bool {
-	return !slices.ContainsFunc(u.names, func(name string) bool { _, ok := a.rows[name]; return !ok })
-}
-
 func (a *attempt) inputs() *inputs {
-	return &inputs{self: a.self, epoch: a.epoch, now: a.now, rows: a.rows, ended: a.ended, token: a.takeToken}
+	return &inputs{self: a.self, epoch: a.epoch, now: a.now, ended: a.ended, token: a.takeToken}
 }
 
 // returnTokens makes the tokens of decisions that are made again available for others.
@@ -165,14 +152,13 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
-		known := a.hasRows(u) // then it is most likely refused, and needs no token
 		for _, c := range u.calls {
 			for _, ref := range c.Req.Refs() {
 				for _, name := range c.Req.Names() {
 					l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: name})
 				}
 			}
-			if tokens, _ := c.Req.Needs(); !known {
+			if tokens, _ := c.Req.Needs(); !u.known { // otherwise it is most likely refused, and needs none
 				l.Tokens += tokens
 			}
 		}
@@ -191,23 +177,22 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	defer a.cache.mu.Unlock()
 	a.cache.enter(v.Epoch, a.clock)
 	a.cache.addTokens(v.Epoch, v.Tokens)
-	if a.rows == nil {
-		a.rows = v.Rows
-	}
-	for name, r := range v.Rows {
-		a.rows[name] = r
+	for _, r := range v.Rows {
 		a.cache.put(r)
 	}
 	a.epoch, a.ended, a.now = v.Epoch, v.Ended, a.clock.at(time.Now())
 	for _, u := range units {
+		for i, name := range u.names {
+			u.rows[i] = v.Rows[name]
+		}
 		u.fresh = true
 	}
 	return nil
 }
 
 // decideFresh decides units that were just read. If tokens are short it draws some, and decides again.
-func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*unit, error) {
-	for len(units) > 0 {
+func (a *attempt) decideFresh(ctx context.Context, units []*unit) error {
+	for {
 		var short []*unit
 		in := a.inputs()
 		for _, u := range units {
@@ -216,37 +201,43 @@ func (a *attempt) decideFresh(ctx context.Context, ready, units []*unit) ([]*uni
 				short = append(short, u)
 				a.returnTokens(u)
 			case needsEpoch:
-				return nil, u.tooLong
-			default:
-				ready = append(ready, u)
+				return u.tooLong
 			}
 		}
-		if units = short; len(short) == 0 {
-			break
+		if units = short; len(units) == 0 {
+			return nil
 		}
 		tokens, err := row.Draw(ctx, a.conn.Conn(), a.epoch, tokenBlock+a.used)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(tokens) == 0 {
-			return nil, errMoved
+			return errMoved
 		}
 		a.cache.mu.Lock()
 		a.cache.addTokens(a.epoch, tokens)
 		a.cache.mu.Unlock()
 	}
-	return ready, nil
 }
 
 // errMoved is returned when a connection leads to another server than at the beginning of the attempt.
 var errMoved = errors.New("the connection leads to another server than before")
 
-// answer answers the calls of a unit, and publishes what was decided.
-func (a *attempt) answer(u *unit) {
-	outcomes := u.outcomes(a.clock)
+// answer publishes what was decided, and answers the calls.
+func (a *attempt) answer(units []*unit) {
+	if len(units) == 0 {
+		return
+	}
+	var outcomes []row.Outcome
+	for _, u := range units {
+		outcomes = u.outcomes(outcomes, a.clock)
+	}
 	a.publish(outcomes)
-	for i, c := range u.calls {
-		c.Answer(outcomes[i], nil)
+	for _, u := range units {
+		for _, c := range u.calls {
+			c.Answer(outcomes[0], nil)
+			outcomes = outcomes[1:]
+		}
 	}
 }
 

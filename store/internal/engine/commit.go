@@ -78,15 +78,17 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	}
 	a.cache.mu.Unlock()
 	a.epochs.Note(a.epoch, greatest, done.Event)
+	var written []*unit
 	for _, u := range units {
 		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {
 			a.missed(u)
 			again = append(again, callsOf([]*unit{u})...)
 			continue
 		}
-		a.answer(u)
+		written = append(written, u)
 		again = append(again, u.deferred...)
 	}
+	a.answer(written)
 	return again, database.Again, nil
 }
 

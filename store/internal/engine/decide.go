@@ -19,9 +19,12 @@ type unit struct {
 	names []string // in order
 	calls []*call
 
-	fresh bool // the locks were read in this attempt
+	rows  []row.Row // of the names
+	known bool      // whether the rows are
+	fresh bool      // the rows were read in this attempt
 
 	// Set by decide:
+	decided   bool            // with success
 	at        time.Time       // the instant of the decisions
 	decisions []lock.Decision // of the calls
 	changes   []*row.Change   // of the names
@@ -35,50 +38,43 @@ type unit struct {
 // unitsOf groups the calls.
 func unitsOf(calls []*call) []*unit {
 	byName := make(map[string]*unit, len(calls))
-	place := make(map[*call]int, len(calls))
 	var all []*unit
-	for i, c := range calls {
-		place[c] = i
-		var u *unit
-		for _, name := range c.Req.Names() {
-			switch other := byName[name]; {
-			case other == nil || other == u:
-			case u == nil:
-				u = other
-			default:
-				u = merge(u, other, byName)
-			}
-		}
+	for _, c := range calls {
+		names := c.Req.Names()
+		u := byName[names[0]]
 		if u == nil {
 			u = &unit{}
 			all = append(all, u)
 		}
-		for _, name := range c.Req.Names() {
-			if byName[name] == nil {
+		for _, name := range names {
+			switch other := byName[name]; other {
+			case nil:
 				byName[name], u.names = u, append(u.names, name)
+			case u:
+			default: // a command connects them
+				for _, name := range other.names {
+					byName[name] = u
+				}
+				u.names, other.names = append(u.names, other.names...), nil
 			}
 		}
+	}
+	for _, c := range calls {
+		u := byName[home(c.Req)]
 		u.calls = append(u.calls, c)
 	}
 	all = slices.DeleteFunc(all, func(u *unit) bool { return len(u.calls) == 0 })
 	for _, u := range all {
 		slices.Sort(u.names)
-		if len(u.names) > 1 {
-			slices.SortFunc(u.calls, func(a, b *call) int { return place[a] - place[b] })
-		}
+		u.rows = make([]row.Row, len(u.names))
 	}
 	slices.SortFunc(all, func(a, b *unit) int { return strings.Compare(a.names[0], b.names[0]) })
 	return all
 }
 
-// merge moves the calls of other to u, which it returns.
-func merge(u, other *unit, byName map[string]*unit) *unit {
-	u.calls, u.names = append(u.calls, other.calls...), append(u.names, other.names...)
-	for _, name := range other.names {
-		byName[name] = u
-	}
-	other.calls, other.names = nil, nil
-	return u
+// change returns the change of one of the unit's locks.
+func (u *unit) change(name string) *row.Change {
+	return u.changes[slices.Index(u.names, name)]
 }
 
 // inputs are what decisions are made on.
@@ -86,7 +82,6 @@ type inputs struct {
 	self  lock.Replica
 	epoch epoch.Epoch
 	now   time.Time
-	rows  map[string]row.Row           // of the unit
 	ended map[lock.LeaseRef]lock.Event // as far as it was read
 	token func(floor lock.Token) (lock.Token, bool)
 }
@@ -95,7 +90,7 @@ type inputs struct {
 type verdict int
 
 const (
-	decided    verdict = iota
+	success    verdict = iota
 	needsLook          // it must be read first
 	needsToken         // there are not enough tokens
 	needsEpoch         // a lease is longer than the epoch allows for
@@ -107,23 +102,22 @@ const (
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
 // something, needs no ending that was not read, and does not take a waiter's replica for dead.
 func (u *unit) decide(in *inputs) verdict {
+	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
 	u.at, u.decisions, u.changes, u.tokens, u.events, u.writes = in.now, u.decisions[:0], u.changes[:0], nil, 0, false
-	at := make(map[string]*row.Change, len(u.names))
-	for _, name := range u.names {
-		before := in.rows[name]
+	for i := range u.rows {
+		before := &u.rows[i]
 		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) {
 			return needsLook
 		}
-		at[name] = &row.Change{At: in.now, Before: before, After: before.Record}
-		u.changes = append(u.changes, at[name])
+		u.changes = append(u.changes, &row.Change{At: in.now, Before: *before, After: before.Record})
 	}
 	ended, own := in.ended, false
 	for i, c := range u.calls {
-		if !u.fresh && !u.assume(c.Req, at, ended) {
+		if !u.fresh && !u.assume(c.Req, ended) {
 			return needsLook
 		}
-		d, short := u.apply(c.Req, in, at, ended)
+		d, short := u.apply(c.Req, in, ended)
 		if short {
 			return needsToken
 		}
@@ -135,7 +129,7 @@ func (u *unit) decide(in *inputs) verdict {
 			u.calls, u.deferred = u.calls[:i], u.calls[i:]
 			break
 		}
-		u.take(c.Req, d, at)
+		u.take(c.Req, d)
 		if !own && endsLease(d.Events) {
 			if ended, own = maps.Clone(ended), true; ended == nil {
 				ended = make(map[lock.LeaseRef]lock.Event)
@@ -150,15 +144,16 @@ func (u *unit) decide(in *inputs) verdict {
 	if !u.writes && !u.fresh {
 		return needsLook
 	}
-	return decided
+	u.decided = true
+	return success
 }
 
 // apply decides one command. short says that a token was missing.
-func (u *unit) apply(cmd lock.Command, in *inputs, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
 	v := lock.View{Now: in.now, Self: in.self, Ended: ended, GrantsPausedUntil: in.epoch.ClosedUntil}
 	floor := lock.Token(0)
 	for _, name := range cmd.Names() {
-		c := at[name]
+		c := u.change(name)
 		v.Locks, floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
 	}
 	v.Tokens = func() lock.Token {
@@ -178,14 +173,14 @@ func (u *unit) apply(cmd lock.Command, in *inputs, at map[string]*row.Change, en
 var errEvents = errors.New("a command has too many events")
 
 // take notes what was decided.
-func (u *unit) take(cmd lock.Command, d lock.Decision, at map[string]*row.Change) {
+func (u *unit) take(cmd lock.Command, d lock.Decision) {
 	u.decisions = append(u.decisions, d)
 	for _, after := range d.Locks {
-		c := at[after.Name]
+		c := u.change(after.Name)
 		c.After = after
 	}
 	for _, e := range d.Events {
-		c := at[e.Name]
+		c := u.change(e.Name)
 		c.Events = append(c.Events, e)
 	}
 	u.writes = u.writes || d.Changed || confirms(cmd, d)
@@ -210,7 +205,7 @@ func mayMisjudge(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
 
 // assume reports whether the command can be decided without reading how its lease ended. That of an acquire is assumed
 // not to have ended; the swap checks it.
-func (u *unit) assume(cmd lock.Command, at map[string]*row.Change, ended map[lock.LeaseRef]lock.Event) bool {
+func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool {
 	for _, ref := range cmd.Refs() {
 		if _, known := ended[ref]; known {
 			continue
@@ -218,9 +213,9 @@ func (u *unit) assume(cmd lock.Command, at map[string]*row.Change, ended map[loc
 		a, acquires := cmd.(lock.Acquire)
 		if !acquires {
 			id, _ := leaseIDOf(cmd)
-			return slices.ContainsFunc(cmd.Names(), func(name string) bool { return hasLease(&at[name].After, id) })
+			return slices.ContainsFunc(cmd.Names(), func(name string) bool { return hasLease(&u.change(name).After, id) })
 		}
-		c := at[a.Name]
+		c := u.change(a.Name)
 		c.Unused = append(c.Unused, ref)
 	}
 	return true
@@ -236,22 +231,20 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// outcomes returns what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
+// outcomes appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
 // with many calls would keep as many copies of the queue.
-func (u *unit) outcomes(clock reading) []row.Outcome {
-	all := make([]row.Outcome, len(u.decisions))
+func (u *unit) outcomes(all []row.Outcome, clock reading) []row.Outcome {
 	for i, d := range u.decisions {
 		o := row.Outcome{Decision: d, Began: clock.earliest(d.Now)}
 		if id, about := leaseIDOf(u.calls[i].Req); about && d.Queued {
 			o.Place = placeOf(d.Locks[0].Queue, id)
 		}
 		if _, revokes := u.calls[i].Req.(lock.Revoke); !revokes {
-			o.Locks = slices.Clone(d.Locks)
 			for j := range o.Locks {
 				o.Locks[j].Queue = nil
 			}
 		}
-		all[i] = o
+		all = append(all, o)
 	}
 	return all
 }

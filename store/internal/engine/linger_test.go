@@ -156,7 +156,7 @@ func TestOnlyRenewalsWithTimeLeftLinger(t *testing.T) {
 		"fresh":                {cmd: renewal, ttl: time.Minute, left: time.Minute, want: true},
 		"over half":            {cmd: renewal, ttl: time.Minute, left: 32 * time.Second, want: true},
 		"less than half":       {cmd: renewal, ttl: time.Minute, left: 28 * time.Second},
-		"short":                {cmd: renewal, ttl: time.Second, left: time.Second},
+		"short":                {cmd: renewal, ttl: time.Second, left: 900 * time.Millisecond},
 		"over":                 {cmd: renewal, ttl: time.Minute, left: -time.Second},
 		"no clock":             {cmd: renewal, ttl: time.Minute, left: time.Minute, unread: true},
 		"another lease":        {cmd: lock.Renew{Name: "a", LeaseID: lock.LeaseID{2}}, ttl: time.Minute, left: time.Minute},

@@ -39,6 +39,10 @@ func render(name string, v variant) string {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
 	drops := guardParameters + len(writeColumns)
+	saves, refs := drops+len(dropColumns), drops
+	if v.Parts {
+		refs = saves + len(saveColumns)
+	}
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{
 		"Lock": v.Lock, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
@@ -51,8 +55,10 @@ func render(name string, v variant) string {
 		"Write":             names("", writeColumns),
 		"Drops":             parameters(drops, dropColumns),
 		"Drop":              names("", dropColumns),
-		"Saves":             parameters(drops+len(dropColumns), saveColumns),
+		"Saves":             parameters(saves, saveColumns),
 		"Save":              names("", saveColumns),
+		"Refs":              parameters(refs, refColumns),
+		"Ref":               names("", refColumns),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("row: %v", err))

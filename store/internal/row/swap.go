@@ -5,8 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -101,11 +99,10 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 
 // A write is what sql/swap.sql compares a record with, and writes.
 type write struct {
-	at            pgtype.TID
-	version       pgtype.Uint32
-	until         pgtype.Timestamptz // the decision does not hold from then on
-	entry         []byte             // of the events, null if there are none
-	keys, numbers pgtype.Text        // arrays: the references, and the numbers of their events
+	at      pgtype.TID
+	version pgtype.Uint32
+	until   pgtype.Timestamptz // the decision does not hold from then on
+	entry   []byte             // of the events, null if there are none
 	storedRecord
 }
 
@@ -113,7 +110,7 @@ type write struct {
 func (w *write) columns(to []column) []column {
 	return w.storedRecord.columns(append(to, []column{
 		{"at", "tid", &w.at}, {"version", "xid", &w.version}, {"until", "timestamptz", &w.until},
-		{"entry", "json", &w.entry}, {"keys", "text", &w.keys}, {"numbers", "text", &w.numbers},
+		{"entry", "json", &w.entry},
 	}...))
 }
 
@@ -122,6 +119,15 @@ func ofChange(ord int32) []column { return []column{{"ord", "integer", &ord}} }
 
 // arrays are the columns of some rows, as parameters of unnest. The elements are pointers, which pgx follows.
 type arrays []pgtype.FlatArray[any]
+
+// newArrays returns arrays of the columns, with room for n rows.
+func newArrays(columns []column, n int) arrays {
+	a, all := make(arrays, len(columns)), make([]any, n*len(columns))
+	for i := range a {
+		a[i] = all[i*n : i*n : (i+1)*n]
+	}
+	return a
+}
 
 func (a arrays) add(row []column) {
 	for i, c := range row {
@@ -134,6 +140,7 @@ type writing struct {
 	endedOrds            []int32
 	endedKeys            []int64
 	writes, drops, saves arrays
+	refs                 arrays
 	row                  []column // used again for each write
 	events               int      // in all entries
 }
@@ -141,8 +148,8 @@ type writing struct {
 // encode returns the statement and its parameters.
 func (s *Swap) encode() (text string, args []any) {
 	w := writing{
-		writes: make(arrays, len(writeColumns)), drops: make(arrays, len(dropColumns)), saves: make(arrays, len(saveColumns)),
-		row: make([]column, 0, len(writeColumns)),
+		writes: newArrays(writeColumns, len(s.Changes)), drops: newArrays(dropColumns, 0), saves: newArrays(saveColumns, 0),
+		refs: newArrays(refColumns, len(s.Changes)), row: make([]column, 0, len(writeColumns)),
 	}
 	for i, change := range s.Changes {
 		w.add(int32(i+1), change, s.Now)
@@ -159,6 +166,9 @@ func (s *Swap) encode() (text string, args []any) {
 	all := w.writes
 	if v.Parts {
 		all = slices.Concat(w.writes, w.drops, w.saves)
+	}
+	if v.Events {
+		all = slices.Concat(all, w.refs)
 	}
 	for i := range all {
 		args = append(args, &all[i])
@@ -180,7 +190,7 @@ func (w *writing) add(ord int32, change *Change, now time.Time) {
 	}
 	if len(change.Events) > 0 {
 		row.entry = appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)
-		row.keys, row.numbers = references(change, w.events)
+		w.addReferences(ord, change)
 		w.events += len(change.Events)
 	}
 	w.row = row.columns(w.row[:0])
@@ -264,25 +274,25 @@ func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype
 	return first
 }
 
-// references returns the keys by which some of the events are found, and the numbers of these events, as arrays. The first
-// event has the number first.
-func references(change *Change, first int) (keys, numbers pgtype.Text) {
-	var k, n []string
-	add := func(key int64, number int) {
-		k, n = append(k, strconv.FormatInt(key, 10)), append(n, strconv.Itoa(number))
-	}
+// refColumns are the columns of a reference to an event: the change that it belongs to, its key, and the number of the event
+// in the batch.
+var refColumns = refOf(0, 0, 0)
+
+func refOf(ord int32, key int64, number int) []column {
+	n := int32(number)
+	return []column{{"ord", "integer", &ord}, {"key", "bigint", &key}, {"number", "integer", &n}}
+}
+
+// addReferences adds the references by which some of the events are found. The first event has the number w.events.
+func (w *writing) addReferences(ord int32, change *Change) {
 	for i, e := range change.Events {
 		if e.Ref != 0 {
-			add(int64(e.Ref), first+i)
+			w.refs.add(refOf(ord, int64(e.Ref), w.events+i))
 		}
 	}
 	if change.Before.Record.Revision/RefInterval != change.After.Revision/RefInterval {
-		add(NameKey(change.After.Name), first+len(change.Events)-1)
+		w.refs.add(refOf(ord, NameKey(change.After.Name), w.events+len(change.Events)-1))
 	}
-	if k == nil {
-		return pgtype.Text{}, pgtype.Text{}
-	}
-	return text("{" + strings.Join(k, ",") + "}"), text("{" + strings.Join(n, ",") + "}")
 }
 
 // An Outcome is a decision that is committed, or needs no commit.

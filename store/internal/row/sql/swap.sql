@@ -37,7 +37,7 @@ with now as materialized (
     where r.ctid = n.at and r.xmin = n.version and r.name = n.name
       and now.at < n.until and n.ord <> all (array(select ord from ended))
     returning n.ord, r.ctid as at, r.xmin as version, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
-              now.batch, n.entry, n.keys, n.numbers
+              now.batch, n.entry
 ), told as (
     insert into paddock.event_batches (id, at, entries)
     select batch, $1, array_agg(entry order by ord)
@@ -47,8 +47,8 @@ with now as materialized (
 ), refs as (
     insert into paddock.event_refs (key, id)
     select k.key, w.batch * 4096 + k.number
-    from written w, unnest(w.keys::bigint[], w.numbers::integer[]) as k (key, number)
-    on conflict do nothing{{end}}
+    from unnest({{.Refs}}) as k ({{.Ref}})
+    join written w on w.ord = k.ord{{end}}
 ){{if .Parts}}, done as materialized (
     select array_agg(ord) as ords from written
 ), dropped as (

@@ -43,23 +43,24 @@ with now as materialized (
     select batch, $1, array_agg(entry order by ord)
     from written
     where entry is not null
-    group by batch
-), refs as (
+    group by batch{{end}}
+){{if or .Events .Parts}}, done as materialized (
+    select array_agg(ord) as ords, count(*) = cardinality($10::tid[]) as whole{{if .Events}}, min(batch) as batch{{end}}
+    from written
+){{end}}{{if .Events}}, refs as (
     insert into paddock.event_refs (key, id)
-    select k.key, w.batch * 4096 + k.number
-    from unnest({{.Refs}}) as k ({{.Ref}})
-    join written w on w.ord = k.ord{{end}}
-){{if .Parts}}, done as materialized (
-    select array_agg(ord) as ords from written
-), dropped as (
+    select k.key, done.batch * 4096 + k.number
+    from done, unnest({{.Refs}}) as k ({{.Ref}})
+    where done.whole or k.ord = any (done.ords)
+){{end}}{{if .Parts}}, dropped as (
     delete from paddock.parts p
     using done, unnest({{.Drops}}) as d ({{.Drop}})
-    where d.ord = any (done.ords) and p.name = d.name and p.slot = d.slot and p.place = d.place
+    where (done.whole or d.ord = any (done.ords)) and p.name = d.name and p.slot = d.slot and p.place = d.place
 ), saved as (
     insert into paddock.parts ({{.Part}})
     select {{.Part}}
     from done, unnest({{.Saves}}) as s ({{.Save}})
-    where s.ord = any (done.ords)
+    where done.whole or s.ord = any (done.ords)
     on conflict (name, slot, place) do update
     set {{.PartAssignments}}
 ){{end}}

@@ -26,7 +26,6 @@ type attempt struct {
 	epoch epoch.Epoch
 	clock reading   // of the server of epoch
 	now   time.Time // the instant of the next decisions
-	rows  map[string]row.Row
 	ended map[lock.LeaseRef]lock.Event
 	used  int        // tokens taken
 	floor lock.Token // the greatest that a token had to be above

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// maxMisses is how often a call is decided on a lock that changes meanwhile, before its row is locked.
-	maxMisses = 2
+	// maxMisses is how often a call is decided on a lock that changes meanwhile, before its row is locked: that takes no
+	// more round trips than another look, and cannot miss.
+	maxMisses = 1
 	// maxTornLooks is how often a lock may change while it is read, before its calls fail: its rows contradict each other.
 	maxTornLooks = 10
 	// commitPatience is how long a worker waits for a commit before it goes on without it.
